@@ -2,10 +2,11 @@
 
     python benchmarks/choices.py [--data ml-100k ml-1m] [--seeds 5] [--epochs 20] [--json] [--figure FILE.svg]
 
-30 % of the people share nothing, 50 % a third of their items for life (sticky), 20 % everything; who belongs to which
+30 % of the people share nothing, 50 % a third of their items for its lifetime (sticky), 20 % everything; who belongs
+to which
 group is drawn with the seed. The federation in which they live together is compared with federations in which
-everybody chooses alike, for the very same people: so a difference within a group is not one between people. Each is
-trained on two bases (docs/policies.md): Updates from the whole history, as published, and Updates from what is shared
+everyone chooses alike, for the very same people: so a difference within a group is not one between people. Each is
+trained on two bases (docs/policies.md): Updates from the full history, as published, and Updates from what is shared
 alone, where those who share nothing take no part and recommendations come from home vectors.
 """
 
@@ -58,7 +59,7 @@ def accuracy(split: Any, basis: str, alike: str | None, seed: int, epochs: int) 
 
 
 def federations() -> list[tuple[str, str | None]]:
-    """On which basis, and who chooses alike; nobody can learn from nobody, so on the shared basis not nothing."""
+    """On which basis, and who chooses alike; no one can learn from no one, so on the shared basis not nothing."""
     return [
         (basis, alike) for basis in BASES for alike in (None, *GROUPS) if not (basis == "shared" and alike == "nothing")
     ]
@@ -98,7 +99,7 @@ def draw(lines: list[dict[str, Any]], path: Path) -> None:
     mpl.rcParams["svg.hashsalt"] = "federank"  # the same figure gives the same bytes
     colours = {"mixed": "#1b1f24", "nothing": "#56b4e9", "a third": "#e69f00", "everything": "#009e73"}
     hatches = {"mixed": "", "nothing": "..", "a third": "//", "everything": "xx"}
-    names = {name: f"everybody shares {name}" for name in GROUPS} | {"mixed": "all choices together"}
+    names = {name: f"everyone shares {name}" for name in GROUPS} | {"mixed": "all choices together"}
     panels = list(dict.fromkeys((line["data"], line["basis"]) for line in lines))
     rows = list(dict.fromkeys(data for data, _ in panels))
     figure = Figure(figsize=(8.6, 0.7 + 2.6 * len(rows)), layout="constrained")

@@ -1,7 +1,7 @@
 """How long rounds take where devices vanish: none, 30 % in every round, and 300 of 500 that never answer.
 
 Starts `federank serve` as a process of its own and plays devices against it that take their time, as people's do: an
-answer takes a second in the middle, some take three. Devices send an Update of nothing: what is measured is who is
+answer takes a second in the median, some take three. Devices send an Update of nothing: what is measured is who is
 asked, and when. `round_s` is the middle and `round_s_mean` the mean of the rounds after the first few, in which the
 server has learnt how long answers take and how many never come.
 """
@@ -42,7 +42,7 @@ class People:
         self.answers, self.late = 0, 0
 
     async def play(self, rounds: int) -> list[float]:
-        """Take part until so many rounds were folded; when each was, in seconds from the first."""
+        """Take part until this many rounds were folded; when each was, in seconds from the first."""
         lives = [asyncio.create_task(self._live(n < self._silent)) for n in range(self._asked.devices)]
         watching, times, seen = Connection(self._address), [], 0
         try:
@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--silent", type=int, default=300, help="devices of the last case that never answer")
     parser.add_argument("--target", type=int, default=50, help="reports that end a round")
     parser.add_argument("--rounds", type=int, default=25, help="rounds that are measured")
-    parser.add_argument("--answer", type=float, default=1.0, help="seconds that an answer takes in the middle")
+    parser.add_argument("--answer", type=float, default=1.0, help="seconds that an answer takes in the median")
     parser.add_argument("--over-selection", type=float, default=1.3)
     asked = parser.parse_args()
     asked.undefended, asked.triples = False, 10

@@ -51,7 +51,7 @@ class RandomFactors(Recommender):
     name = "random-factors"
     settings_type = NoSettings
 
-    def _learn(self, train: fr.Interactions, _: fr.Conduct) -> None:
+    def _learn(self, train: fr.Interactions, _: fr.TrainingOptions) -> None:
         rng = np.random.default_rng(1)
         self.users = rng.standard_normal((train.n_users, FACTORS)).astype(np.float32)
         self.items = rng.standard_normal((train.n_items, FACTORS)).astype(np.float32)
@@ -148,7 +148,7 @@ def measure_baselines(runs: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print what was measured, as a few lines or as JSON; fail if either promise is broken."""
+    """Print what was measured, as a few lines or as JSON; fail if either guarantee is broken."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--json", action="store_true")

@@ -1,4 +1,4 @@
-"""The tables and figures of FedRec (Lin et al., 2020), measured anew.
+"""The tables and figures of FedRec (Lin et al., 2020), measured again.
 
     python benchmarks/fedrec.py measure ml-100k                            every cell, on five random folds
     python benchmarks/fedrec.py measure ml-1m --folds 1 --cells "HF 1"     some cells, on the first fold only
@@ -88,7 +88,7 @@ def run(method: str, data: str, cell: str, split: fr.Split, *, with_curve: bool)
     def remember(_: int) -> None:
         curve.append(round(prediction_errors(model, split.test).rmse, 5))
 
-    model.fit(split.train, conduct=fr.Conduct(after_epoch=remember if with_curve else None))
+    model.fit(split.train, training_options=fr.TrainingOptions(after_epoch=remember if with_curve else None))
     found = prediction_errors(model, split.test)
     told = {"mae": round(found.mae, 5), "rmse": round(found.rmse, 5), "seconds": round(model.report["seconds"], 2)}
     return told | ({"curve": curve} if with_curve else {})

@@ -1,8 +1,8 @@
-"""How long few messages take: a round of everybody and a whole fit, beside implicit's alternating least squares.
+"""How long few messages take: a round of everyone and a whole fit, beside implicit's alternating least squares.
 
 Both learn from the training part of MovieLens 1M with 64 factors and the same number of threads, and take turns, so
 that whatever else the machine does falls on both. A round of Frugal is compared with one iteration of implicit's ALS; a
-fit with 5 messages (everybody's own vector at the end included) with 15 iterations, its default. Where MovieLens 1M is
+fit with 5 messages (everyone's own vector at the end included) with 15 iterations, its default. Where MovieLens 1M is
 not at hand (FEDERANK_DATA), a city of its shape is used. `--large` measures something else, in a process of its own: a
 fit of a city with a million people and 100,000 places, with its time and the most memory that it took.
 
@@ -32,7 +32,7 @@ import federank as fr
 from datasets import benchmark_data
 from federank._numerics.topn import top_n
 from federank.methods.frugal import simulation as compiled
-from federank.methods.frugal.simulation import SquaresFederation
+from federank.methods.frugal.simulation import FrugalFederation
 from federank.methods.recommendations import Recommendations
 from federank.methods.sharing import choices_for
 
@@ -65,7 +65,7 @@ def fit_als(matrix: csr_matrix, iterations: int) -> AlternatingLeastSquares:
 def one_round(train: fr.Interactions, threads: int) -> Callable[[], None]:
     model = fr.Frugal(factors=FACTORS, messages=10_000)
     model.choices = choices_for(model.squares(), train, None)
-    federation = SquaresFederation.established(model.squares(), model.recipe(train), train.profiles)
+    federation = FrugalFederation.established(model.squares(), model.recipe(train), train.profiles)
     compiled.play(federation, 2, threads)
     return lambda: compiled.play(federation, 1, threads)
 
@@ -110,12 +110,12 @@ def measure(runs: int) -> dict[str, Any]:
 
 
 def measure_large(threads: int) -> dict[str, Any]:
-    """A million people: 5 messages of everybody, then everybody's own vector; memory with the making of the city."""
+    """A million people: 5 messages of everyone, then everyone's own vector; memory with the making of the city."""
     begin = time.perf_counter()
     data = fr.city(**LARGE, seed=1)
     made = time.perf_counter() - begin
     model = fr.Frugal(factors=LARGE_FACTORS, messages=MESSAGES)
-    whole = seconds(lambda: model.fit(data, conduct=fr.Conduct(threads=threads)))
+    whole = seconds(lambda: model.fit(data, training_options=fr.TrainingOptions(threads=threads)))
     return {
         "data": f"{data.n_users:,} people, {data.n_items:,} items, {len(data):,} interactions",
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",

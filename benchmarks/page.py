@@ -38,8 +38,8 @@ LOCAL_WORK = """async ({ items, factors, triples }) => {
     return { first: took[0], median: took.toSorted((one, other) => one - other)[10] };
   };
   const round = timed((time) => {
-    const outward = protocol.outward(policy, 1, 2, history, items);
-    const person = { seed: 1, user: 2, vector: values(factors), pi: 0.3, triples, ...outward };
+    const shared = protocol.shared(policy, 1, 2, history, items);
+    const person = { seed: 1, user: 2, vector: values(factors), pi: 0.3, triples, ...shared };
     const gradients = protocol.compute(recipe, person, { ...broadcast, roundNumber: time });
     protocol.encodeUpdate(protocol.share(recipe, person, gradients));
   });

@@ -31,8 +31,8 @@ class NeverDrawn(fr.PFedRec):
         items, labels = draw_examples(self.whole[device.number], device.n_items, settings.negatives, device.rng)
         kept = (labels == 0) | np.isin(items, device.profile)  # what is held out is not learnt from either
         items, labels = items[kept], labels[kept]
-        room = np.empty(len(items), np.float32), np.empty(settings.factors + 1, np.float32)
-        pass_over(vectors, device.state["weights"], items, labels, *room, settings.batch_size, *rates)
+        workspace = np.empty(len(items), np.float32), np.empty(settings.factors + 1, np.float32)
+        pass_over(vectors, device.state["weights"], items, labels, *workspace, settings.batch_size, *rates)
         return vectors
 
 
@@ -61,7 +61,7 @@ def judged(data: fr.Interactions, rounds: int, leave_out: str) -> list[dict[str,
             }
             found.append({"round": number, **figures})
 
-    model.fit(split.train, conduct=fr.Conduct(after_epoch=judge))
+    model.fit(split.train, training_options=fr.TrainingOptions(after_epoch=judge))
     return found
 
 

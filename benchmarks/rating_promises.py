@@ -1,6 +1,6 @@
-"""What a promise of noise costs ratings as sums: PMF by the protocol's own messages, rounding, noise and fold.
+"""What a guarantee of noise costs ratings as sums: PMF by the protocol's own messages, rounding, noise and fold.
 
-Every round has everybody, as two servers would add them up. `--times 100` divides the noise by a hundred, which is what
+Every round has everyone, as two servers would add them up. `--times 100` divides the noise by a hundred, which is what
 a hundred times as many people of the same kind would make of it: a mean has as much less of it.
 
     python benchmarks/rating_promises.py --data ml-1m --epsilon 8 [--times 100] [--clip 8] [--messages 20] [--json]
@@ -29,7 +29,7 @@ from federank.secagg.upload import rounding_chances
 
 
 def played(split: fr.Split, clip: float, messages: int, noise: int) -> tuple[RatingFederation, np.ndarray]:
-    """A federation of everybody after so many rounds, and which items have ever stood out of the noise."""
+    """A federation of everyone after this many rounds, and which items have ever stood out of the noise."""
     settings = RatingFederationSettings(filling="none", rho=0.0)
     federation, n_items = RatingFederation.established(settings, split.train), split.train.n_items
     recipe, heard = federation.recipe, np.zeros(n_items, dtype=np.bool_)
@@ -53,7 +53,7 @@ def played(split: fr.Split, clip: float, messages: int, noise: int) -> tuple[Rat
 
 
 def error(federation: RatingFederation, heard: np.ndarray, split: fr.Split) -> tuple[float, float]:
-    """RMSE on the test part by the vectors of the rounds, and by everybody's own mean."""
+    """RMSE on the test part by the vectors of the rounds, and by everyone's own mean."""
     train, test = split.train, split.test
     people = {person: number for number, person in enumerate(train.user_ids.tolist())}
     items = {item: number for number, item in enumerate(train.item_ids.tolist())}
@@ -69,8 +69,8 @@ def error(federation: RatingFederation, heard: np.ndarray, split: fr.Split) -> t
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default="ml-1m")
-    parser.add_argument("--epsilon", type=float, help="For all messages of a life, at delta 1e-6; none: no noise.")
-    parser.add_argument("--times", type=float, default=1.0, help="As if there were so many times as many people.")
+    parser.add_argument("--epsilon", type=float, help="For all messages of a lifetime, at delta 1e-6; none: no noise.")
+    parser.add_argument("--times", type=float, default=1.0, help="As if there were this many times as many people.")
     parser.add_argument("--clip", type=float, default=8.0)
     parser.add_argument("--messages", type=int, default=20)
     parser.add_argument("--json", action="store_true")

@@ -246,7 +246,7 @@ def measure_idle(asked: argparse.Namespace, data: Path, store: str) -> dict[str,
 
 
 async def hold_lines(address: str, devices: int, seconds: float) -> tuple[int, float]:
-    """Enrol so many devices and let all of them wait for work; how many held on, and how long enrolling took."""
+    """Enrol this many devices and let all of them wait for work; how many held on, and how long enrolling took."""
     gate, began = asyncio.Semaphore(64), time.monotonic()
     connections = [Connection(address) for _ in range(devices)]
 

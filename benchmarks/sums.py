@@ -1,4 +1,4 @@
-"""How much two servers bear whose sums nobody can open alone: messages a second, how long they take, memory, disk.
+"""How much two servers bear whose sums no one can open alone: messages a second, how long they take, memory, disk.
 
 Starts `federank helper` and `federank serve --helper` as processes of their own, on SQLite, and sends them the messages
 of a whole cohort: 3,706 items x 21 numbers, as MovieLens 1M would have with 22 factors. Messages are made before the
@@ -92,7 +92,7 @@ class Disk:
 
 
 async def in_turns(works: list[Any], at_once: int) -> list[Any]:
-    """What these coroutines give, so many at a time."""
+    """What these coroutines give, this many at a time."""
     gate = asyncio.Semaphore(at_once)
 
     async def one(work: Any) -> Any:
@@ -123,13 +123,13 @@ class Cohort:
             while True:
                 reply = await connection.request("GET", "/work?wait=20", timeout=60)
                 if reply.status == 200:
-                    connection.close()  # making everybody's message takes longer than a server keeps it
+                    connection.close()  # making everyone's message takes longer than a server keeps it
                     return read_ticket(reply.content).ticket
 
         return await in_turns([one(connection) for connection in self.connections], 4 * AT_ONCE)
 
     def uploads(self, pinned: Pinned, round_number: int) -> tuple[list[bytes], float]:
-        """Everybody's upload of a round, and how long one takes in the middle, in seconds."""
+        """Everyone's upload of a round, and how long one takes in the median, in seconds."""
         with Client(self.address) as client:
             facts = fetch_facts(client)
             model = fetch_model(client, facts)
@@ -142,7 +142,7 @@ class Cohort:
         return made, statistics.median(took)
 
     async def send(self, tickets: list[str], uploads: list[bytes], rate: float | None) -> list[float]:
-        """Send them all, as fast as can be or so many a second; how long each took."""
+        """Send them all, as fast as can be or this many a second; how long each took."""
         began = time.monotonic()
 
         async def one(number: int) -> float:
@@ -160,7 +160,7 @@ class Cohort:
         return await in_turns([one(number) for number in range(len(tickets))], at_once)
 
     async def send_as_made(self, pinned: Pinned, tickets: list[str]) -> None:
-        """Everybody's message of the second round, from the first one's history, made when it is their turn."""
+        """Everyone's message of the second round, from the first one's history, made when it is their turn."""
         with Client(self.address) as client:
             facts = fetch_facts(client)
             model = fetch_model(client, facts)
@@ -247,7 +247,7 @@ async def measure_closing(address: str, people: int, leader: Watched, helper: Wa
 
 
 def device_under_node(folder: Path, projections: int, items: int = ITEMS, factors: int = FACTORS) -> float | None:
-    """Milliseconds that a message takes in JavaScript, in the middle of twenty; None where there is no node."""
+    """Milliseconds that a message takes in JavaScript, in the median of twenty; None where there is no node."""
     node = shutil.which("node")
     if node is None:
         return None
@@ -285,7 +285,7 @@ console.log(took.sort((one, other) => one - other)[10]);
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--people", type=int, default=1000, help="how many messages a round has")
-    asked.add_argument("--closing", type=int, metavar="N", help="one round of so many messages: how long it closes")
+    asked.add_argument("--closing", type=int, metavar="N", help="one round of this many messages: how long it closes")
     asked.add_argument("--norm-check", action="store_true", help="with a proof of every message's norm")
     asked.add_argument("--json", action="store_true")
     options = asked.parse_args()

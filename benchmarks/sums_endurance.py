@@ -121,7 +121,7 @@ def person(world: World, number: int, rounds: int, faults: list[str]) -> None:
 def killer(
     both: tuple[Killable, Killable], times: int, people: int, world: World, rounds: int, done: threading.Event
 ) -> None:
-    """Kill the two in turns once everybody is there, as often as was asked for, spread over the rounds."""
+    """Kill the two in turns once everyone is there, as often as was asked for, spread over the rounds."""
     chance = random.Random(1)
     while not done.wait(0.2) and (world.status() or {"devices": 0})["devices"] < people:
         pass
@@ -173,7 +173,7 @@ def stores(kind: str, folder: Path) -> Iterator[tuple[str, str]]:
 
 def endure(asked: argparse.Namespace) -> dict[str, Any]:
     """Play it all; what was found."""
-    everybody = asked.fleet + asked.devices + asked.browsers
+    all_users = asked.fleet + asked.devices + asked.browsers
     with (
         tempfile.TemporaryDirectory() as name,
         tempfile.TemporaryDirectory(dir="/dev/shm") as memory,
@@ -196,8 +196,8 @@ def endure(asked: argparse.Namespace) -> dict[str, Any]:
         )
         leader.command += ["--data", str(rows), "--method", "frugal", "--rehearsal", "--helper", origin]
         leader.command += ["--helper-ca", str(certificate), "--sigma", "2", "--messages", str(asked.rounds)]
-        leader.command += ["--factors", "12", "--target", str(everybody), "--deadline", str(asked.deadline)]
-        leader.command += ["--least-cohort", str(min(50, everybody))]
+        leader.command += ["--factors", "12", "--target", str(all_users), "--deadline", str(asked.deadline)]
+        leader.command += ["--least-cohort", str(min(50, all_users))]
         world = World(folder, f"https://127.0.0.1:{ports[0]}", origin, str(certificate), fr.load(rows))
         try:
             helper.start()
@@ -209,7 +209,7 @@ def endure(asked: argparse.Namespace) -> dict[str, Any]:
 
 
 def play(asked: argparse.Namespace, world: World, leader: Killable, helper: Killable) -> dict[str, Any]:
-    """Everybody takes part until the last round is folded; then all of it is recomputed."""
+    """Everyone takes part until the last round is folded; then all of it is recomputed."""
     faults: list[str] = []
     done, began = threading.Event(), time.monotonic()
     with browsers(world, asked.browsers) as received:
@@ -219,7 +219,7 @@ def play(asked: argparse.Namespace, world: World, leader: Killable, helper: Kill
         ]
         plan = Plan(address=world.leader, last_version=asked.rounds, attempts=PATIENCE)
         rehearsal = Rehearsal(
-            plan=plan, data=world.data, users=asked.fleet, wishes={"pi": 1.0}, ca=world.ca, helper_ca=world.ca
+            plan=plan, data=world.data, users=asked.fleet, specs={"pi": 1.0}, ca=world.ca, helper_ca=world.ca
         )
         fleet = threading.Thread(target=lambda: rehearse(rehearsal), daemon=True)
         people_there = asked.fleet + asked.devices + asked.browsers

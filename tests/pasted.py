@@ -106,7 +106,7 @@ class Terminal:
             "ROOT": str(ROOT),
             "MAKE_PROGRAM": shutil.which("make") or "make",
             "TERMINAL": str(self._own),
-            "SSL_CERT_FILE": str(certificate),  # as if an authority that everybody knows had signed it
+            "SSL_CERT_FILE": str(certificate),  # as if an authority that everyone knows had signed it
             **environment,
         }
 
@@ -152,7 +152,7 @@ class Terminal:
 
 
 def free_ports(number: int) -> list[int]:
-    """Ports that nobody uses, below those that the system hands out by itself."""
+    """Ports that no one uses, below those that the system hands out by itself."""
     found: list[int] = []
     while len(found) < number:
         port = random.SystemRandom().randrange(12_000, 32_000)

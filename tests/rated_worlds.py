@@ -31,7 +31,7 @@ def rating_federation(data, method="pmf", **settings):
 
 
 def rated_films(people, seed=1):
-    """Films with real titles and genres, and ratings from 1 to 5 by made-up people.
+    """Films with real titles and genres, and ratings from 1 to 5 by synthetic people.
 
     A rating is 3.6 plus the user's bias, the film's quality, the user's taste for its genres, and noise.
     """

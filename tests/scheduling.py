@@ -1,9 +1,10 @@
-"""Which worker runs which test, where several do (pytest-xdist): whole files, in an order that leaves nobody waiting.
+"""Which worker runs which test, where several do (pytest-xdist): whole files, in an order that leaves no one waiting.
 
 A file's tests share what is slow to start (a browser, a cluster, a server, compiled kernels), so a file stays with one
 worker, which starts it once. Files of long tests that share nothing are dealt out test by test.
 
-After an edit all kernels are compiled anew and kept for the other processes. So the files that compile most come first,
+After an edit all kernels are compiled again and kept for the other processes. So the files that compile most come
+first,
 each worker with another family of methods, and after them what takes longest.
 
 Slow tests mostly wait: for a browser, for a server to start, for a process that was killed to be missed. So there are

@@ -3,10 +3,10 @@
 import numpy as np
 
 from federank.data.interactions import Interactions
-from federank.methods.frugal.method import SquaresPrivate
-from federank.methods.frugal.settings import SquaresSettings, squares_recipe
-from federank.methods.frugal.simulation import SquaresFederation
-from federank.privacy.population import AS_HISTORIES_ARE, Choices, everyones_outward, outward_of
+from federank.methods.frugal.method import FrugalPrivate
+from federank.methods.frugal.settings import SquaresSettings, frugal_recipe
+from federank.methods.frugal.simulation import FrugalFederation
+from federank.privacy.population import AS_HISTORIES_ARE, Choices, shared_profile_of, shared_profiles_of_all
 from tests.worlds import random_world
 
 
@@ -18,12 +18,12 @@ def some_people(seed=2):
 def squares_federation(data, policies=None, allowed=None, trace=None, **settings):
     """A federation of these people before its first round; everyone may have a policy of their own."""
     settings = SquaresSettings(**({"factors": 5} | settings))
-    outward = AS_HISTORIES_ARE
+    shared_profile = AS_HISTORIES_ARE
     if policies:
-        outward = everyones_outward(Choices.of_people(policies), settings.seed, data.profiles, data.n_items)
+        shared_profile = shared_profiles_of_all(Choices.of_people(policies), settings.seed, data.profiles, data.n_items)
     sizes = data.profiles.sizes
-    recipe = squares_recipe(settings, sizes, data.n_items, messages=allowed, outward=outward, trace=trace)
-    return SquaresFederation.established(settings, recipe, data.profiles)
+    recipe = frugal_recipe(settings, sizes, data.n_items, messages=allowed, shared_profile=shared_profile, trace=trace)
+    return FrugalFederation.established(settings, recipe, data.profiles)
 
 
 def people_with(histories, n_items):
@@ -34,9 +34,14 @@ def people_with(histories, n_items):
 
 
 def devices_of(federation):
-    """Everybody's device before its first message."""
+    """Everyone's device before its first message."""
     recipe, profiles = federation.recipe, federation.profiles
     return [
-        SquaresPrivate(user, profiles.of(user), outward_of(recipe.outward, profiles, user), int(recipe.messages[user]))
+        FrugalPrivate(
+            user,
+            profiles.of(user),
+            shared_profile_of(recipe.shared_profile, profiles, user),
+            int(recipe.messages[user]),
+        )
         for user in range(len(federation.spent))
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from federank.errors import BadFile
-from federank.files import PRIVATE, file_in_place, folder_in_place, put_in_place, write_whole
+from federank.files import PRIVATE, atomic_write, file_in_place, folder_in_place, put_in_place
 
 
 def names_in(folder: Path) -> list[str]:
@@ -15,20 +15,20 @@ def names_in(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("content", ["città\n", "città\n".encode(), lambda file: file.write("città\n".encode())])
 def test_text_bytes_and_functions_become_the_same_file(tmp_path, content):
-    write_whole(tmp_path / "a.txt", content)
+    atomic_write(tmp_path / "a.txt", content)
     assert (tmp_path / "a.txt").read_bytes() == "città\n".encode()
     assert names_in(tmp_path) == ["a.txt"]
 
 
 def test_a_file_that_could_not_be_finished_leaves_the_earlier_one(tmp_path):
-    write_whole(tmp_path / "a.txt", "before")
+    atomic_write(tmp_path / "a.txt", "before")
 
     def fails(file):
         file.write(b"half of it")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_whole(tmp_path / "a.txt", fails)
+        atomic_write(tmp_path / "a.txt", fails)
     assert (tmp_path / "a.txt").read_text() == "before"
     assert names_in(tmp_path) == ["a.txt"]
 
@@ -44,14 +44,14 @@ def test_until_it_is_finished_a_file_has_another_name(tmp_path):
 def test_a_private_file_is_never_readable_by_others_not_even_as_a_draft(tmp_path):
     with file_in_place(tmp_path / "key", mode=PRIVATE) as draft:
         assert draft.stat().st_mode & 0o777 == 0o600
-    write_whole(tmp_path / "key", "secret", mode=PRIVATE)
+    atomic_write(tmp_path / "key", "secret", mode=PRIVATE)
     assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
 
 
 def test_other_files_follow_the_umask(tmp_path):
     earlier = os.umask(0o027)
     try:
-        write_whole(tmp_path / "a.txt", "")
+        atomic_write(tmp_path / "a.txt", "")
         with folder_in_place(tmp_path / "folder"):
             pass
     finally:
@@ -62,16 +62,16 @@ def test_other_files_follow_the_umask(tmp_path):
 
 def test_missing_folders_are_made_only_where_that_is_asked_for(tmp_path):
     with pytest.raises(BadFile):
-        write_whole(tmp_path / "new" / "a.txt", "")
+        atomic_write(tmp_path / "new" / "a.txt", "")
     assert names_in(tmp_path) == []
-    write_whole(tmp_path / "new" / "a.txt", "", parents=True)
+    atomic_write(tmp_path / "new" / "a.txt", "", parents=True)
     assert names_in(tmp_path / "new") == ["a.txt"]
 
 
 def test_a_folder_is_not_replaced_by_a_file(tmp_path):
     (tmp_path / "taken").mkdir()
     with pytest.raises(BadFile):
-        write_whole(tmp_path / "taken", "")
+        atomic_write(tmp_path / "taken", "")
     assert names_in(tmp_path) == ["taken"]
 
 

@@ -6,7 +6,7 @@ STORE = 100 * 2**20
 
 
 class TwoNodes:
-    """A head with cores for everybody, and a second machine that can be lost and had again."""
+    """A head with cores for everyone, and a second machine that can be lost and had again."""
 
     def __init__(self, cores):
         from ray.cluster_utils import Cluster
@@ -24,7 +24,7 @@ class TwoNodes:
         return self
 
     def lose_second(self):
-        """As when somebody pulls the plug."""
+        """As when someone pulls the plug."""
         self.cluster.remove_node(self.second, allow_graceful=False)
         self.second = None
 

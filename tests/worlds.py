@@ -5,7 +5,7 @@ import numpy as np
 from federank.data.interactions import Interactions
 from federank.methods.fpl.settings import FPLSettings, recipe_for
 from federank.methods.fpl.simulation import Federation
-from federank.privacy.population import Choices, coins, everyones_outward
+from federank.privacy.population import Choices, coins, shared_profiles_of_all
 
 
 def random_world(users=12, items=30, interactions=150, seed=0):
@@ -33,6 +33,6 @@ def federation(data, pi=None, trace=None, policies=None, **settings):
     )
     pi = np.asarray(everyones_pi, dtype=float)
     choices = Choices.of_people(policies) if policies else Choices.alike(settings.policy(0.5), pi)
-    outward = everyones_outward(choices, settings.seed, data.profiles, data.n_items)
-    recipe = recipe_for(settings, data.profiles.sizes, data.n_items, coins(choices), trace, outward)
+    shared_profile = shared_profiles_of_all(choices, settings.seed, data.profiles, data.n_items)
+    recipe = recipe_for(settings, data.profiles.sizes, data.n_items, coins(choices), trace, shared_profile)
     return Federation.established(settings, recipe, data.profiles, data.n_items)

@@ -1,4 +1,4 @@
-"""FedeRank: a recommender that learns without collecting anybody's history.
+"""FedeRank: a recommender that learns without collecting anyone's history.
 
     import federank as fr
 
@@ -7,7 +7,7 @@
     model.recommend(42)
     fr.evaluate(model, split).means["precision@10"]
 
-The front door. What is listed here is what the documentation speaks of, and all that a user needs to import; each
+The public API. What is listed here is what the documentation speaks of, and all that a user needs to import; each
 name is imported when first used, so that `import federank` costs nothing.
 """
 
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from federank.methods.frugal.recommender import Frugal as Frugal
     from federank.methods.model_folder import load_model as load_model
     from federank.methods.model_folder import load_split as load_split
-    from federank.methods.new_users import Person as Person
+    from federank.methods.new_users import User as User
     from federank.methods.new_users import enrol as enrol
     from federank.methods.recommendations import Recommendations as Recommendations
     from federank.methods.recommendations import Recommended as Recommended
@@ -77,8 +77,8 @@ if TYPE_CHECKING:
     from federank.methods.registry import register as register
     from federank.privacy.policy import Policy as Policy
     from federank.privacy.policy import register_policy as register_policy
-    from federank.simulation.options import Conduct as Conduct
     from federank.simulation.options import Progress as Progress
+    from federank.simulation.options import TrainingOptions as TrainingOptions
     from federank.studies.results import Results as Results
 
 _HOMES = {
@@ -102,7 +102,7 @@ _HOMES = {
     "split_temporal_global": "federank.data.splits",
     "statistics": "federank.data.statistics",
     "read_split": "federank.data.split_files",
-    "Conduct": "federank.simulation.options",
+    "TrainingOptions": "federank.simulation.options",
     "Progress": "federank.simulation.options",
     "FedeRankError": "federank.errors",
     "model_card": "federank.evaluation.card",
@@ -120,7 +120,7 @@ _HOMES = {
     "Policy": "federank.privacy.policy",
     "Device": "federank.federation.method",
     "FederatedSettings": "federank.federation.method",
-    "Person": "federank.methods.new_users",
+    "User": "federank.methods.new_users",
     "enrol": "federank.methods.new_users",
     "FederatedMethod": "federank.methods.federated_method",
     "Biases": "federank.methods.baselines.biases",

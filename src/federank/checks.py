@@ -25,13 +25,13 @@ def number(name: str, value: Any, needed: str) -> float:
 
 
 def whole(name: str, value: Any, least: int, most: float = math.inf) -> None:
-    """Refuse what is not a whole number in this range."""
-    is_whole = (
+    """Refuse what is not an integer in this range."""
+    is_int = (
         isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value == int(value)
     )
-    if not is_whole or not least <= value <= most:
+    if not is_int or not least <= value <= most:
         span = f"{least} or more" if most == math.inf else f"from {least} to {int(most)}"
-        raise SettingError(f"{name} is {value!r}; a whole number, {span}, is needed.")
+        raise SettingError(f"{name} is {value!r}; an integer, {span}, is needed.")
 
 
 def positive(name: str, value: float) -> None:

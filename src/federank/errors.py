@@ -15,7 +15,7 @@
     ├── BadMessage           a message breaks the protocol
     ├── StoreError           the server's store cannot be used as it was asked for
     ├── StoreAway            the server's database does not answer now
-    │   └── Overtaken        a round was ended by somebody else
+    │   └── Overtaken        a round was ended by someone else
     ├── TLSError             a certificate or its key cannot be used
     ├── BadState             a device's file is missing, in use, damaged, or cannot be written
     ├── BadAnswer            a server answered a device with something that it must not take
@@ -30,7 +30,7 @@ prints it and ends with exit code 2; no other exception is meant for a user.
 
 
 class FedeRankError(Exception):
-    """Anything that a user can mend; its message says how."""
+    """Anything that a user can fix; its message says how."""
 
 
 class DataError(FedeRankError):
@@ -97,7 +97,7 @@ class StoreAway(FedeRankError):
 
 
 class Overtaken(StoreAway):
-    """A round was folded, or given up, by somebody else; whoever leads reads the store again."""
+    """A round was folded, or given up, by someone else; anyone who leads reads the store again."""
 
 
 class TLSError(FedeRankError):
@@ -129,4 +129,4 @@ class Refused(FedeRankError):
 
 
 class Withdrawn(FedeRankError):
-    """What was to be sent is no longer wanted by whoever asked for it; it is not tried again."""
+    """What was to be sent is no longer wanted by anyone who asked for it; it is not tried again."""

@@ -49,7 +49,7 @@ def find(kind: Kind, name: str) -> Any:
         return None
     try:
         return point.load()
-    except Exception as reason:  # whatever a package of somebody else's does on import
+    except Exception as reason:  # whatever a package of someone else's does on import
         raise SettingError(
             f"{name!r} of the {kind} comes from {_package(point)}, and its {point.value} cannot be loaded: "
             f"{type(reason).__name__}: {reason}."

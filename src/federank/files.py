@@ -29,7 +29,7 @@ PRIVATE_FOLDER = 0o700
 Content = str | bytes | Callable[[IO[bytes]], object]
 
 
-def write_whole(path: str | os.PathLike[str], content: Content, *, mode: int = 0o666, parents: bool = False) -> None:
+def atomic_write(path: str | os.PathLike[str], content: Content, *, mode: int = 0o666, parents: bool = False) -> None:
     """Write a file, whole or not at all; with `parents`, folders that are missing above it are made."""
     target = Path(path)
     try:
@@ -87,5 +87,5 @@ def put_in_place(draft: Path, folder: Path) -> None:
 
 
 def _beside(path: Path) -> Path:
-    """A name in the same folder that nobody has: a rename from there is one step, which a crash cannot halve."""
+    """A name in the same folder that no one has: a rename from there is one step, which a crash cannot halve."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")

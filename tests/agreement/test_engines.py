@@ -66,7 +66,7 @@ CONFIGURATIONS = {
     "zero biases, other rates": {"initial_biases": "zero", "learning_rate": 0.5, "initial_scale": 0.5},
     "adam": {"server": "adam", "clients_per_round": "all", "triples": "3x profile", "item_pull": 2.0},
     "adam, one client": {"server": "adam", "learning_rate": 0.01, "beta1": 0.5, "beta2": 0.9},
-    "adam, hardly anybody there": {"server": "adam", "online": 0.2, "clients_per_round": 2},
+    "adam, hardly anyone there": {"server": "adam", "online": 0.2, "clients_per_round": 2},
     "adam, sticky": {"server": "adam", "sharing": "sticky", "pi": 0.4, "clients_per_round": "all", "triples": "mean"},
     "a pull alone": {"item_pull": 0.5, "clients_per_round": 4},
     "regularisers": {"user_regulariser": 1.0, "positive_regulariser": 2.0, "negative_regulariser": 0.5},

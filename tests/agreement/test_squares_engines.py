@@ -38,7 +38,7 @@ SETTINGS = {
     "policies": {"messages": 3, "policies": policies()},
     "noise": {"messages": 4, "sigma": 0.05, "broadcast": "float32"},
     "noise and policies": {"messages": 3, "sigma": 0.1, "policies": policies(), "dropout": 0.2},
-    "whole numbers without noise": {"messages": 4, "sigma": 0.0},
+    "integers without noise": {"messages": 4, "sigma": 0.0},
     "own budgets": {"messages": 3, "allowed": np.arange(PEOPLE.n_users) % 4},
 }
 

@@ -113,7 +113,7 @@ def test_the_demo_fits_a_terminal_of_80_columns(story):
 def test_the_last_line_says_what_to_open_and_it_is_there(story, place):
     assert story.splitlines()[-1] == f"Open {place / 'report.html'} in a browser."
     page = (place / "report.html").read_text(encoding="utf-8")
-    for words in ("synthetic city", "What a curious server learns", "Accuracy and variety", "<svg"):
+    for words in ("synthetic city", "What a honest-but-curious server learns", "Accuracy and variety", "<svg"):
         assert words in page
     assert "chosen on the test part:" not in page
 
@@ -148,7 +148,7 @@ def test_a_demo_that_breaks_off_leaves_the_old_report_and_nothing_else(tmp_path,
     def stopped(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("federank.cli.demo._tell_story", stopped)
+    monkeypatch.setattr("federank.cli.demo._report_story", stopped)
     assert run_demo(place).exit_code != 0
     assert (place / "report.html").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -31,7 +31,7 @@ def trained_on_all(shop, tmp_path, *arguments):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--messages", "0"], "messages is 0; a whole number, 1 or more, is needed."),
+        (["--messages", "0"], "messages is 0; an integer, 1 or more, is needed."),
         (["--messages", "4", "--rounds", "3"], "which takes 4 rounds, but rounds is 3"),
         (["--messages", "2", "--cohorts", "3", "--rounds", "5"], "which takes 6 rounds, but rounds is 5"),
         (["--factors", "31"], "factors is 31, but there are only 30 items"),
@@ -45,7 +45,7 @@ def trained_on_all(shop, tmp_path, *arguments):
         (["--regulariser", "inf"], "regulariser is inf"),
         (["--cohorts", "81"], "cohorts is 81, but only 80 people can take part"),
         (["--clip", "0"], "clip is 0"),
-        (["--pi", "0"], "Nobody can take part"),
+        (["--pi", "0"], "No one can take part"),
         (["--pi", "1.5"], "pi is 1.5"),
         (["--damping", "0"], "damping is 0"),
         (["--shrinkage", "nan"], "shrinkage is nan"),

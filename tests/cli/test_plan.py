@@ -1,4 +1,4 @@
-"""`federank plan`: what a size can promise, from measured curves."""
+"""`federank plan`: what a size can guarantee, from measured curves."""
 
 import json
 import math
@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from federank.cli import federank
-from federank.cli.train import affordable_promise
+from federank.cli.train import affordable_guarantee
 from federank.methods.frugal.private_server import AMAZON, CITIES, FILMS, ITALY, forecast, kept_at
 
 
@@ -19,7 +19,7 @@ def planned(*flags):
 def test_the_plan_tells_messages_noise_and_the_accuracy_to_expect():
     told = planned("--people", 50_000, "--items", 3_000, "--epsilon", 2)
     assert told.exit_code == 0, told.output
-    assert "Messages in a life" in told.output
+    assert "Messages in a lifetime" in told.output
     found = json.loads(planned("--people", 50_000, "--items", 3_000, "--epsilon", 2, "--json").output)
     assert (found["messages"], len(found["sigmas"])) == (5, 5)
     assert 1.99 < found["epsilon"] <= 2
@@ -88,14 +88,14 @@ def test_without_an_epsilon_the_plan_is_for_the_smallest_that_costs_less_than_a_
 def test_training_with_the_affordable_promise_follows_the_size():
     settings = {"delta": 1e-6}
     large, small = (SimpleNamespace(n_users=people, n_items=1_500) for people in (100_000, 1_000))
-    assert 0.5 < affordable_promise(large, settings)["epsilon"] < 1.2
-    assert affordable_promise(small, settings) == {}
+    assert 0.5 < affordable_guarantee(large, settings)["epsilon"] < 1.2
+    assert affordable_guarantee(small, settings) == {}
 
 
 def test_every_command_says_that_the_more_cautious_curve_chooses_the_promise(capsys):
     cautious = "surely costs less than a tenth of the accuracy, by the more cautious of the measured curves"
     for people in (100_000, 1_000):
-        affordable_promise(SimpleNamespace(n_users=people, n_items=1_500), {"delta": 1e-6})
+        affordable_guarantee(SimpleNamespace(n_users=people, n_items=1_500), {"delta": 1e-6})
         assert cautious in capsys.readouterr().err
         assert cautious in " ".join(planned("--people", people, "--items", 1_500).output.split())
 

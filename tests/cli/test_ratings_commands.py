@@ -149,7 +149,7 @@ def test_a_model_that_only_ranks_predicts_no_ratings(shop, tmp_path):
         (("--rho", "1", "--filling", "none"), "rho is 1, but filling is none"),
         (("--highest", "4"), "ratings lie outside the declared range from 1 to 4"),
         (("--ratings", "none"), "has no ratings to learn from"),
-        (("--folds", "1"), "folds is 1; a whole number, from 2 to 480, is needed."),
+        (("--folds", "1"), "folds is 1; an integer, from 2 to 480, is needed."),
         (("--folds", "3", "--split", "random"), "--folds divides the data at random by itself"),
         (("--folds", "3", "--resume"), "There is no interrupted run at"),
         (("--folds", "3", "--highest", "4"), "ratings lie outside the declared range"),

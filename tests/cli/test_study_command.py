@@ -149,7 +149,7 @@ def test_a_report_tells_the_rows_that_were_left_out(tmp_path, in_this_process):
         (["run", "nowhere.toml"], "nowhere.toml cannot be read"),
         (["run", "{study}", "--set", "choose.epoch=2"], "Did you mean 'epochs'?"),
         (["run", "{study}", "--set", "rubbish"], "path.key=value is needed"),
-        (["run", "{study}", "--seeds", "one"], "whole numbers are needed"),
+        (["run", "{study}", "--seeds", "one"], "integers are needed"),
         (["run", "{study}", "--quick"], "no quick form"),
         (["run", "{study}", "--set", "split.test=1.0"], "a share from 0 to below 1"),
         (["run", "{study}", "--set", "data.visits.source=nothing.csv"], "nothing.csv"),

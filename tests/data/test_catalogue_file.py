@@ -1,4 +1,4 @@
-"""A table of items alone is a catalogue: all that an operator has before anybody has come."""
+"""A table of items alone is a catalogue: all that an operator has before anyone has come."""
 
 import pytest
 

@@ -52,7 +52,7 @@ def test_every_way_can_be_asked_for(data):
     ("asked", "sentence"),
     [
         ({"way": "sideways"}, "The way of a split is 'sideways'; it can be temporal or global-temporal or"),
-        ({"way": "folds"}, "folds is None; a whole number, 2 or more, is needed"),
+        ({"way": "folds"}, "folds is None; an integer, 2 or more, is needed"),
         ({"way": "random", "folds": 5}, "folds go with way = .folds.; the way of this split is 'random'"),
     ],
 )

@@ -89,7 +89,7 @@ def test_the_compose_file_starts_a_server_a_database_and_a_proxy():
     assert server["command"][0] == "serve"
     assert {word.split("=")[0] for word in server["command"][1:]} <= flags_of_serve()
     assert server["build"]["dockerfile"] == "deploy/Containerfile"
-    assert all(port.startswith("127.0.0.1:") for port in server["ports"]), "the operator's address is not for everybody"
+    assert all(port.startswith("127.0.0.1:") for port in server["ports"]), "the operator's address is not for everyone"
 
 
 @pytest.mark.parametrize("instruction", ["FROM", "COPY", "USER", "HEALTHCHECK", "ENTRYPOINT"])

@@ -1,4 +1,4 @@
-"""The cluster engine: the same bits over any number of shards, and after a machine is lost in the middle of a round.
+"""The cluster engine: the same bits over any number of shards, and after a machine is lost in the median of a round.
 
 Two nodes inside this machine, started once for the module. Ray's processes are real, and so is their end.
 """
@@ -17,11 +17,11 @@ from federank.errors import ClusterGone, SettingError
 from federank.federation.rng import words_wrap_around
 from federank.federation.wire import check_update
 from federank.methods.fpl import simulation as compiled
-from federank.methods.fpl.cluster import Cluster, Shard, clients_by_district, districts_of, opened, part_of
+from federank.methods.fpl.cluster import Cluster, Shard, clients_by_district, opened, part_of, partitions_of
 from federank.methods.fpl.method import make_broadcast
 from federank.methods.fpl.reference import FleetInMemory
 from federank.simulation.cluster import connected
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 from federank.simulation.training import train
 
 ROOT = Path(__file__).parents[2]
@@ -42,11 +42,11 @@ def nodes(two_nodes):
 
 CONFIGURATIONS = {
     "everybody": {"clients_per_round": "all", "triples": 6, "pi": 0.5},
-    "everybody, some answers lost": {"clients_per_round": "all", "triples": 6, "dropout": 0.3, "order": "summed"},
+    "everyone, some answers lost": {"clients_per_round": "all", "triples": 6, "dropout": 0.3, "order": "summed"},
     "some are drawn": {"clients_per_round": 200, "triples": 4, "pi": 0.3},
     "most are drawn": {"clients_per_round": 0.8, "triples": 4, "mask": "per-row", "pi": 0.3},
     "one at a time": {"clients_per_round": 1, "triples": 1},
-    "not everybody is there": {"clients_per_round": "all", "online": 0.5, "triples": 3},
+    "not everyone is there": {"clients_per_round": "all", "online": 0.5, "triples": 3},
     "a sticky choice": {"clients_per_round": "all", "triples": 6, "sharing": "sticky", "basis": "history", "pi": 0.3},
     "a deniable choice": {"clients_per_round": "all", "triples": 6, "sharing": "deniable", "epsilon": 1.0, "pi": 0.3},
     "adam": {"clients_per_round": "all", "triples": 6, "server": "adam", "item_pull": 3.0},
@@ -75,14 +75,14 @@ def played(name, rounds, shards, **how):
     return one
 
 
-def districts(one):
-    return districts_of(one.recipe, len(one.user_vectors), *one.item_vectors.shape)
+def partitions(one):
+    return partitions_of(one.recipe, len(one.user_vectors), *one.item_vectors.shape)
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_every_client_of_a_round_is_in_one_district_in_the_order_of_the_round(name):
     one = established(name)
-    starts = districts(one)
+    starts = partitions(one)
     by_district = clients_by_district(one.recipe, 3, starts)
     assert len(by_district) == len(starts) - 1 > 1
     (whole,) = clients_by_district(one.recipe, 3, starts[[0, -1]])
@@ -95,7 +95,7 @@ def test_every_client_of_a_round_is_in_one_district_in_the_order_of_the_round(na
 
 def test_districts_are_the_compiled_engines_shards_where_everybody_takes_part():
     one = established("everybody")
-    assert len(districts(one)) - 1 == compiled.shard_count(one.recipe, *one.item_vectors.shape) > 2
+    assert len(partitions(one)) - 1 == compiled.shard_count(one.recipe, *one.item_vectors.shape) > 2
 
 
 def test_a_shard_is_handed_nothing_of_other_people():
@@ -108,7 +108,7 @@ def test_a_shard_is_handed_nothing_of_other_people():
     np.testing.assert_array_equal(part.vectors, one.user_vectors[first:last])
     assert len(part.recipe.pi) == len(part.recipe.triples) == last - first
     assert ((part.recipe.participants >= first) & (part.recipe.participants < last)).all()
-    assert not len(part.recipe.outward.items)
+    assert not len(part.recipe.shared_profile.items)
 
 
 def test_a_shard_answers_with_updates_and_moves_only_its_clients():
@@ -169,7 +169,7 @@ def test_what_a_shard_sends_is_clipped_and_noisy_device_by_device(noise_on):
 )
 def test_what_does_not_go_together_is_refused(asked, sentence):
     with pytest.raises(SettingError, match=sentence):
-        Conduct(**asked)
+        TrainingOptions(**asked)
 
 
 def test_more_shards_than_districts_are_refused_before_anything_is_started():
@@ -200,9 +200,9 @@ def test_a_cluster_that_is_not_there_is_a_sentence_not_a_wait(address, tmp_path)
 import socket
 from federank.simulation.cluster import connected
 from federank.errors import ClusterGone
-with socket.socket() as nobody:
-    nobody.bind(("127.0.0.1", 0))
-    address = {address!r}.format(port=nobody.getsockname()[1])
+with socket.socket() as no one:
+    no one.bind(("127.0.0.1", 0))
+    address = {address!r}.format(port=no one.getsockname()[1])
     try:
         with connected(address, 1, 0):
             pass
@@ -214,7 +214,7 @@ with socket.socket() as nobody:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["everybody", "some are drawn", "not everybody is there", "a deniable choice"])
+@pytest.mark.parametrize("name", ["everybody", "some are drawn", "not everyone is there", "a deniable choice"])
 def test_the_number_of_shards_changes_no_bit(name, nodes):
     one, three = (played(name, 6, shards) for shards in (1, 3))
     assert_same_bits(one, three)
@@ -267,7 +267,7 @@ def test_a_node_lost_in_the_middle_of_a_round_changes_no_bit(name, nodes):
             super()._recover()
 
     one = established(name)
-    engine = Doomed(nodes.ray, one, districts(one), 4)
+    engine = Doomed(nodes.ray, one, partitions(one), 4)
     engine.play(one, 3)
     engine.bring_home()  # rounds 3 and 4 will have to be played again
     engine.play(one, 6)
@@ -289,16 +289,16 @@ def test_a_run_is_stopped_and_resumed_on_a_cluster_with_the_same_bits(nodes, tmp
 
     def away(epoch):
         seen.append(cut.user_vectors.copy())
-        raise ClusterGone("Somebody has unplugged it.")
+        raise ClusterGone("Someone has unplugged it.")
 
     with pytest.raises(ClusterGone, match="--resume"):
-        train(cut, 2, Conduct(engine="cluster", shards=2, checkpoint=checkpoint, after_epoch=away), "run")
+        train(cut, 2, TrainingOptions(engine="cluster", shards=2, checkpoint=checkpoint, after_epoch=away), "run")
     again = established()
-    train(again, 2, Conduct(engine="cluster", shards=3, checkpoint=checkpoint, resume=True), "run")
+    train(again, 2, TrainingOptions(engine="cluster", shards=3, checkpoint=checkpoint, resume=True), "run")
     assert_same_bits(again, whole)
     half = established()
     compiled.play(half, half.rounds_per_epoch)
-    np.testing.assert_array_equal(seen[0], half.user_vectors)  # whoever looks after an epoch finds it whole
+    np.testing.assert_array_equal(seen[0], half.user_vectors)  # anyone who looks after an epoch finds it whole
 
 
 HEAD_LOST = """
@@ -312,7 +312,7 @@ from tests.two_nodes import STORE
 
 from federank.engines.pairs import compiled
 from federank.errors import ClusterGone
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 from federank.simulation.training import train
 
 head = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": STORE}
@@ -323,7 +323,7 @@ def lose_head(epoch):
     if epoch == 1:
         nodes.head_node.kill_gcs_server()
 
-conduct = Conduct(
+conduct = TrainingOptions(
     engine="cluster", cluster=nodes.address, shards=2, checkpoint=checkpoint, after_epoch=lose_head
 )
 try:

@@ -10,7 +10,7 @@ from tests.worlds import federation, random_world
 
 from federank.errors import Diverged, ModelError, SettingError
 from federank.methods.fpl.recommender import FPL
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 from federank.simulation.training import Stopped, save_checkpoint, train
 
 DATA = random_world()
@@ -31,8 +31,10 @@ def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_bits(server, tmp_
 
     whole = FPL(**settings).fit(DATA)
     with pytest.raises(Stopped):
-        FPL(**settings).fit(DATA, conduct=Conduct(checkpoint=kept, after_epoch=stop_in_the_third_epoch))
-    resumed = FPL(**settings).fit(DATA, conduct=Conduct(checkpoint=kept, resume=True))
+        FPL(**settings).fit(
+            DATA, training_options=TrainingOptions(checkpoint=kept, after_epoch=stop_in_the_third_epoch)
+        )
+    resumed = FPL(**settings).fit(DATA, training_options=TrainingOptions(checkpoint=kept, resume=True))
     for a, b in zip(vectors(whole), vectors(resumed), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -46,8 +48,8 @@ def test_the_handler_of_ctrl_c_is_put_back():
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
 def test_progress_tells_every_epoch_and_ends_at_the_last_round(engine):
     seen, epochs = [], []
-    conduct = Conduct(engine=engine, progress=seen.append, after_epoch=epochs.append)
-    model = FPL(factors=4, epochs=3).fit(DATA, conduct=conduct)
+    training_options = TrainingOptions(engine=engine, progress=seen.append, after_epoch=epochs.append)
+    model = FPL(factors=4, epochs=3).fit(DATA, training_options=training_options)
     assert epochs == [1, 2, 3]
     assert {progress.epoch for progress in seen} == {1, 2, 3}
     assert seen[-1].round_number == seen[-1].rounds == model.report["rounds"] == 3 * len(DATA)
@@ -57,9 +59,9 @@ def test_progress_tells_every_epoch_and_ends_at_the_last_round(engine):
 def test_a_checkpoint_of_another_run_is_not_resumed(tmp_path):
     kept = tmp_path / "run.checkpoint"
     established = federation(DATA)
-    save_checkpoint(established, kept, "somebody else's")
+    save_checkpoint(established, kept, "someone else's")
     with pytest.raises(ModelError):
-        FPL(factors=4).fit(DATA, conduct=Conduct(checkpoint=kept, resume=True))
+        FPL(factors=4).fit(DATA, training_options=TrainingOptions(checkpoint=kept, resume=True))
 
 
 @pytest.mark.parametrize("damage", ["missing", "garbage", "truncated", "foreign", "wrong shape", "not finite"])
@@ -82,7 +84,7 @@ def test_a_checkpoint_that_cannot_be_trusted_is_refused(tmp_path, damage):
         broken.item_vectors[0, 0] = np.nan
         save_checkpoint(broken, kept, "run")
     with pytest.raises(ModelError):
-        train(established, 1, Conduct(checkpoint=kept, resume=True), "run")
+        train(established, 1, TrainingOptions(checkpoint=kept, resume=True), "run")
     assert established.round_number == 0
 
 
@@ -92,7 +94,7 @@ def test_a_run_that_diverges_says_where_and_why_and_leaves_the_last_good_state(t
     save_checkpoint(established, kept, "run")
     good = kept.read_bytes()
     with pytest.raises(Diverged, match=r"1.*learning_rate.*18"):
-        train(established, 5, Conduct(checkpoint=kept), "run")
+        train(established, 5, TrainingOptions(checkpoint=kept), "run")
     assert kept.read_bytes() == good
 
 
@@ -109,6 +111,6 @@ def test_a_large_learning_rate_does_not_overflow():
         ({"resume": True}, "nothing to resume"),
     ],
 )
-def test_a_conduct_that_makes_no_sense_is_refused(conduct, complaint):
+def test_a_conduct_that_makes_no_sense_is_refused(training_options, complaint):
     with pytest.raises(SettingError, match=complaint):
-        FPL(factors=4).fit(DATA, conduct=Conduct(**conduct))
+        FPL(factors=4).fit(DATA, training_options=TrainingOptions(**training_options))

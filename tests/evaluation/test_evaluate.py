@@ -14,7 +14,7 @@ from federank.methods.recommendations import Recommendations
 
 TRAIN = {"ann": "ab", "bob": "ac", "cat": "abcd", "dan": "d"}
 TEST = {"ann": "cz", "bob": "b", "cat": "e"}
-"""Nobody has z or e in training; dan has nothing to be tested on; eve, in a variant, has no training."""
+"""No one has z or e in training; dan has nothing to be tested on; eve, in a variant, has no training."""
 
 
 def world(train=TRAIN, test=TEST, categories=None):

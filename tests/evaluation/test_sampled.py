@@ -87,7 +87,7 @@ def test_evaluate_tells_of_sampled_items_where_it_is_asked_and_nowhere_else():
     one = fr.evaluate(model, split, at=5, negatives=20)
     assert one.means["sampled_ndcg@5"] == pytest.approx(one.per_user["sampled_ndcg@5"].mean())
     assert any(" 20 " in note for note in one.notes)
-    # Everybody has as many test items, so the mean over people is the mean over items.
+    # Everyone has as many test items, so the mean over people is the mean over items.
     alone = evaluate_with_sampled_negatives(model, split, negatives=20, at=5)
     assert one.means["sampled_hit_rate@5"] == pytest.approx(alone["sampled_hit_rate@5"])
     named = fr.evaluate(model, split, at=5, metrics=["sampled_mrr"]).means

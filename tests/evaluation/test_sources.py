@@ -98,12 +98,12 @@ def test_means_may_be_over_those_who_got_something():
     tested = sorted(set(SPLIT.test.user_ids[SPLIT.test.users].tolist()))
     by_user = lists()
     half = {user: by_user[user] for user in tested[: len(tested) // 2]}
-    everybody, covered = (fr.evaluate(half, SPLIT, at=5, over=over) for over in ("all", "covered"))
+    all_users, covered = (fr.evaluate(half, SPLIT, at=5, over=over) for over in ("all", "covered"))
     share = len(half) / len(tested)
-    assert everybody.means["user_coverage"] == covered.means["user_coverage"] == pytest.approx(share)
+    assert all_users.means["user_coverage"] == covered.means["user_coverage"] == pytest.approx(share)
     assert covered.means["users"] == len(half)
-    assert covered.means["precision@5"] * share == pytest.approx(everybody.means["precision@5"])
-    assert covered.means["item_coverage@5"] == everybody.means["item_coverage@5"]
+    assert covered.means["precision@5"] * share == pytest.approx(all_users.means["precision@5"])
+    assert covered.means["item_coverage@5"] == all_users.means["item_coverage@5"]
     assert covered.notes[0].startswith(f"Means are over the {len(half)} users who got a list")
     with pytest.raises(SettingError, match="'some'"):
         fr.evaluate(half, SPLIT, over="some")

@@ -7,10 +7,10 @@ from tests.worlds import two_tastes
 import federank as fr
 from federank.errors import BadFile, BadMessage, SettingError
 from federank.methods.recommender import run_identity
-from federank.privacy.policy import Policy, outward
-from federank.privacy.population import everyones_outward
+from federank.privacy.policy import Policy, shared_profile
+from federank.privacy.population import shared_profiles_of_all
 from federank.simulation.custom import play
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 from federank.simulation.training import save_checkpoint
 
 
@@ -60,11 +60,11 @@ def test_a_run_that_is_resumed_is_the_same_run(tmp_path):
     whole = Factors(**settings).fit(data)
     model = Factors(**settings)
     model.training = data.compact()
-    identity = run_identity("own-factors" + model._ask_everybody(model.settings, data), model.settings, data)
+    identity = run_identity("own-factors" + model._ask_all(model.settings, data), model.settings, data)
     half = model.federation()
     play(half, 3)
     save_checkpoint(half, place, identity)
-    again = model.fit(data, conduct=Conduct(checkpoint=place, resume=True))
+    again = model.fit(data, training_options=TrainingOptions(checkpoint=place, resume=True))
     np.testing.assert_array_equal(again.broadcast["vectors"], whole.broadcast["vectors"])
     np.testing.assert_array_equal(again.states["own"], whole.states["own"])
     assert again.communication() == whole.communication()
@@ -83,7 +83,7 @@ def test_policies_hold_whatever_the_maths_does():
     model.fit(data)
     policy = Policy(sharing="sticky", pi=0.3, basis="shared")
     for user, profile in seen:
-        assert profile == set(outward(policy, 5, user, data.profiles.of(user), data.n_items).profile.tolist())
+        assert profile == set(shared_profile(policy, 5, user, data.profiles.of(user), data.n_items).profile.tolist())
     with pytest.raises(SettingError, match="'as-published'"):
         Factors(sharing="as-published")
 
@@ -135,8 +135,8 @@ def test_a_policy_of_ones_own_decides_what_stands_for_a_history(tmp_path):
     data = two_tastes()
     for model in (fr.FPL(sharing="smallest", epochs=1), fr.Frugal(sharing="smallest", messages=1)):
         model.fit(data)
-        outwards = everyones_outward(model.choices, 1, data.profiles, data.n_items)
-        assert (np.diff(outwards.starts) == 2).all()
+        shared_profiles = shared_profiles_of_all(model.choices, 1, data.profiles, data.n_items)
+        assert (np.diff(shared_profiles.starts) == 2).all()
         model.save(tmp_path / model.name)
         assert fr.load_model(tmp_path / model.name).choices.kinds[0].sharing == "smallest"
     with pytest.raises(SettingError):

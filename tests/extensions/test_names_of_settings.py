@@ -31,7 +31,7 @@ def own_method(name):
 
         settings_type = record
 
-        def _learn(self, train, conduct):
+        def _learn(self, train, training_options):
             self.order = -np.arange(train.n_items, dtype=np.float32)
 
         def _score_users(self, users):
@@ -52,7 +52,7 @@ def own_federated_method(name):
     kind = make_dataclass("Record", [(name, int, 3)], bases=(fr.FederatedSettings,), frozen=True, kw_only=True)
 
     class Votes(fr.FederatedMethod):
-        """Everybody votes for what they have."""
+        """Everyone votes for what they have."""
 
         settings_type = kind
 

@@ -17,7 +17,7 @@ class Alphabetical(fr.Recommender):
 
     name = "alphabetical"
 
-    def _learn(self, train, conduct):  # noqa: ARG002 (every method is asked alike)
+    def _learn(self, train, training_options):  # noqa: ARG002 (every method is asked alike)
         self.order = -np.arange(train.n_items, dtype=np.float32)
 
     def _score_users(self, users):
@@ -54,7 +54,7 @@ def test_what_is_no_method_is_refused_with_a_sentence():
     class Half(fr.Recommender):
         name = "half"
 
-        def _learn(self, train, conduct):
+        def _learn(self, train, training_options):
             pass
 
     with pytest.raises(SettingError, match="'mine'"):

@@ -11,15 +11,21 @@ from safetensors.numpy import load
 
 import federank as fr
 from federank.federation.rng import TRIPLE, words, words_wrap_around
-from federank.methods.frugal.method import make_squares_broadcast
+from federank.methods.frugal.method import make_frugal_broadcast
 from federank.methods.frugal.private import directions_at_home, one_message
 from federank.methods.frugal.private_plan import planned
-from federank.methods.frugal.private_server import PrivateModel, fold_of_cohort, heard_from, values_of, with_both_noises
-from federank.methods.frugal.settings import SquaresSettings, squares_recipe
-from federank.methods.frugal.wire import encode_squares_broadcast
+from federank.methods.frugal.private_server import (
+    PrivateModel,
+    fold_of_cohort,
+    received_from,
+    values_of,
+    with_both_noises,
+)
+from federank.methods.frugal.settings import SquaresSettings, frugal_recipe
+from federank.methods.frugal.wire import encode_frugal_broadcast
 from federank.privacy.accountant import mu_for
 from federank.privacy.ledger import Ledger
-from federank.privacy.policy import Policy, outward
+from federank.privacy.policy import Policy, shared_profile
 from federank.secagg import exchange as answer
 from federank.secagg import keys as identities
 from federank.secagg import ring as masks
@@ -27,7 +33,7 @@ from federank.secagg import ring as rounding
 from federank.secagg import upload
 from federank.secagg.proof import upload as norm_check
 from federank.secagg.proof.parameters import Parameters
-from federank.service.client.methods.method import Model, Person, RoundVector
+from federank.service.client.methods.method import Model, RoundVector, User
 from federank.service.client.methods.registry import METHOD_OF
 from tests.golden.models import PAIRS, RATINGS, city
 from tests.protocol.sums import worlds as rounds_of_sums
@@ -90,10 +96,10 @@ def model_of(method):
 def sent(method, recipe, policy):
     """The parts of the message that a Python client sends in its first round."""
     known = METHOD_OF[method]
-    taken = outward(policy, SEED, USER, HISTORY, ITEMS)
+    taken = shared_profile(policy, SEED, USER, HISTORY, ITEMS)
     nothing = RoundVector(np.zeros(FACTORS, np.float32), None, frozenset())
     ratings = STARS[np.isin(HISTORY, taken.profile)]
-    person = Person(SEED, USER, known.settings_of(recipe, ITEMS), ITEMS, policy, taken, nothing, None, ratings)
+    person = User(SEED, USER, known.settings_of(recipe, ITEMS), ITEMS, policy, taken, nothing, None, ratings)
     played = known.play(person, model_of(method), Ledger(), ROUND)
     vector = {} if method == "frugal" else {"own vector": played.vector.values}
     return parts_of(method, played.body) | vector
@@ -121,7 +127,7 @@ def draws():
     """Random words, and the items that each policy lets out."""
     with words_wrap_around():
         drawn = [words(SEED, USER, TRIPLE, ROUND, counter) for counter in range(50)]
-    profiles = {name: outward(policy, SEED, USER, HISTORY, ITEMS) for name, policy in POLICIES.items()}
+    profiles = {name: shared_profile(policy, SEED, USER, HISTORY, ITEMS) for name, policy in POLICIES.items()}
     values = {"words": np.array(drawn, dtype=np.uint32)}
     for name, taken in profiles.items():
         values |= {f"{name}: profile": taken.profile, f"{name}: allowed": taken.allowed}
@@ -130,9 +136,9 @@ def draws():
 
 def frugal_broadcast():
     """Item vectors as bytes with a scale per row."""
-    recipe = squares_recipe(SquaresSettings(factors=FACTORS, seed=SEED, broadcast="int8"), np.array([10]), ITEMS)
+    recipe = frugal_recipe(SquaresSettings(factors=FACTORS, seed=SEED, broadcast="int8"), np.array([10]), ITEMS)
     model = model_of("frugal")
-    body = encode_squares_broadcast(make_squares_broadcast(recipe, ROUND, 1.7, model.vectors, model.weights), ITEMS)
+    body = encode_frugal_broadcast(make_frugal_broadcast(recipe, ROUND, 1.7, model.vectors, model.weights), ITEMS)
     parts = load(body)
     return {name: parts[name] for name in ("codes", "scales", "weights")}
 
@@ -190,7 +196,7 @@ def private_cohorts():
     plan = planned(mu_for(8.0, 1e-6), stages, 60, n_items, FACTORS)
     zeros, none = np.zeros(n_items), np.zeros((n_items, 0))
     start = np.zeros((n_items, FACTORS), np.float32), np.ones(n_items, np.float32)
-    model = PrivateModel(*start, zeros, zeros, none, none, heard_from(none))
+    model = PrivateModel(*start, zeros, zeros, none, none, received_from(none))
     for number in range(2 * stages):
         cohort, stage = divmod(number, stages)
         columns = FACTORS - 1 if stage else 1
@@ -230,7 +236,7 @@ def asked(program, module, question):
 def page_pairs(kind):
     """The message of the page's FPL client."""
     policy, model = POLICIES[kind], model_of("fpl")
-    taken, first = outward(policy, SEED, USER, HISTORY, ITEMS), numbers(10, FACTORS)
+    taken, first = shared_profile(policy, SEED, USER, HISTORY, ITEMS), numbers(10, FACTORS)
     person = {"seed": SEED, "user": USER, "vector": first.tolist(), "pi": policy.pi, "wish": None}
     person |= {name: getattr(taken, name).tolist() for name in ("profile", "real", "allowed")}
     broadcast = {"round": ROUND, "vectors": model.vectors.ravel().tolist(), "biases": model.biases.tolist()}
@@ -271,7 +277,7 @@ def page_sums(kind):
 
 
 ENTRIES = (
-    {"draws and outward profiles": draws}
+    {"draws and shared profiles": draws}
     | {f"client, FPL: {name}": partial(sent, "fpl", PAIRS_ROUND, policy) for name, policy in POLICIES.items()}
     | {"client, Frugal": partial(sent, "frugal", SQUARES_ROUND, ALL), "server, Frugal": frugal_broadcast}
     | {

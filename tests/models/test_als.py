@@ -5,8 +5,8 @@ import pytest
 from tests.worlds import random_world
 
 import federank as fr
-from federank.methods.baselines.ials import new_room, solve_rows
-from federank.methods.frugal.objective import Objective, gram_matrix, solve_person
+from federank.methods.baselines.ials import new_workspace, solve_rows
+from federank.methods.frugal.objective import Objective, gram_matrix, solve_user
 
 
 @pytest.mark.parametrize("factors", [1, 3, 8, 17])
@@ -15,13 +15,13 @@ def test_each_row_is_solved_as_a_person_is(factors):
     rng = np.random.default_rng(factors)
     vectors = rng.standard_normal((data.n_items, factors)).astype(np.float32)
     weights = np.ones(data.n_items, dtype=np.float32)
-    gram, pulls = gram_matrix(vectors, weights), rng.uniform(0.5, 3, data.n_users).astype(np.float32)
+    gram, residuals = gram_matrix(vectors, weights), rng.uniform(0.5, 3, data.n_users).astype(np.float32)
     solved = np.full((data.n_users, factors), 7, dtype=np.float32)
-    solve_rows(*data.profiles, vectors, gram, 3.0, 0.5, pulls, 2, data.n_users, solved, new_room(factors))
+    solve_rows(*data.profiles, vectors, gram, 3.0, 0.5, residuals, 2, data.n_users, solved, new_workspace(factors))
     assert np.all(solved[:2] == 7)
     objective = Objective(np.float32(3), np.float32(0.5))
     for user in range(2, data.n_users):
-        wanted = solve_person(objective, float(pulls[user]), vectors, weights, gram, data.profiles.of(user))
+        wanted = solve_user(objective, float(residuals[user]), vectors, weights, gram, data.profiles.of(user))
         np.testing.assert_allclose(solved[user], wanted, rtol=2e-4, atol=2e-5)
 
 
@@ -36,7 +36,7 @@ def loss(model, data):
 def test_every_iteration_makes_the_loss_smaller():
     data, losses = random_world(users=40, items=30, interactions=500, seed=1), []
     model = fr.IALS(factors=4, regulariser=0.5, alpha=2.0, iterations=8)
-    model.fit(data, conduct=fr.Conduct(after_epoch=lambda _: losses.append(loss(model, data))))
+    model.fit(data, training_options=fr.TrainingOptions(after_epoch=lambda _: losses.append(loss(model, data))))
     assert len(losses) == 8
     assert np.all(np.diff(losses) <= 1e-4 * losses[0])
     assert losses[-1] < losses[0]
@@ -44,7 +44,9 @@ def test_every_iteration_makes_the_loss_smaller():
 
 def test_threads_never_change_a_bit():
     data = random_world(users=50, items=30, interactions=500, seed=2)
-    one, three = (fr.IALS(factors=5).fit(data, conduct=fr.Conduct(threads=threads)) for threads in (1, 3))
+    one, three = (
+        fr.IALS(factors=5).fit(data, training_options=fr.TrainingOptions(threads=threads)) for threads in (1, 3)
+    )
     np.testing.assert_array_equal(one.user_vectors, three.user_vectors)
     np.testing.assert_array_equal(one.item_vectors, three.item_vectors)
 

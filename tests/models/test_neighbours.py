@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.worlds import random_world
 
 from federank.data.interactions import Interactions
-from federank.methods.baselines.knn import NOBODY, nearest
+from federank.methods.baselines.knn import NO_USERS, nearest
 
 
 def brute_force(data, k, shrinkage):
@@ -26,7 +26,7 @@ def brute_force(data, k, shrinkage):
 
 def as_lists(found):
     return [
-        [(int(row), similarity) for row, similarity in zip(rows, similarities, strict=True) if row != NOBODY]
+        [(int(row), similarity) for row, similarity in zip(rows, similarities, strict=True) if row != NO_USERS]
         for rows, similarities in zip(*found, strict=True)
     ]
 
@@ -55,9 +55,9 @@ def test_of_equally_similar_rows_the_smaller_number_is_the_nearer():
 
 
 def test_rows_that_share_nothing_are_no_neighbours():
-    strangers = Interactions.from_columns([0, 1, 2], [0, 1, 2])
-    found = nearest(strangers.profiles, strangers.audiences, 2)
-    assert (found.rows == NOBODY).all()
+    new_users = Interactions.from_columns([0, 1, 2], [0, 1, 2])
+    found = nearest(new_users.profiles, new_users.audiences, 2)
+    assert (found.rows == NO_USERS).all()
     assert (found.similarities == 0).all()
     assert found.matrix().nnz == 0
 

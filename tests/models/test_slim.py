@@ -34,9 +34,9 @@ def test_weights_are_those_of_an_elastic_net(l1, l2):
 
 
 def test_threads_change_nothing_and_more_l1_leaves_fewer_weights():
-    from federank.simulation.options import Conduct
+    from federank.simulation.options import TrainingOptions
 
-    one, two = SLIM(l1=0.5).fit(WORLD), SLIM(l1=0.5).fit(WORLD, conduct=Conduct(threads=2))
+    one, two = SLIM(l1=0.5).fit(WORLD), SLIM(l1=0.5).fit(WORLD, training_options=TrainingOptions(threads=2))
     np.testing.assert_array_equal(one.weights.toarray(), two.weights.toarray())
     assert 0 < SLIM(l1=3.0, l2=1.0).fit(WORLD).weights.nnz < SLIM(l1=0.0, l2=1.0).fit(WORLD).weights.nnz
 

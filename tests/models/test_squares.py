@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.worlds import random_world
 
-from federank.methods.frugal.objective import Objective, gram_matrix, pulls, solve_person
+from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
 
 FACTORS = 5
 OBJECTIVES = [
@@ -36,7 +36,7 @@ def solved(objective, data, items):
     weights = np.ones(len(items), dtype=np.float32)
     gram = gram_matrix(items, weights)
     people = (data.profiles.of(user) for user in range(data.n_users))
-    return np.array([solve_person(objective, LAMBDA, items, weights, gram, profile) for profile in people])
+    return np.array([solve_user(objective, LAMBDA, items, weights, gram, profile) for profile in people])
 
 
 def test_the_gram_matrix_is_the_product_with_itself(items):
@@ -58,7 +58,7 @@ def test_no_small_change_of_a_solved_person_lowers_the_cost(objective, data, ite
 @every_objective
 def test_the_summed_pulls_are_half_the_gradient_of_the_cost(objective, data, items):
     users = solved(objective, data, items)
-    pulled = sum(np.outer(pulls(objective, items, x, data.profiles.of(u)), x) for u, x in enumerate(users))
+    pulled = sum(np.outer(residuals(objective, items, x, data.profiles.of(u)), x) for u, x in enumerate(users))
     item, factor, step = 3, 2, 1e-3
     up, down = items.astype(np.float64), items.astype(np.float64)
     up[item, factor] += step

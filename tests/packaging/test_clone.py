@@ -1,4 +1,4 @@
-"""A clone in which somebody types what the README says: the targets of make install what they need, and work.
+"""A clone in which someone types what the README says: the targets of make install what they need, and work.
 
 `make demo` comes first, so the environment has core dependencies only until `make visit`.
 """

@@ -15,7 +15,7 @@ reveal_type(split)
 model = fr.FPL(pi=0.3, epochs=2)
 reveal_type(model)
 reveal_type(model.settings.factors)
-reveal_type(model.fit(split.train, conduct=fr.Conduct(threads=2)))
+reveal_type(model.fit(split.train, conduct=fr.TrainingOptions(threads=2)))
 reveal_type(model.recommend("7"))
 reveal_type(model.recommend(["7", "8"], n=5))
 found = fr.evaluate(model, split, at=(5, 10))
@@ -42,8 +42,11 @@ MISTAKES = {
     "fr.FPL(pie=0.3)": ('Unexpected keyword argument "pie" for "FPL"', "FPL has no setting 'pie'"),
     "fr.FPL(factors='many')": ('Argument "factors" to "FPL" has incompatible type "str"', "factors is 'many'"),
     "fr.MostPopular(seed=1)": ('Unexpected keyword argument "seed"', "MostPopular has no setting 'seed'"),
-    "fr.Conduct(chekpoint='x')": ('Unexpected keyword argument "chekpoint"', "Conduct has no setting 'chekpoint'"),
-    "fr.Conduct(engine='quick')": ('Argument "engine" to "Conduct"', "No engine is called 'quick'"),
+    "fr.Conduct(chekpoint='x')": (
+        'Unexpected keyword argument "chekpoint"',
+        "TrainingOptions has no setting 'chekpoint'",
+    ),
+    "fr.Conduct(engine='quick')": ('Argument "engine" to "TrainingOptions"', "No engine is called 'quick'"),
     "fr.MostPopular().fit(fr.city(), chekpoint='x')": (
         'Unexpected keyword argument "chekpoint" for "fit"',
         "fit has no argument 'chekpoint'",
@@ -52,7 +55,10 @@ MISTAKES = {
         'Unexpected keyword argument "progress" for "fit"',
         "fit has no argument 'progress'",
     ),
-    "fr.BPR().fit(fr.city(), conduct=2)": ('Argument "conduct" to "fit"', "conduct is 2; a Conduct is needed"),
+    "fr.BPR().fit(fr.city(), conduct=2)": (
+        'Argument "conduct" to "fit"',
+        "training_options is 2; a TrainingOptions is needed",
+    ),
 }
 
 

@@ -9,14 +9,14 @@ from federank.data.interactions import Interactions
 from federank.federation.defences import LEAST_ITEMS, NO_DEFENCES, Defences, Rows, defend
 from federank.federation.wire import Update
 from federank.methods.fpl.checks import why_implausible
-from federank.methods.fpl.kernels import room_for_clients, sum_of_updates
+from federank.methods.fpl.kernels import sum_of_updates, workspace_for_clients
 from federank.methods.fpl.settings import FPLSettings, recipe_for
 from federank.methods.fpl.simulation import Federation
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.method import SquaresUpdate
-from federank.methods.frugal.objective import Objective, gram_matrix, pulls, solve_person
-from federank.methods.frugal.settings import squares_recipe
-from federank.methods.frugal.wire import why_implausible_squares
+from federank.methods.frugal.method import FrugalUpdate
+from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
+from federank.methods.frugal.settings import frugal_recipe
+from federank.methods.frugal.wire import why_implausible_frugal
 
 ITEMS = 300
 
@@ -104,10 +104,10 @@ def test_what_devices_send_is_plausible_whatever_they_hold_back(pi, order):
     settings = FPLSettings(triples=7, clients_per_round=20, order=order, learning_rate=0.5)
     recipe = recipe_for(settings, data.profiles.sizes, data.n_items, np.full(data.n_users, pi))
     federation = Federation.established(settings, recipe, data.profiles, data.n_items)
-    room = room_for_clients(*federation.item_vectors.shape)
+    workspace = workspace_for_clients(*federation.item_vectors.shape)
     for number in range(3):
         for user in range(data.n_users):
-            update = sum_of_updates(federation.run, number, np.array([user], dtype=np.int32), room)
+            update = sum_of_updates(federation.run, number, np.array([user], dtype=np.int32), workspace)
             assert why_implausible(update, 7) is None
 
 
@@ -140,20 +140,22 @@ def test_an_update_that_some_pairs_give_is_plausible(biases):
 def test_every_number_of_a_message_of_squares_is_checked(alpha):
     rng = np.random.default_rng(1)
     vectors, weights = rng.normal(size=(50, 4)).astype(np.float32), np.ones(50, np.float32)
-    recipe = squares_recipe(FrugalSettings(alpha=alpha, factors=4), np.ones(3, np.int64), 50)
+    recipe = frugal_recipe(FrugalSettings(alpha=alpha, factors=4), np.ones(3, np.int64), 50)
     gram, profile = gram_matrix(vectors, weights), np.array([3, 8, 21, 40], np.int32)
     assert isinstance(recipe.objective, Objective)
-    vector = solve_person(recipe.objective, 0.7, vectors, weights, gram, profile)
-    honest = SquaresUpdate(pulls(recipe.objective, vectors, vector, profile), vector, np.float32(4**-recipe.activity))
+    vector = solve_user(recipe.objective, 0.7, vectors, weights, gram, profile)
+    honest = FrugalUpdate(
+        residuals(recipe.objective, vectors, vector, profile), vector, np.float32(4**-recipe.activity)
+    )
 
     def why(update):
-        return why_implausible_squares(recipe, update, vectors, weights, gram, 0.7)
+        return why_implausible_frugal(recipe, update, vectors, weights, gram, 0.7)
 
     assert why(honest) is None
     loud = honest.strengths.copy()
     loud[11] += 3.0
     assert "history" in why(honest._replace(strengths=loud))
     assert why(honest._replace(vector=vector * 2)) is not None
-    assert why(SquaresUpdate(pulls(recipe.objective, vectors, 2 * vector, profile), 2 * vector, honest.scale))
+    assert why(FrugalUpdate(residuals(recipe.objective, vectors, 2 * vector, profile), 2 * vector, honest.scale))
     assert "counts less" in why(honest._replace(scale=np.float32(1.5 * 4**-recipe.activity)))
-    assert "no item" in why(SquaresUpdate(np.zeros(50, np.float32), np.zeros(4, np.float32), np.float32(0.1)))
+    assert "no item" in why(FrugalUpdate(np.zeros(50, np.float32), np.zeros(4, np.float32), np.float32(0.1)))

@@ -64,6 +64,6 @@ def test_events_happen_as_often_as_their_probability_says():
 
 @given(profile=st.sets(st.integers(0, 19), max_size=19))
 def test_ranks_among_the_missing_items_name_each_of_them_once(profile):
-    ascending = np.array([99, *sorted(profile), 99], dtype=np.int32)  # somebody else's items on either side
+    ascending = np.array([99, *sorted(profile), 99], dtype=np.int32)  # someone else's items on either side
     missing = [int(absent_item(ascending, 1, len(profile), rank)) for rank in range(20 - len(profile))]
     assert missing == sorted(set(range(20)) - profile)

@@ -7,11 +7,11 @@ from tests.squares_worlds import devices_of, some_people, squares_federation
 from federank.errors import BadFile
 from federank.federation.round import play_round
 from federank.federation.wire import Update
-from federank.methods.frugal.reference import SquaresFleetInMemory
+from federank.methods.frugal.reference import FrugalFleetInMemory
 from federank.privacy.ledger import Entry, Ledger, SentMessage
-from federank.privacy.policy import Outward
+from federank.privacy.policy import SharedProfile
 
-OUTWARD = Outward(np.array([2, 5, 8], np.int32), np.array([True, False, True]), np.ones(3, np.bool_), True)
+OUTWARD = SharedProfile(np.array([2, 5, 8], np.int32), np.array([True, False, True]), np.ones(3, np.bool_), True)
 
 
 def update(**biases):
@@ -77,7 +77,7 @@ def test_rows_that_cannot_be_read_are_refused(row):
 def with_messages():
     kept = Ledger()
     kept.record_message(4, OUTWARD, 1, 5)
-    later = Outward(np.array([5, 9], np.int32), np.array([True, True]), np.ones(2, np.bool_), True)
+    later = SharedProfile(np.array([5, 9], np.int32), np.array([True, True]), np.ones(2, np.bool_), True)
     kept.record_message(6, later, 2, 5)
     return kept
 
@@ -101,12 +101,12 @@ def test_messages_survive_their_rows():
 
 def test_the_ledgers_of_the_reference_engine_tell_every_message_and_what_it_was_made_from():
     federation = squares_federation(some_people(), messages=2, cohorts=2, dropout=0.5, allowed=np.arange(80) % 3)
-    fleet = SquaresFleetInMemory(federation.recipe, devices_of(federation))
+    fleet = FrugalFleetInMemory(federation.recipe, devices_of(federation))
     for _ in range(federation.recipe.rounds):
         play_round(federation.recipe, federation.shared, fleet)
         federation.round_number += 1
     for device, kept in zip(fleet.devices, fleet.ledgers, strict=True):
         assert kept.spent == len(kept.messages) == device.spent <= device.messages
         assert all(message.allowed == device.messages for message in kept.messages)
-        expected = device.outward.profile if device.spent else []
+        expected = device.shared_profile.profile if device.spent else []
         np.testing.assert_array_equal(kept.liked(), expected)

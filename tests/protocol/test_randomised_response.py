@@ -12,7 +12,7 @@ def test_an_answer_is_the_truth_three_times_in_four():
     draws = (np.arange(1000) + 0.5) / 1000
     for truth in (True, False):
         assert np.mean([answered(truth, draw) == truth for draw in draws]) == pytest.approx(TRUTH)
-    assert math.exp(EPSILON) == pytest.approx(3.0), "and so no answer is worth more than that to whoever reads it"
+    assert math.exp(EPSILON) == pytest.approx(3.0), "and so no answer is worth more than that to anyone who reads it"
 
 
 def test_many_answers_give_the_share_of_true_yes():

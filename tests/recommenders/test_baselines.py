@@ -17,10 +17,10 @@ from federank.methods.baselines.knn import ItemKNN, UserKNN
 from federank.methods.baselines.popular import MostPopular, Random
 from federank.methods.baselines.vae import MultVAE
 from federank.methods.frugal.recommender import FCF
-from federank.methods.frugal.wire import dense_bytes, squares_broadcast_bytes, squares_update_bytes
+from federank.methods.frugal.wire import dense_bytes, frugal_broadcast_bytes, frugal_update_bytes
 from federank.methods.model_folder import load_model
 from federank.methods.registry import METHODS, recommender_class
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 
 TASTES = two_tastes()
 
@@ -33,13 +33,13 @@ def timed(world):
 @pytest.mark.parametrize(
     ("method", "settings", "sentence"),
     [
-        ("random", {"seed": -1}, "seed is -1; a whole number, from 0 to 4294967295"),
-        ("userknn", {"k": 0}, "k is 0; a whole number, 1 or more"),
+        ("random", {"seed": -1}, "seed is -1; an integer, from 0 to 4294967295"),
+        ("userknn", {"k": 0}, "k is 0; an integer, 1 or more"),
         ("itemknn", {"shrinkage": -0.5}, "shrinkage is -0.5; a number 0 or more"),
         ("itemknn", {"shrinkage": float("nan")}, "shrinkage is nan"),
-        ("fcf", {"factors": 0}, "factors is 0; a whole number, from 1 to 1024"),
-        ("fcf", {"rounds": 0}, "rounds is 0; a whole number, 1 or more"),
-        ("fcf", {"seed": 2**32}, "seed is 4294967296; a whole number, from 0 to 4294967295"),
+        ("fcf", {"factors": 0}, "factors is 0; an integer, from 1 to 1024"),
+        ("fcf", {"rounds": 0}, "rounds is 0; an integer, 1 or more"),
+        ("fcf", {"seed": 2**32}, "seed is 4294967296; an integer, from 0 to 4294967295"),
         ("fcf", {"regulariser": 0.0}, "regulariser is 0.0; a finite number above 0"),
         ("fcf", {"learning_rate": float("inf")}, "learning_rate is inf; a finite number above 0"),
         ("fcf", {"alpha": -1.0}, "alpha is -1.0; a number 0 or more"),
@@ -47,7 +47,7 @@ def timed(world):
         ("fcf", {"beta1": 1.0}, "beta1 is 1.0; a share from 0 to below 1"),
         ("vae", {"topology": "200-100"}, "topology is '200-100'; three widths are needed, such as 200-100-200"),
         ("vae", {"topology": "0-1-2"}, "three widths are needed"),
-        ("vae", {"epochs": 0}, "epochs is 0; a whole number, 1 or more"),
+        ("vae", {"epochs": 0}, "epochs is 0; an integer, 1 or more"),
         ("vae", {"dropout": 1.0}, "dropout is 1.0; a share from 0 to below 1"),
         ("vae", {"held_back": -0.1}, "held_back is -0.1; a share from 0 to below 1"),
         ("vae", {"learning_rate": 0.0}, "learning_rate is 0.0; a finite number above 0"),
@@ -133,10 +133,10 @@ def test_fcf_counts_a_message_of_every_device_in_every_round():
     people, items = TASTES.n_users, TASTES.n_items
     assert sent["uploads"] == people * 7
     assert sent["up"]["rows"] == people * 7 * items
-    assert sent["up"]["bytes"] == people * 7 * squares_update_bytes(items, 3)
+    assert sent["up"]["bytes"] == people * 7 * frugal_update_bytes(items, 3)
     assert sent["up_written_out"]["bytes"] == people * 7 * dense_bytes(items, 3)
     assert sent["downloads"] == people * 8
-    assert sent["down_dense"]["bytes"] == people * 8 * squares_broadcast_bytes(
+    assert sent["down_dense"]["bytes"] == people * 8 * frugal_broadcast_bytes(
         items, 3, whole=True, as_codes=False, weighted=False
     )
 
@@ -153,7 +153,7 @@ def test_fcf_lowers_its_cost_round_by_round():
         misses = (confidence * (liked - users @ items.T) ** 2).sum()
         costs.append(misses + (users**2).sum() + (items**2).sum())
 
-    model.fit(data, conduct=Conduct(after_epoch=note))
+    model.fit(data, training_options=TrainingOptions(after_epoch=note))
     assert len(costs) == 30
     assert np.all(np.diff(costs) < 0)
 
@@ -176,7 +176,10 @@ def test_the_vae_stops_early_and_keeps_the_best_network():
     pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
     seen = []
     model = MultVAE(topology="16-4-16", epochs=200, patience=3, batch_size=8, learning_rate=0.05, held_back=0.25)
-    model.fit(timed(TASTES), conduct=Conduct(after_epoch=lambda _: seen.append(model.network.output_weights.copy())))
+    model.fit(
+        timed(TASTES),
+        training_options=TrainingOptions(after_epoch=lambda _: seen.append(model.network.output_weights.copy())),
+    )
     assert model.report["epochs"] == model.report["best_epoch"] + 3 == len(seen)
     np.testing.assert_array_equal(model.network.output_weights, seen[model.report["best_epoch"] - 1])
     assert 0 < model.report["held_back_ndcg"] <= 1

@@ -19,8 +19,8 @@ def test_only_some_items_may_be_recommended(model):
     among = model.recommend(0, 6, among=[*usual[3:5], int(model.training.item_ids[model.seen.of(0)[0]])])
     assert [entry.item for entry in among] == usual[3:5]
     assert [entry.item for entry in model.recommend(0, 6, among=usual[:3], without=usual[:1])] == usual[1:3]
-    everybody = model.recommend(n=4, among=usual)
-    assert set(everybody.item_ids[everybody.items[everybody.items >= 0]].tolist()) <= set(usual)
+    all_users = model.recommend(n=4, among=usual)
+    assert set(all_users.item_ids[all_users.items[all_users.items >= 0]].tolist()) <= set(usual)
 
 
 def test_unknown_items_and_bare_text_are_refused():
@@ -56,10 +56,10 @@ def test_people_choose_by_their_id():
         data, policies={3: 0.1, 5: fr.Policy(sharing="sticky", basis="shared", pi=0.9)}
     )
     assert some.pi[[2, 3, 5]].tolist() == [0.5, 0.1, 0.9]
-    everybody = dict.fromkeys(data.user_ids.tolist(), 0.25)
-    assert fr.FPL(factors=2, epochs=1, pi=everybody).fit(data).pi.tolist() == [0.25] * data.n_users
+    all_users = dict.fromkeys(data.user_ids.tolist(), 0.25)
+    assert fr.FPL(factors=2, epochs=1, pi=all_users).fit(data).pi.tolist() == [0.25] * data.n_users
     with pytest.raises(fr.FedeRankError, match="1"):
-        fr.FPL(factors=2, epochs=1, pi={user: 0.25 for user in everybody if user != 3}).fit(data)
+        fr.FPL(factors=2, epochs=1, pi={user: 0.25 for user in all_users if user != 3}).fit(data)
     with pytest.raises(fr.FedeRankError, match="999"):
         fr.FPL(factors=2, epochs=1).fit(data, policies={999: 0.1})
     with pytest.raises(fr.FedeRankError, match=r"0.*1"):

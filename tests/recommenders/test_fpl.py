@@ -1,4 +1,4 @@
-"""FPL and BPR-MF as recommenders: they learn tastes, keep everyone's choice, and take in somebody new."""
+"""FPL and BPR-MF as recommenders: they learn tastes, keep everyone's choice, and take in someone new."""
 
 import numpy as np
 import pytest
@@ -160,7 +160,7 @@ def test_everyones_own_pi_comes_from_a_file(tmp_path, rows):
         ("user,pi\n0,1.5\n", "line 2: pi is 1.5"),
         ("user,pi\n0,much\n", "line 2: pi is 'much'"),
         ("user,pi\n0,0.5\n0,0.7\n", "line 3: user 0 is named a second time"),
-        ("user,pi\n77,0.5\n", "names somebody who is not there"),
+        ("user,pi\n77,0.5\n", "names someone who is not there"),
     ],
 )
 def test_a_bad_file_of_choices_is_told_so(tmp_path, content, complaint):

@@ -45,9 +45,9 @@ def test_an_argument_that_fit_does_not_have_is_refused_with_a_sentence(method):
 
 def test_what_a_conduct_does_not_have_is_refused_with_a_sentence():
     with pytest.raises(SettingError, match=r"'thread'.*'threads'"):
-        fr.Conduct(thread=2)
+        fr.TrainingOptions(thread=2)
     with pytest.raises(SettingError):
-        fr.BPR().fit(TASTES, conduct={"threads": 2})
+        fr.BPR().fit(TASTES, training_options={"threads": 2})
 
 
 @pytest.mark.parametrize(
@@ -59,16 +59,16 @@ def test_what_a_conduct_does_not_have_is_refused_with_a_sentence():
         (fr.MultVAE(), {"progress": print}, "MultVAE cannot use progress: it can use after_epoch alone"),
     ],
 )
-def test_what_a_method_cannot_use_is_refused_before_it_learns(model, conduct, sentence):
+def test_what_a_method_cannot_use_is_refused_before_it_learns(model, training_options, sentence):
     with pytest.raises(SettingError, match=sentence):
-        model.fit(TASTES, conduct=fr.Conduct(**conduct))
+        model.fit(TASTES, training_options=fr.TrainingOptions(**training_options))
     assert not hasattr(model, "training")
 
 
 def test_progress_is_told_to_whoever_asked(tmp_path):
     told = []
-    conduct = fr.Conduct(progress=told.append, checkpoint=str(tmp_path / "run"))
-    fr.BPR(factors=4, epochs=2).fit(TASTES, conduct=conduct)
+    training_options = fr.TrainingOptions(progress=told.append, checkpoint=str(tmp_path / "run"))
+    fr.BPR(factors=4, epochs=2).fit(TASTES, training_options=training_options)
     assert told[-1].epoch == told[-1].epochs == 2
     assert told[-1].round_number == told[-1].rounds
 

@@ -1,4 +1,4 @@
-"""Frugal with noise as a method: it learns, tells its promise, can be stopped, kept, opened and evaluated."""
+"""Frugal with noise as a method: it learns, tells its guarantee, can be stopped, kept, opened and evaluated."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import federank as fr
 from federank.cli import federank
 from federank.methods.frugal.recommender import Frugal
 from federank.methods.model_folder import load_model
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 from federank.simulation.training import Stopped
 
 pytestmark = pytest.mark.slow
@@ -47,8 +47,8 @@ def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_bits(tmp_path):
 
     whole = Frugal(epsilon=8.0).fit(SPLIT.train)
     with pytest.raises(Stopped):
-        Frugal(epsilon=8.0).fit(SPLIT.train, conduct=Conduct(checkpoint=kept, after_epoch=stop))
-    resumed = Frugal(epsilon=8.0).fit(SPLIT.train, conduct=Conduct(checkpoint=kept, resume=True))
+        Frugal(epsilon=8.0).fit(SPLIT.train, training_options=TrainingOptions(checkpoint=kept, after_epoch=stop))
+    resumed = Frugal(epsilon=8.0).fit(SPLIT.train, training_options=TrainingOptions(checkpoint=kept, resume=True))
     np.testing.assert_array_equal(whole.item_vectors, resumed.item_vectors)
 
 

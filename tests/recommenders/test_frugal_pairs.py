@@ -1,4 +1,4 @@
-"""Frugal with FPL's loss: few messages for life, whoever asks; and all that a method of pairs can do."""
+"""Frugal with FPL's loss: few messages for its lifetime, anyone who asks; and all that a method of pairs can do."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from federank.methods.frugal.recommender import FewMessages, Frugal
 from federank.methods.model_folder import load_model
 from federank.methods.new_users import enrol
 from federank.privacy.policy import Policy
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 from federank.simulation.training import Stopped
 
 DATA = two_tastes()
@@ -43,7 +43,10 @@ def test_two_tastes_are_told_apart_with_thirty_messages_of_everybody():
 
 def test_engines_recommend_the_same():
     settings = SETTINGS | {"messages": 6}
-    one, other = (Frugal(**settings).fit(DATA, conduct=Conduct(engine=name)) for name in ("compiled", "reference"))
+    one, other = (
+        Frugal(**settings).fit(DATA, training_options=TrainingOptions(engine=name))
+        for name in ("compiled", "reference")
+    )
     np.testing.assert_allclose(one.item_vectors, other.item_vectors, atol=1e-4)
     np.testing.assert_array_equal(one.recommend().items, other.recommend().items)
 
@@ -57,8 +60,8 @@ def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_bits(tmp_path):
 
     whole = Frugal(**SETTINGS).fit(DATA)
     with pytest.raises(Stopped):
-        Frugal(**SETTINGS).fit(DATA, conduct=Conduct(checkpoint=kept, after_epoch=stop))
-    resumed = Frugal(**SETTINGS).fit(DATA, conduct=Conduct(checkpoint=kept, resume=True))
+        Frugal(**SETTINGS).fit(DATA, training_options=TrainingOptions(checkpoint=kept, after_epoch=stop))
+    resumed = Frugal(**SETTINGS).fit(DATA, training_options=TrainingOptions(checkpoint=kept, resume=True))
     np.testing.assert_array_equal(whole.item_vectors, resumed.item_vectors)
     np.testing.assert_array_equal(whole.home_vectors, resumed.home_vectors)
 
@@ -94,8 +97,8 @@ def test_whoever_is_away_keeps_their_messages_for_later():
 
 def test_only_a_sticky_share_of_each_history_is_used_outwards():
     model = Frugal(**SETTINGS, sharing="sticky", pi=0.3).fit(DATA)
-    outward = model.recipe(DATA).outward
-    assert np.diff(outward.starts).tolist() == [3] * DATA.n_users  # ceil(.3 x 8)
+    shared_profile = model.recipe(DATA).shared_profile
+    assert np.diff(shared_profile.starts).tolist() == [3] * DATA.n_users  # ceil(.3 x 8)
     # What leaves is three of eight items; a server that guesses all eight finds no more of them for sure.
     [whole], [sticky] = audit_model(Frugal(**SETTINGS).fit(DATA))[0], audit_model(model)[0]
     assert sticky.best["auc"] < whole.best["auc"]
@@ -125,8 +128,8 @@ def test_a_setting_that_makes_no_sense_is_refused(settings, complaint):
     ("settings", "policy", "complaint"),
     [
         ({"cohorts": 100}, None, "only 20 people can take part"),
-        ({}, Policy(sharing="sticky", pi=1.0, basis="shared", messages=0), "Nobody can take part"),
-        ({}, Policy(sharing="as-published", pi=1.0, basis="history"), "tossed anew for every message"),
+        ({}, Policy(sharing="sticky", pi=1.0, basis="shared", messages=0), "No one can take part"),
+        ({}, Policy(sharing="as-published", pi=1.0, basis="history"), "tossed again for every message"),
     ],
 )
 def test_a_population_that_cannot_keep_the_promise_is_refused(settings, policy, complaint):

@@ -1,4 +1,4 @@
-"""Somebody new, and new data: every method that follows a history takes both in."""
+"""Someone new, and new data: every method that follows a history takes both in."""
 
 import numpy as np
 import pytest
@@ -61,12 +61,12 @@ def test_a_warm_start_begins_where_the_model_was():
             if number == 1:
                 before.append(model.item_vectors.copy())
 
-        return before, fr.Conduct(after_epoch=note)
+        return before, fr.TrainingOptions(after_epoch=note)
 
     model = fr.BPR(epochs=20, learning_rate=0.001).fit(PEOPLE)
     known = model.item_vectors.copy()
-    before, conduct = started(model)
-    model.fit_more([(0, 1)], conduct=conduct)
+    before, training_options = started(model)
+    model.fit_more([(0, 1)], training_options=training_options)
     assert np.abs(before[0] - known).max() < 0.01
 
 

@@ -48,7 +48,7 @@ def test_pfedrec_sends_every_item_vector_and_nothing_of_the_score_function():
     sent = model.communication()
     assert (sent["uploads"], sent["up"]["rows"]) == (2 * WORLD.n_users, 2 * WORLD.n_users * WORLD.n_items)
     assert set(model.broadcast) == {"vectors"}
-    assert len(np.unique(model.states["weights"], axis=0)) > 1  # the same at first, everybody's own since
+    assert len(np.unique(model.states["weights"], axis=0)) > 1  # the same at first, everyone's own since
 
 
 def test_fedmf_sends_what_it_has_looked_at_or_a_row_for_everything():

@@ -10,7 +10,7 @@ from federank.methods.fpl.method import home_vector, make_broadcast
 from federank.methods.fpl.recommender import FPL
 from federank.methods.model_folder import load_model
 from federank.privacy.policy import Policy
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 
 TASTES = two_tastes()
 PUBLISHED = Policy(sharing="as-published", pi=1.0, basis="history")
@@ -55,7 +55,7 @@ def test_recommendations_follow_the_whole_history_even_where_rounds_do_not(polic
 def test_home_vectors_are_there_while_training_goes_on():
     lists = []
     model = FPL(factors=4, epochs=3, sharing="sticky", pi=0.5, basis="shared")
-    model.fit(TASTES, conduct=Conduct(after_epoch=lambda _: lists.append(model.recommend(n=3).scores)))
+    model.fit(TASTES, training_options=TrainingOptions(after_epoch=lambda _: lists.append(model.recommend(n=3).scores)))
     assert len(lists) == 3
     np.testing.assert_allclose(lists[2], model.recommend(n=3).scores, rtol=1e-6)
     assert not np.allclose(lists[1], lists[2])
@@ -75,7 +75,9 @@ def test_a_stored_model_keeps_policies_and_home_vectors_to_the_devices(tmp_path)
     again = load_model(tmp_path / "model")
     assert [again.choices.of(user) for user in range(20)] == policies
     np.testing.assert_array_equal(again.recommend(n=5).items, model.recommend(n=5).items)
-    for one, other in zip(again.recipe(again.training).outward, model.recipe(model.training).outward, strict=True):
+    for one, other in zip(
+        again.recipe(again.training).shared_profile, model.recipe(model.training).shared_profile, strict=True
+    ):
         np.testing.assert_array_equal(one, other)
     told = (tmp_path / "model" / "model.json").read_text()
     assert "never" not in told
@@ -116,12 +118,14 @@ def test_a_checkpoint_of_other_choices_is_not_resumed(tmp_path):
 
     with pytest.raises(Stopped):
         FPL(factors=4, epochs=5).fit(
-            TASTES, policies=[NOTHING, *[PUBLISHED] * 19], conduct=Conduct(checkpoint=kept, progress=stop)
+            TASTES,
+            policies=[NOTHING, *[PUBLISHED] * 19],
+            training_options=TrainingOptions(checkpoint=kept, progress=stop),
         )
-    resumed = Conduct(checkpoint=kept, resume=True)
+    resumed = TrainingOptions(checkpoint=kept, resume=True)
     with pytest.raises(ModelError):
-        FPL(factors=4, epochs=5).fit(TASTES, policies=[PAUSED, *[PUBLISHED] * 19], conduct=resumed)
-    FPL(factors=4, epochs=5).fit(TASTES, policies=[NOTHING, *[PUBLISHED] * 19], conduct=resumed)
+        FPL(factors=4, epochs=5).fit(TASTES, policies=[PAUSED, *[PUBLISHED] * 19], training_options=resumed)
+    FPL(factors=4, epochs=5).fit(TASTES, policies=[NOTHING, *[PUBLISHED] * 19], training_options=resumed)
 
 
 def test_a_policy_for_each_user_is_needed_and_once(tmp_path):

@@ -11,7 +11,7 @@ from federank.data.interactions import Interactions
 from federank.errors import DataError, Diverged, ModelError, UnknownId
 from federank.evaluation.evaluate import prediction_errors
 from federank.methods.model_folder import load_model
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 from federank.simulation.training import Stopped
 
 QUICK = {"factors": 4, "initial_range": 0.5, "decay": 0.98}
@@ -182,10 +182,15 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_model(kind, tmp_path):
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(Stopped):
-        new(kind, **settings).fit(data, conduct=Conduct(checkpoint=checkpoint, progress=stop_in_the_fourth))
+        new(kind, **settings).fit(
+            data, training_options=TrainingOptions(checkpoint=checkpoint, progress=stop_in_the_fourth)
+        )
     epochs = []
     resumed = new(kind, **settings).fit(
-        data, conduct=Conduct(checkpoint=checkpoint, resume=True, progress=lambda now: epochs.append(now.epoch))
+        data,
+        training_options=TrainingOptions(
+            checkpoint=checkpoint, resume=True, progress=lambda now: epochs.append(now.epoch)
+        ),
     )
     assert epochs[0] >= 4
     np.testing.assert_array_equal(resumed.item_vectors, whole.item_vectors)
@@ -194,7 +199,10 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_model(kind, tmp_path):
 
 def test_the_reference_engine_can_be_chosen(kind):
     data, settings = rated_world(), {"iterations": 3}
-    fast, plain = new(kind, **settings).fit(data), new(kind, **settings).fit(data, conduct=Conduct(engine="reference"))
+    fast, plain = (
+        new(kind, **settings).fit(data),
+        new(kind, **settings).fit(data, training_options=TrainingOptions(engine="reference")),
+    )
     np.testing.assert_allclose(fast.item_vectors, plain.item_vectors, atol=2e-5)
 
 

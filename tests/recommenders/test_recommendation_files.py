@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import BadFile, DataError
-from federank.methods.recommendations import Recommendations, match_ids, read_recommendations, write_whole
+from federank.methods.recommendations import Recommendations, atomic_write, match_ids, read_recommendations
 
 TEXT = np.dtypes.StringDType()
 
@@ -25,14 +25,14 @@ def table_of(user_ids, item_ids, lists, score=lambda place: 2.0 - place):
 
 
 some_text = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30)
-whole_numbers = st.integers(-(2**40), 2**40)
+check_ints = st.integers(-(2**40), 2**40)
 
 
 @st.composite
 def recommendations(draw):
-    kind = draw(st.sampled_from([some_text, whole_numbers]))
+    kind = draw(st.sampled_from([some_text, check_ints]))
     users, items = (draw(st.lists(kind, min_size=1, max_size=6, unique=True)) for _ in range(2))
-    dtype = np.int64 if kind is whole_numbers else TEXT
+    dtype = np.int64 if kind is check_ints else TEXT
     numbers = range(len(items))
     lists = [draw(st.lists(st.sampled_from(numbers), min_size=1, unique=True)) for _ in users]
     tied = draw(st.booleans())
@@ -141,7 +141,7 @@ def test_a_failed_write_leaves_the_older_file_and_nothing_else(tmp_path):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(BadFile):
-        write_whole(path, fail)
+        atomic_write(path, fail)
     assert path.read_text() == "old"
     assert [found.name for found in tmp_path.iterdir()] == ["lists.tsv"]
 

@@ -1,4 +1,4 @@
-"""A model's folder: whole or refused, in one sentence, whoever sent it."""
+"""A model's folder: whole or refused, in one sentence, anyone who sent it."""
 
 import hashlib
 import json
@@ -36,7 +36,7 @@ def edit(folder, **changes):
 
 
 def sign_anew(folder):
-    """Make the digests match the files again, as somebody who tampers with care would."""
+    """Make the digests match the files again, as someone who tampers with care would."""
     files = {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in folder.rglob("*")
@@ -63,7 +63,7 @@ def test_a_damaged_description_is_refused(folder, content):
         load_model(folder)
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", '"text"', '{"format": "somebody else\'s"}'])
+@pytest.mark.parametrize("content", ["[]", "{}", '"text"', '{"format": "someone else\'s"}'])
 def test_a_foreign_description_is_refused(folder, content):
     (folder / "model.json").write_text(content)
     with pytest.raises(ModelError):

@@ -21,7 +21,7 @@ PAUSES = (
 
 @pytest.fixture(scope="session", autouse=True)
 def unsynchronised():
-    """Stores that are opened in the tests' own process need not outlive a power cut: nobody waits for the disk."""
+    """Stores that are opened in the tests' own process need not outlive a power cut: no one waits for the disk."""
     with pytest.MonkeyPatch.context() as patch:
         for module in SYNCHRONOUS:
             patch.setattr(module, "SYNCHRONOUS", "OFF")

@@ -22,7 +22,7 @@ from federank.data.interactions import Interactions
 from federank.federation.wire import Update, decode_update, encode
 from federank.methods.fpl.settings import FPLSettings
 from federank.service.server.bootstrap import establish
-from federank.service.server.config import read_charter
+from federank.service.server.config import read_config
 from federank.service.server.http.app import admin_app, public_app
 from federank.service.server.logs import Log
 from federank.service.server.service import open_service
@@ -147,7 +147,7 @@ async def persistent_life(address, seed, tries=400):
                 assert (await device.task(ticket)).status_code in (200, 410)
                 answer = await device.send(ticket, some_update(seed))
                 if answer.status_code >= 400 and answer.json()["error"] == "late":
-                    ticket = None  # it took so long that somebody else was asked instead
+                    ticket = None  # it took so long that someone else was asked instead
                     continue
                 assert answer.status_code in (200, 201), answer.text
                 return 1
@@ -208,13 +208,13 @@ def stored(address, query, *values):
 
 
 def recomputed(address):
-    """The model worked out anew from the store alone: the first version, and every folded round's Updates in the order
+    """The model worked out again from the store alone: the first version, and every folded round's Updates in the order
     of their digests, summed in float32 and multiplied by the learning rate (the stated order), row by row shortened."""
     from safetensors.numpy import load
 
     database = Database(address)
     with database.connection() as connection:
-        charter = read_charter(connection)
+        charter = read_config(connection)
         first = load(bytes(connection.one("SELECT body FROM versions WHERE version = 0")[0]))
         vectors, biases = first["vectors"].copy(), first["biases"].copy()
         rate = np.float32(charter.settings.learning_rate)

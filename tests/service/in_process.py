@@ -1,6 +1,7 @@
 """A federation as `federank serve` establishes it, played in this process: without sockets, deadlines and waiting.
 
-The store, the charter and the first model are made by `open_store`, from a method's name alone, so every setting is a
+The store, the federation config and the first model are made by `open_store`, from a method's name alone, so every
+setting is a
 default. Simulated clients compute uploads from what a client reads of the published model. The server's own checks,
 aggregation and guards take them in. Under secure aggregation messages are added up as integers: that splitting,
 proving and adding up shares gives that very sum is tested elsewhere, and would take hours here.
@@ -18,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from federank.service.client.federation import read_catalogue, read_facts, read_rows
 from federank.service.client.methods.summed import Terms
 from federank.service.server.bootstrap import Demand, open_store
-from federank.service.server.config import read_charter
+from federank.service.server.config import read_config
 from federank.service.server.plausibility import implausible
 from federank.service.server.rounds import PublishedModel, Rejected
 from federank.service.server.secure_config import SumsDemand
@@ -35,7 +36,7 @@ class InProcess:
     """A federation and its clients."""
 
     def __init__(self, connection, facts, ids, clients, seed):
-        self.charter, self.facts, self.ids = read_charter(connection), facts, ids
+        self.charter, self.facts, self.ids = read_config(connection), facts, ids
         self.rounds = RoundSettings(**get_fact(connection, "rounds"))
         self.trust = TrustSettings()
         self.form = form_of(self.charter, self.trust)
@@ -43,7 +44,7 @@ class InProcess:
         self.devices = virtual_devices(facts, ids, clients, 1, {})
         self.rng = np.random.default_rng(seed)
         self.rejected = 0
-        with connection.transaction():  # everybody has enrolled
+        with connection.transaction():  # everyone has enrolled
             connection.run("UPDATE tallies SET devices = ?", len(self.devices.participants))
 
     def model(self):

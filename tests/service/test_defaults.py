@@ -2,7 +2,7 @@
 
 Ratings must be predicted better than by every user's own mean, from the first rounds on and for 200 rounds. Frugal must
 recommend better than popularity, and FPL, which is slow, better than its first model. The clients are 150, 300 and
-1,000 made-up users who rated some of 592 films.
+1,000 synthetic users who rated some of 592 films.
 """
 
 from functools import cache
@@ -36,7 +36,7 @@ UNLIMITED = ("device-rate", "address-rate", "enrolment-rate", "range-rate", "add
 
 @cache
 def world(clients):
-    """Rated films, and a split of everybody's ratings."""
+    """Rated films, and a split of everyone's ratings."""
     data = rated_films(clients)
     return data, split_random(data)
 
@@ -55,8 +55,8 @@ def precision_of_popularity(split):
 
 def precision(federation, split):
     scores = federation.devices.scores(federation.model(), federation.devices.vectors()).astype(np.float32)
-    everybody = np.arange(len(scores), dtype=np.int32)
-    items, best = top_n(scores, everybody, federation.devices.profiles, 10)
+    all_users = np.arange(len(scores), dtype=np.int32)
+    items, best = top_n(scores, all_users, federation.devices.profiles, 10)
     ids = np.array(federation.ids, dtype=np.dtypes.StringDType())
     listed = Recommendations(split.train.user_ids, items, best, ids)
     return evaluate(listed, split, metrics=("precision",)).means["precision@10"]
@@ -155,7 +155,7 @@ def test_ratings_are_learnt_over_http_and_secure_aggregation(tmp_path, helper):
 
 def played(server, split, rounds):
     """How good a federation is after simulated clients have taken part over HTTP, and its status."""
-    rehearsal = Rehearsal(plan=Plan(address=server.address), data=split.train, rounds=rounds, seed=1, wishes={})
+    rehearsal = Rehearsal(plan=Plan(address=server.address), data=split.train, rounds=rounds, seed=1, specs={})
     result = rehearse(rehearsal)
     with Client(server.address) as client:
         federation = fetch_federation(client)

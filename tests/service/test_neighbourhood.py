@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from federank.service import demo as neighbourhood
+from federank.service import demo as demo_clients
 from federank.service.demo import CLIENTS, GENERATION_SECONDS, PEOPLE, REQUESTS_PER_SECOND, WORLDS
 from federank.service.helper.store import FORMAT, SCHEMA, add_round, end_round
 from federank.service.server.store.database import Database
@@ -31,8 +31,8 @@ def test_more_people_are_drawn_than_get_a_turn_in_that_time():
 
 
 def test_only_the_latest_sums_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(neighbourhood, "PRUNING_SECONDS", 0.01)
-    monkeypatch.setattr(neighbourhood, "KEPT_SUMS", 3)
+    monkeypatch.setattr(demo_clients, "PRUNING_SECONDS", 0.01)
+    monkeypatch.setattr(demo_clients, "KEPT_SUMS", 3)
     stores = [f"sqlite:///{tmp_path / name}" for name in ("leader.sqlite", "helper.sqlite")]
     leader, helper = (Database(store) for store in stores)
     with leader.connection() as connection:
@@ -55,7 +55,7 @@ def test_only_the_latest_sums_are_kept(tmp_path, monkeypatch):
         return [number for (number,) in sums], [number for (number,) in totals]
 
     assert kept() == (list(range(8)), list(range(8)))
-    with neighbourhood.dropping_old_sums(*stores):
+    with demo_clients.dropping_old_sums(*stores):
         for _ in range(6000):
             if kept() == ([5, 6, 7], [5, 6, 7]):
                 break

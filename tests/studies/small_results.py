@@ -115,10 +115,10 @@ def people(run: dict[str, Any]) -> bytes:
     return content.getvalue()
 
 
-def results_folder(folder: Path, wishes: str = WISHES, lines: list[dict[str, Any]] | None = None) -> Path:
+def results_folder(folder: Path, specs: str = WISHES, lines: list[dict[str, Any]] | None = None) -> Path:
     """A results folder of these runs, as a study leaves it."""
     results = Results.create(folder)
-    results.keep_study(wishes)
+    results.keep_study(specs)
     for one in all_lines() if lines is None else lines:
         results.append(read_line(one), people(one) if one["status"] == "done" and one["task"] == "test" else None)
     return folder

@@ -45,7 +45,7 @@ def small_study(folder, **changes):
 
 
 class Silent:
-    """Somebody who listens and says nothing."""
+    """Someone who listens and says nothing."""
 
     def __init__(self):
         self.plan: Plan | None = None

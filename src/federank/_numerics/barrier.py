@@ -2,7 +2,7 @@
 
 Each worker is an ordinary thread that runs one long kernel without the interpreter's lock. A round is short (tenths
 of a millisecond), so a waiting worker looks at a shared counter again and again instead of going to sleep; should
-the others take long, it offers its core to whoever wants it.
+the others take long, it offers its core to anyone who wants it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _add_one(typing_context: Any, counters: Any, position: Any) -> Any:  # noqa:
 
 @intrinsic
 def _look(typing_context: Any, counters: Any, position: Any) -> Any:  # noqa: ARG001
-    """The value of a counter now, whoever has changed it."""
+    """The value of a counter now, anyone who has changed it."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load_atomic(_address(context, builder, signature, args), ordering="seq_cst", align=8)

@@ -4,7 +4,7 @@ Numba keeps machine code beside the file of the function it belongs to, and rene
 our kernels call functions of other files: after an edit there, Numba would go on running the old code. So the
 code of a file's kernels is kept in a folder named after a digest of that file and of all files of ours that it
 imports, directly or through others, the versions of Numba and of Python, and the processor: change any of them and the
-folder is another one. An edit elsewhere leaves it as it is, and nothing is compiled anew.
+folder is another one. An edit elsewhere leaves it as it is, and nothing is compiled again.
 
 The folder is in the user's cache. Where it cannot be written, as for a service account without a home, nothing is kept
 and every process compiles what it calls.
@@ -29,7 +29,7 @@ import platformdirs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 _IMPORTED = re.compile(
     r"^\s*(?:from\s+(federank[\w.]*)\s+import\s+(\([^)]*\)|.*)|import\s+(federank[\w.]*))", re.MULTILINE
 )

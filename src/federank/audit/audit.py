@@ -1,4 +1,4 @@
-"""The audit of any method that sends something: what a curious server learns from its run.
+"""The audit of any method that sends something: what a honest-but-curious server learns from its run.
 
     findings, about = audit_model(model)
     findings[-1].best                     the strongest attack, and how far it is above popularity
@@ -19,10 +19,10 @@ from federank.methods.fedrec.audit import audit_rating_model, audit_rating_train
 from federank.methods.fedrec.recommender import RatingFactors
 from federank.methods.fpl.audit import audit_pairs_model, audit_pairs_training
 from federank.methods.fpl.recommender import FederatedPairs
-from federank.methods.frugal.audit import audit_squares_model, audit_squares_training
+from federank.methods.frugal.audit import audit_frugal_model, audit_frugal_training
 from federank.methods.frugal.recommender import FewMessages
 from federank.methods.recommender import Recommender
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 
 
 def audit_model(model: Recommender, *, sees: str = "updates", people: int | None = None) -> Audited:
@@ -37,7 +37,7 @@ def audit_model(model: Recommender, *, sees: str = "updates", people: int | None
     if isinstance(model, FederatedPairs):
         return audit_pairs_model(model, sees=sees, people=people)
     if isinstance(model, FewMessages):
-        return audit_squares_model(model, sees=sees, people=people)
+        return audit_frugal_model(model, sees=sees, people=people)
     if isinstance(model, FederatedMethod):
         return audit_steps_model(model, sees=sees, people=people)
     raise _not_audited(model)
@@ -50,19 +50,25 @@ def audit_training(
     sees: str = "updates",
     people: int | None = None,
     per_epoch: bool = False,
-    conduct: Conduct | None = None,
+    training_options: TrainingOptions | None = None,
 ) -> Audited:
     """Train a model and watch its run: findings of each epoch if asked, else of the last."""
     if isinstance(model, RatingFactors):
         if per_epoch:
             raise SettingError(f"An audit of {model.name} looks once, at the end of the run; leave out --per-epoch.")
-        return audit_rating_training(model, train, sees=sees, people=people, conduct=conduct)
+        return audit_rating_training(model, train, sees=sees, people=people, training_options=training_options)
     if isinstance(model, FederatedPairs):
-        return audit_pairs_training(model, train, sees=sees, people=people, per_epoch=per_epoch, conduct=conduct)
+        return audit_pairs_training(
+            model, train, sees=sees, people=people, per_epoch=per_epoch, training_options=training_options
+        )
     if isinstance(model, FewMessages):
-        return audit_squares_training(model, train, sees=sees, people=people, per_epoch=per_epoch, conduct=conduct)
+        return audit_frugal_training(
+            model, train, sees=sees, people=people, per_epoch=per_epoch, training_options=training_options
+        )
     if isinstance(model, FederatedMethod):
-        return audit_steps_training(model, train, sees=sees, people=people, per_epoch=per_epoch, conduct=conduct)
+        return audit_steps_training(
+            model, train, sees=sees, people=people, per_epoch=per_epoch, training_options=training_options
+        )
     raise _not_audited(model)
 
 

@@ -18,7 +18,7 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.audit.observer import (
     KnownPolicies,
     Senders,
-    draw_people,
+    draw_users,
     judge_everyone,
     known_policies,
     with_own_attacks,
@@ -40,9 +40,10 @@ from federank.errors import SettingError
 from federank.federation.method import Message, moved_table, row_lengths
 from federank.methods.federated_method import FederatedMethod
 from federank.simulation.custom import play
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 
-# What a curious server knows about some people from messages of a form that it was not made for: a row per person.
+# What a honest-but-curious server knows about some people from messages of a form that it was not made for: a row per
+# person.
 
 
 SeenMessage = dict[str, NDArray[Any]]
@@ -56,12 +57,12 @@ class StepsView(NamedTuple):
     last: list[SeenMessage]  # each person's last message, as it was sent
     broadcast: SeenMessage  # the public model, as devices were told it when the last round began
     neighbours: FloatMatrix  # people x items: what the messages of those move whose messages move alike items
-    popularity: FloatVector  # items: how many messages move them, over everybody who is followed
+    popularity: FloatVector  # items: how many messages move them, over everyone who is followed
     typical_size: int  # of a history
     policies: KnownPolicies
 
 
-# Attacks on messages of any form: which items somebody has.
+# Attacks on messages of any form: which items someone has.
 
 
 def popularity(view: StepsView) -> Guess:
@@ -114,7 +115,7 @@ STEPS_ATTACKS: dict[str, dict[str, Attack]] = {
     "anonymous": {name: _READING[name] for name in (BASELINE, "presence", "magnitude")},
     "sums": {BASELINE: popularity, "membership": membership},
 }
-"""What each kind of curious server tries."""
+"""What each kind of honest-but-curious server tries."""
 
 
 FOLLOWED = 200
@@ -128,11 +129,11 @@ def audit_steps_training(
     sees: str,
     people: int | None,
     per_epoch: bool,
-    conduct: Conduct | None,
+    training_options: TrainingOptions | None,
 ) -> Audited:
     """Train a model, then play its run once more and watch."""
     _refuse(sees)
-    model.fit(train, conduct=None if conduct is None else replace(conduct, threads=1))
+    model.fit(train, training_options=None if training_options is None else replace(training_options, threads=1))
     return audit_steps_model(model, sees=sees, people=people, per_epoch=per_epoch)
 
 
@@ -153,7 +154,7 @@ class _Audit:
         self._model, self._sees, data = model, sees, model.training
         self._federation = model.federation()
         recipe = self._federation.recipe
-        drawn = draw_people(recipe.seed, recipe.participants, wanted)
+        drawn = draw_users(recipe.seed, recipe.participants, wanted)
         self._people: IntVector = np.sort(drawn[: wanted or FOLLOWED])
         shape = len(self._people), data.n_items
         self._row = np.full(data.n_users, -1, dtype=np.int64)
@@ -216,9 +217,9 @@ class _Audit:
         self._strength[row] += moved
         self._last[row] = update
         federation = self._federation
-        profile, outward = federation.profiles.of(user), federation.recipe.outward
-        real = outward.real[federation.profiles.starts[user] : federation.profiles.starts[user + 1]]
-        mine = profile[real] if len(outward.real) else profile
+        profile, shared_profile = federation.profiles.of(user), federation.recipe.shared_profile
+        real = shared_profile.real[federation.profiles.starts[user] : federation.profiles.starts[user + 1]]
+        mine = profile[real] if len(shared_profile.real) else profile
         self._sent[row, mine[moved[mine] > 0]] = True
 
     def _end_round(self) -> None:

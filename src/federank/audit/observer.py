@@ -19,7 +19,7 @@ from federank.privacy.policy import decoy_rate
 from federank.privacy.population import Choices
 
 BLOCK_CELLS = 2**20
-"""People are attacked a block at a time: so many (person, item) cells at most."""
+"""People are attacked a block at a time: this many (person, item) cells at most."""
 
 
 class Attacked(NamedTuple):
@@ -77,15 +77,15 @@ def in_blocks(rows: IntVector, n_items: int) -> Iterable[IntVector]:
     return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
-def refuse_nobody(wanted: int | None) -> None:
-    """Whoever says how many people to follow must say at least one."""
+def refuse_no_users(wanted: int | None) -> None:
+    """Anyone who says how many people to follow must say at least one."""
     if wanted is not None:
         whole("people", wanted, 1)
 
 
-def draw_people(seed: int, participants: IntVector, wanted: int | None) -> IntVector:
-    """Everybody who can take part, in the order in which they are picked to be followed."""
-    refuse_nobody(wanted)
+def draw_users(seed: int, participants: IntVector, wanted: int | None) -> IntVector:
+    """Everyone who can take part, in the order in which they are picked to be followed."""
+    refuse_no_users(wanted)
     return np.random.default_rng(seed).permutation(participants)
 
 
@@ -95,7 +95,7 @@ def draw_people(seed: int, participants: IntVector, wanted: int | None) -> IntVe
 class KnownPolicies(NamedTuple):
     """What a server may know of each person's policy: its kind and its numbers, not what it does to which item."""
 
-    liked: RealVector  # people: the probability that an item of theirs is ever sent as liked, where that is for life
+    liked: RealVector  # users: the probability that an item of theirs is ever sent as liked, where it is drawn once
     unliked: RealVector  # people: the same of an item they do not have; 0 where there are no decoys
     excluding: NDArray[np.bool_]  # people: whether their negatives are never items of their own
 
@@ -113,11 +113,11 @@ def known_policies(choices: Choices, people: IntVector) -> KnownPolicies:
     return KnownPolicies(pi, unliked, excluding)
 
 
-# People compared by what they have sent: whoever sends alike has alike.
+# People compared by what they have sent: anyone who sends alike has alike.
 
 
 class Senders:
-    """Everybody's sent items, as far as they are followed: what to compare a person with."""
+    """Everyone's sent items, as far as they are followed: what to compare a person with."""
 
     def __init__(self, times_positive: NDArray[np.uint8], rows: IntVector) -> None:
         self._rows = rows

@@ -1,7 +1,9 @@
-"""A federation to be poisoned: honest people with a held-out part, liars beside them, and the item that is pushed.
+"""A federation to be poisoned: honest people with a held-out part, malicious clients beside them, and the item that
+is pushed.
 
-The target is cold: one of the least popular tenth, drawn by the seed, and taken out of everybody's history, so that
-whoever gets it in a list gets it from the liars. Liars are added to the population; nobody honest gives way.
+The target is cold: one of the least popular tenth, drawn by the seed, and taken out of everyone's history, so that
+anyone who gets it in a list gets it from the malicious clients. Malicious clients are added to the population; no one
+honest gives way.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ ATTACKS = ("loud", "histories", "noise", "adaptive", "twin")
 Attack = Literal["loud", "histories", "noise", "adaptive", "twin"]
 Aim = Literal["push", "sabotage"]
 SHORT = 4
-"""What an adaptive liar of frugal likes beside the target."""
+"""What an adaptive malicious client of frugal likes beside the target."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,11 +35,12 @@ class PoisonSettings:
     method: Literal["fpl", "frugal"] = "fpl"
     """What the federation learns by."""
     attack: Attack = "adaptive"
-    """How the liars go about it: one row as loud as can be (loud), the protocol with made-up histories (histories),
+    """How the malicious clients go about it: one row as loud as can be (loud), the protocol with synthetic histories
+    (histories),
     noise at the largest norm (noise), what the defences let through (adaptive), or, for checked sums, what is true of
     the most popular item (twin)."""
     aim: Aim = "push"
-    """Show an item that nobody likes to everybody (push), or spoil everybody's lists (sabotage)."""
+    """Show an item that no one likes to everyone (push), or spoil everyone's lists (sabotage)."""
     share: float = 0.05
     """Share of the devices that lie."""
     rounds: int = 200
@@ -54,7 +57,7 @@ class PoisonSettings:
     """Checked sums only: Frugal's own recipe (spectral), or that of sums with noise (private), which has no rows to
     bound."""
     epsilon: float | None = None
-    """Recipe private only: the promise of noise.  [default: none]"""
+    """Recipe private only: the guarantee of noise.  [default: none]"""
     clip: float = 1.0
     """Checked sums only: the length that honest messages are scaled down to where they are longer; of the recipe
     private all are of length 1."""
@@ -101,24 +104,24 @@ class PoisonSettings:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """Honest people first, liars after them, over one catalogue."""
+    """Honest people first, malicious clients after them, over one catalogue."""
 
-    profiles: Profiles  # of everybody; those of liars are made up
+    profiles: Profiles  # of everyone; those of malicious clients are made up
     test: Profiles  # of honest people
     honest: int
-    liars: int
+    malicious_users: int
     n_items: int
     target: int
     popularity: LongVector  # how many honest people have each item in training
 
     @property
     def people(self) -> int:
-        """Everybody who takes part."""
-        return self.honest + self.liars
+        """Everyone who takes part."""
+        return self.honest + self.malicious_users
 
 
-def make_world(split: Split, settings: PoisonSettings, *, liars: bool = True) -> World:
-    """Honest people with their training part, and liars with made-up histories where there are any."""
+def make_world(split: Split, settings: PoisonSettings, *, malicious_users: bool = True) -> World:
+    """Honest people with their training part, and malicious clients with synthetic histories where there are any."""
     data = split.train
     popularity = np.bincount(data.items, minlength=data.n_items)
     rng = np.random.default_rng([settings.seed, 17])
@@ -131,14 +134,16 @@ def make_world(split: Split, settings: PoisonSettings, *, liars: bool = True) ->
     users, items = data.users[kept], data.items[kept]
     popularity[target] = 0
     mean = max(1, len(items) // data.n_users)
-    count = max(1, round(data.n_users * settings.share / (1 - settings.share))) if liars and settings.share else 0
+    count = (
+        max(1, round(data.n_users * settings.share / (1 - settings.share))) if malicious_users and settings.share else 0
+    )
     made_up = [_history(settings, popularity, target, mean, rng) for _ in range(count)]
-    everybody = np.concatenate(
+    all_users = np.concatenate(
         [users, *(np.full(len(history), data.n_users + n) for n, history in enumerate(made_up))]
     ).astype(np.int32)
     chosen = np.concatenate([items, *made_up]).astype(np.int32)
     return World(
-        _profiles(everybody, chosen, data.n_users + count),
+        _profiles(all_users, chosen, data.n_users + count),
         _without(split.test, target),
         data.n_users,
         count,
@@ -151,7 +156,9 @@ def make_world(split: Split, settings: PoisonSettings, *, liars: bool = True) ->
 def _history(
     settings: PoisonSettings, popularity: LongVector, target: int, mean: int, rng: np.random.Generator
 ) -> IntVector:
-    """A liar's made-up history: the target alone, or beside what many like; for sabotage, what nobody likes."""
+    """A malicious client's synthetic history: the target alone, or beside what many like; for sabotage, what no one
+    likes.
+    """
     if settings.aim == "sabotage":
         dull = np.argsort(popularity, kind="stable")[: max(2 * mean, 20)]
         return np.sort(rng.choice(dull, min(mean, len(dull)), replace=False)).astype(np.int32)

@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 from federank.audit.poisoning import Measured, PoisonSettings, World, make_world
 from federank.data.splits import Split
-from federank.federation.defences import PAIRS_DEFENCES, SQUARES_DEFENCES, Defences
+from federank.federation.defences import FRUGAL_DEFENCES, PAIRS_DEFENCES, Defences
 from federank.methods.fpl.poisoning import play_pairs
-from federank.methods.frugal.poisoning import play_squares
+from federank.methods.frugal.poisoning import play_frugal
 
 
 class Rehearsed(NamedTuple):
     """What honest people got."""
 
-    honest: Measured  # nobody lies, no defences
-    honest_defended: Measured  # nobody lies, and the defences are on: what they cost
+    honest: Measured  # no one lies, no defences
+    honest_defended: Measured  # no one lies, and the defences are on: what they cost
     undefended: Measured
     defended: Measured
-    liars: int
+    malicious_users: int
     target: str
 
     def figures(self) -> dict[str, float | int | str]:
@@ -32,12 +32,12 @@ class Rehearsed(NamedTuple):
             "precision@10_honest_defended": self.honest_defended.precision,
             "median_rank": self.defended.median_rank,
             "median_rank_undefended": self.undefended.median_rank,
-            "liars": self.liars,
+            "liars": self.malicious_users,
             "target": self.target,
         }
 
 
-DEFENCES = {"fpl": PAIRS_DEFENCES, "frugal": SQUARES_DEFENCES}
+DEFENCES = {"fpl": PAIRS_DEFENCES, "frugal": FRUGAL_DEFENCES}
 """As a server has them by default."""
 
 
@@ -45,19 +45,19 @@ def rehearse_poisoning(split: Split, settings: PoisonSettings, defences: Defence
     """Play the federation honest, and attacked with the defences and without."""
     bounds = DEFENCES[settings.method] if defences is None else defences
     data = split.train
-    calm, attacked = make_world(split, settings, liars=False), make_world(split, settings)
+    calm, attacked = make_world(split, settings, malicious_users=False), make_world(split, settings)
     title = data.item_ids[attacked.target] if data.titles is None else data.titles[attacked.target]
     return Rehearsed(
         honest=play(calm, settings, None),
         honest_defended=play(calm, settings, bounds),
         undefended=play(attacked, settings, None),
         defended=play(attacked, settings, bounds),
-        liars=attacked.liars,
+        malicious_users=attacked.malicious_users,
         target=str(title),
     )
 
 
 def play(world: World, settings: PoisonSettings, defences: Defences | None) -> Measured:
     """One federation of the method."""
-    played = play_pairs if settings.method == "fpl" else play_squares
+    played = play_pairs if settings.method == "fpl" else play_frugal
     return played(world, settings, defences)

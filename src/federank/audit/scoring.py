@@ -1,6 +1,6 @@
 """Scoring: how right an attack was, person by person.
 
-The truth is the person's training history. An attack gives every item a score and claims the first so many:
+The truth is the person's training history. An attack gives every item a score and claims the first this many:
 
     precision, recall, f1   of the items it claims
     auc                     how often an item of the history is scored above one that is not in it (ties: a half);
@@ -32,7 +32,7 @@ BASELINE = "popularity"
 
 
 class Guess(NamedTuple):
-    """An attack's answer: how likely each item is somebody's, and how many of the first it claims to be theirs."""
+    """An attack's answer: how likely each item is someone's, and how many of the first it claims to be theirs."""
 
     scores: FloatMatrix  # people x items, higher is likelier
     sizes: LongVector  # people
@@ -80,7 +80,7 @@ def judge(guess: Guess, profiles: list[IntVector], sent: NDArray[np.bool_]) -> M
     """The marks of a guess about people with these histories; `sent` tells which items left as positives."""
     owned = np.array([len(profile) for profile in profiles])
     sums = np.zeros((5, len(profiles)))
-    _judge_people(guess, np.sort(guess.scores, axis=1), np.cumsum(owned) - owned, np.concatenate(profiles), sent, sums)
+    _judge_users(guess, np.sort(guess.scores, axis=1), np.cumsum(owned) - owned, np.concatenate(profiles), sent, sums)
     hits, beaten, beaten_held_back, held_back, hits_held_back = sums
     other_claims = guess.sizes - (hits - hits_held_back)
     other_claims[other_claims < _ROUNDING] = 0
@@ -98,7 +98,7 @@ def judge(guess: Guess, profiles: list[IntVector], sent: NDArray[np.bool_]) -> M
 
 
 @compiled
-def _judge_people(
+def _judge_users(
     guess: Guess, ordered: FloatMatrix, starts: LongVector, items: IntVector, sent: Any, sums: Any
 ) -> None:
     """Of each person's items: how many are claimed, the shares of other items they beat, the same held back."""
@@ -138,7 +138,7 @@ def means_of(marks: dict[str, list[Marks]]) -> Means:
         joined = Marks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         all_joined[name] = joined
         means = {mark: _mean(values) for mark, values in joined._asdict().items()}
-        # An attack that claims nothing about anybody is right about nothing.
+        # An attack that claims nothing about anyone is right about nothing.
         found[name] = means | {"precision": means["precision"] or 0.0}
     for mark, gain in (("auc", "gain"), ("auc_held_back", "gain_held_back")):
         known = found[BASELINE][mark]
@@ -146,10 +146,10 @@ def means_of(marks: dict[str, list[Marks]]) -> Means:
             value = means[mark]
             means[gain] = None if value is None or known is None else value - max(known, 0.5)
             own, others = getattr(all_joined[name], mark), getattr(all_joined[BASELINE], mark)
-            room = None if known is None else _half_interval(own - others if known > 0.5 else own)
+            workspace = None if known is None else _half_interval(own - others if known > 0.5 else own)
             middle = means[gain]
-            means[f"{gain}_low"] = None if middle is None or room is None else middle - room
-            means[f"{gain}_high"] = None if middle is None or room is None else middle + room
+            means[f"{gain}_low"] = None if middle is None or workspace is None else middle - workspace
+            means[f"{gain}_high"] = None if middle is None or workspace is None else middle + workspace
     return found
 
 
@@ -175,7 +175,7 @@ def _half_interval(values: NDArray[np.float64]) -> float | None:
     return float(1.96 * judged.std(ddof=1) / np.sqrt(len(judged))) if len(judged) > 1 else None
 
 
-# Attribute inference: what kinds of items does somebody like, if the guess about their items is taken for true?
+# Attribute inference: what kinds of items does someone like, if the guess about their items is taken for true?
 
 
 Shares = NDArray[np.float64]
@@ -224,7 +224,7 @@ THREAT_MODELS = {
     "sums": "the sum over each round's devices, who they were, and the public model",
     "outsider": "the public model before and after each round, and so the round's sum; not who was in it",
 }
-"""What the server sees, or somebody outside who fetches the model around every round."""
+"""What the server sees, or someone outside who fetches the model around every round."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,7 +244,7 @@ class Audited(NamedTuple):
     """A whole audit."""
 
     findings: list[Findings]
-    """Of each epoch that was looked at; the last is that of the whole run."""
+    """Of each epoch that was looked at; the last is that of the full run."""
     about: dict[str, Any]
     """What the server saw, whom it followed, and how long that took."""
 

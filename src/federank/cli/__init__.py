@@ -1,7 +1,7 @@
 """The command line: `federank COMMAND ...`, one file per command.
 
 Commands are imported when they are asked for, so that `federank --help` answers at once. Results go to stdout,
-progress and complaints to stderr; a mistake that the user can mend is one sentence and exit code 2.
+progress and complaints to stderr; a mistake that the user can fix is one sentence and exit code 2.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ COMMANDS = {
     "evaluate": ("federank.cli.evaluate", "How good a model's recommendations are, or those in a file."),
     "card": ("federank.cli.card", "A model card: data, settings, metrics, and what left the devices."),
     "compare": ("federank.cli.compare", "Are the differences between models more than luck? Paired tests over users."),
-    "audit": ("federank.cli.audit", "What a curious server would learn from a federation's messages."),
-    "plan": ("federank.cli.plan", "What a federation of a size can promise, and the accuracy to expect."),
+    "audit": ("federank.cli.audit", "What a honest-but-curious server would learn from a federation's messages."),
+    "plan": ("federank.cli.plan", "What a federation of a size can guarantee, and the accuracy to expect."),
     "attack": ("federank.cli.attack", "Devices that lie: attacks on a federation in a rehearsal, and what stops them."),
     "device": (
         "federank.cli.device",
@@ -74,7 +74,7 @@ class CommandsOnDemand(click.Group):
 @click.command(cls=CommandsOnDemand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="federank", message="federank %(version)s")
 def federank() -> None:
-    """FedeRank: a recommender that learns without collecting anybody's history.
+    """FedeRank: a recommender that learns without collecting anyone's history.
 
     \b
     Example:

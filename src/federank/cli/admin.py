@@ -129,7 +129,7 @@ def export(operator: Operator, folder: Path, version: int | None) -> None:
     with operator.client() as client:
         model, number = exported_model(client, version)
     model.save(folder)
-    click.echo(f"Version {number:,} is in {folder}: {len(model.item_ids):,} items, and nobody's history.")
+    click.echo(f"Version {number:,} is in {folder}: {len(model.item_ids):,} items, and no one's history.")
 
 
 @admin.command("invite")
@@ -142,7 +142,7 @@ def make_invitations(operator: Operator, count: int) -> None:
     for code in done["invitations"]:
         click.echo(code)
     if not done["needed"]:
-        click.echo("federank: nobody needs them yet; start `federank serve` with --invited-only.", err=True)
+        click.echo("federank: no one needs them yet; start `federank serve` with --invited-only.", err=True)
 
 
 @admin.command("rotate-token")

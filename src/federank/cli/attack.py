@@ -1,4 +1,4 @@
-"""`federank attack poison`: the attacks on a federation, in a rehearsal, before somebody else tries them."""
+"""`federank attack poison`: the attacks on a federation, in a rehearsal, before someone else tries them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def attack() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 @reads_data_option
 def poison(reading: Reading, as_json: bool, **values: Any) -> None:
-    """Devices that lie: show everybody an item that nobody likes, or spoil everybody's lists.
+    """Devices that lie: show everyone an item that no one likes, or spoil everyone's lists.
 
     The federation is played honest, attacked as published, and attacked with the defences that `federank serve` has by
     default. Exposure is the share of honest people who have the item among their first ten.
@@ -48,11 +48,14 @@ def poison(reading: Reading, as_json: bool, **values: Any) -> None:
         return
     from federank.cli.tables import new_table, show
 
-    click.echo(f"{found.liars:,} of {split.train.n_users + found.liars:,} devices lie; they aim at {found.target}.\n")
+    click.echo(
+        f"{found.malicious_users:,} of {split.train.n_users + found.malicious_users:,} devices lie; they aim at "
+        f"{found.target}.\n"
+    )
     table = new_table("", "Exposure>", "Median rank>", "P@10>")
     rows = {
-        "Nobody lies": found.honest,
-        "Nobody lies, defended": found.honest_defended,
+        "No one lies": found.honest,
+        "No one lies, defended": found.honest_defended,
         "Attacked": found.undefended,
         "Attacked, defended": found.defended,
     }

@@ -1,4 +1,6 @@
-"""`federank audit fpl` and `federank audit DIR`: what would a curious server learn about the people in a run?"""
+"""`federank audit fpl` and `federank audit DIR`: what would a honest-but-curious server learn about the people in a
+run?
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from federank.audit.scoring import Audited, Findings
     from federank.data.interactions import Interactions
     from federank.methods.recommender import Recommender
-    from federank.simulation.options import Conduct
+    from federank.simulation.options import TrainingOptions
 
 
 # How an audit is told to a person: who guesses how well, and what it means.
@@ -54,14 +56,14 @@ ROWS = {
 """What each attack is called in a table."""
 
 _SERVERS = {
-    "updates": "A curious server that keeps every message",
-    "anonymous": "A curious server that sees one message at a time",
-    "sums": "A curious server that sees only sums over rounds of {cohort:,} devices",
-    "plain": "A curious server that keeps every message",
+    "updates": "A honest-but-curious server that keeps every message",
+    "anonymous": "A honest-but-curious server that sees one message at a time",
+    "sums": "A honest-but-curious server that sees only sums over rounds of {cohort:,} devices",
+    "plain": "A honest-but-curious server that keeps every message",
     "both": "Two servers that collude and so open every message",
     "leader": "A leader that sees sums over rounds of {cohort:,} devices",
     "helper": "A helper that sees sums over rounds of {cohort:,} devices",
-    "outsider": "Somebody outside who sees every sum and every model, in rounds of {cohort:,} devices",
+    "outsider": "Someone outside who sees every sum and every model, in rounds of {cohort:,} devices",
 }
 """How a report begins."""
 
@@ -74,7 +76,7 @@ _INSTEAD = {
 """What was asked for, what was audited in its place, and why."""
 
 
-def tell_audit(findings: list[Findings], about: dict[str, Any], asked: str) -> None:
+def report_audit(findings: list[Findings], about: dict[str, Any], asked: str) -> None:
     """Print the findings of the last epoch as a table, and of each epoch if there are several.
 
     `asked` is the threat model that was asked for; another may have been audited in its place.
@@ -108,8 +110,8 @@ def tell_audit(findings: list[Findings], about: dict[str, Any], asked: str) -> N
         "  of those never sent as liked. Gain: order beyond popularity or chance.\n"
     )
     if len(findings) > 1:
-        _tell_epochs(findings, about)
-    _tell_more(found)
+        _report_epochs(findings, about)
+    _report_more(found)
     best = found.attacks[_strongest(found)]
     told = (
         f"What it means: {found.disclosed_share:.1%} of a person's items {_left(about)} at least once. With everything "
@@ -118,11 +120,11 @@ def tell_audit(findings: list[Findings], about: dict[str, Any], asked: str) -> N
     )
     click.echo(fill(told, 79))
     if about.get("family") == "squares":
-        _tell_of_few_messages(about)
-    _tell_sample(about)
+        _report_few_messages(about)
+    _report_sample(about)
 
 
-def _tell_sample(about: dict[str, Any]) -> None:
+def _report_sample(about: dict[str, Any]) -> None:
     """How many people the figures are means over, and why not all."""
     attacked, users = about["people_attacked"], about["users"]
     own = about["attackers_own_devices"]
@@ -132,7 +134,8 @@ def _tell_sample(about: dict[str, Any]) -> None:
     else:
         told = (
             f"Means over {attacked:,} of {users:,} people, drawn with the seed, with 95 % intervals over people: notes "
-            "and attacks take room and time for every person and item, and whoever takes no part cannot be attacked. "
+            "and attacks take room and time for every person and item, and anyone who takes no part cannot be "
+            "attacked. "
             f"`--people N` says how many.{learnt}"
         )
     click.echo(fill(told, 79))
@@ -153,12 +156,13 @@ def _left(about: dict[str, Any]) -> str:
     return "were sent in two parts that both servers put together" if about["sees"] == "both" else "were sent openly"
 
 
-def _tell_of_few_messages(about: dict[str, Any]) -> None:
+def _report_few_messages(about: dict[str, Any]) -> None:
     """What a table of few messages must not be taken for."""
     if "epsilon" in about:
         inferred = (
             f"Sums carry noise: epsilon {about['epsilon']:.3g} at delta {about['delta']:g} against this observer. "
-            "Whoever knows all else tells a world with a person's messages from one with zeros in their place with an "
+            "Anyone who knows all else tells a world with a person's messages from one with zeros in their place with "
+            "an "
             f"order of at most {about['order_allowed']:.3f} (0.5: chance), whatever the attack."
         )
     elif about["sees"] in ("leader", "helper", "outsider"):
@@ -184,7 +188,7 @@ def _tell_of_few_messages(about: dict[str, Any]) -> None:
     click.echo(fill(inferred, 79))
 
 
-def _tell_epochs(findings: list[Findings], about: dict[str, Any]) -> None:
+def _report_epochs(findings: list[Findings], about: dict[str, Any]) -> None:
     from federank.cli.tables import new_table, show
 
     sent = "Sent openly>" if _left(about).endswith("openly") else "Sent>"
@@ -202,7 +206,7 @@ def _tell_epochs(findings: list[Findings], about: dict[str, Any]) -> None:
     show(table)
 
 
-def _tell_more(found: Findings) -> None:
+def _report_more(found: Findings) -> None:
     """The headline, and what the guesses tell beyond items."""
     best = found.best
     for of, what in (("", ""), ("_held_back", " at what was kept back")):
@@ -258,7 +262,7 @@ class WithSettings(click.Command):
 
 @cache
 def _options(records: tuple[tuple[str, type[Any]], ...], reserved: frozenset[str]) -> list[click.Option]:
-    """The settings of all of them; one that several have is told as the first has it, with everybody's choices."""
+    """The settings of all of them; one that several have is told as the first has it, with everyone's choices."""
     first: dict[str | None, click.Option] = {}
     for method, settings in records:
         for option in settings_options(settings, method, reserved):
@@ -289,8 +293,8 @@ def _options(records: tuple[tuple[str, type[Any]], ...], reserved: frozenset[str
     type=click.Choice(["updates", "anonymous", "sums", "leader", "helper", "outsider", "both", "plain"]),
     default="updates",
     show_default=True,
-    help="The curious server: it links each device's messages; sees one at a time; or only each round's sum. Of fpl, "
-    "frugal and fcf also: somebody outside who fetches the model around every round (outsider). Of frugal and fcf: one "
+    help="What the server sees: it links each client's messages; sees one at a time; or only each round's sum. Of fpl, "
+    "frugal and fcf also: someone outside who fetches the model around every round (outsider). Of frugal and fcf: one "
     "of two servers, both together, messages sent plainly.",
 )
 @click.option(
@@ -300,7 +304,7 @@ def _options(records: tuple[tuple[str, type[Any]], ...], reserved: frozenset[str
     help="With `--sees sums` or `outsider`: rounds of K devices, whose sum is seen.",
 )
 @click.option("--per-epoch", is_flag=True, help="What the server knows after each epoch, not only after the last.")
-@click.option("--people", type=int, metavar="N", help="Follow and attack so many people, drawn with the seed.")
+@click.option("--people", type=int, metavar="N", help="Follow and attack this many people, drawn with the seed.")
 @click.option("--threads", type=int, metavar="N", default=1, show_default=True, help="Cores; the result is the same.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
@@ -319,7 +323,7 @@ def audit(
     preset: str | None,
     **values: Any,
 ) -> None:
-    """What a curious server would learn from a federation's messages.
+    """What a honest-but-curious server would learn from a federation's messages.
 
     A federated method is trained with the settings given and watched (with the defaults of `federank train`); DIR is a
     model that `federank train` has kept: its run is watched once more. The server keeps to the protocol but remembers
@@ -336,7 +340,7 @@ def audit(
       federank audit runs/city --json
     """
     from federank.cli.train import watching
-    from federank.simulation.options import Conduct
+    from federank.simulation.options import TrainingOptions
 
     if what in audited_names():
         settings = _settings(what, values if what == "fpl" else values | {"preset": preset, "cohort": cohort})
@@ -347,17 +351,22 @@ def audit(
     else:
         model, part = _kept_model(what), None
     with watching(type(model), quiet or as_json) as watch:
-        conduct = Conduct(threads=threads, progress=watch)
-        findings, about = _audit(model, part, sees, people, per_epoch, conduct)
+        training_options = TrainingOptions(threads=threads, progress=watch)
+        findings, about = _audit(model, part, sees, people, per_epoch, training_options)
     if as_json:
         each = {"per_epoch": [asdict(found) for found in findings]} if per_epoch else {}
         click.echo(json.dumps({**asdict(findings[-1]), **about, **each}, indent=2))
     else:
-        tell_audit(findings, about, sees)
+        report_audit(findings, about, sees)
 
 
 def _audit(
-    model: Recommender, part: Interactions | None, sees: str, people: int | None, per_epoch: bool, conduct: Conduct
+    model: Recommender,
+    part: Interactions | None,
+    sees: str,
+    people: int | None,
+    per_epoch: bool,
+    training_options: TrainingOptions,
 ) -> Audited:
     """Train and watch, or watch once more what has been trained."""
     from federank.audit.audit import audit_model, audit_training
@@ -365,7 +374,7 @@ def _audit(
     if part is None and not per_epoch:
         return audit_model(model, sees=sees, people=people)
     data = model.training if part is None else part
-    return audit_training(model, data, sees=sees, people=people, per_epoch=per_epoch, conduct=conduct)
+    return audit_training(model, data, sees=sees, people=people, per_epoch=per_epoch, training_options=training_options)
 
 
 def _settings(what: str, values: dict[str, Any]) -> dict[str, Any]:
@@ -378,7 +387,7 @@ def _settings(what: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cohort(cohort: int, sees: str, clients: Any) -> str:
-    """Rounds of so many clients as a sum is taken over."""
+    """Rounds of this many clients as a sum is taken over."""
     if sees not in ("sums", "outsider"):
         raise SettingError(f"--cohort is about sums, and the server sees {sees}; add `--sees sums`, or leave it out.")
     if clients is not None and str(clients) != str(cohort):

@@ -3,7 +3,7 @@
 1. A city is made up and split, as the papers do it.
 2. Six methods learn, with and without a federation, FPL at several values of pi and Frugal with a few messages: a
    study (studies/demo.toml).
-3. A curious server is let loose on FPL's messages, on Frugal's, and on sums of Frugal's (audit/).
+3. A honest-but-curious server is let loose on FPL's messages, on Frugal's, and on sums of Frugal's (audit/).
 4. The report of it all is written: report.html, and the results it was made from.
 
 Nothing is fetched. Everything is written to a folder of its own: under a temporary name first, so that it is there
@@ -80,25 +80,25 @@ def demo(out: Path, seed: int, serve: bool, films: bool, host: str | None, port:
     if host is not None and not serve:
         raise SettingError("--host is where --serve listens; say --serve with it, or leave it out.")
     if serve:
-        from federank.service.demo import serve_neighbourhood
+        from federank.service.demo import serve_demo
 
         world = "films" if films else "city"
-        sys.exit(serve_neighbourhood(world=world, seed=seed, host=host or "127.0.0.1", port=port, say=click.echo))
-    with _written_whole(out) as folder:
-        _tell_story(folder, seed)
+        sys.exit(serve_demo(world=world, seed=seed, host=host or "127.0.0.1", port=port, say=click.echo))
+    with _written_atomically(out) as folder:
+        _report_story(folder, seed)
     click.echo(f"Open {out / 'report.html'} in a browser.")
 
 
-def _tell_story(folder: Path, seed: int) -> None:
+def _report_story(folder: Path, seed: int) -> None:
     from federank.cli.tables import new_table, show, show_statistics
     from federank.data.statistics import statistics
     from federank.studies.report import write_report
     from federank.studies.results import Results
 
-    click.echo("1. A city. It is synthetic: made-up people check in at made-up places.\n")
+    click.echo("1. A city. It is synthetic: synthetic people check in at synthetic places.\n")
     data, split = _city_and_split()
     show_statistics(statistics(data))
-    click.echo("2. A split, as the papers make it: of everybody with 20 check-ins or more,")
+    click.echo("2. A split, as the papers make it: of everyone with 20 check-ins or more,")
     click.echo("   the newest fifth is for the test.\n")
     table = new_table("Part", "Interactions>", "People>", "Places>")
     for name, part in (("train", split.train), ("test", split.test)):
@@ -115,9 +115,9 @@ def _tell_story(folder: Path, seed: int) -> None:
     _show_sweep(rows)
     _show_lifetimes(rows)
 
-    click.echo("4. A curious server keeps every message of FPL as published, and guesses who")
+    click.echo("4. A honest-but-curious server keeps every message of FPL as published, and guesses who")
     click.echo("   went where. Then the same city with Frugal: once with its messages sent")
-    click.echo("   plainly, and once with nothing to read but sums over everybody.\n")
+    click.echo("   plainly, and once with nothing to read but sums over everyone.\n")
     lines = audits.result()
     for line in lines:
         Results.open(folder / "results").append(line)
@@ -187,7 +187,7 @@ def _show_lifetimes(rows: list[Row]) -> None:
     [fpl] = [row for row in rows if (row.group, row.at("pi")) == ("FPL", 1.0)]
     dearer = (fpl.mean("lifetime_megabytes") or 0.0) / (frugal[5].mean("lifetime_megabytes") or 1.0)
     click.echo("   Frugal, whose devices solve for their own vector, says more with less: FPL's")
-    click.echo(f"   devices send and receive {dearer:,.0f} times as much in their life.\n")
+    click.echo(f"   devices send and receive {dearer:,.0f} times as much in their lifetime.\n")
     table = new_table("Method", "Messages>", "Megabytes>", "Precision@10>", "nDCG@10>", "Places shown>")
     for row in (fpl, *frugal.values()):
         sent = f"{row.mean('lifetime_messages') or 0.0:,.0f}", f"{row.mean('lifetime_megabytes') or 0.0:,.2f}"
@@ -219,7 +219,9 @@ class _Beside:
 
 
 def _audited(name: str, method: str, settings: dict[str, Any], sees: str, split: Split, seed: int) -> Line:
-    """Train once more under the eyes of a curious server: what it found, as a line of the study's results."""
+    """Train once more under the eyes of a honest-but-curious server: what it found, as a line of the study's
+    results.
+    """
     import hashlib
 
     from federank.audit.audit import audit_training
@@ -259,7 +261,7 @@ def _show_audits(lines: list[Line]) -> None:
     show(table)
     click.echo("   Guessed: how often the server's best attack ranks a place where the")
     click.echo("   person was above one where they were not (0.5 is chance, 1 is certainty),")
-    click.echo("   beside what popularity alone tells anybody.")
+    click.echo("   beside what popularity alone tells anyone.")
     published, sums = lines[0].metrics, lines[-1].metrics
     learnt, hits = (sums["gain"] or 0.0), (sums["precision@10"] or 0.0) / (published["precision@10"] or 1.0)
     click.echo("   As published, a low pi is no privacy: what is held back today is sent another")
@@ -273,8 +275,8 @@ def _show_audits(lines: list[Line]) -> None:
 
 
 @contextmanager
-def _written_whole(out: Path) -> Iterator[Path]:
-    """A folder to write into, which takes its place when all is written; somebody else's is refused before."""
+def _written_atomically(out: Path) -> Iterator[Path]:
+    """A folder to write into, which takes its place when all is written; someone else's is refused before."""
     if out.exists() and not (out / MARK).is_file():
         raise BadFile(
             f"{out} is there already and was not made by `federank demo`; name another folder with --out, or move it."

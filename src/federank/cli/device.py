@@ -10,7 +10,7 @@ import click
 
 from federank.cli.device_choices import (
     STATE,
-    any_wish,
+    any_spec,
     chosen_policy,
     leave,
     note,
@@ -66,7 +66,7 @@ def rate(item: str, stars: str, state: Path | None, as_json: bool) -> None:
 def predict(item: str, state: Path | None, as_json: bool) -> None:
     """What you would give an item, by its id or title, from the model as last received; works offline.
 
-    Of an item that nobody has told the federation anything of, it is the mean of your ratings, and that is said.
+    Of an item that no one has told the federation anything of, it is the mean of your ratings, and that is said.
 
     \b
     Example:
@@ -82,7 +82,7 @@ def predict(item: str, state: Path | None, as_json: bool) -> None:
     click.echo(f"{answer.rating:.2f}")
     title = plain(answer.title)
     if answer.fallback:
-        click.echo(f"Nobody has told this federation anything of {title} yet; this is your mean rating.", err=True)
+        click.echo(f"No one has told this federation anything of {title} yet; this is your mean rating.", err=True)
     if answer.own is not None:
         click.echo(f"You have rated {title} yourself: {answer.own:g}.", err=True)
 
@@ -129,7 +129,7 @@ def _take_part(
     helper_ca: str | None,
     invitation: str | None = None,
     evaluate: bool = False,
-    **wishes: Any,
+    **specs: Any,
 ) -> None:
     from federank.checks import whole
     from federank.service.client.client import take_part
@@ -140,9 +140,9 @@ def _take_part(
         whole("--rounds", rounds, 0)
     path = state_path(state)
     if not path.exists():
-        _enrol(path, server, profile, ca, insecure, helper_ca, wishes, invitation, evaluate)
+        _enrol(path, server, profile, ca, insecure, helper_ca, specs, invitation, evaluate)
     else:
-        _refuse_second_enrolment(path, server, wishes)
+        _refuse_second_enrolment(path, server, specs)
         if evaluate:
             raise SettingError("Whether a device evaluates is chosen when it enrols; this one goes on as it is.")
         if profile is not None:
@@ -159,7 +159,7 @@ def _enrol(
     ca: str | None,
     insecure: bool,
     helper_ca: str | None,
-    wishes: dict[str, Any],
+    specs: dict[str, Any],
     invitation: str | None,
     evaluate: bool,
 ) -> None:
@@ -179,36 +179,38 @@ def _enrol(
             client,
             path,
             profile,
-            lambda facts, catalogue: chosen_policy(facts, catalogue, wishes),
+            lambda facts, catalogue: chosen_policy(facts, catalogue, specs),
             ca=ca,
             insecure=insecure,
             helper_ca=helper_ca,
             evaluates=evaluate,
         )
     note(f"Enrolled in {facts.name or 'a federation'} of {facts.n_items:,} items; the device's file is {path}.")
-    _tell_matched(matched)
+    _report_matched(matched)
     who = "you chose" if chosen.chosen_by == "owner" else "the federation suggests, as you named none"
     note(f"Policy ({who}): {policy_line(chosen.policy)}. `federank device policy` shows and changes it.")
     if facts.scale is not None:
-        _tell_ratings(len(matched.profile), facts)
+        _report_ratings(len(matched.profile), facts)
     if facts.is_summed:
-        _tell_helper(path)
+        _notify_helper(path)
     if evaluate and facts.scale is not None:
         note(
-            "One of your ratings is held back, for life: the server is told at most five times, rounded at random and "
-            "wrongly one time in four, how near the model predicts it. Nobody is told which it is."
+            "One of your ratings is held back, for its lifetime: the server is told at most five times, rounded at "
+            "random and "
+            "wrongly one time in four, how near the model predicts it. No one is told which it is."
         )
     elif evaluate:
         note(
-            "One item of your history is held back, for life: the server is told at most five times, and wrongly one "
-            "time in four, whether the model would have found it. Nobody is told which item it is."
+            "One item of your history is held back, for its lifetime: the server is told at most five times, and "
+            "wrongly one "
+            "time in four, whether the model would have found it. No one is told which item it is."
         )
     allowed = facts.rules.messages(facts.settings, chosen.policy)
     if allowed is not None:
-        note(f"At most {allowed} {'message leaves' if allowed == 1 else 'messages leave'} this device in its life.")
+        note(f"At most {allowed} {'message leaves' if allowed == 1 else 'messages leave'} this device in its lifetime.")
 
 
-def _tell_ratings(rated: int, facts: Any) -> None:
+def _report_ratings(rated: int, facts: Any) -> None:
     """What an owner should know of a federation of ratings before the first Update leaves."""
     if not facts.is_summed:
         named = (
@@ -221,7 +223,7 @@ def _tell_ratings(rated: int, facts: Any) -> None:
         note("One rating says little: predictions will be about that number for everything. Rate some more.")
 
 
-def _tell_helper(path: Path) -> None:
+def _notify_helper(path: Path) -> None:
     """Who the second server is, for its owner to compare with what the helper's people say."""
     from federank.service.client.store import DeviceStore
 
@@ -234,7 +236,7 @@ def _tell_helper(path: Path) -> None:
         )
 
 
-def _refuse_second_enrolment(path: Path, server: str | None, wishes: dict[str, Any]) -> None:
+def _refuse_second_enrolment(path: Path, server: str | None, specs: dict[str, Any]) -> None:
     from federank.service.client.store import DeviceStore
 
     with DeviceStore(path) as store:
@@ -243,7 +245,7 @@ def _refuse_second_enrolment(path: Path, server: str | None, wishes: dict[str, A
         raise SettingError(
             f"The device of {path} is enrolled at {identity.server}; for another server, name another --state."
         )
-    if any_wish(wishes):
+    if any_spec(specs):
         raise SettingError("This device has a policy already; change it with `federank device policy`.")
 
 
@@ -258,10 +260,10 @@ def _renew_profile(path: Path, profile: Path) -> None:
         matched = read_profile(profile, store.catalogue(), facts.scale)
         refuse_empty(profile, matched, facts)
         store.write_history(matched.history)
-    _tell_matched(matched)
+    _report_matched(matched)
 
 
-def _tell_matched(matched: Any) -> None:
+def _report_matched(matched: Any) -> None:
     from federank.cli.tables import plain
 
     note(f"Matched {matched.named - len(matched.unknown)} of {matched.named} items of your history.")

@@ -23,13 +23,13 @@ _POLICY_OPTIONS = (
     click.option(
         "--sharing",
         type=click.Choice(["as-published", "sticky", "deniable"]),
-        help="Decide every time anew, once for life, or once for life with decoys.  [default: sticky]",
+        help="Decide every time again, once for its lifetime, or once for its lifetime with decoys.  [default: sticky]",
     ),
     click.option("--epsilon", type=float, metavar="X", help="Deniable sharing: smaller hides more."),
     click.option(
         "--basis",
         type=click.Choice(["history", "shared"]),
-        help="Compute Updates from the whole history, or from what is shared alone.",
+        help="Compute Updates from the full history, or from what is shared alone.",
     ),
     click.option("--budget", type=int, metavar="N", help="At most N of your items are ever sent."),
     click.option("--messages", type=int, metavar="N", help="Few messages: at most N ever leave, if that is fewer."),
@@ -42,7 +42,7 @@ _POLICY_OPTIONS = (
     click.option(
         "--sampling",
         type=click.Choice(["fixed", "fresh"]),
-        help="Ratings: virtual ones are of the same items for life, or drawn anew in every round, which hides little.",
+        help="Virtual ratings are of the same items in all rounds, or drawn again in every round, which hides little.",
     ),
     click.option(
         "--triples",
@@ -91,30 +91,30 @@ def opened(state: Path | None) -> DeviceStore:
     return store
 
 
-def chosen_policy(facts: Facts, catalogue: Catalogue, wishes: dict[str, Any]) -> ChosenPolicy:
+def chosen_policy(facts: Facts, catalogue: Catalogue, specs: dict[str, Any]) -> ChosenPolicy:
     """The owner's policy where one is named, and otherwise the federation's suggestion as it is."""
     from federank.service.client.state import ChosenPolicy, suggested_policy
 
-    if not any_wish(wishes):
+    if not any_spec(specs):
         return suggested_policy(facts)
-    _refuse_what_is_not_for(facts, wishes)
+    _refuse_what_is_not_for(facts, specs)
     if facts.scale is not None:
-        return ChosenPolicy(wished(suggested_policy(facts).policy, catalogue, wishes), "owner")
-    if wishes["pi"] is None:
+        return ChosenPolicy(wished(suggested_policy(facts).policy, catalogue, specs), "owner")
+    if specs["pi"] is None:
         raise SettingError("A policy needs --pi: how much of what you like may be sent, from 0 to 1.")
-    return ChosenPolicy(wished(None, catalogue, wishes), "owner")
+    return ChosenPolicy(wished(None, catalogue, specs), "owner")
 
 
-def wished(before: Policy | None, catalogue: Catalogue, wishes: dict[str, Any]) -> Policy:
+def wished(before: Policy | None, catalogue: Catalogue, specs: dict[str, Any]) -> Policy:
     """The policy that was wished for; what was not named stays as it was."""
     from federank.service.client.owner import never_items
     from federank.service.client.state import policy_from_values
 
     names = ("pi", "sharing", "epsilon", "basis", "budget", "messages", "triples", "filling", "rho", "sampling")
-    given: dict[str, Any] = {name: wishes[name] for name in names if wishes[name] is not None}
+    given: dict[str, Any] = {name: specs[name] for name in names if specs[name] is not None}
     if given.get("filling") == "none":
         given = {"rho": 0.0} | given  # none are wanted, whatever was suggested
-    never = never_items(catalogue, list(wishes["never_items"]), list(wishes["never_categories"]))
+    never = never_items(catalogue, list(specs["never_items"]), list(specs["never_categories"]))
     if before is None:
         return policy_from_values({"sharing": "sticky"} | given | {"never_items": never})
     if given.get("sharing", before.sharing) != before.sharing:
@@ -129,28 +129,28 @@ def wished(before: Policy | None, catalogue: Catalogue, wishes: dict[str, Any]) 
     return replace(before, **given, never_items=before.never_items | never)
 
 
-def _refuse_what_is_not_for(facts: Facts, wishes: dict[str, Any]) -> None:
+def _refuse_what_is_not_for(facts: Facts, specs: dict[str, Any]) -> None:
     """Wishes that this federation would not hear, or would cut, are refused and not kept as if it did."""
     from federank.methods.fpl.settings import FPLSettings, most_own_triples
 
-    named = [f"--{name}" for name in ("filling", "rho", "sampling") if wishes.get(name) is not None]
+    named = [f"--{name}" for name in ("filling", "rho", "sampling") if specs.get(name) is not None]
     if named and facts.scale is None:
         raise SettingError(
             f"{', '.join(named)} is about virtual ratings, and this federation is of likes; leave it out."
         )
-    wish = wishes["triples"]
-    if wish is None:
+    spec = specs["triples"]
+    if spec is None:
         return
     if not isinstance(facts.settings, FPLSettings):
         raise SettingError("--triples is about pairs, and this federation does not learn from pairs; leave it out.")
     most = most_own_triples(facts.settings)
-    if not 1 <= wish <= most:
-        raise SettingError(f"--triples is {wish}; this federation allows whole numbers from 1 to {most}.")
+    if not 1 <= spec <= most:
+        raise SettingError(f"--triples is {spec}; this federation allows integers from 1 to {most}.")
 
 
-def any_wish(wishes: dict[str, Any]) -> bool:
+def any_spec(specs: dict[str, Any]) -> bool:
     """Whether any part of a policy was named."""
-    return any(value is not None and value != () for value in wishes.values())
+    return any(value is not None and value != () for value in specs.values())
 
 
 def policy_line(policy: Policy) -> str:
@@ -160,7 +160,7 @@ def policy_line(policy: Policy) -> str:
     if policy.epsilon is not None:
         parts.append(f"epsilon {policy.epsilon:g}")
     if policy.filling is not None:
-        parts = [f"{policy.pi:.0%} of your ratings, for life", _virtual_line(policy)]
+        parts = [f"{policy.pi:.0%} of your ratings, for its lifetime", _virtual_line(policy)]
     if policy.budget is not None:
         parts.append(f"at most {policy.budget} {_items(policy.budget)} ever")
     if policy.messages is not None:
@@ -178,7 +178,7 @@ def _virtual_line(policy: Policy) -> str:
     if policy.filling == "none" or not policy.rho:
         return "no virtual ratings among them"
     how = "your mean" if policy.filling == "average" else "your mean, later predictions"
-    when = "the same items for life" if policy.sampling == "fixed" else "other items in every round"
+    when = "the same items for its lifetime" if policy.sampling == "fixed" else "other items in every round"
     virtual = "virtual rating" if policy.rho == 1 else "virtual ratings"
     return f"{policy.rho:g} {virtual} with each of them ({how}; {when})"
 
@@ -191,7 +191,7 @@ def _items(n: int) -> str:
 @policy_options
 @STATE
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def policy(state: Path | None, as_json: bool, **wishes: Any) -> None:
+def policy(state: Path | None, as_json: bool, **specs: Any) -> None:
     """What may leave this device; with options, change it. A running device follows from its next round.
 
     What has left already stays in the ledger and cannot be taken back. Never-lists only grow.
@@ -205,10 +205,10 @@ def policy(state: Path | None, as_json: bool, **wishes: Any) -> None:
 
     store = opened(state)
     now, chosen_by = store.policy()
-    if any_wish(wishes):
-        _refuse_what_is_not_for(store.identity().facts, wishes)
-        now, chosen_by = wished(now, store.catalogue(), wishes), "owner"
-        store.identity().facts.rules.outward_policy(now)  # what the federation's method cannot keep is refused
+    if any_spec(specs):
+        _refuse_what_is_not_for(store.identity().facts, specs)
+        now, chosen_by = wished(now, store.catalogue(), specs), "owner"
+        store.identity().facts.rules.sharing_policy(now)  # what the federation's method cannot keep is refused
         store.write_policy(now)
     if as_json:
         click.echo(json.dumps(exported_policy(store)))

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from federank.cli.device_choices import STATE, opened
-from federank.files import PRIVATE, write_whole
+from federank.files import PRIVATE, atomic_write
 
 if TYPE_CHECKING:
     from federank.privacy.ledger import Ledger
-    from federank.secagg.config import SumsCharter
+    from federank.secagg.config import SecaggConfig
     from federank.service.client.store import DeviceStore
 
 
@@ -40,7 +40,7 @@ def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
     store = opened(state)
     kept, history = store.ledger(), store.profile()
     if out is not None:
-        write_whole(out, ledger_as_text(store, out.suffix == ".json"), mode=PRIVATE)
+        atomic_write(out, ledger_as_text(store, out.suffix == ".json"), mode=PRIVATE)
         click.echo(f"{len(kept.entries):,} lines are in {out}.")
         return
     if as_json:
@@ -78,7 +78,7 @@ def _show_ratings(store: DeviceStore, ledger: Ledger) -> None:
     rated = {entry.item for entry in ledger.entries.values() if entry.real is True}
     share = f"Of your {len(history):,} ratings {ledger.disclosed(history):.1%}"
     if store.identity().facts.rules.counts_messages:
-        click.echo(f"{messages_line(store)} {share} are in what has left; every message names the whole catalogue.")
+        click.echo(f"{messages_line(store)} {share} are in what has left; every message names the full catalogue.")
     else:
         click.echo(
             f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. {share} have left; "
@@ -104,7 +104,7 @@ def messages_line(store: DeviceStore) -> str:
     left = messages_left(store.identity(), store.policy().policy, ledger)
     charged = "is charged to this device" if ledger.spent == 1 else "are charged to this device"
     sent = f"{ledger.spent} {'message' if ledger.spent == 1 else 'messages'} {charged}"
-    return f"{sent}, and {left} more may be in its life." if left else f"{sent}, as many as may be in its life."
+    return f"{sent}, and {left} more may be in its lifetime." if left else f"{sent}, as many as may be in its lifetime."
 
 
 LEFT_OUT = {
@@ -141,17 +141,15 @@ def outcome_lines(store: DeviceStore) -> list[str]:
     return lines
 
 
-def promise_line(charter: SumsCharter, ledger: Ledger) -> str:
-    """What the messages that have left may tell, and what all of a life may."""
+def guarantee_line(charter: SecaggConfig, ledger: Ledger) -> str:
+    """What the messages that have left may tell, and what all of a lifetime may."""
     from federank.service.client.methods.summed import epsilon_promised, epsilon_so_far
 
     most, now = epsilon_promised(charter), epsilon_so_far(charter, ledger)
-    nobody = "No single server can read one."
+    no_users = "No single server can read one."
     if most is None or now is None:
-        return f"{nobody} What they tell together is not bounded: there is no noise on every one of them."
-    return (
-        f"{nobody} What they tell together is bounded: epsilon {_bound(now)} so far, {_bound(most)} in its whole life."
-    )
+        return f"{no_users} What they tell together is not bounded: there is no noise on every one of them."
+    return f"{no_users} What they tell together is bounded: epsilon {_bound(now)} so far, {_bound(most)} in total."
 
 
 def _bound(epsilon: float) -> str:
@@ -206,7 +204,7 @@ def status(state: Path | None, as_json: bool) -> None:
     taken_part = f"This device has taken part in {rounds:,} {'round' if rounds == 1 else 'rounds'}."
     click.echo(messages_line(store) if counted else taken_part)
     if identity.sums is not None:
-        click.echo(promise_line(identity.sums.charter, ledger))
+        click.echo(guarantee_line(identity.sums.charter, ledger))
     for line in outcome_lines(store):
         click.echo(line)
     click.echo("It has no model yet." if version < 0 else f"It recommends from version {version:,} of the model.")
@@ -234,7 +232,7 @@ def recommend(state: Path | None, n: int, as_json: bool) -> None:
         click.echo(json.dumps([suggestion._asdict() for suggestion in listed]))
         return
     if is_rating and not listed:
-        click.echo("Nobody has told this federation anything of an item that you have not rated; there is nothing yet.")
+        click.echo("No one has told this federation anything of an item that you have not rated; there is nothing yet.")
         return
     shown = new_table("Rank>", "Item", "Title", "You would give>" if is_rating else "Score>")
     for rank, (item, title, score) in enumerate(listed, start=1):
@@ -253,5 +251,5 @@ def export(state: Path | None, out: Path | None) -> None:
     if out is None:
         click.echo(text)
     else:
-        write_whole(out, text, mode=PRIVATE)
+        atomic_write(out, text, mode=PRIVATE)
         click.echo(f"Everything but the token is in {out}.")

@@ -145,15 +145,15 @@ def evaluate(
         evaluate_folds(model, at, as_json=as_json)
         return
     split = read_any_split(split_folder or given)
-    categories, groups, strangers = _read_files(category_file, group_file, split)
+    categories, groups, new_users = _read_files(category_file, group_file, split)
     loaded = None if model is None else load_model(model)
     judged = given if loaded is None else loaded
     found = judge(judged, split, at=at, part=part, over=over, categories=categories, groups=groups, negatives=negatives)
     errors, fallbacks = rating_figures(loaded, split if part == "test" else split.development)
-    notes = [*fallbacks, *found.notes, *strangers]
+    notes = [*fallbacks, *found.notes, *new_users]
     if per_user is not None:
         found.write_per_user(per_user)
-    promised = _promise(loaded)
+    promised = _guarantee(loaded)
     if as_json:
         content: dict[str, Any] = {**errors, **found.means, **promised, "notes": notes}
         content |= {"part": part, "split": split.how}
@@ -165,16 +165,16 @@ def evaluate(
     show_errors(errors)
     _show(found)
     if promised:
-        from federank.cli.train_report import promise_told
+        from federank.cli.train_report import reported_guarantee
 
-        click.echo(f"{fill(promise_told(promised), 79)}\n")
+        click.echo(f"{fill(reported_guarantee(promised), 79)}\n")
     for note in notes:
         click.echo(f"  {note}")
     if per_user is not None:
         click.echo(f"  Each user's values are in {per_user}.")
 
 
-def _promise(model: Recommender | None) -> dict[str, Any]:
+def _guarantee(model: Recommender | None) -> dict[str, Any]:
     """What a model's report says of the noise it was learnt with; nothing where there is none to tell of."""
     if model is None or "adjacency" not in model.report:
         return {}
@@ -210,7 +210,7 @@ def _read_files(
 
 def _show(found: Evaluation) -> None:
     from federank.cli.tables import new_table, plain, show
-    from federank.evaluation.metrics import EVERYBODY, registered_metrics
+    from federank.evaluation.metrics import ALL_USERS, registered_metrics
 
     table = new_table("", *(f"@{n}>" for n in found.at))
     for name, title in (ROWS | {name: name for name in registered_metrics()}).items():
@@ -226,7 +226,7 @@ def _show(found: Evaluation) -> None:
     if found.bias is not None:
         n = found.at[-1]
         for (group,), rows in found.bias.filter(at=n).group_by("group", maintain_order=True):
-            if group != EVERYBODY:
+            if group != ALL_USERS:
                 click.echo(f"  Group: {plain(str(group)).plain}\n")
             table = new_table(f"Bias of categories @{n}", "Training>", "Lists>", "Disparity>")
             for row in rows.iter_rows(named=True):

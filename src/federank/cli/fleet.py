@@ -16,7 +16,7 @@ from federank.errors import SettingError
 @click.option(
     "--method", type=click.Choice(["frugal", "fpl", "pmf", "svdpp"]), help="Only where the federation is of this one."
 )
-@click.option("--users", type=int, metavar="N", help="How many devices.  [default: everybody in the data]")
+@click.option("--users", type=int, metavar="N", help="How many devices.  [default: everyone in the data]")
 @click.option(
     "--rounds",
     type=int,
@@ -29,22 +29,22 @@ from federank.errors import SettingError
 )
 @click.option("--rate", type=float, metavar="X", help="At most X interactions a second.  [default: as many as can be]")
 @click.option("--processes", type=int, metavar="N", default=1, show_default=True, help="Processes to share the work.")
-@click.option("--pi", type=float, metavar="X", default=1.0, show_default=True, help="Everybody's pi.")
+@click.option("--pi", type=float, metavar="X", default=1.0, show_default=True, help="Everyone's pi.")
 @click.option(
     "--sharing",
     type=click.Choice(["as-published", "sticky", "deniable"]),
-    help="Everybody's way of sharing.  [default: sticky; as-published in a federation of fpl]",
+    help="Everyone's way of sharing.  [default: sticky; as-published in a federation of fpl]",
 )
 @click.option("--epsilon", type=float, metavar="X", help="Of deniable sharing.")
 @click.option("--basis", type=click.Choice(["history", "shared"]), help="What Updates are computed from.")
 @click.option("--budget", type=int, metavar="N", help="At most N items of each person are ever sent.")
-@click.option("--filling", type=click.Choice(["hybrid", "average", "none"]), help="Ratings: everybody's virtual ones.")
-@click.option("--rho", type=float, metavar="X", help="Ratings: virtual ones for each of everybody's own.")
+@click.option("--filling", type=click.Choice(["hybrid", "average", "none"]), help="Ratings: everyone's virtual ones.")
+@click.option("--rho", type=float, metavar="X", help="Ratings: virtual ones for each of everyone's own.")
 @click.option(
-    "--sampling", type=click.Choice(["fixed", "fresh"]), help="Ratings: sampled for life, or every time anew."
+    "--sampling", type=click.Choice(["fixed", "fresh"]), help="Ratings: sampled for its lifetime, or every time again."
 )
 @click.option("--seed", type=int, metavar="N", default=1, show_default=True, help="Names the devices' draws.")
-@click.option("--test", type=float, metavar="SHARE", default=0.0, help="Hold out everybody's newest, and test on them.")
+@click.option("--test", type=float, metavar="SHARE", default=0.0, help="Hold out everyone's newest, and test on them.")
 @click.option("--random-test", is_flag=True, help="Hold out at random instead, as the papers on ratings do.")
 @click.option("--min-interactions", type=int, metavar="N", help="Keep people with at least N items.")
 @click.option("--ca", metavar="FILE", help="The federation's own certificate, or its authority's.")
@@ -69,11 +69,11 @@ def fleet(
     insecure: bool,
     helper_ca: str | None,
     as_json: bool,
-    **wishes: Any,
+    **specs: Any,
 ) -> None:
     """Play many people's devices against a server: a rehearsal before people come, and a load test.
 
-    The devices draw as a simulation of the same seed does, so where everybody answers, the federation learns what
+    The devices draw as a simulation of the same seed does, so where everyone answers, the federation learns what
     `federank train` learns. Where messages are few, each device sends as many as were promised, and the fleet ends when
     all are sent. The server should be a rehearsal too (`federank serve --rehearsal`): it cannot tell these
     devices from people's, and its limits are made for people. Where it has limits the fleet keeps to them and waits:
@@ -111,7 +111,7 @@ def fleet(
         rounds=rounds,
         users=users,
         seed=seed,
-        wishes={name: value for name, value in wishes.items() if value is not None},
+        specs={name: value for name, value in specs.items() if value is not None},
         ca=ca,
         insecure=insecure,
         helper_ca=helper_ca,
@@ -148,7 +148,7 @@ def _lines(report: dict[str, Any]) -> str:
     if report["interactions"]:
         lines.append(
             f"{report['bytes_per_interaction']:,} bytes an interaction ({report['bytes_up_per_interaction']:,} up); "
-            f"the whole model is {report['whole_model_bytes']:,}"
+            f"the full model is {report['whole_model_bytes']:,}"
         )
     for name in ("task", "upload", "interaction"):
         if f"{name}_ms" in report:

@@ -51,7 +51,7 @@ class HelperCommand(click.Command):
 def helper(**values: Any) -> None:
     """Help federations to add messages up that neither they nor you can read.
 
-    Somebody else than the federation's leader should run this: whoever runs both can read every message. It never
+    Someone else than the federation's leader should run this: anyone who runs both can read every message. It never
     learns titles, items or messages. Compare the fingerprint with people who rely on it.
 
     \b
@@ -119,7 +119,7 @@ def _help(
 
 
 def _refuse_origin(origin: str) -> None:
-    """An origin is a scheme, a host and perhaps a port: it is written into charters as it is."""
+    """An origin is a scheme, a host and perhaps a port: it is written into federation configs as it is."""
     parts = urlsplit(origin)
     local = parts.hostname in ("127.0.0.1", "::1", "localhost")
     if parts.scheme not in ("https", "http") or not parts.hostname or f"{parts.scheme}://{parts.netloc}" != origin:

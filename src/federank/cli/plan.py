@@ -1,4 +1,4 @@
-"""`federank plan`: what a federation of this size can promise, and what accuracy to expect with it."""
+"""`federank plan`: what a federation of this size can guarantee, and what accuracy to expect with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from federank.methods.frugal.private_server import Forecast
 
 SURELY_LITTLE = "surely costs less than a tenth of the accuracy, by the more cautious of the measured curves"
-"""What makes a promise affordable, in the words of every command that chooses one."""
+"""What makes a guarantee affordable, in the words of every command that chooses one."""
 _NONE = (
     f"No epsilon up to 16 {SURELY_LITTLE}, at this size. Sums without noise, and a share of each history that is held "
     "back, are left."
@@ -28,13 +28,15 @@ _NONE = (
 @click.option(
     "--epsilon",
     type=float,
-    help="The promise, against one dishonest server.  [default: the smallest that surely costs less than a tenth]",
+    help="The guarantee, against one dishonest server.  [default: the smallest that surely costs less than a tenth]",
 )
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="The probability with which it may fail.")
-@click.option("--messages", type=click.IntRange(min=2), default=5, show_default=True, help="Of each person, in a life.")
+@click.option(
+    "--messages", type=click.IntRange(min=2), default=5, show_default=True, help="Of each person, in a lifetime."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def plan(people: int, items: int, epsilon: float | None, delta: float, messages: int, as_json: bool) -> None:
-    """What noise a promise takes in a federation of this size, and what it costs in accuracy.
+    """What noise a guarantee takes in a federation of this size, and what it costs in accuracy.
 
     Accuracy is read off measured federations, as a share of what Frugal reaches there without noise. Noise is the same
     for any number of people, so it costs less the more there are, and more the more items there are.
@@ -59,18 +61,18 @@ def plan(people: int, items: int, epsilon: float | None, delta: float, messages:
     if as_json:
         click.echo(json.dumps(found._asdict(), indent=2))
     else:
-        _tell(found)
+        _report(found)
 
 
-def _tell(found: Forecast) -> None:
+def _report(found: Forecast) -> None:
     click.echo(
         f"{found.people:,} people, {found.items:,} items, epsilon {found.epsilon:.3g} at delta {found.delta:g} against "
         "one dishonest server:\n"
     )
     rows = {
-        "Messages in a life": f"{found.messages}, each of length 1 ({found.bound:,} in whole numbers)",
+        "Messages in a lifetime": f"{found.messages}, each of length 1 ({found.bound:,} in integers)",
         "Noise of each server": f"sigma {found.sigma:.3g}: on each message {_several(found.sigmas)}",
-        "A round": "stays open until everybody has reported; noise costs the same for fewer",
+        "A round": "stays open until everyone has reported; noise costs the same for fewer",
         "A message": f"{found.bytes_up / 1e6:,.2f} MB at most, {found.factors} factors",
         "P@10 to expect": _expected(found),
     }

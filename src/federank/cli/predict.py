@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--user", metavar="ID", required=True, help="Somebody the model has learnt from.")
+@click.option("--user", metavar="ID", required=True, help="Someone the model has learnt from.")
 @click.option("--item", metavar="ID", required=True, help="What to predict this person's rating of.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def predict(model: Path, user: str, item: str, as_json: bool) -> None:

@@ -113,7 +113,7 @@ def _with_reading(command: Callable[..., None], source: Callable[[Any], Any]) ->
 
 
 def _column(text: str | None) -> str | int | bool | None:
-    """A column as the readers want it: a position where the text is a whole number, False for 'none'."""
+    """A column as the readers want it: a position where the text is an integer, False for 'none'."""
     if text == "none":
         return False
     return int(text) if text is not None and text.isdecimal() else text

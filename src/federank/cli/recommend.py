@@ -12,9 +12,9 @@ from federank.errors import SettingError
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--user", metavar="ID", help="Somebody the model has learnt from.")
+@click.option("--user", metavar="ID", help="Someone the model has learnt from.")
 @click.option(
-    "--like", "likes", metavar="ITEM", multiple=True, help="Somebody new who likes this item; repeat it for more."
+    "--like", "likes", metavar="ITEM", multiple=True, help="Someone new who likes this item; repeat it for more."
 )
 @click.option("--all", "everyone", is_flag=True, help="Everyone; needs --out.")
 @click.option("-n", "n", type=int, metavar="N", default=10, show_default=True, help="How many items.")
@@ -42,7 +42,7 @@ def recommend(
     from federank.methods.new_users import can_enrol, enrol
 
     if (user is not None) + bool(likes) + everyone != 1:
-        raise SettingError("Say for whom: --user ID, or --like ITEM for somebody new, or --all; one of them.")
+        raise SettingError("Say for whom: --user ID, or --like ITEM for someone new, or --all; one of them.")
     loaded = load_model(model)
     if everyone:
         if out is None:
@@ -53,9 +53,7 @@ def recommend(
         return
     if likes:
         if not can_enrol(loaded):
-            raise SettingError(
-                f"A {loaded.name} model cannot take somebody new who likes items; from Python see enrol."
-            )
+            raise SettingError(f"A {loaded.name} model cannot take someone new who likes items; from Python see enrol.")
         listed = enrol(loaded, likes).recommend(n)
     else:
         listed = loaded.recommend(str(user), n)
@@ -63,7 +61,7 @@ def recommend(
         click.echo(json.dumps([recommended._asdict() for recommended in listed]))
         return
     if not listed:
-        click.echo("There is nothing left to recommend: this person has the whole catalogue.")
+        click.echo("There is nothing left to recommend: this person has the full catalogue.")
         return
     from federank.cli.tables import new_table, plain, show
 

@@ -70,7 +70,8 @@ _HELP = {
         "clip": "Scale every message down to this length at most. With --helper: Frugal's own recipe with one noise "
         "for all messages, instead of the one that `train --epsilon` plays.",
         "most_shown": "No item is shown to a larger share of people than this, as far as the model tells, and rows of "
-        "sums are bounded: what lying devices can push. 1: no bound.  [default: none; with --helper 0.15 where there "
+        "sums are bounded: what malicious devices can push. 1: no bound.  [default: none; with --helper 0.15 where "
+        "there "
         "is a clip, else 0.2, or 0.3 under much noise]",
     },
 }
@@ -165,7 +166,7 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
             click.option(
                 "--helper",
                 metavar="URL",
-                help="frugal, pmf, svdpp: a second server, run by somebody else, so that neither can read an upload.",
+                help="frugal, pmf, svdpp: a second server, run by someone else, so that neither can read an upload.",
             ),
             click.option(
                 "--helper-ca",
@@ -199,7 +200,7 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
                 "--norm-check",
                 type=click.Choice(["128", "64", "off"]),
                 help="With --helper: a proof, not reviewed from outside, that no message is louder than it may be, by "
-                "so many random projections; off: one device may say as much as all others together.  [default: 128]",
+                "this many random projections; off: one device may say as much as all others together.  [default: 128]",
             ),
             click.option("--proxies", metavar="ADDRESSES", help="Proxies whose X-Forwarded-For is believed."),
             click.option("--quiet", is_flag=True, help="No log on stderr."),
@@ -225,7 +226,7 @@ def serve(reading: Reading, **values: Any) -> None:
     """Serve a federation to devices and browsers.
 
     The data give the catalogue (ids, titles, categories) and the mean number of items per person, nothing else:
-    nobody's history is kept. What the federation is stays in the store; started again, it goes on where it was.
+    no one's history is kept. What the federation is stays in the store; started again, it goes on where it was.
 
     \b
     Examples:
@@ -275,8 +276,8 @@ def _serve(
     ):
         token = open_store(store, demand, Log(None if quiet else sys.stderr))
         scheme = "https" if certificate else "http"
-        _tell(scheme, host, public.getsockname()[1], admin_host, admin.getsockname()[1], store, token)
-        _tell_of_promise(store)
+        _report(scheme, host, public.getsockname()[1], admin_host, admin.getsockname()[1], store, token)
+        _report_guarantee(store)
         if certificate is not None and self_signed:
             click.echo(
                 f"certificate  {certificate}  (for {', '.join(hosts_of(certificate))}; give it to devices: --ca)"
@@ -354,7 +355,7 @@ def _sums_demand(values: dict[str, Any]) -> SumsDemand | None:
         raise SettingError(f"--helper-ca {authority} cannot be read ({reason.strerror}).") from reason
 
 
-def _tell(scheme: str, host: str, port: int, admin_host: str, admin_port: int, store: str, token: str | None) -> None:
+def _report(scheme: str, host: str, port: int, admin_host: str, admin_port: int, store: str, token: str | None) -> None:
     from federank.service.server.store.database import without_password
 
     click.echo(f"federation   {scheme}://{_shown(host)}:{port}")
@@ -367,39 +368,39 @@ def _tell(scheme: str, host: str, port: int, admin_host: str, admin_port: int, s
 _PLAN_HINT = f"federank plan tells from which size on it {SURELY_LITTLE}"
 
 
-def _tell_of_promise(store: str) -> None:
-    """What a federation promises and how messages of sums are checked; what it means where there is none of it."""
+def _report_guarantee(store: str) -> None:
+    """What a federation guarantees and how messages of sums are checked; what it means where there is none of it."""
     from federank.privacy.accountant import epsilon_of_mu
     from federank.secagg.config import GRADIENTS
-    from federank.service.server.config import read_charter
+    from federank.service.server.config import read_config
     from federank.service.server.store.database import Database
 
     database = Database(store)
     with database.connection() as connection:
-        federation = read_charter(connection)
+        federation = read_config(connection)
     database.release()
     assert federation is not None, "the store was opened"
     agreed = federation.sums
     if agreed is None:
         how = "--helper URL" if federation.family.sums else "--method frugal --helper URL"
-        click.echo(f"promise      none: this server can read every message ({how}: only sums, for a new --store)")
+        click.echo(f"guarantee      none: this server can read every message ({how}: only sums, for a new --store)")
         return
     charter = agreed.charter
     if all(charter.noises):
         epsilon = epsilon_of_mu(charter.mu(), float(charter.delta))
-        click.echo(f"promise      epsilon {epsilon:.2f} at delta {charter.delta}, for all messages of a life")
+        click.echo(f"guarantee      epsilon {epsilon:.2f} at delta {charter.delta}, for all messages of a lifetime")
         if charter.recipe == GRADIENTS:
             click.echo(
                 "federank: ratings under noise want some hundred thousand people in a round; with 6,040 they were "
-                "predicted far worse than by everybody's own mean (docs/fedrec.md). --sigma 0 is for a new --store.",
+                "predicted far worse than by everyone's own mean (docs/fedrec.md). --sigma 0 is for a new --store.",
                 err=True,
             )
     else:
         hint = "--epsilon asks for some" if charter.recipe == GRADIENTS else _PLAN_HINT
-        click.echo(f"promise      none: sums carry no noise ({hint})")
+        click.echo(f"guarantee      none: sums carry no noise ({hint})")
     most_shown = json.loads(agreed.settings).get("most_shown")
     if most_shown is None or float(most_shown) >= 1:
-        click.echo("bounds       none: devices that lie together may show everybody what they like")
+        click.echo("bounds       none: devices that lie together may show everyone what they like")
     else:
         click.echo(
             f"bounds       no item is to be shown to more than {float(most_shown):.0%} of people, as far as sums tell"
@@ -409,7 +410,8 @@ def _tell_of_promise(store: str) -> None:
     else:
         click.echo("norm check   off")
         click.echo(
-            "federank: no message is checked, and nobody can read one: a single lying device may say as much as all "
+            "federank: no message is checked, and no one can read one: a single malicious device may say as much as "
+            "all "
             "others together. --norm-check 128 is for a new --store.",
             err=True,
         )

@@ -107,7 +107,7 @@ def run(
     plan = plan_study(one)
     kept = open_results(one, folder) if (folder / "VERSION").is_file() else None  # another study's folder is refused
     if dry_run:
-        tell_plan(plan, folder, workers or _cores())
+        report_plan(plan, folder, workers or _cores())
         return
     for sentence in changed_data(plan, kept) if kept is not None else ():
         click.echo(sentence, err=True)
@@ -194,7 +194,7 @@ def _changed(
         try:
             read.insert(0, {"seeds": [int(seed) for seed in seeds.split(",")]})
         except ValueError:
-            raise SettingError(f"--seeds is {seeds!r}; whole numbers are needed, such as 1,2,3.") from None
+            raise SettingError(f"--seeds is {seeds!r}; integers are needed, such as 1,2,3.") from None
     for change in read:
         document = changed(document, change)
     return saying_what_changed(document, read)
@@ -219,7 +219,7 @@ def _cores() -> int:
 # What `federank study` says: the plan before a study, how far it has come, and what has failed.
 
 
-def tell_plan(plan: Plan, folder: Path, workers: int) -> None:
+def report_plan(plan: Plan, folder: Path, workers: int) -> None:
     """The runs of a plan, case by case, with about how long they take."""
     results = Results.open(folder) if (folder / "VERSION").is_file() else None
     known = results.lines(every=True) if results is not None else []

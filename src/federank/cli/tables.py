@@ -67,7 +67,7 @@ def show_statistics(numbers: Statistics) -> None:
 
 
 def plain(name: str) -> Text:
-    """A name out of somebody's data: shown as it is, with no power over the terminal or the table."""
+    """A name out of someone's data: shown as it is, with no power over the terminal or the table."""
     return Text("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name))
 
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from federank.data.splits import Split
     from federank.methods.recommender import Recommender
     from federank.simulation.federated import EngineName
-    from federank.simulation.options import Conduct, Progress
+    from federank.simulation.options import Progress, TrainingOptions
 
 
-# `federank train frugal --preset affordable`: the promise that the size of a federation can have for little.
+# `federank train frugal --preset affordable`: the guarantee that the size of a federation can have for little.
 
 
 AFFORDABLE = "affordable"
@@ -42,10 +42,12 @@ def refuse_beside_affordable(settings: Mapping[str, Any], *, folds: int | None, 
     given = [name for name in ("epsilon", "sigma") if settings.get(name) is not None]
     flag = f"--{given[0]}" if given else "--folds" if folds is not None else "--search" if search else None
     if flag:
-        raise SettingError(f"--preset affordable chooses the promise by the size of the data; leave out {flag}, or it.")
+        raise SettingError(
+            f"--preset affordable chooses the guarantee by the size of the data; leave out {flag}, or it."
+        )
 
 
-def affordable_promise(part: Interactions, settings: Mapping[str, Any]) -> dict[str, float]:
+def affordable_guarantee(part: Interactions, settings: Mapping[str, Any]) -> dict[str, float]:
     """The setting that the preset stands for with this data: an epsilon, or nothing; told on standard error."""
     from federank.methods.frugal.private_server import affordable
 
@@ -198,7 +200,7 @@ def _train(
 ) -> None:
     from federank.cli.train_report import count_communication, tell, warn_of_named_items
     from federank.methods.fpl.settings import PRESETS
-    from federank.simulation.options import Conduct
+    from federank.simulation.options import TrainingOptions
 
     refuse_idle_flags(method, way, folds)
     settings = PRESETS.get(preset or "", {}) | given
@@ -209,7 +211,7 @@ def _train(
         refuse_settings_without_effect(model.settings, given)
     warn_of_named_items(model.settings)
     checkpoint = out.parent / f"{out.name}.checkpoint"
-    conduct = Conduct(engine=engine, threads=threads, cluster=cluster, shards=shards)
+    training_options = TrainingOptions(engine=engine, threads=threads, cluster=cluster, shards=shards)
     if folds is not None:
         _refuse_other_split(way)
         if track is not None:
@@ -223,7 +225,7 @@ def _train(
                 settings,
                 Reading(**reading),
                 out,
-                replace(conduct, progress=watch),
+                replace(training_options, progress=watch),
                 folds=folds,
                 split_seed=split_seed,
                 overwrite=overwrite,
@@ -240,14 +242,14 @@ def _train(
         tracker = open_tracker(track, "federank train")
     part, split = _split(Reading(**reading), way, test, validation, split_seed)
     if preset == AFFORDABLE:
-        settings |= affordable_promise(part, settings)
+        settings |= affordable_guarantee(part, settings)
         model = method(**settings)
     found = None
     if search:
         from federank.cli.train_options import development_part, tuned
 
         development = development_part(split, part, way, test, split_seed)
-        found = tuned(method, settings, development, conduct, quiet=quiet)
+        found = tuned(method, settings, development, training_options, quiet=quiet)
         model = method(**settings, **found.settings)
     stop = None
     if patience is not None:
@@ -255,12 +257,12 @@ def _train(
 
         settings |= {} if found is None else found.settings
         development = development_part(split, part, way, test, split_seed, flag="--patience")
-        stop, model = stopped_early(method, settings, development, conduct, patience=patience)
+        stop, model = stopped_early(method, settings, development, training_options, patience=patience)
     if method.in_rounds:
-        conduct = replace(conduct, checkpoint=checkpoint, resume=resume)
+        training_options = replace(training_options, checkpoint=checkpoint, resume=resume)
     with watching(type(model), quiet) as watch:
         try:
-            model.fit(part, conduct=replace(conduct, progress=watch))
+            model.fit(part, training_options=replace(training_options, progress=watch))
         except KeyboardInterrupt:
             if checkpoint.exists():
                 click.echo(f"\nThe run is kept in {checkpoint}; the same command with --resume goes on.", err=True)
@@ -295,7 +297,7 @@ def refuse_lost_work(out: Path, checkpoint: Path, *, overwrite: bool, resume: bo
         raise ModelError(f"{out} holds a model already; choose another --out, or add --overwrite to replace it.")
     if checkpoint.exists() and not resume:
         raise ModelError(
-            f"{checkpoint} is left of an interrupted run; add --resume to go on with it, or --overwrite to start anew."
+            f"{checkpoint} is left of an interrupted run; add --resume to go on with it, or --overwrite to start again."
         )
 
 
@@ -367,7 +369,7 @@ def train_folds(
     settings: dict[str, Any],
     reading: Reading,
     out: Path,
-    conduct: Conduct,
+    training_options: TrainingOptions,
     *,
     folds: int,
     split_seed: int,
@@ -389,8 +391,12 @@ def train_folds(
 
     def fit(model: Recommender, split: Split, number: int, checkpoint: Path) -> None:
         click.echo(f"Fold {number} of {folds}", err=True)
-        here = replace(conduct, checkpoint=checkpoint, resume=checkpoint.exists()) if method.in_rounds else conduct
-        model.fit(split.train, conduct=here)
+        here = (
+            replace(training_options, checkpoint=checkpoint, resume=checkpoint.exists())
+            if method.in_rounds
+            else training_options
+        )
+        model.fit(split.train, training_options=here)
         count_communication(model, count)
 
     splits = split_folds(reading.interactions(), folds, split_seed)

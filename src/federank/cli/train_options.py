@@ -1,6 +1,6 @@
 """Flags that would have no effect: not shown where a method has no use for them, and refused where they are given.
 
-A flag that is taken and does nothing lets somebody believe that it did something.
+A flag that is taken and does nothing lets someone believe that it did something.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from federank.data.splits import Split
     from federank.evaluation.search import Found, Stop
     from federank.methods.recommender import Recommender
-    from federank.simulation.options import Conduct
+    from federank.simulation.options import TrainingOptions
     from federank.studies.tracking import Tracker
 
 
@@ -118,7 +118,12 @@ _AS_MUCH_AS_USUAL = 0.2
 
 
 def tuned(
-    method: type[Recommender], settings: dict[str, Any], development: Split, conduct: Conduct, *, quiet: bool
+    method: type[Recommender],
+    settings: dict[str, Any],
+    development: Split,
+    training_options: TrainingOptions,
+    *,
+    quiet: bool,
 ) -> Found:
     """What is best on the validation part; told on stderr, each model as it is judged unless `quiet`."""
     from federank.evaluation.search import search
@@ -128,7 +133,9 @@ def tuned(
             click.echo(f"  {found:.5f}  {_written(values)}", err=True)
 
     searched = type(method(**settings)).searched
-    found = search(method, settings, development, searched, conduct=replace(conduct, progress=None), tried=tell)
+    found = search(
+        method, settings, development, searched, training_options=replace(training_options, progress=None), tried=tell
+    )
     click.echo(
         f"Chosen on validation, of {found.tried} models: {_written(found.settings)}. {found.metric} there "
         f"{found.best:.5f}; {found.usual:.5f} without a search.",
@@ -138,13 +145,18 @@ def tuned(
 
 
 def stopped_early(
-    method: type[Recommender], settings: dict[str, Any], development: Split, conduct: Conduct, *, patience: int
+    method: type[Recommender],
+    settings: dict[str, Any],
+    development: Split,
+    training_options: TrainingOptions,
+    *,
+    patience: int,
 ) -> tuple[Stop, Recommender]:
     """The epoch that is best on the validation part, told on stderr, and the method made to learn up to it."""
     from federank.evaluation.search import best_epoch
     from federank.methods.registry import epochs_setting
 
-    stop = best_epoch(method, settings, development, patience=patience, conduct=conduct)
+    stop = best_epoch(method, settings, development, patience=patience, training_options=training_options)
     name = str(epochs_setting(method))
     click.echo(
         f"Best on validation after {name} {stop.epoch} of {len(stop.curve)} played: {stop.metric} "

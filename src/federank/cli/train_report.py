@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from federank.methods.recommender import Recommender
 
 
-_WAYS = {"up": "up", "down_changed": "down, changed rows only", "down_dense": "down, whole model"}
+_WAYS = {"up": "up", "down_changed": "down, changed rows only", "down_dense": "down, full model"}
 
 
 def count_communication(model: Recommender, wanted: bool) -> None:
@@ -53,17 +53,17 @@ def tell(model: Recommender, out: Path, part: Interactions) -> None:
         )
     if report.get("skipped_users"):
         who = "1 user takes" if report["skipped_users"] == 1 else f"{report['skipped_users']:,} users take"
-        click.echo(f"{who} no part: they share nothing, or have the whole catalogue, so no pair can be drawn.")
+        click.echo(f"{who} no part: they share nothing, or have the full catalogue, so no pair can be drawn.")
     if "privacy" in report:
         click.echo(_privacy(report["privacy"]))
     if "adjacency" in report:
-        click.echo(fill(promise_told(report), 79))
+        click.echo(fill(reported_guarantee(report), 79))
     if "communication" in report:
-        _tell_communication(report["communication"])
+        _report_communication(report["communication"])
     click.echo(f"\nKept in {out}. Next: federank recommend {out} --user {part.user_ids[part.users[0]]}")
 
 
-def promise_told(report: dict[str, Any]) -> str:
+def reported_guarantee(report: dict[str, Any]) -> str:
     """What the noise of two servers is worth to a person, in a sentence."""
     messages = report["messages"]
     if report["epsilon"] is None:
@@ -85,7 +85,7 @@ def _privacy(found: dict[str, Any]) -> str:
     )
 
 
-def _tell_communication(sent: dict[str, Any]) -> None:
+def _report_communication(sent: dict[str, Any]) -> None:
     from federank.cli.tables import new_table, show
 
     click.echo(f"\nWhat was sent, in {sent['downloads']:,} downloads and {sent['uploads']:,} uploads:\n")

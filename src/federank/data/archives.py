@@ -1,7 +1,7 @@
 """Files that lie together: in a folder, or in a zip, which is read in place and never unpacked to disk.
 
 Both answer the same question, which files are there by name, so a reader need not know which of the two it
-reads. A zip with a name that points outside itself is refused whole: nobody makes one by accident.
+reads. A zip with a name that points outside itself is refused whole: no one makes one by accident.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def as_text(label: str, source: Path | bytes) -> Text:
 
 
 def unpacked_limit(packed: int) -> int:
-    """How many bytes so many packed ones may unpack to: rating tables shrink five to twenty times, not hundreds."""
+    """How many bytes this many packed ones may unpack to: rating tables shrink five to twenty times, not hundreds."""
     return max(64 << 20, 100 * packed)
 
 

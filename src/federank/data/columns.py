@@ -1,6 +1,6 @@
 """What every reader answers with: columns of all interactions, and what is known of the items.
 
-Item facts are keyed by the item's id as text, because a file of items may be read before anybody knows whether
+Item facts are keyed by the item's id as text, because a file of items may be read before anyone knows whether
 the ids are numbers; here they meet the interactions and take their type.
 """
 
@@ -250,15 +250,15 @@ class Fault(NamedTuple):
     need: str
 
 
-def is_whole(value: str) -> bool:
-    """Whether text is written just as a 64-bit whole number is."""
+def is_int(value: str) -> bool:
+    """Whether text is written just as a 64-bit integer is."""
     digits = value.removeprefix("-")
     plain = digits.isascii() and digits.isdigit() and (value == "0" or not digits.startswith("0"))
     return plain and -(2**63) <= int(value) < 2**63
 
 
-def whole_numbers(column: str) -> pl.Expr:
-    """Text as whole numbers, empty where it is not written just as one is."""
+def check_ints(column: str) -> pl.Expr:
+    """Text as integers, empty where it is not written just as one is."""
     number = pl.col(column).cast(pl.Int64, strict=False)
     return pl.when(number.cast(pl.String) == pl.col(column)).then(number).alias(column)
 

@@ -4,7 +4,7 @@
 2. A connection that is cut, silent or refused for the moment is tried again, from where it stopped if the server
    can do that. A part is gone on with only where a mix of two versions would be found out: by the server's own
    mark of the version (ETag or date), or by the checksum at the end.
-3. The whole file is checked for size and MD5 sum, flushed to disk and renamed to the target. A wrong file is
+3. The complete file is checked for size and MD5 sum, flushed to disk and renamed to the target. A wrong file is
    deleted, never installed; a part of a right one stays, so that the same command goes on from there.
 
 A folder takes one download at a time, so that two processes never write to the same part.
@@ -158,7 +158,7 @@ def _ask(address: str, start: int, version: str | None, timeout: float) -> HTTPR
 
 
 def _write(response: HTTPResponse, start: int, partial: Path, expected: Expected, progress: Progress) -> None:
-    """Add what the server sends to the part, or begin the part anew where it sends the whole."""
+    """Add what the server sends to the part, or begin the part again where it sends the whole."""
     continued = response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
     done = start if continued else 0
     total = expected.size if response.length is None else done + response.length
@@ -166,8 +166,8 @@ def _write(response: HTTPResponse, start: int, partial: Path, expected: Expected
         raise DownloadError(
             f"{response.url} offers {total:,} bytes, the known file has {expected.size:,}. Nothing was installed."
         )
-    if total is not None and (room := shutil.disk_usage(partial.parent).free) < total - done:
-        raise OSError(errno.ENOSPC, f"{total - done:,} bytes are still to come, {room:,} are free")
+    if total is not None and (workspace := shutil.disk_usage(partial.parent).free) < total - done:
+        raise OSError(errno.ENOSPC, f"{total - done:,} bytes are still to come, {workspace:,} are free")
     with partial.open("ab" if continued else "wb") as file:
         progress(done, total)
         for chunk in _chunks(response):

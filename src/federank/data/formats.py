@@ -25,7 +25,7 @@ from federank.data.columns import (
     Columns,
     categories_by_item,
     find_word,
-    is_whole,
+    is_int,
     seconds,
 )
 from federank.data.interactions import Categories, Interactions
@@ -91,7 +91,7 @@ def _named_columns(text: Text, layout: Layout) -> ItemFacts:
             f"{text.label} has the columns {', '.join(map(repr, names))}, and none is known to hold item ids; call "
             "that one item_id."
         )
-    # RecBole parts a list of tokens with spaces, and a lone token is one word; everybody else uses bars.
+    # RecBole parts a list of tokens with spaces, and a lone token is one word; everyone else uses bars.
     mark = "|"
     if layout.kinds and category is not None:
         mark = " " if layout.kinds[category] == "token_seq" else "\n"
@@ -224,15 +224,15 @@ def read_country(folder: Path, country: str) -> Columns:
         raise DataError(
             f"{folder / CHECK_INS} has no check-in at a venue of {country}; a country's two letters are needed."
         )
-    unfit = frame.filter(pl.col("seconds").is_null())
-    if unfit.height:
+    bad = frame.filter(pl.col("seconds").is_null())
+    if bad.height:
         raise BadFile(
-            f"{folder / CHECK_INS} has a check-in of {unfit['user'][0]} with the time {unfit['time'][0]!r}; such as "
+            f"{folder / CHECK_INS} has a check-in of {bad['user'][0]} with the time {bad['time'][0]!r}; such as "
             "'Tue Apr 03 18:00:06 +0000 2012' is needed."
         )
     users = frame["user"]
     return Columns(
-        users=users.cast(pl.Int64) if all(is_whole(user) for user in users.unique()) else users,
+        users=users.cast(pl.Int64) if all(is_int(user) for user in users.unique()) else users,
         items=frame["item"],
         times=frame["seconds"],
         categories=categories_by_item(frame["item"], frame["kind"]),
@@ -251,25 +251,25 @@ def _scan(path: Path, names: list[str]) -> pl.LazyFrame:
     )
 
 
-# A catalogue without anybody's history: a table of items alone, with a column of ids and one of titles or categories.
+# A catalogue without anyone's history: a table of items alone, with a column of ids and one of titles or categories.
 
 
 def is_catalogue_file(path: Path) -> bool:
-    """Whether a file is a table of items and of nobody's choices: its header says so."""
+    """Whether a file is a table of items and of no one's choices: its header says so."""
     if not path.is_file():
         return False
     try:
         names = find_layout(read_text(path)).names
     except BadFile:
-        return False  # whoever reads it as something else says what is wrong with it
+        return False  # anyone who reads it as something else says what is wrong with it
     if names is None or find_word(names, WORDS["users"]) is not None:
         return False
     return None not in (find_word(names, WORDS["items"]), find_word(names, (*TITLES, *CATEGORIES)))
 
 
 def read_catalogue_file(path: Path) -> Interactions:
-    """The items of a file, and nobody."""
-    return nobody_s_history(items_in(read_items(read_text(path))), path.stem)
+    """The items of a file, and no one."""
+    return empty_history(items_in(read_items(read_text(path))), path.stem)
 
 
 def items_in(facts: ItemFacts) -> list[dict[str, Any]]:
@@ -287,7 +287,7 @@ def items_in(facts: ItemFacts) -> list[dict[str, Any]]:
     ]
 
 
-def nobody_s_history(items: list[dict[str, Any]], name: str) -> Interactions:
+def empty_history(items: list[dict[str, Any]], name: str) -> Interactions:
     """A catalogue as interactions without any."""
     ids = [item["id"] for item in items]
     known = Interactions.from_columns(

@@ -291,7 +291,7 @@ class Interactions:
         )
 
     def compact(self) -> Interactions:
-        """Only the users and items that have a row, numbered anew in the same order."""
+        """Only the users and items that have a row, numbered again in the same order."""
         users, user_codes = _occurring(self.users, self.n_users)
         items, item_codes = _occurring(self.items, self.n_items)
         return replace(
@@ -320,7 +320,7 @@ def number_ids(values: Any, kind: str) -> tuple[IntVector, Ids]:
         ids = column.unique().sort().to_numpy().astype(np.int64)
         return np.searchsorted(ids, column.to_numpy()).astype(np.int32), _frozen(ids)
     if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
-        raise DataError(f"The {kind} ids are of type {column.dtype}; whole numbers or text are needed.")
+        raise DataError(f"The {kind} ids are of type {column.dtype}; integers or text are needed.")
     text = column.cast(pl.String)
     known = text.unique().sort()
     codes = text.cast(pl.Enum(known)).to_physical().to_numpy().astype(np.int32)
@@ -335,7 +335,7 @@ def _series(values: Any, kind: str) -> pl.Series:
     if types <= {int} or types <= {str}:
         return pl.Series(listed, dtype=pl.Int64 if types <= {int} and listed else pl.String)
     found = " and ".join(sorted(t.__name__ for t in types))
-    raise DataError(f"The {kind} ids mix types ({found}); make them all whole numbers or all text.")
+    raise DataError(f"The {kind} ids mix types ({found}); make them all integers or all text.")
 
 
 def _sorted_order(

@@ -113,7 +113,7 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
 
 
-# Readers from outside: files whose names end in a suffix that somebody has registered.
+# Readers from outside: files whose names end in a suffix that someone has registered.
 
 
 Reader = Callable[[Path], Any]
@@ -134,7 +134,7 @@ def register_reader(reader: Reader, suffix: str) -> Reader:
 
 
 def reader_of(path: Path) -> Reader | None:
-    """The reader that somebody has registered for files like this one."""
+    """The reader that someone has registered for files like this one."""
     ending = path.suffix.removeprefix(".").lower()
     if not ending or ending in _OURS:
         return None
@@ -148,7 +148,7 @@ def read_with(reader: Reader, path: Path) -> Any:
         return reader(path)
     except FedeRankError:
         raise
-    except Exception as reason:  # whatever somebody else's reader stumbles over
+    except Exception as reason:  # whatever someone else's reader stumbles over
         raise BadFile(
             f"{path} cannot be read by the reader of {path.suffix} files: {type(reason).__name__}: {reason}."
         ) from reason

@@ -1,7 +1,7 @@
 """Loose data in memory: a tuple of columns, a list of rows, or a matrix with a row per interaction.
 
 Columns are arrays, lists or series, `(users, items[, ratings[, times]])`; rows are tuples, `(user, item[, rating[,
-time]])`. Lists in a list, or tuples in a tuple, may be either: their lengths tell, and where these do not, nobody
+time]])`. Lists in a list, or tuples in a tuple, may be either: their lengths tell, and where these do not, no one
 guesses.
 """
 

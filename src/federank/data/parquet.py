@@ -1,4 +1,4 @@
-"""Interactions and splits on disk: Parquet files that any tool can open and nobody can hide a program in.
+"""Interactions and splits on disk: Parquet files that any tool can open and no one can hide a program in.
 
 A folder of one `Interactions`: `users.parquet` and `items.parquet` with the original ids (items also with title and
 categories), and `rows.parquet` with numbers into them. A split shares the first two and has a file per part.
@@ -125,7 +125,7 @@ def _existing(path: Path) -> Path:
 
 
 def _read(path: Path, *needed: str) -> pl.DataFrame:
-    """The table of a file, once the columns it needs are there, whole numbers or (as ids) text, none of them empty."""
+    """The table of a file, once the columns it needs are there, integers or (as ids) text, none of them empty."""
     try:
         table = pl.read_parquet(_existing(path))
     except pl.exceptions.PolarsError as reason:
@@ -136,5 +136,5 @@ def _read(path: Path, *needed: str) -> pl.DataFrame:
         if column is None or column.null_count() or not (column.dtype.is_integer() or column.dtype in kinds):
             raise ModelError(f"{path} lacks a proper column {name!r}; it was changed or damaged.")
         if name == "id" and column.n_unique() != len(column):
-            raise ModelError(f"{path} names somebody or something twice; it was changed or damaged.")
+            raise ModelError(f"{path} names someone or something twice; it was changed or damaged.")
     return table

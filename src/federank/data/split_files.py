@@ -7,7 +7,7 @@ The folder appears whole under its name, or not at all (files.py). One that hold
 may be replaced; any other folder is left alone.
 
 The record has a digest of every part, so that a part that was changed since is refused when it is read: a result on it
-would be told of a split that it was not made with. A folder without a record is anybody's own and taken as it is.
+would be told of a split that it was not made with. A folder without a record is anyone's own and taken as it is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from federank._numerics.arrays import Ids, IntVector
 from federank.data.interactions import Interactions
 from federank.data.splits import Split
 from federank.errors import DataError
-from federank.files import folder_in_place, write_whole
+from federank.files import atomic_write, folder_in_place
 
 # Writing interactions back as a table of text that `load` reads as the same data.
 
@@ -40,7 +40,7 @@ def write_tsv(data: Interactions, path: str | os.PathLike[str], *, header: bool 
     if data.times is not None:
         columns["time"] = pl.Series(data.times)
     table = pl.DataFrame(columns)
-    write_whole(path, lambda file: table.write_csv(file, separator="\t", include_header=header))
+    atomic_write(path, lambda file: table.write_csv(file, separator="\t", include_header=header))
 
 
 def _originals(ids: Ids, codes: IntVector) -> pl.Series:

@@ -121,7 +121,7 @@ def split_folds(data: Interactions, folds: int = 5, seed: int = 1) -> list[Split
 
 
 def split_given(train: Any, test: Any, validation: Any = None) -> Split:
-    """Parts that somebody else has made: interactions, or whatever `load` reads (frames, columns, rows, files).
+    """Parts that someone else has made: interactions, or whatever `load` reads (frames, columns, rows, files).
 
     Users and items are matched by their original ids and numbered together.
     """
@@ -319,14 +319,14 @@ def divide(data: Interactions, division: Division) -> list[Split]:
 
 
 def refuse_empty_parts(splits: Sequence[Split], division: Division) -> None:
-    """A part that nobody has anything in cannot be tested on: say so before anything is done with it."""
+    """A part that no one has anything in cannot be tested on: say so before anything is done with it."""
     for split in splits:
         empty = [] if len(split.test) else ["test"]
         if division.validation and not split.validation:
             empty.append("validation")
         if empty:
             raise SettingError(
-                f"The {empty[0]} part would be empty: a share of everybody's history is rounded down, and nobody has "
+                f"The {empty[0]} part would be empty: a share of everyone's history is rounded down, and no one has "
                 "enough of it. Ask for a larger share, or keep users with more interactions (--min-interactions)."
             )
 

@@ -29,7 +29,7 @@ from federank._numerics.arrays import LongVector, RealVector
 from federank.checks import instance
 from federank.data.interactions import Categories, Interactions
 from federank.errors import DataError, SettingError
-from federank.files import write_whole
+from federank.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -248,7 +248,7 @@ def _draw_activity(axes: Axes, per_user: LongVector, numbers: Statistics) -> Non
     median = numbers.activity.median
     axes.axvline(median, color=GREY, linewidth=1, linestyle="--")
     axes.annotate(f"median {median:,g}", (median, 0.94), (6, 0), textcoords="offset points", color=GREY)
-    axes.set(title="Activity", xlabel="Interactions", ylabel="Users with at least so many")
+    axes.set(title="Activity", xlabel="Interactions", ylabel="Users with at least this many")
     _tidy(axes)
 
 
@@ -300,7 +300,7 @@ def _write(figure: Figure, target: Path) -> None:
     """Write the picture, whole or not at all."""
     content = io.BytesIO()
     with warnings.catch_warnings():
-        # A name in a script that the font lacks is drawn as boxes; that is no reason to trouble anybody.
+        # A name in a script that the font lacks is drawn as boxes; that is no reason to trouble anyone.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(content, format=target.suffix.lower()[1:], dpi=150)
-    write_whole(target, content.getvalue())
+    atomic_write(target, content.getvalue())

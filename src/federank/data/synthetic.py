@@ -1,4 +1,4 @@
-"""A synthetic city: made-up people who check in at made-up places. None of it is real data.
+"""A synthetic city: synthetic people who check in at synthetic places. None of it is real data.
 
 Where no data set is at hand, the city is: for a first try, for demonstrations, for tests, and for measuring how
 things grow. It looks like the check-in data of the papers (Foursquare): places in nine categories, popularity
@@ -9,7 +9,7 @@ with a long tail, most people active a little and a few very much, and a time fo
 3. Each visit: a category by the person's taste; then, mostly, a neighbourhood near home and one of its places by
    attraction, and now and then any place of that category in the whole city. A place seen before is no visit:
    the person chooses again.
-4. A place that nobody has found takes a visit from one that many have.
+4. A place that no one has found takes a visit from one that many have.
 5. Each visit gets a day of the year and an hour that suits the category.
 
 A person's newest visits follow the same taste as the oldest. So a method that learns tastes and neighbourhoods
@@ -55,7 +55,7 @@ class Stream(IntEnum):
 
 
 WHOLE = 1 << 20
-"""What a weight of 1.0 is as a whole number: weights down to a millionth are told apart."""
+"""What a weight of 1.0 is as an integer: weights down to a millionth are told apart."""
 
 
 def draw_words(key: tuple[int, ...], *shape: int) -> Words:
@@ -75,8 +75,8 @@ def shuffle(key: tuple[int, ...], count: int) -> LongVector:
     return np.argsort(draw_words(key, count), kind="stable")
 
 
-def whole_weights(weights: RealVector) -> LongVector:
-    """Weights as whole numbers, none of them 0."""
+def full_weights(weights: RealVector) -> LongVector:
+    """Weights as integers, none of them 0."""
     return np.maximum(np.rint(weights * WHOLE), 1).astype(np.int64)
 
 
@@ -146,7 +146,7 @@ class People(NamedTuple):
 def draw_map(places: int, seed: int) -> CityMap:
     """Lay out the neighbourhoods and put each place into one."""
     count = max(1, round(places**0.5 / 3))
-    sizes = whole_weights(1 + 3 * uniform(draw_words((seed, Stream.SIZES), count)))
+    sizes = full_weights(1 + 3 * uniform(draw_words((seed, Stream.SIZES), count)))
     homes = running_total(sizes)
     per_category = apportion(places, np.array(SHARE_OF_PLACES), limit=places)
     categories = np.repeat(np.arange(len(CATEGORIES)), per_category)
@@ -159,20 +159,20 @@ def draw_map(places: int, seed: int) -> CityMap:
         cells=running_total(in_cells),
         attractions=running_total(_attractions(places, seed)),
         homes=homes,
-        travels=running_total(_pulls(sizes, seed).ravel()),
+        travels=running_total(_residuals(sizes, seed).ravel()),
         categories=categories.astype(np.int32),
         titles=_titles(per_category, neighbourhoods, seed),
     )
 
 
-def meet_people(city_map: CityMap, count: int, key: tuple[int, ...]) -> People:
+def meet_users(city_map: CityMap, count: int, key: tuple[int, ...]) -> People:
     """Give each of these people a home and a taste."""
     words = draw_words(key, 2 + len(CATEGORIES), count)
     homes = pick(city_map.homes, 0, city_map.neighbourhoods, words[0])
     usual = np.array(SHARE_OF_VISITS) * np.array(TASTES)
     common = usual[(words[1] % np.uint64(len(TASTES))).astype(np.int64)]
     # Each person likes each category a quarter to nine quarters as much as others of the same common taste.
-    own = whole_weights(common * (0.25 + 2 * uniform(words[2:]).T))
+    own = full_weights(common * (0.25 + 2 * uniform(words[2:]).T))
     return People(homes, running_total(own.ravel()))
 
 
@@ -180,23 +180,23 @@ def activity(people: int, places: int, checkins: int, seed: int) -> LongVector:
     """How many places each person goes to: four tenths of the mean at least, and a long tail (Lomax, shape 4)."""
     rest = 1 - (np.arange(people) + 0.5) / people
     tail = 3 * (1 / np.sqrt(np.sqrt(rest)) - 1)
-    amounts = apportion(checkins, whole_weights(0.4 + 0.6 * tail), limit=places)
+    amounts = apportion(checkins, full_weights(0.4 + 0.6 * tail), limit=places)
     return amounts[shuffle((seed, Stream.ACTIVITY), people)]
 
 
 def _attractions(places: int, seed: int) -> LongVector:
     """A long tail: the place of rank r attracts 1 / (1 + 100 r / places) as much as the first."""
     ranks = shuffle((seed, Stream.RANKS), places)
-    return whole_weights(1 / (1 + 100 * ranks / places))
+    return full_weights(1 / (1 + 100 * ranks / places))
 
 
-def _pulls(sizes: LongVector, seed: int) -> LongVector:
+def _residuals(sizes: LongVector, seed: int) -> LongVector:
     """How strongly each home (row) draws its people to each neighbourhood: by size, and falling with distance."""
     x, y = uniform(draw_words((seed, Stream.POINTS), 2, len(sizes)))
     squares = (x[:, None] - x) ** 2 + (y[:, None] - y) ** 2
     # Distances are measured in mean widths of a neighbourhood: one of N covers 1 / N of the square.
     nearness = 1 / (1 + 4 * len(sizes) * squares) ** 2
-    return whole_weights(nearness * (sizes / sizes.max()))
+    return full_weights(nearness * (sizes / sizes.max()))
 
 
 def _titles(per_category: LongVector, neighbourhoods: LongVector, seed: int) -> list[str]:
@@ -228,7 +228,7 @@ def draw_visits(city_map: CityMap, amounts: LongVector, numbers: IntVector, seed
     totals = running_total(amounts)
     items = np.empty(totals[-1], dtype=np.int32)
     for first, last in _stretches(totals):
-        people = meet_people(city_map, last - first, (seed, Stream.PEOPLE, first))
+        people = meet_users(city_map, last - first, (seed, Stream.PEOPLE, first))
         items[totals[first] : totals[last]] = _different_places(
             city_map, people, amounts[first:last], numbers, (seed, Stream.VISITS, first)
         )
@@ -236,7 +236,7 @@ def draw_visits(city_map: CityMap, amounts: LongVector, numbers: IntVector, seed
 
 
 def find_unvisited(users: IntVector, items: IntVector, places: int, seed: int) -> None:
-    """Send one person to each place that nobody has found, instead of to a place that others go to (in place)."""
+    """Send one person to each place that no one has found, instead of to a place that others go to (in place)."""
     unvisited = np.flatnonzero(np.bincount(items, minlength=places) == 0)
     if not len(unvisited):
         return
@@ -303,7 +303,7 @@ def _whatever_comes_next(
 ) -> LongVector:
     """What each person still misses: the next unvisited places, counted round from a random one.
 
-    Among any `amount` places, at least `missing` have not been visited by somebody who misses that many.
+    Among any `amount` places, at least `missing` have not been visited by someone who misses that many.
     """
     short = np.flatnonzero(missing)
     lengths = amounts[short]
@@ -341,7 +341,7 @@ def city(
     """A synthetic city of this size: the same for the same seed, on every machine.
 
     Every person checks in somewhere, every place is visited, and no person visits a place twice; `checkins` is
-    met exactly. People and places have whole numbers as ids; places have titles and one category each. With a
+    met exactly. People and places have integers as ids; places have titles and one category each. With a
     `people_seed` of its own the same places are visited by other people.
     """
     people_seed = seed if people_seed is None else people_seed
@@ -374,8 +374,8 @@ def _check(people: int, places: int, checkins: int, seed: int) -> None:
     if not max(people, places) <= checkins <= people * places:
         raise SettingError(
             f"checkins is {checkins:,}; with {people:,} people and {places:,} places it must be from "
-            f"{max(people, places):,} (everybody checks in, every place is visited) to {people * places:,} "
-            "(everybody has been everywhere)."
+            f"{max(people, places):,} (everyone checks in, every place is visited) to {people * places:,} "
+            "(everyone has been everywhere)."
         )
     checks.seed(seed)
 

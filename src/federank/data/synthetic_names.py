@@ -1,4 +1,4 @@
-"""Made-up names for a made-up city: "Amber Otter Bakery, Willowgate".
+"""Synthetic names for a synthetic city: "Amber Otter Bakery, Willowgate".
 
 A place's name is a colour or mood, a creature or thing, the kind of place, and its neighbourhood. The words are
 combined by number and never repeat: the n-th place of a category takes the combination n * STRIDE, counted
@@ -66,12 +66,12 @@ KINDS = {
 }  # fmt: skip
 """The nine top categories of Foursquare as the papers name them, and what places of each are called."""
 
-NEIGHBOURHOOD_STARTS = (
+CLIENTS_START = (
     "Alder", "Ash", "Barley", "Birch", "Bramble", "Chalk", "Clay", "Elder", "Flint", "Harbour", "Heather", "Juniper",
     "Lark", "Linden", "Meadow", "Mill", "Moss", "North", "Reed", "Rowan", "South", "Thorn", "West", "Willow",
 )  # fmt: skip
 
-NEIGHBOURHOOD_ENDS = (
+CLIENTS_END = (
     "bank", "bridge", "brook", "cross", "dale", "end", "field", "gate", "green", "hill", "market", "mere", "row",
     "side", "wharf", "wick",
 )  # fmt: skip
@@ -82,11 +82,11 @@ STRIDE = 22_247
 
 def neighbourhood_names(count: int, offset: int) -> list[str]:
     """Different names for this many neighbourhoods; another offset gives other names."""
-    combinations = len(NEIGHBOURHOOD_STARTS) * len(NEIGHBOURHOOD_ENDS)
+    combinations = len(CLIENTS_START) * len(CLIENTS_END)
     names = []
     for number in range(count):
-        start, end = divmod((offset + number) * STRIDE % combinations, len(NEIGHBOURHOOD_ENDS))
-        names.append(NEIGHBOURHOOD_STARTS[start] + NEIGHBOURHOOD_ENDS[end] + _again(number // combinations))
+        start, end = divmod((offset + number) * STRIDE % combinations, len(CLIENTS_END))
+        names.append(CLIENTS_START[start] + CLIENTS_END[end] + _again(number // combinations))
     return names
 
 
@@ -95,11 +95,11 @@ def place_names(category: str, neighbourhoods: Iterable[str], offset: int) -> li
     kinds = KINDS[category]
     combinations = len(MOODS) * len(THINGS) * len(kinds)
     names = []
-    for number, neighbourhood in enumerate(neighbourhoods):
+    for number, demo_clients in enumerate(neighbourhoods):
         words, kind = divmod((offset + number) * STRIDE % combinations, len(kinds))
         mood, thing = divmod(words, len(THINGS))
         again = _again(number // combinations)
-        names.append(f"{MOODS[mood]} {THINGS[thing]} {kinds[kind]}{again}, {neighbourhood}")
+        names.append(f"{MOODS[mood]} {THINGS[thing]} {kinds[kind]}{again}, {demo_clients}")
     return names
 
 

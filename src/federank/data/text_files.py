@@ -4,7 +4,7 @@ Polars cuts the text and turns each column into numbers piece by piece, so that 
 row ever becomes a Python object:
 
 1. every column is text; rows without any content are blank lines and are left out;
-2. ids become whole numbers; a column in which one is not so written is read again, as text;
+2. ids become integers; a column in which one is not so written is read again, as text;
 3. ratings and times become numbers; where one does not, `faults` finds its line.
 """
 
@@ -383,8 +383,8 @@ def _refuse(table: _Table, position: int, fault: Fault | None) -> None:
 
 
 def _id_expression(layout: Layout, position: int) -> pl.Expr:
-    whole = all(values.is_whole(example) for example in _examples(layout, position))
-    return values.whole_numbers(_name(position)) if whole else values.words(_name(position))
+    whole = all(values.is_int(example) for example in _examples(layout, position))
+    return values.check_ints(_name(position)) if whole else values.words(_name(position))
 
 
 def _examples(layout: Layout, position: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""A model card: what a kept model is, as a page of Markdown for whoever gets it.
+"""A model card: what a kept model is, as a page of Markdown for anyone who gets it.
 
 What it has learnt from, with which settings, how it was trained, how good it is on the test part it was kept with, and
 what left the devices. All of it comes from the model's folder; nothing is claimed that is not in there.
@@ -92,7 +92,7 @@ def _privacy(model: Recommender, folder: Path) -> Iterable[str]:
     communication = getattr(model, "communication", None)
     sent = model.report.get("communication") or (communication() if communication is not None else None)
     if not sent:
-        yield "Everybody's interactions lay in one place to make this model; what it recommends may tell of them."
+        yield "Everyone's interactions lay in one place to make this model; what it recommends may tell of them."
         return
     people = max(model.training.n_users, 1)
     down = sent.get("down_changed", sent["down_dense"])
@@ -104,7 +104,7 @@ def _privacy(model: Recommender, folder: Path) -> Iterable[str]:
     noise = model.report.get("privacy")
     if noise and noise.get("epsilon") is not None:
         yield f"Differential privacy: epsilon {noise['epsilon']:.3g} at delta {noise['delta']:g}."
-    yield f"What a curious server learns from these messages is measured by `federank audit {folder}`."
+    yield f"What a honest-but-curious server learns from these messages is measured by `federank audit {folder}`."
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> str:

@@ -36,7 +36,7 @@ from federank.errors import BadFile, BadSplit, DataError, SettingError
 from federank.evaluation import metrics as exposure
 from federank.evaluation.lists import NEGATIVES, SAMPLED, Source, lists_of, sampled_means
 from federank.evaluation.metrics import (
-    EVERYBODY,
+    ALL_USERS,
     RANKING,
     Hits,
     Metric,
@@ -46,7 +46,7 @@ from federank.evaluation.metrics import (
     registered_metrics,
     rmse,
 )
-from federank.files import write_whole
+from federank.files import atomic_write
 from federank.methods.predicting import PredictsRatings
 from federank.methods.recommendations import match_ids, numbered_lines
 from federank.methods.recommender import Recommender
@@ -120,9 +120,9 @@ def _two_columns(path: Path, needed: str) -> pl.DataFrame:
     """The lines of a file of two columns: their number, what comes first and what second."""
     fields = pl.col("text").str.splitn("\t", 2).struct.rename_fields(["first", "second"])
     rows = numbered_lines(path, needed).select("line", fields).unnest("text")
-    unfit = rows.filter(pl.col("second").is_null() | pl.col("second").str.contains("\t", literal=True))
-    if len(unfit):
-        raise BadFile(f"Line {unfit['line'][0]} of {path} has other than two columns; {needed}.")
+    unavailable = rows.filter(pl.col("second").is_null() | pl.col("second").str.contains("\t", literal=True))
+    if len(unavailable):
+        raise BadFile(f"Line {unavailable['line'][0]} of {path} has other than two columns; {needed}.")
     return rows
 
 
@@ -209,12 +209,12 @@ class Evaluation:
         if kind not in (".parquet", ".tsv", ".csv", ".json"):
             raise SettingError(f"{path} ends in {kind or 'nothing'!r}; end the name in .parquet, .csv, .tsv or .json.")
         if kind == ".parquet":
-            write_whole(path, self.per_user.write_parquet)
+            atomic_write(path, self.per_user.write_parquet)
         elif kind == ".json":
-            write_whole(path, self.per_user.write_json())
+            atomic_write(path, self.per_user.write_json())
         else:
             separator = "\t" if kind == ".tsv" else ","
-            write_whole(path, lambda file: self.per_user.write_csv(file, separator=separator))
+            atomic_write(path, lambda file: self.per_user.write_csv(file, separator=separator))
 
 
 def evaluate(
@@ -238,7 +238,7 @@ def evaluate(
     value per user. Means are over all users with a test item; `over="covered"` takes those who got a list.
     `categories` replaces the categories of the split's items; kinds of places are gathered into the papers' nine.
     `groups` maps users' ids to names of groups, for bias per group.
-    `negatives` adds the metrics of test items ranked among so many items drawn at random (sampled.py), which some
+    `negatives` adds the metrics of test items ranked among this many items drawn at random (sampled.py), which some
     papers print; they can be asked for by name too (`sampled_hit_rate`, `sampled_ndcg`, `sampled_mrr`: among 99).
     """
     instance("split", split, Split, "a Split, such as fr.split_random(data) gives,")
@@ -257,7 +257,7 @@ def evaluate(
     if over == "covered":
         kept = items[:, 0] >= 0
         if not kept.any():
-            raise BadSplit("Nobody who is tested has a list, so there is nobody to take means over; use over='all'.")
+            raise BadSplit("No one who is tested has a list, so there is no one to take means over; use over='all'.")
         users, items = users[kept], items[kept]
         sampled = {name: values[kept] for name, values in sampled.items()}
     lengths = (items >= 0).sum(axis=1)
@@ -315,19 +315,19 @@ def _exposure(items: IntMatrix, users: IntVector, split: Split) -> tuple[dict[st
 
 
 def _mean(values: RealVector) -> float:
-    """The mean over users who have a value; 0 if nobody has."""
+    """The mean over users who have a value; 0 if no one has."""
     held = values[~np.isnan(values)]
     return float(held.mean()) if len(held) else 0.0
 
 
 def _bias_means(biases: pl.DataFrame, wanted: set[str]) -> dict[str, float]:
-    """Bias of everybody's lists by category; groups of users are in the table only."""
-    everybody = biases.filter(pl.col("group") == EVERYBODY)
+    """Bias of everyone's lists by category; groups of users are in the table only."""
+    all_users = biases.filter(pl.col("group") == ALL_USERS)
     return {
         f"{name}@{row['at']}/{row['category']}": row[name]
         for name in BIAS
         if name in wanted
-        for row in everybody.iter_rows(named=True)
+        for row in all_users.iter_rows(named=True)
         if row[name] is not None
     }
 
@@ -397,7 +397,7 @@ def _wanted(metrics: Sequence[str | Metric] | None) -> tuple[dict[str, Metric], 
 
 
 def _values(name: str, metric: Metric, hits: Hits, relevant: LongVector, n: int) -> RealVector:
-    """Everybody's value of a metric, once it is sure that there is one for each."""
+    """Everyone's value of a metric, once it is sure that there is one for each."""
     values = np.asarray(metric(hits, relevant, n), dtype=np.float64)
     if values.shape != (len(hits),) or not np.isfinite(values).all():
         raise SettingError(
@@ -410,7 +410,7 @@ def _values(name: str, metric: Metric, hits: Hits, relevant: LongVector, n: int)
 def _sampled(
     source: Source, split: Split, wanted: set[str], cuts: tuple[int, ...], negatives: int | None
 ) -> dict[str, RealVector]:
-    """Everybody's values among sampled negatives, where they were asked for."""
+    """Everyone's values among sampled negatives, where they were asked for."""
     asked = SAMPLED if negatives is not None else [name for name in SAMPLED if name in wanted]
     if not asked:
         return {}

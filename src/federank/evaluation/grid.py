@@ -24,7 +24,7 @@ from federank.evaluation.evaluate import RATING
 from federank.evaluation.search import judged, refuse_ambiguous
 from federank.methods.recommender import Recommender
 from federank.methods.registry import method_class
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,9 +41,9 @@ class Searched:
     """A row per combination, in the order they were tried: its values, the metric (null where none could be had), and
     the reason."""
 
-    def fit(self, data: Split, *, conduct: Conduct | None = None) -> Recommender:
+    def fit(self, data: Split, *, training_options: TrainingOptions | None = None) -> Recommender:
         """The best combination, learnt from the training part of a split."""
-        return self.method(**self.settings).fit(data.train, conduct=conduct)
+        return self.method(**self.settings).fit(data.train, training_options=training_options)
 
 
 def search(
@@ -51,7 +51,7 @@ def search(
     split: Split,
     *,
     metric: str | None = None,
-    conduct: Conduct | None = None,
+    training_options: TrainingOptions | None = None,
     **values: Any,
 ) -> Searched:
     """Try every combination of the values that are lists, and keep the best on the split's validation part.
@@ -60,7 +60,7 @@ def search(
     """
     kind = method_class(method)
     instance("split", split, Split, "a Split, such as fr.split_random(data, validation=0.2) gives,")
-    refuse_ambiguous("search", kind, conduct=conduct, metric=metric)
+    refuse_ambiguous("search", kind, training_options=training_options, metric=metric)
     development = split.development
     axes = {name: list(value) for name, value in values.items() if isinstance(value, list | tuple)}
     fixed = {name: value for name, value in values.items() if name not in axes}
@@ -78,7 +78,7 @@ def search(
             model, reason = None, str(mistake)
         if model is not None:
             try:
-                found = judged(model.fit(development.train, conduct=conduct), development, metric)
+                found = judged(model.fit(development.train, training_options=training_options), development, metric)
             except Diverged as mistake:
                 reason = str(mistake)
         rows.append({**chosen, metric: found, "reason": reason})

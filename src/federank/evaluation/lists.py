@@ -1,13 +1,13 @@
-"""The lists to be judged, from whoever made them, in the split's own numbers.
+"""The lists to be judged, from anyone who made them, in the split's own numbers.
 
 A recommender, any object with `recommend(users, n)`, a `Recommendations`, a frame with the columns user, item and
 score, a dictionary of lists by user, or a file of another toolkit: all become one row of item numbers per evaluated
 user. Numbers differ between a model (which knows training only) and a split (which numbers the whole data set), so
-users and items are matched by their original ids. A model that knows nobody (one
-that a federation has exported) recommends to everybody as to somebody new.
+users and items are matched by their original ids. A model that knows no one (one
+that a federation has exported) recommends to everyone as to someone new.
 
 What would make a judgement worthless is refused: a model that has learnt from what it is tested on, an item
-nobody has heard of, an item twice in a list, an item that the person already has in training. A user without a
+no one has heard of, an item twice in a list, an item that the person already has in training. A user without a
 list keeps an empty row: every position counts as a miss.
 """
 
@@ -26,7 +26,7 @@ from federank.data.memory import is_pandas
 from federank.data.splits import Split
 from federank.errors import BadSplit, DataError, SettingError, UnknownId
 from federank.evaluation.metrics import find_hits
-from federank.methods.new_users import can_enrol, recommend_to_strangers
+from federank.methods.new_users import can_enrol, recommend_to_new_users
 from federank.methods.recommendations import Recommendations, match_ids, read_recommendations, recommendations_of
 from federank.methods.recommender import Recommender
 
@@ -48,7 +48,7 @@ def lists_of(source: Any, split: Split, users: IntVector, n: int) -> IntMatrix:
     if isinstance(source, Recommender):
         refuse_learnt_test(source._fitted(), split)
         if not source.training.n_users and can_enrol(source):
-            made = recommend_to_strangers(source, split.train, users[split.train.profiles.sizes[users] > 0], n)
+            made = recommend_to_new_users(source, split.train, users[split.train.profiles.sizes[users] > 0], n)
             return _arranged(made, split.train, users, n)
         numbers = match_ids(split.train.user_ids[users], source.user_ids)
         made = source.recommend_numbers(numbers[numbers >= 0].astype(np.int32), n)

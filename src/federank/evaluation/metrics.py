@@ -135,7 +135,7 @@ def count_items(items: IntMatrix | IntVector, n_items: int) -> LongVector:
 
 
 def item_coverage(counts: LongVector) -> int:
-    """How many different items are recommended to anybody."""
+    """How many different items are recommended to anyone."""
     return int(np.count_nonzero(counts))
 
 
@@ -236,7 +236,7 @@ def _folds(values: Values) -> RealVector:
 # Bias of categories: which kinds of items people choose more than their number tells, and how lists shift that.
 
 
-EVERYBODY = "everybody"
+ALL_USERS = "everybody"
 
 
 def bias(categories: Categories, counts: LongVector, catalogue: LongVector) -> RealVector:
@@ -263,7 +263,7 @@ def bias_table(
     items: IntMatrix,
     groups: Mapping[Any, str] | None = None,
 ) -> pl.DataFrame:
-    """B_train, B_recommended and BD per group of users and category of training items; everybody comes first.
+    """B_train, B_recommended and BD per group of users and category of training items; everyone comes first.
 
     `users` and `items` are the lists. `groups` maps a user's original id to the name of the user's group.
     """
@@ -292,16 +292,16 @@ def bias_table(
 
 
 def _groups(train: Interactions, groups: Mapping[Any, str] | None) -> tuple[list[str], IntVector]:
-    """The groups' names, everybody first, and each user's position in the rest of them."""
+    """The groups' names, everyone first, and each user's position in the rest of them."""
     if groups is None:
-        return [EVERYBODY], np.full(train.n_users, -1, dtype=np.int32)
+        return [ALL_USERS], np.full(train.n_users, -1, dtype=np.int32)
     ids = train.user_ids.tolist()
     missing = [user for user in ids if user not in groups]
     if missing:
         raise DataError(f"{len(missing):,} users have no group (the first: {missing[0]!r}); give one to every user.")
     named = sorted({groups[user] for user in ids})
     position = {name: code for code, name in enumerate(named)}
-    return [EVERYBODY, *named], np.array([position[groups[user]] for user in ids], dtype=np.int32)
+    return [ALL_USERS, *named], np.array([position[groups[user]] for user in ids], dtype=np.int32)
 
 
 def _ratio(above: RealVector, below: RealVector) -> RealVector:

@@ -26,7 +26,7 @@ from federank.evaluation.lists import SAMPLED, sampled_means
 from federank.methods.predicting import PredictsRatings
 from federank.methods.recommender import Recommender
 from federank.methods.registry import epochs_setting, method_class
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 
 _MOST_PASSES = 3
 
@@ -67,12 +67,12 @@ def search(
     searched: Mapping[str, Sequence[Any]],
     *,
     metric: str = "precision@10",
-    conduct: Conduct | None = None,
+    training_options: TrainingOptions | None = None,
     tried: Tried | None = None,
 ) -> Found:
     """The best values of `searched` on the test part of `development`; what is given already is left as it is."""
     name, _, length = metric.partition("@")
-    conduct = replace(conduct or Conduct(), checkpoint=None, resume=False)
+    training_options = replace(training_options or TrainingOptions(), checkpoint=None, resume=False)
     known: dict[tuple[Any, ...], float | None] = {}
     axes = {setting: values for setting, values in searched.items() if setting not in given}
     if not axes:
@@ -83,7 +83,7 @@ def search(
     def judged(values: Mapping[str, Any]) -> float | None:
         key = tuple(values[setting] for setting in axes)
         if key not in known:
-            known[key] = _judged(method, {**given, **values}, development, name, int(length or 10), conduct)
+            known[key] = _judged(method, {**given, **values}, development, name, int(length or 10), training_options)
             if tried is not None and known[key] is not None:
                 tried(values, known[key] or 0.0)
         return known[key]
@@ -92,7 +92,7 @@ def search(
     values = {setting: getattr(defaults, setting) for setting in axes}
     usual = judged(values)
     if usual is None:
-        method(**given).fit(development.train, conduct=conduct)  # raises what is the matter
+        method(**given).fit(development.train, training_options=training_options)  # raises what is the matter
         raise AssertionError("settings that could not be judged can be learnt with")
     best = usual
     for _ in range(_MOST_PASSES):
@@ -109,11 +109,16 @@ def search(
 
 
 def _judged(
-    method: type[Recommender], settings: dict[str, Any], split: Split, name: str, length: int, conduct: Conduct
+    method: type[Recommender],
+    settings: dict[str, Any],
+    split: Split,
+    name: str,
+    length: int,
+    training_options: TrainingOptions,
 ) -> float | None:
     """The metric of a model with these settings; None where there can be none."""
     try:
-        model = method(**settings).fit(split.train, conduct=conduct)
+        model = method(**settings).fit(split.train, training_options=training_options)
     except (SettingError, Diverged):
         return None
     return evaluate(model, split, at=length, metrics=[name]).means[f"{name}@{length}"]
@@ -147,27 +152,30 @@ def fit(
     method: str | type[Recommender],
     data: Interactions | Split,
     *,
-    conduct: Conduct | None = None,
+    training_options: TrainingOptions | None = None,
     patience: int | None = None,
     metric: str | None = None,
     **settings: Any,
 ) -> Recommender:
     """Make a method by its name or class with these settings, and let it learn: of a split, the training part.
 
-    With `patience` it is stopped once so many epochs have brought nothing better of `metric` on the split's validation
+    With `patience` it is stopped once this many epochs have brought nothing better of `metric` on the split's
+    validation
     part (ndcg@10, or rmse of methods that predict ratings).
     """
     kind = method_class(method)
-    refuse_ambiguous("fit", kind, conduct=conduct, patience=patience, metric=metric)
+    refuse_ambiguous("fit", kind, training_options=training_options, patience=patience, metric=metric)
     train = data.train if isinstance(data, Split) else data
     if patience is None:
         if metric is not None:
             raise SettingError("metric is what a run is stopped by; add patience, or leave metric out.")
-        return kind(**settings).fit(train, conduct=conduct)
+        return kind(**settings).fit(train, training_options=training_options)
     if not isinstance(data, Split):
         raise SettingError("patience needs a validation part to stop by; hand fit a split that has one.")
-    stop = best_epoch(kind, settings, data.development, patience=patience, metric=metric, conduct=conduct)
-    return fit_to(kind, settings, train, stop, conduct)
+    stop = best_epoch(
+        kind, settings, data.development, patience=patience, metric=metric, training_options=training_options
+    )
+    return fit_to(kind, settings, train, stop, training_options)
 
 
 def refuse_ambiguous(function: str, kind: type[Recommender], **given: Any) -> None:
@@ -182,12 +190,16 @@ def refuse_ambiguous(function: str, kind: type[Recommender], **given: Any) -> No
 
 
 def fit_to(
-    kind: type[Recommender], settings: dict[str, Any], train: Interactions, stop: Stop, conduct: Conduct | None = None
+    kind: type[Recommender],
+    settings: dict[str, Any],
+    train: Interactions,
+    stop: Stop,
+    training_options: TrainingOptions | None = None,
 ) -> Recommender:
     """Learn up to the epoch that was best, and say so in the report."""
     name = epochs_setting(kind)
     assert name is not None
-    model = kind(**settings | {name: stop.epoch}).fit(train, conduct=conduct)
+    model = kind(**settings | {name: stop.epoch}).fit(train, training_options=training_options)
     model.report["early_stopping"] = stop.as_dict()
     return model
 
@@ -199,7 +211,7 @@ def best_epoch(
     *,
     patience: int,
     metric: str | None = None,
-    conduct: Conduct | None = None,
+    training_options: TrainingOptions | None = None,
 ) -> Stop:
     """Learn from the training part of `development` and judge by its test part, until nothing better comes."""
     checks.whole("patience", patience, 1)
@@ -207,7 +219,7 @@ def best_epoch(
         raise SettingError(f"{kind.name} does not learn in epochs, so it cannot be stopped early; leave patience out.")
     by = metric or ("rmse" if issubclass(kind, PredictsRatings) else "ndcg@10")
     sign = -1 if by in RATING else 1
-    curve = curve_of(kind(**settings), development, by, sign=sign, patience=patience, conduct=conduct)
+    curve = curve_of(kind(**settings), development, by, sign=sign, patience=patience, training_options=training_options)
     best = best_of(curve, sign)
     return Stop(epoch=best + 1, metric=by, validation=curve[best], patience=patience, curve=tuple(curve))
 
@@ -219,7 +231,7 @@ def curve_of(
     *,
     sign: int,
     patience: int | None,
-    conduct: Conduct | None = None,
+    training_options: TrainingOptions | None = None,
 ) -> list[float]:
     """The metric after each epoch, until `patience` epochs have brought nothing better; None: of all epochs."""
     curve: list[float] = []
@@ -230,9 +242,9 @@ def curve_of(
             raise _Enough
 
     # A run that only looks for its best epoch keeps no checkpoint.
-    looking = replace(conduct or Conduct(), checkpoint=None, resume=False, after_epoch=judge)
+    looking = replace(training_options or TrainingOptions(), checkpoint=None, resume=False, after_epoch=judge)
     with suppress(_Enough):
-        model.fit(development.train, conduct=looking)
+        model.fit(development.train, training_options=looking)
     return curve
 
 

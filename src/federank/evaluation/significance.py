@@ -5,7 +5,7 @@ For each pair of evaluations and each metric, the difference of every common use
     t-test       Student's paired t-test: is the mean difference 0?
     Wilcoxon     signed ranks: is the difference as often, and as far, up as down? (no difference: left out)
     effect size  Cohen's d for pairs: the mean difference in units of its standard deviation
-    interval     the 95 % bootstrap interval of the mean difference (users drawn anew, seeded)
+    interval     the 95 % bootstrap interval of the mean difference (users drawn again, seeded)
 
 Many tests find something by chance. So p-values are corrected after Holm, over all pairs and metrics of one
 comparison, for each of the two tests: a corrected p-value below 0.05 may be called significant.
@@ -103,17 +103,17 @@ def compare(
 
 
 def paired_tests(differences: RealVector) -> tuple[float, float]:
-    """The p-values of the t-test and of Wilcoxon's test; 1 where nobody's values differ."""
+    """The p-values of the t-test and of Wilcoxon's test; 1 where no one's values differ."""
     if not differences.any():
         return 1.0, 1.0
     wilcoxon = float(scipy.stats.wilcoxon(differences).pvalue)
-    if np.ptp(differences) == 0:  # everybody differs by the same amount: there is no spread to doubt it
+    if np.ptp(differences) == 0:  # everyone differs by the same amount: there is no spread to doubt it
         return 0.0, wilcoxon
     return float(scipy.stats.ttest_1samp(differences, 0).pvalue), wilcoxon
 
 
 def effect_size(differences: RealVector) -> float:
-    """Cohen's d for pairs; 0 where nobody's values differ, infinite where all differ by the same amount."""
+    """Cohen's d for pairs; 0 where no one's values differ, infinite where all differ by the same amount."""
     mean, spread = float(differences.mean()), float(differences.std(ddof=1))
     if np.ptp(differences) == 0:
         return float(np.sign(mean) * np.inf) if mean else 0.0

@@ -1,6 +1,7 @@
-"""Defences around aggregation: what one fold may do to the model, whoever sent what.
+"""Defences around aggregation: what one fold may do to the model, anyone who sent what.
 
-A liar cannot be told from a person by one message alone, and where only sums are known no message is seen at all. So
+A malicious client cannot be told from a person by one message alone, and where only sums are known no message is seen
+at all. So
 the defences look at the model before and after a fold, and at nothing else:
 
 1. a fold may move a row no farther than most rows that it moves: `move_quantile` of the moves is the bound;
@@ -40,8 +41,8 @@ class Defences(NamedTuple):
 
 NO_DEFENCES = Defences(1.0, 1.0)
 PAIRS_DEFENCES = Defences()
-SQUARES_DEFENCES = Defences(row_quantile=0.98, move_quantile=1.0)
-"""A fold of squares solves for all rows anew, in another basis perhaps, so how far they move means nothing; and
+FRUGAL_DEFENCES = Defences(row_quantile=0.98, move_quantile=1.0)
+"""A fold of squares solves for all rows again, in another basis perhaps, so how far they move means nothing; and
 lengths say how popular items are, so they are capped later."""
 
 

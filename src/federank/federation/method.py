@@ -10,7 +10,7 @@
 
 A message is a dictionary of arrays: that is all that crosses. A device is handed in with what its owner's policy lets
 it take part with in the place of the history, so policies hold whatever the maths does. Randomness is the device's own
-generator, made anew for each round from (seed, user, round): a run is the same before and after a resume.
+generator, made again for each round from (seed, user, round): a run is the same before and after a resume.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from federank.checks import whole, within
 from federank.errors import BadMessage
 from federank.federation.rng import DROPOUT, ONLINE, happens, words, words_wrap_around
 from federank.federation.wire import encode_parts
-from federank.privacy.policy import OutwardSettings
-from federank.privacy.population import Outwards
+from federank.privacy.policy import SharedProfileSettings
+from federank.privacy.population import SharedProfiles
 
 Message = dict[str, NDArray[Any]]
 """What crosses the wire, one way or the other: arrays by name."""
@@ -84,7 +84,7 @@ def generator(seed: int, user: int, round_number: int) -> np.random.Generator:
 
 
 def checked(message: Any, what: str) -> Message:
-    """A message as somebody's step made it, if it can cross: arrays of finite numbers by name."""
+    """A message as someone's step made it, if it can cross: arrays of finite numbers by name."""
     if not isinstance(message, Mapping) or not message:
         raise BadMessage(f"{what} is {type(message).__name__!r} or empty; a dictionary of arrays by name is needed.")
     arrays = {}
@@ -99,7 +99,7 @@ def checked(message: Any, what: str) -> Message:
 
 
 def sealed(message: Message) -> Message:
-    """A copy that nobody can change: what the server tells, so that no device can write to the server's arrays."""
+    """A copy that no one can change: what the server tells, so that no device can write to the server's arrays."""
     copies = {name: array.copy() for name, array in message.items()}
     for copy in copies.values():
         copy.flags.writeable = False
@@ -123,7 +123,7 @@ def rows_of(message: Message) -> int:
 
 
 def moved_table(update: Message, broadcast: Message, n_items: int, tables: bool) -> FloatMatrix:
-    """What a message says of each item, as anybody reads it who knows the protocol: a row for every item.
+    """What a message says of each item, as anyone reads it who knows the protocol: a row for every item.
 
     Arrays with a row for every item, side by side; where `items` says which items the rows are of, the others are zero.
     Where messages carry whole tables and not changes, what counts is how they differ from the Broadcast.
@@ -157,7 +157,7 @@ def row_lengths(table: FloatMatrix) -> FloatVector:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FederatedSettings(OutwardSettings):
+class FederatedSettings(SharedProfileSettings):
     """What can be chosen about any federated method of your own: rounds, who is there, and what people let out."""
 
     rounds: int = 20
@@ -186,8 +186,8 @@ class StepsRecipe(NamedTuple):
     online: float
     dropout: float
     participants: IntVector  # those who have something to take part with, ascending
-    messages: IntVector  # how many messages each person allows in their life
-    outward: Outwards
+    messages: IntVector  # how many messages each person allows in their lifetime
+    shared_profile: SharedProfiles
 
 
 def choose(recipe: StepsRecipe, round_number: int, spent: IntVector) -> IntVector:

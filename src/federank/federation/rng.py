@@ -1,6 +1,6 @@
 """Draws: every random choice, as a function of (seed, user, round, counter).
 
-There is no stream of random numbers to stay in step with. Whoever needs a choice names it: the federation's
+There is no stream of random numbers to stay in step with. Anyone who needs a choice names it: the federation's
 seed, the user who makes it (or the server), what it is for, the round, and a counter; the answer is four
 32-bit words. So a run is the same for any number of threads, in any engine, in any order of work, before and
 after a resume, and a browser can make the same choices as a simulation.
@@ -37,10 +37,10 @@ IMPLICIT_FACTORS = 10  # first values of SVD++'s second item vectors, drawn by t
 VIRTUAL = 11  # a device: which items it has not rated get a virtual rating
 ORDER = 12  # learning without a federation: in which order the users' ratings are met
 STICKY = 13  # a device: which of its own items may ever be sent
-DENIABLE = 14  # a device: what an item of the catalogue answers for life, liked or not
+DENIABLE = 14  # a device: what an item of the catalogue answers for its lifetime, liked or not
 NOISE = 15  # a device: noise on what it sends
 GROUP = 16  # a study: which group of choices a person belongs to
-COHORT = 17  # the world: with whom a person takes part, for life
+COHORT = 17  # the world: with whom a person takes part, for its lifetime
 ROUNDING = 19  # a device: whether a number of a message is rounded up
 SUM_NOISE = 20  # one of two servers: noise on a sum
 
@@ -146,7 +146,7 @@ def words(seed: Any, user: Any, purpose: int, round_number: Any, counter: Any) -
 
 @inlined
 def below(word: Any, count: Any) -> Any:
-    """A whole number from 0 to count - 1. No value is favoured by more than count / 2^32."""
+    """An integer from 0 to count - 1. No value is favoured by more than count / 2^32."""
     return np.int64((np.uint64(word) * np.uint64(count)) >> np.uint64(32))
 
 

@@ -1,9 +1,9 @@
-"""The one wire format: arrays by name, and whole numbers beside them, as safetensors.
+"""The one wire format: arrays by name, and integers beside them, as safetensors.
 
 Every family's messages (messages.py, ratings/messages.py) are written and read through these few functions, on the
 server and on the device alike, so a family says only which parts its messages have and what is right about them:
 
-    encode_parts   arrays and numbers -> bytes; the same message is the same bytes, whoever writes it
+    encode_parts   arrays and numbers -> bytes; the same message is the same bytes, anyone who writes it
     decode_parts   bytes -> arrays and numbers, if the parts are those of the message that was expected
     check_items    item numbers as every family sends them: ascending, within the catalogue
     check_values   an array of finite 32-bit floats of the shape that the family asks for
@@ -99,7 +99,7 @@ def _about(content: bytes) -> dict[str, Any]:
 
 def _whole(text: Any, number: str, name: str) -> int:
     if not isinstance(text, str) or not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER):
-        raise BadMessage(f"{_at_start(name)} says its {number} as a whole number; found {str(text)[:40]!r}.")
+        raise BadMessage(f"{_at_start(name)} says its {number} as an integer; found {str(text)[:40]!r}.")
     return int(text)
 
 
@@ -137,7 +137,7 @@ class Update(NamedTuple):
 
 
 class CheckedUpdate(Update):
-    """An Update that was found to be of the right form when it arrived: nobody need look again."""
+    """An Update that was found to be of the right form when it arrived: no one need look again."""
 
     __slots__ = ()
 

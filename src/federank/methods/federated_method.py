@@ -9,8 +9,8 @@
         def scores(self, broadcast, device): ...             at home: every item, for the device's owner
 
 What crosses between the two is a dictionary of arrays (protocol/steps/device.py). A device takes part with what its
-owner's policy allows; whoever holds something back is recommended to from a state that is learnt at home, from the
-whole history, after the last round, and never sent.
+owner's policy allows; anyone who holds something back is recommended to from a state that is learnt at home, from the
+full history, after the last round, and never sent.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from federank.errors import ModelError, SettingError
 from federank.federation.method import Device, FederatedSettings, Message, StepsRecipe, generator
 from federank.methods.recommender import Arrays, run_identity
 from federank.methods.sharing import (
-    ChoosingPeople,
+    ChoosingUsers,
     choices_as_arrays,
     choices_from_arrays,
     messages_allowed,
     refuse_coins,
 )
-from federank.privacy.population import everyones_outward
+from federank.privacy.population import shared_profiles_of_all
 from federank.simulation.custom import StepsFederation
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 from federank.simulation.training import train as play_epochs
 
 _AT_HOME = 2**31
 """Stands for the round in the random numbers of what is done at home."""
 
 
-class FederatedMethod(ChoosingPeople):
+class FederatedMethod(ChoosingUsers):
     """A method with messages of its own, under the round of every other; see the top of the file."""
 
     in_rounds = True
@@ -55,7 +55,7 @@ class FederatedMethod(ChoosingPeople):
     """What messages carry: changes (gradients, votes), or whole tables in the place of those that were told. An audit
     reads tables by how they differ from what was told."""
     home_rounds: ClassVar[int] = 10
-    """How often a device computes at home, where its state in rounds does not follow the whole history."""
+    """How often a device computes at home, where its state in rounds does not follow the full history."""
 
     # The steps: what a method fills in.
     @abstractmethod
@@ -91,17 +91,21 @@ class FederatedMethod(ChoosingPeople):
 
     # What follows is the same for all.
     def recipe(self, train: Interactions) -> StepsRecipe:
-        """The settings worked out for this population, with what everybody takes part with."""
+        """The settings worked out for this population, with what everyone takes part with."""
         settings: FederatedSettings = self.settings
         refuse_coins(self.choices)
-        outward = everyones_outward(self.choices, settings.seed, train.profiles, train.n_items)
-        sizes = Profiles(outward.starts, outward.items).sizes if len(outward.starts) else train.profiles.sizes
+        shared_profile = shared_profiles_of_all(self.choices, settings.seed, train.profiles, train.n_items)
+        sizes = (
+            Profiles(shared_profile.starts, shared_profile.items).sizes
+            if len(shared_profile.starts)
+            else train.profiles.sizes
+        )
         able = np.flatnonzero((sizes > 0) & (sizes < train.n_items)).astype(np.int32)
         if not len(able):
-            raise SettingError("Nobody can take part: nobody shares anything, or everybody has the whole catalogue.")
+            raise SettingError("No one can take part: no one shares anything, or everyone has the full catalogue.")
         allowed = messages_allowed(self.choices)
         chances = settings.online, settings.dropout
-        return StepsRecipe(train.n_items, settings.rounds, settings.seed, *chances, able, allowed, outward)
+        return StepsRecipe(train.n_items, settings.rounds, settings.seed, *chances, able, allowed, shared_profile)
 
     def federation(self) -> StepsFederation:
         """The federation of this model's run before its first round: for audits, which play it once more."""
@@ -114,19 +118,19 @@ class FederatedMethod(ChoosingPeople):
         counted: dict[str, Any] = self.report["sent"]
         return counted
 
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
-        chosen = self._ask_everybody(self.settings, train)
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
+        chosen = self._ask_all(self.settings, train)
         federation = StepsFederation(self, self.recipe(train), train.profiles)
         identity = run_identity(self.name + chosen, self.settings, train)
-        then = conduct.after_epoch
+        then = training_options.after_epoch
         if then is not None:
 
             def follow_first(number: int) -> None:
                 self._follow(federation, train)
                 then(number)
 
-            conduct = replace(conduct, after_epoch=follow_first)
-        seconds = play_epochs(federation, self.settings.rounds, conduct, identity)
+            training_options = replace(training_options, after_epoch=follow_first)
+        seconds = play_epochs(federation, self.settings.rounds, training_options, identity)
         self._follow(federation, train)
         self.report |= {
             "seconds": seconds,
@@ -147,7 +151,7 @@ class FederatedMethod(ChoosingPeople):
                     self.states[name][user] = array
 
     def _learnt_at_home(self, user: int, history: IntVector) -> Device:
-        """A device that has learnt from its owner's whole history alone; nothing is sent."""
+        """A device that has learnt from its owner's full history alone; nothing is sent."""
         rng = generator(self.settings.seed, user, _AT_HOME)
         device = Device(user, history, len(self.item_ids), {}, rng)
         device.state = {name: np.array(array) for name, array in self.first_state(device).items()}
@@ -156,11 +160,11 @@ class FederatedMethod(ChoosingPeople):
         return device
 
     def enrolled(self, profile: IntVector) -> FloatVector:
-        """The scores of somebody new with this history, learnt at home; nothing is sent."""
+        """The scores of someone new with this history, learnt at home; nothing is sent."""
         return self._checked_scores(self._learnt_at_home(self.training.n_users, profile))
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The scores of the whole catalogue for somebody who was enrolled: what `enrolled` gave."""
+        """The scores of the full catalogue for someone who was enrolled: what `enrolled` gave."""
         return vector
 
     def _score_users(self, users: IntVector) -> FloatMatrix:

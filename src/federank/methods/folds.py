@@ -86,7 +86,7 @@ def folds_in(folder: Path) -> list[Path]:
     positions = [folder / f"fold-{number}" for number in range(1, count + 1)]
     for position in positions:
         if not is_model(position):
-            raise ModelError(f"{position} is missing or not a model; the folds are not whole. Train them anew.")
+            raise ModelError(f"{position} is missing or not a model; the folds are not whole. Train them again.")
     return positions
 
 
@@ -111,7 +111,7 @@ def _open_draft(draft: Path, record: dict[str, Any], *, resume: bool) -> None:
         return
     if draft.exists():
         raise ModelError(
-            f"{draft} is left of an interrupted run; add --resume to go on with it, or --overwrite to start anew."
+            f"{draft} is left of an interrupted run; add --resume to go on with it, or --overwrite to start again."
         )
     draft.mkdir(parents=True)
     (draft / RECORD).write_text(content, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Methods to which somebody's vector is the history itself: nothing is learnt of a person but what they have.
+"""Methods to which someone's vector is the history itself: nothing is learnt of a person but what they have.
 
 So are neighbours, EASE, SLIM and Mult-VAE. Where all that was learnt is how much each item speaks for each other one,
 scores are the history times that table (`ItemWeights`).
@@ -16,10 +16,10 @@ from federank.methods.recommender import Recommender
 
 
 class FromHistories(Recommender):
-    """Scores from a history, whoever's it is."""
+    """Scores from a history, anyone who's it is."""
 
     def enrolled(self, profile: IntVector) -> FloatVector:
-        """Somebody with this history: a one for each of their items."""
+        """Someone with this history: a one for each of their items."""
         row = np.zeros(self.training.n_items, dtype=np.float32)
         row[profile] = 1
         return row
@@ -34,7 +34,7 @@ class ItemWeights(FromHistories):
 
     @property
     def zero_is_nothing(self) -> bool:
-        """An item that nothing of somebody's history speaks for is not recommended to them."""
+        """An item that nothing of someone's history speaks for is not recommended to them."""
         return True
 
     def _keep(self, weights: Any) -> None:
@@ -44,7 +44,7 @@ class ItemWeights(FromHistories):
         return dense(self._histories[users] @ self.weights)
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The scores of the whole catalogue for somebody with this history."""
+        """The scores of the full catalogue for someone with this history."""
         scores: FloatVector = (vector @ self.weights).astype(np.float32)
         return scores
 

@@ -130,7 +130,7 @@ def read_description(folder: Path) -> dict[str, Any]:
     if document.get("format_version") != FORMAT_VERSION:
         raise ModelError(
             f"{path} is of format {document.get('format_version')}, and this version reads format {FORMAT_VERSION}; "
-            "train the model anew, or use the version that wrote it."
+            "train the model again, or use the version that wrote it."
         )
     if document.get("digest") != digest_of_description(document):
         raise ModelError(f"{path} is not the file that was saved: its digest differs. It was changed or damaged.")
@@ -185,7 +185,7 @@ def _check_digests(folder: Path, document: dict[str, Any]) -> None:
         if ".." in Path(name).parts or Path(name).is_absolute():
             raise ModelError(f"{folder / 'model.json'} names a file outside its folder ({name}); nothing was loaded.")
         if not path.is_file():
-            raise ModelError(f"{path} is missing; the model is not whole. Copy the whole folder, or train it anew.")
+            raise ModelError(f"{path} is missing; the model is not whole. Copy the whole folder, or train it again.")
         if _digest(path) != digest:
             raise ModelError(f"{path} is not the file that was saved: its digest differs. It was changed or damaged.")
 

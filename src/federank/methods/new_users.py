@@ -25,8 +25,8 @@ from federank.methods.recommendations import Recommendations, Recommended, match
 
 
 @runtime_checkable
-class TakesNewcomers(Protocol):
-    """A method that can give somebody new a vector, and score the catalogue with one."""
+class TakesNewUsers(Protocol):
+    """A method that can give someone new a vector, and score the catalogue with one."""
 
     training: Interactions
 
@@ -41,19 +41,19 @@ class TakesNewcomers(Protocol):
         ...
 
     def enrolled(self, profile: IntVector) -> FloatVector:
-        """The vector of somebody with this history."""
+        """The vector of someone with this history."""
         ...
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The scores of the whole catalogue for somebody with this vector."""
+        """The scores of the full catalogue for someone with this vector."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class Person:
-    """Somebody with a vector and a history of their own, and a copy of the shared model."""
+class User:
+    """Someone with a vector and a history of their own, and a copy of the shared model."""
 
-    model: TakesNewcomers | RatingFactors
+    model: TakesNewUsers | RatingFactors
     vector: FloatVector
     profile: IntVector
 
@@ -76,12 +76,12 @@ class Person:
         ]
 
 
-def can_enrol(model: Any) -> TypeGuard[TakesNewcomers]:
-    """Whether a model can take in somebody new."""
-    return isinstance(model, TakesNewcomers)
+def can_enrol(model: Any) -> TypeGuard[TakesNewUsers]:
+    """Whether a model can take in someone new."""
+    return isinstance(model, TakesNewUsers)
 
 
-def recommend_to_strangers(model: TakesNewcomers, data: Interactions, users: IntVector, n: int) -> Recommendations:
+def recommend_to_new_users(model: TakesNewUsers, data: Interactions, users: IntVector, n: int) -> Recommendations:
     """The n best items for people of other data, each with the vector that a device would work out at home."""
     there = match_ids(data.item_ids, model.item_ids).astype(np.int32)
     starts, items = [0], []
@@ -97,14 +97,14 @@ def recommend_to_strangers(model: TakesNewcomers, data: Interactions, users: Int
     return Recommendations(data.user_ids[users], best, their_scores, model.item_ids, model.training.titles)
 
 
-def _home_vectors(model: TakesNewcomers, profiles: Profiles) -> FloatMatrix:
+def _home_vectors(model: TakesNewUsers, profiles: Profiles) -> FloatMatrix:
     count = len(profiles.sizes)
     if isinstance(model, PairwiseFactors):
         return model.fold_in(profiles, np.arange(count, dtype=np.int32))
     return np.stack([model.enrolled(profiles.of(user)) for user in range(count)])
 
 
-def enrol(model: TakesNewcomers, history: Sequence[Any] | Mapping[Any, float]) -> Person:
+def enrol(model: TakesNewUsers, history: Sequence[Any] | Mapping[Any, float]) -> User:
     """Give a new person a vector from the items of their history, by the fold-in that a client uses; nothing is sent.
 
     To a model of ratings the history is a dictionary of ratings by item, such as `{50: 4.5}`.
@@ -113,7 +113,7 @@ def enrol(model: TakesNewcomers, history: Sequence[Any] | Mapping[Any, float]) -
         return _enrolled_with_ratings(model, history)
     if not can_enrol(model):
         raise SettingError(
-            f"A {type(model).__name__} cannot take in somebody new: it has nothing that follows a history. Federated "
+            f"A {type(model).__name__} cannot take in someone new: it has nothing that follows a history. Federated "
             "methods, bpr, ials, ease, userknn, itemknn, vae, pmf and svdpp can."
         )
     several("history", history, "a list of the ids of items")
@@ -124,10 +124,10 @@ def enrol(model: TakesNewcomers, history: Sequence[Any] | Mapping[Any, float]) -
             f"The history has {len(profile):,} of the {data.n_items:,} items of the catalogue; at least one it has and "
             "one it has not are needed to learn from."
         )
-    return Person(model, model.enrolled(profile), profile)
+    return User(model, model.enrolled(profile), profile)
 
 
-def _enrolled_with_ratings(model: RatingFactors, history: Any) -> Person:
+def _enrolled_with_ratings(model: RatingFactors, history: Any) -> User:
     """A person with ratings: the vector that predicts them best, in closed form."""
     if not isinstance(history, Mapping) or not history:
         raise SettingError("A model of ratings learns from ratings; give them by item, such as {50: 4.5}.")
@@ -138,4 +138,4 @@ def _enrolled_with_ratings(model: RatingFactors, history: Any) -> Person:
     if not np.isfinite(ratings).all() or ratings.min() < low or ratings.max() > high:
         raise SettingError(f"The ratings of the history must lie between {low:g} and {high:g}, as this model's do.")
     profile: IntVector = numbers[order]
-    return Person(model, model.rated(profile, ratings), profile)
+    return User(model, model.rated(profile, ratings), profile)

@@ -1,4 +1,4 @@
-"""Methods that predict ratings: what to say of an item nobody has rated, and within which range.
+"""Methods that predict ratings: what to say of an item no one has rated, and within which range.
 
     model.predict(user=42, item=50)          a rating, within the declared range
     model.recommend(42)                      the items with the highest predictions
@@ -41,7 +41,7 @@ class PredictsRatings(Recommender):
 
     def predict(self, user: Any, item: Any) -> float:
         """The rating this user would give this item, by original ids; for an item never rated, the user's mean."""
-        self._fitted().user_index(user)  # a user nobody has met is a mistake, not a matter of taste
+        self._fitted().user_index(user)  # a user no one has met is a mistake, not a matter of taste
         return float(self.predict_all([user], [item]).values[0])
 
     def predict_all(self, users: Sequence[Any] | Ids, items: Sequence[Any] | Ids) -> Predictions:
@@ -85,5 +85,5 @@ def refuse_bad_ratings(data: Interactions, settings: Any) -> None:
         raise DataError(
             f"{len(wrong):,} of {len(data):,} ratings lie outside the declared range from {settings.lowest:g} to "
             f"{settings.highest:g} (the first: user {data.user_ids[data.users[row]]} gave item "
-            f"{data.item_ids[data.items[row]]} {data.ratings[row]:g}); declare another range, or mend them."
+            f"{data.item_ids[data.items[row]]} {data.ratings[row]:g}); declare another range, or fix them."
         )

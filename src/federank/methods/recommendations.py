@@ -19,7 +19,7 @@ from federank._numerics.arrays import FloatMatrix, Ids, IntMatrix, LongVector
 from federank.data.archives import read_text
 from federank.data.interactions import Interactions
 from federank.errors import BadFile, DataError
-from federank.files import write_whole
+from federank.files import atomic_write
 
 
 class Recommended(NamedTuple):
@@ -86,7 +86,7 @@ class Recommendations:
 
 
 def match_ids(ids: Ids, known: Ids) -> LongVector:
-    """The position of each id in `known`, or -1; a whole number and text match if they are written the same."""
+    """The position of each id in `known`, or -1; an integer and text match if they are written the same."""
     # Not with np.searchsorted: on text of more than 15 bytes it answers wrongly (NumPy 2.4).
     names = pl.Enum(_series(known).cast(pl.String))
     return _series(ids).cast(pl.String).cast(names, strict=False).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
@@ -111,18 +111,18 @@ def write_recommendations(recommendations: Recommendations, path: str | os.PathL
         ".json": lambda file: file.write(table.write_json().encode()),
     }
     if (kind := Path(path).suffix.lower()) in kinds:
-        write_whole(path, kinds[kind])
+        atomic_write(path, kinds[kind])
         return
     for column in ("user", "item"):
         if table.schema[column] == pl.String and table[column].str.contains(r"[\t\r\n]").any():
             raise BadFile(f"The id of one {column} holds a tab or a line end, which a file of three columns cannot.")
-    write_whole(path, lambda file: table.write_csv(file, separator="\t", include_header=False, quote_style="never"))
+    atomic_write(path, lambda file: table.write_csv(file, separator="\t", include_header=False, quote_style="never"))
 
 
 def read_recommendations(path: str | os.PathLike[str], known: Interactions | None = None) -> Recommendations:
     """Read a three-column file; with `known`, refuse users and items that these data do not have.
 
-    Ids are whole numbers where all ids of their column are written so, and text otherwise.
+    Ids are integers where all ids of their column are written so, and text otherwise.
     """
     path = Path(path)
     table = _table_by_name(path)
@@ -224,12 +224,10 @@ def _rows(path: Path) -> pl.DataFrame:
     if len(nameless):
         raise BadFile(f"Line {nameless['line'][0]} of {path} lacks its user or its item; {_NEEDED}.")
     rows = rows.with_columns(score=pl.col("said").cast(pl.Float64, strict=False))
-    unfit = rows.filter(pl.col("score").is_null() | pl.col("score").is_nan())
-    if len(unfit):
-        hint = " If it is a header, remove it." if unfit["line"][0] == rows["line"][0] else ""
-        raise BadFile(
-            f"Line {unfit['line'][0]} of {path} has the score {unfit['said'][0]!r}, which is no number.{hint}"
-        )
+    bad = rows.filter(pl.col("score").is_null() | pl.col("score").is_nan())
+    if len(bad):
+        hint = " If it is a header, remove it." if bad["line"][0] == rows["line"][0] else ""
+        raise BadFile(f"Line {bad['line'][0]} of {path} has the score {bad['said'][0]!r}, which is no number.{hint}")
     return rows.drop("said")
 
 
@@ -245,13 +243,13 @@ def _refuse_repeats(rows: pl.DataFrame, path: Path) -> None:
 
 def _refuse_unknown(rows: pl.DataFrame, kind: str, known: Ids, path: Path) -> None:
     found = rows[kind].unique(maintain_order=True)
-    strangers = found.filter(pl.Series(match_ids(_text(found), known) < 0))
-    if len(strangers):
-        line = rows.filter(pl.col(kind) == strangers[0])["line"][0]
+    new_users = found.filter(pl.Series(match_ids(_text(found), known) < 0))
+    if len(new_users):
+        line = rows.filter(pl.col(kind) == new_users[0])["line"][0]
         example = f"; one that they know is {known[0]}" if len(known) else ""
         raise BadFile(
-            f"Line {line} of {path} names the {kind} {strangers[0]!r}, not known to the data{example}. "
-            f"{len(strangers):,} of the file's {len(found):,} {kind}s are unknown: is it of another data set?"
+            f"Line {line} of {path} names the {kind} {new_users[0]!r}, not known to the data{example}. "
+            f"{len(new_users):,} of the file's {len(found):,} {kind}s are unknown: is it of another data set?"
         )
 
 

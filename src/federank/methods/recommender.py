@@ -26,7 +26,7 @@ from federank.data.interactions import Interactions, Profiles
 from federank.data.splits import Split
 from federank.errors import DataError, ModelError, SettingError, UnknownId
 from federank.methods.recommendations import Recommendations, Recommended, match_ids
-from federank.simulation.options import ALL_OF_IT, Conduct, accepted, takes_a_conduct
+from federank.simulation.options import ALL_OF_IT, TrainingOptions, accepted, takes_training_options
 
 # The constructor of a method, with the names, types and defaults of its settings record.
 
@@ -79,7 +79,7 @@ class Earlier(NamedTuple):
 
 
 def put_back(earlier: Earlier | None, data: Interactions, tables: dict[str, NDArray[np.float32]]) -> None:
-    """Write the earlier rows into tables that are about to be learnt, for everybody and everything known before."""
+    """Write the earlier rows into tables that are about to be learnt, for everyone and everything known before."""
     if earlier is None:
         return
     rows = {"user": match_ids(data.user_ids, earlier.user_ids), "item": match_ids(data.item_ids, earlier.item_ids)}
@@ -111,7 +111,9 @@ class Recommender(ABC):
     in_rounds: ClassVar[bool] = False
     """Whether it is trained in rounds, which can be watched, stopped and resumed (see engines/training.py)."""
     can_use: ClassVar[tuple[str, ...]] = ()
-    """What of a Conduct it can use; all else is refused. Nothing said: all of it in rounds, and nothing without."""
+    """What of a TrainingOptions it can use; all else is refused. Nothing said: all of it in rounds, and nothing
+    without.
+    """
     learns_from: ClassVar[str] = "triples"
     """What is counted while it is trained in rounds."""
     searched: ClassVar[Mapping[str, Sequence[Any]]] = {}
@@ -140,48 +142,48 @@ class Recommender(ABC):
         )
         return f"{type(self).__name__}({', '.join(changed)})"
 
-    @takes_a_conduct
-    def fit(self, train: Interactions, *, conduct: Conduct | None = None) -> Self:
-        """Learn from the training part of a split; `conduct` says how: threads, progress, a checkpoint."""
-        conduct = accepted(conduct, type(self).__name__, self._usable())
+    @takes_training_options
+    def fit(self, train: Interactions, *, training_options: TrainingOptions | None = None) -> Self:
+        """Learn from the training part of a split; `training_options` says how: threads, progress, a checkpoint."""
+        training_options = accepted(training_options, type(self).__name__, self._usable())
         self.training = _interactions(train).compact()
         self.report = {}
-        self._learn(self.training, conduct)
+        self._learn(self.training, training_options)
         return self
 
-    def fit_more(self, new: Any, *, conduct: Conduct | None = None) -> Self:
+    def fit_more(self, new: Any, *, training_options: TrainingOptions | None = None) -> Self:
         """Learn from what was known and from new data together: interactions, or whatever `load` reads.
 
         People and items are matched by their ids, and there may be new ones; of a pair that is in both the new row
-        counts. FPL, BPR and iALS start from the vectors they have; every other method learns anew from all of it.
+        counts. FPL, BPR and iALS start from the vectors they have; every other method learns again from all of it.
         """
         from federank.data.loading import read_part
         from federank.data.splits import joined
 
-        conduct = conduct or Conduct()
-        if conduct.checkpoint is not None:
+        training_options = training_options or TrainingOptions()
+        if training_options.checkpoint is not None:
             raise SettingError("A run that starts from an earlier model keeps no checkpoint; leave it out.")
         known = self._fitted()
         data = joined(known, new if isinstance(new, Interactions) else read_part(new))
         tables = {name: getattr(self, name) for name in self._warm}
         self._earlier = Earlier(known.user_ids, known.item_ids, tables) if tables else None
         try:
-            return self.fit(data, conduct=conduct)
+            return self.fit(data, training_options=training_options)
         finally:
             self._earlier = None
 
     @classmethod
     def _usable(cls) -> tuple[str, ...]:
-        """What of a Conduct the method can use: what it says or, where it is trained in rounds, all of it."""
+        """What of a TrainingOptions the method can use: what it says or, where it is trained in rounds, all of it."""
         return cls.can_use or (ALL_OF_IT if cls.in_rounds else ())
 
     @abstractmethod
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         """Learn from interactions in which every user and every item has a row."""
 
     @abstractmethod
     def _score_users(self, users: IntVector) -> FloatMatrix:
-        """Scores of the whole catalogue, one row for each of these user numbers."""
+        """Scores of the full catalogue, one row for each of these user numbers."""
 
     @abstractmethod
     def _shared_arrays(self) -> Arrays:

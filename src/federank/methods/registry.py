@@ -85,7 +85,7 @@ METHODS = {
     "pfedrec": (
         "federank.methods.baselines.federated",
         "PFedRec",
-        "Everybody's own score function and view of the items (Zhang et al., 2023).",
+        "Everyone's own score function and view of the items (Zhang et al., 2023).",
     ),
 }
 """For each method its file, its class and one line of help."""
@@ -163,7 +163,7 @@ def register(method: type[Kind]) -> type[Kind]:
 
 
 def _checked(method: Any, name: str) -> type[Recommender]:
-    """What somebody brings as a method, if it is one."""
+    """What someone brings as a method, if it is one."""
     from federank.methods.recommender import Recommender
 
     if not (isinstance(method, type) and issubclass(method, Recommender)):

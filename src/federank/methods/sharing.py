@@ -1,4 +1,4 @@
-"""What everybody allows: by the run's settings, by a file of policies, or by a list of them from Python."""
+"""What everyone allows: by the run's settings, by a file of policies, or by a list of them from Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from federank.federation.rng import GROUP, words
 from federank.methods.recommender import Arrays, Recommender
 from federank.privacy.policy import BASES, SHARING, Policy, default_basis
 from federank.privacy.population import Choices
-from federank.simulation.options import Conduct, takes_a_conduct
+from federank.simulation.options import TrainingOptions, takes_training_options
 
 # A population of choices, from a file: who allows what.
 
@@ -133,13 +133,13 @@ def _members(path: str | Path, groups: dict[str, Any], n_users: int, seed: int) 
             raise BadFile(f"{path}: [groups.{name}] needs a share of the people, above 0 and at most 1, not {share!r}.")
     if sum(shares) > 1 + 1e-9:
         raise BadFile(f"{path}: the groups' shares add up to {sum(shares):g}; at most 1 is needed.")
-    order = np.argsort(_words_of_people(seed, n_users), kind="stable").astype(np.int32)
+    order = np.argsort(_draws_of_users(seed, n_users), kind="stable").astype(np.int32)
     ends = np.rint(np.cumsum([0, *shares]) * n_users).astype(int)
     return {name: np.sort(order[ends[position] : ends[position + 1]]) for position, name in enumerate(groups)}
 
 
 @compiled
-def _words_of_people(seed: int, n_users: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
+def _draws_of_users(seed: int, n_users: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
     drawn = np.empty(n_users, np.uint32)
     for user in range(n_users):
         word, _, _, _ = words(seed, user, GROUP, 0, 0)
@@ -151,7 +151,7 @@ def _user(path: str | Path, data: Interactions, person: str) -> int:
     try:
         return data.user_index(person)
     except UnknownId as unknown:
-        raise BadFile(f"{path} names somebody who is not there: {unknown}") from unknown
+        raise BadFile(f"{path} names someone who is not there: {unknown}") from unknown
 
 
 # What people choose for themselves, read from files: each one's pi, and when each one's device is there.
@@ -213,7 +213,7 @@ def _numbers(path: str | Path, rows: pl.DataFrame, data: Interactions) -> IntVec
     try:
         return np.array([data.user_index(user) for user in rows["user"].to_list()], dtype=np.int32)
     except UnknownId as unknown:
-        raise BadFile(f"{path} names somebody who is not there: {unknown}") from unknown
+        raise BadFile(f"{path} names someone who is not there: {unknown}") from unknown
 
 
 class Suggests(Protocol):
@@ -221,7 +221,7 @@ class Suggests(Protocol):
 
     @property
     def pi(self) -> Any:
-        """A number for everybody, a file, or from Python a number for each user."""
+        """A number for everyone, a file, or from Python a number for each user."""
         ...
 
     @property
@@ -235,16 +235,16 @@ class Suggests(Protocol):
         ...
 
     def policy(self, pi: float) -> Policy:
-        """What everybody allows who has made no choice of their own."""
+        """What everyone allows who has made no choice of their own."""
         ...
 
 
 Policies = Sequence[Policy] | Mapping[Any, Policy | float]
-"""What was chosen from Python: everybody's policy in the sorted order of their ids, or some people's by their id."""
+"""What was chosen from Python: everyone's policy in the sorted order of their ids, or some people's by their id."""
 
 
 def choices_for(settings: Suggests, train: Interactions, policies: Policies | None) -> Choices:
-    """Everybody's policies; those given from Python go before what the settings suggest."""
+    """Everyone's policies; those given from Python go before what the settings suggest."""
     if isinstance(policies, Mapping):
         policies = _by_id(settings, train, policies)
     if policies is not None:
@@ -259,24 +259,24 @@ def choices_for(settings: Suggests, train: Interactions, policies: Policies | No
     usual = settings.policy(0.5)
     if settings.policies is None:
         return Choices.alike(usual, pi)
-    everybody = {name: getattr(usual, name) for name in ("sharing", "epsilon", "budget")}
-    everybody["basis"] = getattr(settings, "basis", usual.basis)  # "default" follows a person's own sharing
-    return read_choices(settings.policies, everybody, pi, train, settings.seed)[0]
+    all_users = {name: getattr(usual, name) for name in ("sharing", "epsilon", "budget")}
+    all_users["basis"] = getattr(settings, "basis", usual.basis)  # "default" follows a person's own sharing
+    return read_choices(settings.policies, all_users, pi, train, settings.seed)[0]
 
 
 def _by_id(settings: Suggests, train: Interactions, chosen: Mapping[Any, Policy | float]) -> list[Policy]:
-    """Everybody's policy, where some have chosen one, or a pi alone, and the others take what the settings suggest."""
-    everybody = [settings.policy(float(pi)) for pi in shares_of(settings.pi, train)]
+    """Everyone's policy, where some have chosen one, or a pi alone, and the others take what the settings suggest."""
+    all_users = [settings.policy(float(pi)) for pi in shares_of(settings.pi, train)]
     for user, choice in chosen.items():
         if isinstance(choice, bool) or not isinstance(choice, Policy | int | float | np.number):
             raise SettingError(f"The choice of user {user!r} is {choice!r}; a pi from 0 to 1 or a Policy is needed.")
         number = train.user_index(user)
-        everybody[number] = choice if isinstance(choice, Policy) else settings.policy(float(choice))
-    return everybody
+        all_users[number] = choice if isinstance(choice, Policy) else settings.policy(float(choice))
+    return all_users
 
 
 def messages_allowed(choices: Choices) -> IntVector:
-    """How many messages each person allows in their life; a number beyond all rounds where they set no bound."""
+    """How many messages each person allows in their lifetime; a number beyond all rounds where they set no bound."""
     most = np.iinfo(np.int32).max
     allowed: IntVector = choices.where(most if kind.messages is None else kind.messages for kind in choices.kinds)
     return allowed
@@ -287,7 +287,7 @@ def refuse_coins(choices: Choices) -> None:
     for kind in choices.kinds:
         if kind.sharing == "as-published":
             raise SettingError(
-                "Somebody shares as published, with a coin that is tossed anew for every message: what is held back "
+                "Someone shares as published, with a coin that is tossed again for every message: what is held back "
                 "today is sent tomorrow. A method of few messages takes sticky or deniable sharing."
             )
 
@@ -312,7 +312,7 @@ def shares_of(pi: object, train: Interactions) -> RealVector:
 
 
 def _pi_by_id(chosen: Mapping[Any, Any], train: Interactions) -> RealVector:
-    """Everybody's pi by their id; all must have one."""
+    """Everyone's pi by their id; all must have one."""
     values = np.full(train.n_users, np.nan)
     for user, pi in chosen.items():
         values[train.user_index(user)] = pi
@@ -399,25 +399,27 @@ def _kinds(arrays: Arrays) -> list[Policy]:
 # Methods whose people choose what they share: by the settings, by a file, or by a list of policies from Python.
 
 
-class ChoosingPeople(Recommender):
-    """A method that asks everybody what may leave their device."""
+class ChoosingUsers(Recommender):
+    """A method that asks everyone what may leave their device."""
 
     choices: Choices
-    """What everybody allows."""
+    """What everyone allows."""
     _given_policies: Policies | None = None
 
-    @takes_a_conduct
-    def fit(self, train: Interactions, *, conduct: Conduct | None = None, policies: Policies | None = None) -> Self:
+    @takes_training_options
+    def fit(
+        self, train: Interactions, *, training_options: TrainingOptions | None = None, policies: Policies | None = None
+    ) -> Self:
         """Learn from the training part of a split.
 
         `policies`: each user's own, in the sorted order of their ids; or some people's by their id, `{"ann": 0.3}`,
         where a number is a pi and the others do as the settings say.
         """
         self._given_policies = policies
-        return super().fit(train, conduct=conduct)
+        return super().fit(train, training_options=training_options)
 
-    def _ask_everybody(self, settings: Suggests, train: Interactions) -> str:
-        """Take down what everybody allows; its digest, for the identity of a checkpoint."""
+    def _ask_all(self, settings: Suggests, train: Interactions) -> str:
+        """Take down what everyone allows; its digest, for the identity of a checkpoint."""
         self.choices = choices_for(settings, train, self._given_policies)
         chosen = b"".join(np.ascontiguousarray(array).tobytes() for array in choices_as_arrays(self.choices).values())
         return hashlib.sha256(chosen).hexdigest()

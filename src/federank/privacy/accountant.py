@@ -1,10 +1,10 @@
 """The accountant: what differential-privacy figure noise deserves, per person, over all their rounds.
 
-In a round a person adds an Update of length at most C, and noise of deviation z C hides it. Somebody with any other
+In a round a person adds an Update of length at most C, and noise of deviation z C hides it. Someone with any other
 history in their place would have added another Update of length at most C: what the noise has to hide is a difference
 of at most 2 C, so a round is a Gaussian mechanism of multiplier z / 2. Rounds are composed by their Renyi divergences
 (dp-accounting), one after the other, each with what was published before. That the server picks devices at random is
-not counted in anybody's favour, since the server knows whom it picked.
+not counted in anyone's favour, since the server knows whom it picked.
 
     epsilon at delta:  whatever is seen is at most e^epsilon times as likely, but for a probability of delta
 
@@ -30,7 +30,7 @@ from federank.extras import need
 
 @cache
 def epsilon_of(noise: float, rounds: int, delta: float) -> float:
-    """Epsilon at delta after so many rounds with noise of so many times the clip."""
+    """Epsilon at delta after this many rounds with noise of this many times the clip."""
     if rounds == 0:
         return 0.0
     need("privacy", "The epsilon of noise")
@@ -42,7 +42,7 @@ def epsilon_of(noise: float, rounds: int, delta: float) -> float:
 
 
 def mu_of_noise(sigmas: Iterable[float]) -> float:
-    """What messages under noise of so many times their largest length tell together, as one Gaussian mechanism."""
+    """What messages under noise of this many times their largest length tell together, as one Gaussian mechanism."""
     return math.sqrt(sum(sigma**-2 for sigma in sigmas))
 
 
@@ -106,7 +106,7 @@ def answered(truth: bool, chance: float) -> bool:
 
 
 def estimate(answers: int, yes: int) -> Estimate:
-    """What so many answers, so many of them yes, say together."""
+    """What this many answers, this many of them yes, say together."""
     said = yes / answers
     share = (said - (1 - TRUTH)) / (2 * TRUTH - 1)
     # One yes and one no more than there were: no interval is of width 0.

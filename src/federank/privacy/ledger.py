@@ -22,7 +22,7 @@ import numpy as np
 from federank._numerics.arrays import IntVector
 from federank.errors import BadFile
 from federank.federation.wire import Update
-from federank.privacy.policy import Outward
+from federank.privacy.policy import SharedProfile
 
 
 @dataclass
@@ -45,7 +45,7 @@ class SentMessage:
     number: int
     """The how-many-th it is."""
     allowed: int
-    """How many its owner allowed in a life when it left."""
+    """How many its owner allowed in a lifetime when it left."""
     round: int
     items: int
     """How many items stood for the history in it, decoys included."""
@@ -60,9 +60,9 @@ class Ledger:
     entries: dict[int, Entry] = field(default_factory=dict)
     messages: list[SentMessage] = field(default_factory=list)
 
-    def record(self, round_number: int, outward: Outward, update: Update) -> None:
+    def record(self, round_number: int, shared_profile: SharedProfile, update: Update) -> None:
         """Take note of an Update before it is sent."""
-        real = dict(zip(outward.profile.tolist(), outward.real.tolist(), strict=True))
+        real = dict(zip(shared_profile.profile.tolist(), shared_profile.real.tolist(), strict=True))
         for item, bias in zip(update.items.tolist(), update.biases.tolist(), strict=True):
             entry = self.entries.setdefault(item, Entry(item, round_number, round_number))
             entry.first_round = min(entry.first_round, round_number)
@@ -73,10 +73,12 @@ class Ledger:
             elif bias < 0:
                 entry.times_compared += 1
 
-    def record_message(self, round_number: int, outward: Outward, number: int, allowed: int, noise: int = 0) -> None:
-        """Take note of a message that is made from a whole outward profile, before it is sent."""
-        self.messages.append(SentMessage(number, allowed, round_number, len(outward.profile), noise))
-        for item, real in zip(outward.profile.tolist(), outward.real.tolist(), strict=True):
+    def record_message(
+        self, round_number: int, shared_profile: SharedProfile, number: int, allowed: int, noise: int = 0
+    ) -> None:
+        """Take note of a message that is made from a whole shared profile, before it is sent."""
+        self.messages.append(SentMessage(number, allowed, round_number, len(shared_profile.profile), noise))
+        for item, real in zip(shared_profile.profile.tolist(), shared_profile.real.tolist(), strict=True):
             entry = self.entries.setdefault(item, Entry(item, round_number, round_number))
             entry.first_round = min(entry.first_round, round_number)
             entry.last_round = max(entry.last_round, round_number)

@@ -1,20 +1,23 @@
-"""Policy: what its owner allows to leave a device, and the outward profile that follows from it.
+"""Policy: what its owner allows to leave a device, and the shared profile that follows from it.
 
-A policy belongs to one person. From it, the person's history and draws of the device's own comes the *outward
-profile*: the items that the device draws its positives from, and which of them may ever be sent. Decisions for life
+A policy belongs to one person. From it, the person's history and draws of the device's own comes the *shared
+profile*: the items that the device draws its positives from, and which of them may ever be sent. Decisions for its
+lifetime
 are made from draws named by the item, so they need no memory.
 
-    as-published   a coin of pi is tossed anew every time a positive could be sent. That only delays disclosure: over
+    as-published   a coin of pi is tossed again every time a positive could be sent. That only delays disclosure: over
                    enough rounds nearly every item has been sent once
-    sticky         of n items, ceil(pi n) may leave, for life; the others never do: those whose words are the smallest
-    deniable       every item of the catalogue answers once, for life: a liked one is sent with probability pi, any
+    sticky         of n items, ceil(pi n) may leave, for its lifetime; the others never do: those whose words are the
+    smallest
+    deniable       every item of the catalogue answers once, for its lifetime: a liked one is sent with probability
+    pi, any
                    other one with a smaller q, so that no item that is seen is surely its owner's (randomised response,
-                   Warner, 1965; kept for life: RAPPOR, Erlingsson et al., 2014). q follows from pi and epsilon:
+                   Warner, 1965; kept for its lifetime: RAPPOR, Erlingsson et al., 2014). q follows from pi and epsilon:
 
                        epsilon = ln( pi (1 - q) / (q (1 - pi)) )
 
 What an Update is computed from is the policy's *basis*. With `history`, as published, the own vector follows the
-whole history, and negatives avoid it. With `shared` the device takes part with its outward profile in the place of
+full history, and negatives avoid it. With `shared` the device takes part with its shared profile in the place of
 its history; all that leaves is then a function of that profile and of draws. docs/policies.md has the proof.
 
 Where a federation is of ratings (ratings/), what leaves is the rated items that the policy allows, with virtual ratings
@@ -42,7 +45,7 @@ from federank.checks import one_of, positive, whole, within
 from federank.errors import SettingError
 from federank.federation.rng import DENIABLE, STICKY, happens, words
 
-# Ways of sharing from outside: what stands for a history outwards, decided by somebody else's function.
+# Ways of sharing from outside: what stands for a history outwards, decided by someone else's function.
 
 
 OwnSharing = Callable[[IntVector, float, int, np.random.Generator], Any]
@@ -95,26 +98,28 @@ class Policy:
     """What one person allows."""
 
     sharing: str
-    """How it is decided what is sent: `as-published`, `sticky`, `deniable`, or a way that somebody has registered."""
+    """How it is decided what is sent: `as-published`, `sticky`, `deniable`, or a way that someone has registered."""
     pi: float
-    """How much of what is liked is sent: the coin, the share for life, or the probability for life."""
+    """How much of what is liked is sent: the coin, the share for its lifetime, or the probability for its lifetime."""
     epsilon: float | None = None
     """Deniable sharing only: how far what is seen of one item may tell whether it is liked."""
     basis: Literal["history", "shared"]
-    """What Updates are computed from: the whole history, or the outward profile alone."""
+    """What Updates are computed from: the full history, or the shared profile alone."""
     never_items: frozenset[int] = frozenset()
     """Items, by number, that must never be sent because they are liked."""
     budget: int | None = None
-    """At most so many of the history are sent, ever; what was sent and is removed or forbidden later still counts."""
+    """At most this many of the history are sent, ever; what was sent and is removed or forbidden later still counts."""
     messages: int | None = None
-    """At most so many messages leave the device, ever; afterwards it still gets models and recommendations."""
+    """At most this many messages leave the device, ever; afterwards it still gets models and recommendations."""
     filling: str | None = None
     """Ratings only: virtual ratings are averages first and predictions later (`hybrid`), averages, or there are `none`;
     None where the federation is of likes."""
     rho: float | None = None
     """Ratings only: virtual ratings for every rating that may leave."""
     sampling: str | None = None
-    """Ratings only: what gets a virtual rating is drawn once for life (`fixed`), or anew each time (`fresh`)."""
+    """Ratings only: what gets a virtual rating is drawn once for its lifetime (`fixed`), or again each time
+    (`fresh`).
+    """
     triples: int | None = None
     """Pairs that the device trains on in a round, as many as its federation allows at most (FedeRank, 2021, section
     3); none: as many as the federation says."""
@@ -153,7 +158,7 @@ class Policy:
             )
         if self.basis != "shared":
             raise SettingError(
-                "Deniable sharing computes Updates from what is shared; from the whole history its epsilon would not "
+                "Deniable sharing computes Updates from what is shared; from the full history its epsilon would not "
                 "be true. Choose the basis shared."
             )
         if self.budget is not None:
@@ -187,7 +192,7 @@ class Policy:
 def default_basis(sharing: str) -> Literal["history", "shared"]:
     """What Updates are computed from unless told otherwise: as published from the history, else from what is shared.
 
-    A decision for life that is computed from the whole history gives the rest of it away (docs/privacy.md).
+    A decision for its lifetime that is computed from the full history gives the rest of it away (docs/privacy.md).
     """
     return "history" if sharing == "as-published" else "shared"
 
@@ -197,7 +202,7 @@ def decoy_rate(pi: float, epsilon: float) -> float:
     return pi * math.exp(-epsilon) / (pi * math.exp(-epsilon) + 1 - pi)
 
 
-class Outward(NamedTuple):
+class SharedProfile(NamedTuple):
     """What a device takes part with."""
 
     profile: IntVector  # the items that positives are drawn from, ascending
@@ -206,12 +211,12 @@ class Outward(NamedTuple):
     lifelong: bool  # the allowed ones are always sent; else a coin of pi is tossed each time
 
 
-def outward(
+def shared_profile(
     policy: Policy, seed: int, user: int, history: IntVector, n_items: int, sent: IntVector | None = None
-) -> Outward:
-    """One person's outward profile, from an ascending history.
+) -> SharedProfile:
+    """One person's shared profile, from an ascending history.
 
-    A history that changes keeps its promises if the device hands in what has left because it was liked (`sent`, each
+    A history that changes keeps its guarantees if the device hands in what has left because it was liked (`sent`, each
     item once, whether or not its owner has removed or forbidden it since). Those that are still there stay chosen,
     ahead of new ones; and new ones are chosen only while fewer than the bound have ever left.
     """
@@ -219,7 +224,7 @@ def outward(
     if policy.sharing == "deniable":
         return _deniable(policy, seed, user, history[may], n_items)
     if policy.brought:
-        return brought_outward(policy, seed, user, history[may], n_items)
+        return updated_shared_profile(policy, seed, user, history[may], n_items)
     allowed = np.zeros(len(history), dtype=np.bool_)
     candidates = np.flatnonzero(may)
     drawn = words_of_items(seed, np.full(len(candidates), user, dtype=np.int64), history[candidates])
@@ -230,7 +235,7 @@ def outward(
     if policy.basis == "shared":
         history = history[allowed]
         allowed = np.ones(len(history), dtype=np.bool_)
-    return Outward(history, np.ones(len(history), dtype=np.bool_), allowed, policy.sharing == "sticky")
+    return SharedProfile(history, np.ones(len(history), dtype=np.bool_), allowed, policy.sharing == "sticky")
 
 
 def most_chosen(policy: Policy, candidates: int, before: int, ever: int) -> int:
@@ -248,20 +253,20 @@ def most_allowed(policy: Policy, candidates: int) -> int:
     return most if policy.budget is None else min(most, policy.budget)
 
 
-def _deniable(policy: Policy, seed: int, user: int, liked: IntVector, n_items: int) -> Outward:
+def _deniable(policy: Policy, seed: int, user: int, liked: IntVector, n_items: int) -> SharedProfile:
     """What is liked answers with pi; everything else, and what must never be sent, answers with q."""
     drawn = np.empty(n_items, np.uint32)
     deniable_words(seed, user, drawn)
     sends = happens(drawn, policy.decoy_rate)
     sends[liked] = happens(drawn[liked], policy.pi)
     profile = np.flatnonzero(sends).astype(np.int32)
-    return Outward(profile, np.isin(profile, liked), np.ones(len(profile), dtype=np.bool_), True)
+    return SharedProfile(profile, np.isin(profile, liked), np.ones(len(profile), dtype=np.bool_), True)
 
 
-def brought_outward(policy: Policy, seed: int, user: int, history: IntVector, n_items: int) -> Outward:
+def updated_shared_profile(policy: Policy, seed: int, user: int, history: IntVector, n_items: int) -> SharedProfile:
     """What a way of sharing from outside lets stand for these items; those that are none of them are decoys."""
     profile = own_profile(policy.sharing, policy.pi, seed, user, history, n_items)
-    return Outward(profile, np.isin(profile, history), np.ones(len(profile), dtype=np.bool_), True)
+    return SharedProfile(profile, np.isin(profile, history), np.ones(len(profile), dtype=np.bool_), True)
 
 
 @compiled
@@ -282,29 +287,30 @@ def four_deniable_words(seed: Any, user: Any, block: Any) -> Any:
 
 @compiled
 def deniable_words(seed: int, user: int, drawn: np.ndarray[Any, np.dtype[np.uint32]]) -> None:
-    """Each item's word, by which it answers for life."""
+    """Each item's word, by which it answers for its lifetime."""
     for block in range((len(drawn) + 3) // 4):
         for lane, word in enumerate(four_deniable_words(seed, user, block)):
             if 4 * block + lane < len(drawn):
                 drawn[4 * block + lane] = word
 
 
-# What everybody lets out who has made no choice of their own: settings that several families of methods have.
+# What everyone lets out who has made no choice of their own: settings that several families of methods have.
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutwardSettings:
-    """What everybody lets out who has made no choice of their own."""
+class SharedProfileSettings:
+    """What everyone lets out who has made no choice of their own."""
 
     sharing: Literal["sticky", "deniable"] = "sticky"
-    """What stands for a history in messages: a share of it, drawn once and kept for life (sticky), or that with decoys
+    """What stands for a history in messages: a share of it, drawn once and kept for its lifetime (sticky), or that
+    with decoys
     (deniable). What is held back is still used to recommend at home."""
     pi: float | str = 1.0
     """Share of each history that is ever used outwards; or a CSV file `user,pi` with everyone's own."""
     epsilon: float | None = None
     """Deniable sharing: how far what is used outwards of one item may tell whether it is liked."""
     budget: int | None = None
-    """At most so many items of a history are ever used outwards."""
+    """At most this many items of a history are ever used outwards."""
     policies: str | None = None
     """TOML file of who chooses what: [default], [groups.NAME] with a `share` of people, [people."ID"]."""
 
@@ -315,5 +321,5 @@ class OutwardSettings:
         self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)
 
     def policy(self, pi: float) -> Policy:
-        """What everybody allows who has made no choice of their own."""
+        """What everyone allows who has made no choice of their own."""
         return Policy(sharing=self.sharing, pi=pi, epsilon=self.epsilon, basis="shared", budget=self.budget)

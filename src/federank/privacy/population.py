@@ -1,8 +1,8 @@
-"""Everyone's policies at once, and everyone's outward profile: `policy.py` for a whole population.
+"""Everyone's policies at once, and everyone's shared profile: `policy.py` for a whole population.
 
 Many people choose alike, so a population's choices are a few *kinds* of policy, the kind of each person, and each
-person's own pi. `everyones_outward` gives, row by row, what `outward` gives for one person (a test holds the two
-together), fast enough for a million people; where nobody restricts anything there is nothing to compute and histories
+person's own pi. `everyones_outward` gives, row by row, what `shared` gives for one person (a test holds the two
+together), fast enough for a million people; where no one restricts anything there is nothing to compute and histories
 are used as they are.
 """
 
@@ -19,12 +19,20 @@ from federank._numerics.compiling import compiled
 from federank.data.interactions import Profiles
 from federank.errors import SettingError
 from federank.federation.rng import happens
-from federank.privacy.policy import Flags, Outward, Policy, brought_outward, decoy_rate, deniable_words, words_of_items
+from federank.privacy.policy import (
+    Flags,
+    Policy,
+    SharedProfile,
+    decoy_rate,
+    deniable_words,
+    updated_shared_profile,
+    words_of_items,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """What everybody allows."""
+    """What everyone allows."""
 
     kinds: tuple[Policy, ...]
     of_user: IntVector  # the kind of each person
@@ -32,7 +40,7 @@ class Choices:
 
     @classmethod
     def alike(cls, policy: Policy, pi: RealVector) -> Choices:
-        """Everybody chooses this policy, each with a pi of their own."""
+        """Everyone chooses this policy, each with a pi of their own."""
         return cls((policy,), np.zeros(len(pi), dtype=np.int32), pi)
 
     @classmethod
@@ -47,7 +55,7 @@ class Choices:
         deniable = self.where(policy.sharing == "deniable" for policy in self.kinds)
         if np.any(deniable & (self.pi >= 1)):
             raise SettingError(
-                "Somebody who shares deniably has a pi of 1: what is not seen is then surely not liked; choose less."
+                "Someone who shares deniably has a pi of 1: what is not seen is then surely not liked; choose less."
             )
 
     def __len__(self) -> int:
@@ -69,38 +77,38 @@ class Choices:
         return self.where(policy.basis == "shared" or policy.paused for policy in self.kinds)
 
 
-class Outwards(NamedTuple):
-    """Everyone's outward profile, as rows of a sparse matrix. Arrays may be empty, which means: as histories are."""
+class SharedProfiles(NamedTuple):
+    """Everyone's shared profile, as rows of a sparse matrix. Arrays may be empty, which means: as histories are."""
 
     starts: LongVector  # empty: everyone takes part with their history
     items: IntVector
     real: Flags  # empty: all of them
     allowed: Flags  # empty: all of them
-    lifelong: Flags  # per user; empty: nobody
+    lifelong: Flags  # per user; empty: no one
 
 
-AS_HISTORIES_ARE = Outwards(
+AS_HISTORIES_ARE = SharedProfiles(
     np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.bool_), np.zeros(0, np.bool_), np.zeros(0, np.bool_)
 )
-"""Nobody restricts anything but by the coin of pi."""
+"""No one restricts anything but by the coin of pi."""
 
 
-def outward_profiles(outwards: Outwards, histories: Profiles) -> Profiles:
-    """What everybody takes part with."""
-    return Profiles(outwards.starts, outwards.items) if len(outwards.starts) else histories
+def all_shared_items(shared_profiles: SharedProfiles, histories: Profiles) -> Profiles:
+    """What everyone takes part with."""
+    return Profiles(shared_profiles.starts, shared_profiles.items) if len(shared_profiles.starts) else histories
 
 
-def outward_of(outwards: Outwards, histories: Profiles, user: int) -> Outward:
+def shared_profile_of(shared_profiles: SharedProfiles, histories: Profiles, user: int) -> SharedProfile:
     """One person's row."""
-    profiles = outward_profiles(outwards, histories)
+    profiles = all_shared_items(shared_profiles, histories)
     profile = profiles.of(user).copy()
     here = slice(profiles.starts[user], profiles.starts[user + 1])
     everything = np.ones(len(profile), dtype=np.bool_)
-    return Outward(
+    return SharedProfile(
         profile,
-        outwards.real[here].copy() if len(outwards.real) else everything,
-        outwards.allowed[here].copy() if len(outwards.allowed) else everything,
-        bool(len(outwards.lifelong) and outwards.lifelong[user]),
+        shared_profiles.real[here].copy() if len(shared_profiles.real) else everything,
+        shared_profiles.allowed[here].copy() if len(shared_profiles.allowed) else everything,
+        bool(len(shared_profiles.lifelong) and shared_profiles.lifelong[user]),
     )
 
 
@@ -110,8 +118,8 @@ def coins(choices: Choices) -> RealVector:
     return np.where(published, choices.pi, 1.0)
 
 
-def everyones_outward(choices: Choices, seed: int, histories: Profiles, n_items: int) -> Outwards:
-    """Everyone's outward profile; nobody who has paused takes part with anything."""
+def shared_profiles_of_all(choices: Choices, seed: int, histories: Profiles, n_items: int) -> SharedProfiles:
+    """Everyone's shared profile; no one who has paused takes part with anything."""
     if all(
         policy.sharing == "as-published"
         and policy.basis == "history"
@@ -140,7 +148,7 @@ def everyones_outward(choices: Choices, seed: int, histories: Profiles, n_items:
     _answer(seed, np.flatnonzero(deniable), *liked, *rates, n_items, sizes, starts, outward_items, real)
     positions = ~np.repeat(deniable, sizes)
     outward_items[positions], may_leave[positions] = items[kept], allowed[kept]
-    made = Outwards(
+    made = SharedProfiles(
         starts,
         outward_items,
         real,
@@ -150,19 +158,21 @@ def everyones_outward(choices: Choices, seed: int, histories: Profiles, n_items:
     return _with_brought(made, choices, seed, histories, n_items)
 
 
-def _with_brought(made: Outwards, choices: Choices, seed: int, histories: Profiles, n_items: int) -> Outwards:
+def _with_brought(
+    made: SharedProfiles, choices: Choices, seed: int, histories: Profiles, n_items: int
+) -> SharedProfiles:
     """The same with the rows of those who share in a way from outside, asked one by one."""
     brought = choices.where(policy.brought and not policy.paused for policy in choices.kinds)
     if not brought.any():
         return made
-    rows = [outward_of(made, histories, user) for user in range(len(choices))]
+    rows = [shared_profile_of(made, histories, user) for user in range(len(choices))]
     for user in np.flatnonzero(brought):
         policy, history = choices.of(int(user)), histories.of(int(user))
         may = ~np.isin(history, list(policy.never_items))
-        rows[user] = brought_outward(policy, seed, int(user), history[may], n_items)
+        rows[user] = updated_shared_profile(policy, seed, int(user), history[may], n_items)
     starts = np.concatenate(([0], np.cumsum([len(row.profile) for row in rows]))).astype(np.int64)
     items, real, allowed = (np.concatenate([row[part] for row in rows]) for part in range(3))
-    return Outwards(starts, items, real, allowed[:0] if allowed.all() else allowed, made.lifelong)
+    return SharedProfiles(starts, items, real, allowed[:0] if allowed.all() else allowed, made.lifelong)
 
 
 _NOTHING = np.zeros(0, np.int32), np.zeros(0, np.bool_)

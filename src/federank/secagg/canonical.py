@@ -1,7 +1,7 @@
-"""Canonical JSON and digests: the same statement is the same bytes, whoever writes it, so that it can be signed.
+"""Canonical JSON and digests: the same statement is the same bytes, anyone who writes it, so that it can be signed.
 
-Statements hold objects, lists, text, whole numbers, true, false and null. Keys ascend, nothing is spaced, text is
-printable ASCII, whole numbers are those that a browser counts exactly; what is not whole travels as text. So Python and
+Statements hold objects, lists, text, integers, true, false and null. Keys ascend, nothing is spaced, text is
+printable ASCII, integers are those that a browser counts exactly; what is not whole travels as text. So Python and
 JavaScript write the same bytes, and `read_canonical` takes no other spelling of them.
 
 A digest is SHA-256 over a label and parts, each with its length before it: no two lists of parts run together, and no
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from federank.errors import BadMessage
 
-MOST_WHOLE = 2**53 - 1
+MAX_INT = 2**53 - 1
 _PURPOSE = "federank sums 1 "
 
 Statement = Mapping[str, Any]
@@ -70,15 +70,15 @@ def hexadecimal(text: Any, length: int, name: str) -> bytes:
     return bytes.fromhex(text)
 
 
-_WORDS = {int: "a whole number", str: "text", dict: "an object", list: "a list", bool: "true or false"}
+_WORDS = {int: "an integer", str: "text", dict: "an object", list: "a list", bool: "true or false"}
 
 
 def _check(value: Any) -> None:
     if isinstance(value, bool) or value is None:
         return
     if isinstance(value, int):
-        if abs(value) > MOST_WHOLE:
-            raise ValueError("a whole number is larger than a browser counts exactly")
+        if abs(value) > MAX_INT:
+            raise ValueError("an integer is larger than a browser counts exactly")
     elif isinstance(value, str):
         if not (value.isascii() and value.isprintable()):
             raise ValueError("text must be printable ASCII")

@@ -1,22 +1,25 @@
-"""The charter of sums: what a federation promises once, and devices pin by its digest when they enrol.
+"""The federation config of sums: what a federation guarantees once, and devices pin by its digest when they enrol.
 
 It names the founding, the catalogue, the ring and the bounds of a message, the plan
-(squares/private/plan.py): how many messages a device sends in its life, and each server's noise on every one of them;
+(squares/private/plan.py): how many messages a device sends in its lifetime, and each server's noise on every one of
+them;
 how small and how large a cohort may be, both servers' keys and the helper's address. Nothing in it can change behind a
-device's back: another charter has another digest.
+device's back: another federation config has another digest.
 
-A plan has stages, one for each message of a life. There are three recipes:
+A plan has stages, one for each message of a lifetime. There are three recipes:
 
     private     the plan's own messages, of length 1: what is popular first, then directions; each has its own noise
     spectral    Frugal's message, the same at every stage, clipped to a length; one noise for all
     gradients   ratings: gradients and a count for every item (ratings/sums.py), clipped to a length; one noise for all
 
 Its noises are deviations of one server's, in units of the ring. What
-a life's messages tell together is `mu` (accountant.py), and a device keeps to it whatever it is asked. No sum may wrap:
+a lifetime's messages tell together is `mu` (accountant.py), and a device keeps to it whatever it is asked. No sum may
+wrap:
 
     largest cohort x bound + 2 x 9.1 x noise < 2^31       (no noise is farther than 9.1 deviations)
 
-Where messages carry a proof of their norm (norm_check/), the charter says with how many projections, what their squares
+Where messages carry a proof of their norm (norm_check/), the federation config says with how many projections, what
+their squares
 may add up to, and how long the proof is. All three are 0 where the operator has turned the check off.
 """
 
@@ -37,12 +40,12 @@ FORMAT = "federank sums 1"
 RING_BITS = 32
 PRIVATE, SPECTRAL, GRADIENTS = RECIPES = ("private", "spectral", "gradients")
 
-_NAME = "The charter of sums"
+_NAME = "The federation config of sums"
 _DIGEST_BYTES = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class SumsCharter:
+class SecaggConfig:
     """What cannot change while a federation lasts."""
 
     founding: str
@@ -59,7 +62,7 @@ class SumsCharter:
     """Numbers a row of a message: private: a direction each, one less than the factors, but one at the first stage;
     spectral: the factors and one; gradients: those of all of an item's vectors, and a count."""
     clip: str
-    """The length that a message is scaled down to before it becomes whole numbers, as decimal text."""
+    """The length that a message is scaled down to before it becomes integers, as decimal text."""
     noises: tuple[int, ...]
     """Deviation of one server's noise at each stage of the plan, in units of the ring; all 0 where there is none."""
     power: str
@@ -67,7 +70,7 @@ class SumsCharter:
     delta: str
     """The probability with which epsilon may fail, as decimal text."""
     messages: int
-    """How many messages a device sends in its life."""
+    """How many messages a device sends in its lifetime."""
     least_cohort: int
     """No sum of fewer messages is ever opened."""
     largest_cohort: int
@@ -151,11 +154,11 @@ class SumsCharter:
         return (self.items + columns) * columns if self.recipe == SPECTRAL else self.items * columns
 
     def mu(self) -> float:
-        """What all messages of a life may tell together; infinite where there is no noise."""
+        """What all messages of a lifetime may tell together; infinite where there is no noise."""
         return mu_of_noise(noise / self.bound for noise in self.noises) if all(self.noises) else math.inf
 
     def to_bytes(self) -> bytes:
-        """The one way to write this charter."""
+        """The one way to write this federation config."""
         return canonical(asdict(self))
 
     def digest(self) -> bytes:
@@ -172,7 +175,7 @@ class SumsCharter:
 
 
 def fields_of_check(projections: int) -> dict[str, Any]:
-    """What a charter says of a check with so many projections; 0: of none."""
+    """What a federation config says of a check with this many projections; 0: of none."""
     if not projections:
         return {}
     check = Parameters(projections)
@@ -180,22 +183,22 @@ def fields_of_check(projections: int) -> dict[str, Any]:
 
 
 _FIELDS: dict[str, type] = {
-    name: {"int": int, "str": str}.get(str(kind), list) for name, kind in SumsCharter.__annotations__.items()
+    name: {"int": int, "str": str}.get(str(kind), list) for name, kind in SecaggConfig.__annotations__.items()
 }
 
 
-def charter_from(content: bytes) -> SumsCharter:
-    """A charter from the wire, once it is sure to be one."""
+def config_from(content: bytes) -> SecaggConfig:
+    """A federation config from the wire, once it is sure to be one."""
     statement: dict[str, Any] = read_canonical(content, _NAME)
     has_fields(statement, _NAME, _FIELDS)
     for name in ("catalogue", "settings"):
-        hexadecimal(statement[name], _DIGEST_BYTES, f"The {name} of a charter")
+        hexadecimal(statement[name], _DIGEST_BYTES, f"The {name} of a federation config")
     for name in ("helper_key", "leader_key"):
-        public_key(hexadecimal(statement[name], PUBLIC_BYTES, f"The {name} of a charter"))
+        public_key(hexadecimal(statement[name], PUBLIC_BYTES, f"The {name} of a federation config"))
     if not all(type(noise) is int for noise in statement["noises"]):
-        raise BadMessage(f"The noises of {_NAME} must be whole numbers; these are not.")
+        raise BadMessage(f"The noises of {_NAME} must be integers; these are not.")
     try:
-        return SumsCharter(**{**statement, "noises": tuple(statement["noises"])})
+        return SecaggConfig(**{**statement, "noises": tuple(statement["noises"])})
     except SettingError as reason:
         raise BadMessage(str(reason)) from reason
 

@@ -52,7 +52,9 @@ class Terms:
     model: str
     length: int
     stage: int
-    """Which of a life's messages the round asks for; columns, clip, scale and noise follow from the charter."""
+    """Which of a lifetime's messages the round asks for; columns, clip, scale and noise follow from the federation
+    config.
+    """
     seconds: int
     """How long devices may take the offer."""
 
@@ -208,7 +210,7 @@ def _opened(key: EllipticCurvePrivateKey, offer_digest: bytes, report: Report) -
     return seed if stands else None
 
 
-# Records: what each server publishes of a round, signed, so that anybody can recompute the fold.
+# Records: what each server publishes of a round, signed, so that anyone can recompute the fold.
 
 
 FOLDED, ABANDONED = "folded", "abandoned"

@@ -1,6 +1,7 @@
-"""An upload in the form that the charter asks for: with a proof of its message's norm, or without one.
+"""An upload in the form that the federation config asks for: with a proof of its message's norm, or without one.
 
-Everybody who makes, takes in or passes on an upload comes by here, with the charter's check (None: there is none):
+Everyone who makes, takes in or passes on an upload comes by here, with the federation config's check (None: there is
+none):
 
     device    message -> bytes
     leader    bytes -> upload -> what the helper is told of it
@@ -47,7 +48,7 @@ def bytes_of_message(
 
 
 def bytes_needed(check: Parameters | None, length: int) -> int:
-    """How many bytes an upload of so many numbers has."""
+    """How many bytes an upload of this many numbers has."""
     return upload_bytes(length) if check is None else checked_bytes(check, length)
 
 
@@ -59,6 +60,6 @@ def upload_from(check: Parameters | None, content: bytes, length: int) -> AnyUpl
 def report_from(check: Parameters | None, offer_digest: bytes, upload: AnyUpload) -> Report:
     """What the leader tells the helper of an upload."""
     if isinstance(upload, CheckedUpload):
-        assert check is not None, "an upload with a proof is read where the charter asks for one"
+        assert check is not None, "an upload with a proof is read where the federation config asks for one"
         return checked_report(check, offer_digest, upload)
     return report_of(offer_digest, upload)

@@ -3,7 +3,7 @@
 A public key is its 65 bytes of the uncompressed point, and a signature the 64 bytes of r and s, as WebCrypto has them.
 What is signed is a digest of the statement for one purpose, so a signature for an offer cannot serve as another's.
 A key that takes the place of an older one is signed by the older one, so that devices which pinned the old key can
-follow; everybody else compares fingerprints.
+follow; everyone else compares fingerprints.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def successors(pinned: bytes, successions: Iterable[tuple[bytes, bytes, bytes]])
     return known
 
 
-# Sealing: a few bytes that only whoever has a round's key can open, by HPKE (RFC 9180) in base mode.
+# Sealing: a few bytes that only anyone who has a round's key can open, by HPKE (RFC 9180) in base mode.
 
 
 SUITE = "DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM"

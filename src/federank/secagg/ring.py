@@ -1,6 +1,6 @@
 """Masks: from 32 bytes, as many words of the ring as a message has, by AES-128 in counter mode.
 
-The ring is the whole numbers mod 2^32: every word of a key stream is one of its elements, without bias or rejection,
+The ring is the integers mod 2^32: every word of a key stream is one of its elements, without bias or rejection,
 and sums wrap where integers do. The AES key comes from seed and context by HKDF-SHA256, so that a seed which was used
 in one report gives another mask in every other. The counter starts at zero, because a key is used once.
 """
@@ -47,7 +47,7 @@ class KeyStream:
 
 
 def mask(seed: bytes, context: bytes, length: int) -> RingVector:
-    """The mask of this seed in this context: so many elements of the ring."""
+    """The mask of this seed in this context: this many elements of the ring."""
     return np.frombuffer(KeyStream(seed, context, "mask").next(_WORD_BYTES * length), dtype="<u4")
 
 
@@ -61,19 +61,19 @@ def ring_from(content: bytes | memoryview) -> RingVector:
     return np.frombuffer(content, dtype="<u4")
 
 
-# Rounding: a message becomes whole numbers of bounded length, which add up in the ring of 32-bit words.
+# Rounding: a message becomes integers of bounded length, which add up in the ring of 32-bit words.
 
 
 C_INT = 4096
-"""The largest L2 norm of a message in whole numbers."""
+"""The largest L2 norm of a message in integers."""
 FARTHEST = 9.1
-"""No noise is farther from zero than so many deviations."""
+"""No noise is farther from zero than this many deviations."""
 _SHRINKING = 1 - 2.0**-12
 _CHANCES = 2.0**-16
 
 
 def round_message(values: RealVector, clip: float, chances: NDArray[np.uint16]) -> IntVector:
-    """The message as whole numbers of norm at most `C_INT`; `chances` are uniform, one for each number."""
+    """The message as integers of norm at most `C_INT`; `chances` are uniform, one for each number."""
     norm = math.sqrt(float(np.cumsum(values * values)[-1])) if len(values) else 0.0
     if not math.isfinite(norm):
         raise BadMessage("A message holds values that are not finite numbers, and nothing of it may be sent.")
@@ -85,7 +85,7 @@ def rounded(values: RealVector, factor: float, chances: NDArray[np.uint16]) -> I
     thresholds = chances * _CHANCES
     while True:
         whole = np.floor(values * factor + thresholds)
-        length = float(whole @ whole)  # whole numbers below 2^53: exact in any order
+        length = float(whole @ whole)  # integers below 2^53: exact in any order
         if length <= C_INT * C_INT:
             return whole.astype(np.int32)
         factor *= C_INT / math.sqrt(length) * _SHRINKING

@@ -1,15 +1,18 @@
-"""The offer: what the helper signs once a round, the same for everybody.
+"""The offer: what the helper signs once a round, the same for everyone.
 
-    charter   digest of the federation's charter           model    digest of the model, as devices read it
+    federation config   digest of the federation's federation config           model    digest of the model, as
+    devices read it
     round     numbers only rise                             version  of the model
-    stage     which of a life's messages it asks for        length   d, numbers a message
+    stage     which of a lifetime's messages it asks for        length   d, numbers a message
     columns   numbers a row of it
-    clip      the longest message, as decimal text          scale    what that length becomes in whole numbers
-    noise     deviation of one server's noise on the sum, in whole numbers
+    clip      the longest message, as decimal text          scale    what that length becomes in integers
+    noise     deviation of one server's noise on the sum, in integers
     key       a fresh HPKE key, of this round alone         expires  seconds since 1970, by the helper's clock
 
-A device takes an offer if the key it pinned has signed it, if the charter is the one it pinned, if stage, clip, scale
-and noise are of the charter's plan, and if the model is the one in its hands. So the leader cannot single a person out
+A device takes an offer if the key it pinned has signed it, if the federation config is the one it pinned, if stage,
+clip, scale
+and noise are of the federation config's plan, and if the model is the one in its hands. So the leader cannot single a
+person out
 by another model, another key or less noise.
 """
 
@@ -24,7 +27,7 @@ from numpy.typing import NDArray
 from federank._numerics.arrays import FloatMatrix, FloatVector
 from federank.errors import BadMessage
 from federank.secagg.canonical import canonical, digest, has_fields, hexadecimal, read_canonical
-from federank.secagg.config import SumsCharter
+from federank.secagg.config import SecaggConfig
 from federank.secagg.keys import PUBLIC_BYTES, SIGNATURE_BYTES, public_key, sign, verify
 
 CLOCKS_APART = 600
@@ -88,18 +91,22 @@ def read_offer(content: bytes, helper: bytes) -> Offer:
     return Offer(**told)
 
 
-def check_offer(offer: Offer, charter: SumsCharter, model: bytes, now: float) -> None:
-    """Refuse an offer that is not about this charter and this model, or that has expired."""
+def check_offer(offer: Offer, charter: SecaggConfig, model: bytes, now: float) -> None:
+    """Refuse an offer that is not about this federation config and this model, or that has expired."""
     if offer.charter != charter.digest().hex():
-        raise BadMessage("The offer belongs to another charter than the one that was pinned; nothing is sent.")
+        raise BadMessage(
+            "The offer belongs to another federation config than the one that was pinned; nothing is sent."
+        )
     if offer.model != model.hex():
         raise BadMessage("The offer is about another model than the one that the leader gave; nothing is sent.")
     if offer.stage >= charter.messages or (offer.columns, offer.clip, offer.scale, offer.noise) != (
         *(charter.columns_of(offer.stage), charter.clip, charter.bound, charter.noises[offer.stage]),
     ):
-        raise BadMessage("The offer has another message, clip or noise than the charter's plan; nothing is sent.")
+        raise BadMessage(
+            "The offer has another message, clip or noise than the federation config's plan; nothing is sent."
+        )
     if offer.length != charter.length_of(offer.stage):
-        raise BadMessage("The offer is about messages of another length than the charter's; nothing is sent.")
+        raise BadMessage("The offer is about messages of another length than the federation config's; nothing is sent.")
     if now > offer.expires + CLOCKS_APART:
         raise BadMessage("The offer has expired; nothing is sent. The next round has another one.")
 

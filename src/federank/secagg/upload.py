@@ -1,4 +1,4 @@
-"""The device's message: whole numbers in, an upload out that neither server can read alone.
+"""The device's message: integers in, an upload out that neither server can read alone.
 
     context  H("report", offer, id)                  what everything else of the report is tied to
     share    x - mask(seed, context)                 for the leader: uniform, whatever x is
@@ -7,7 +7,7 @@
     sealed   HPKE(seed || part_L)                    for the helper, with info H("seal", offer, id)
 
 With part_L sealed inside, the leader cannot try other shares on the helper; with part_H outside, a seed that does not
-belong is found out. An upload has the same length for everybody: what is in it decides nothing about its size.
+belong is found out. An upload has the same length for everyone: what is in it decides nothing about its size.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Split(NamedTuple):
 
 
 def rounding_chances(length: int, random: Callable[[int], bytes]) -> NDArray[np.uint16]:
-    """What rounding at random needs for so many numbers (rounding.py)."""
+    """What rounding at random needs for this many numbers (rounding.py)."""
     return np.frombuffer(random(2 * length), dtype="<u2")
 
 
@@ -88,7 +88,7 @@ def make_upload(
     secrets: Secrets,
     sealing: Callable[[bytes, bytes, bytes], bytes] = seal,
 ) -> Upload:
-    """A message of whole numbers as an upload. It is refused where its norm is more than the bound."""
+    """A message of integers as an upload. It is refused where its norm is more than the bound."""
     split = split_message(offer, message, secrets)
     info = seal_info(split.terms, secrets.id)
     sealed = sealing(offer.public(), info, secrets.seed + split.part_leader)
@@ -96,7 +96,7 @@ def make_upload(
 
 
 def split_message(offer: Offer, message: NDArray[np.int32], secrets: Secrets) -> Split:
-    """Split a message of whole numbers in two. It is refused where its norm is more than the bound."""
+    """Split a message of integers in two. It is refused where its norm is more than the bound."""
     if message.shape != (offer.length,):
         raise BadMessage(f"The round's messages have {offer.length:,} numbers; this one has {message.size:,}.")
     whole = message.astype(np.int64)

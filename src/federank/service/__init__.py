@@ -2,5 +2,5 @@
 
 Its rooms are server/, helper/, device/, fleet/ and page/. Server and device import nothing of each other; a helper
 shares the server's plumbing alone; a fleet is made of devices; neighbourhood.py alone puts a server and a fleet
-together, for somebody who wants to look.
+together, for someone who wants to look.
 """

@@ -2,13 +2,14 @@
 
 1. A synthetic city gives the catalogue, and its people the neighbours; none of them is real. Or the catalogue is of
    films that people know, and only the tastes are made up.
-2. The first model is learnt in a simulation, from everybody's whole list (the page says so), so that the first visitor
+2. The first model is learnt in a simulation, from everyone's full list (the page says so), so that the first visitor
    already gets sensible recommendations.
 3. A helper is started as a process of its own, and a server opens on a store that is gone when it ends: no single
-   process reads a message. Both run on one machine, so this shows how it works and promises nothing; the page says so.
+   process reads a message. Both run on one machine, so this shows how it works and guarantees nothing; the page says
+   so.
 4. On a local network all of it is over https, with a certificate made at start whose fingerprint is shown, and a code
    to scan with a phone.
-5. Simulated clients of other made-up people take part over HTTP at a leisurely pace, each with as few messages as the
+5. Simulated clients of other synthetic people take part over HTTP at a leisurely pace, each with as few messages as the
    visitor: a visitor's browser is one more client among them. A client that has sent its messages leaves and another
    joins, so the demo runs for as long as it is left running.
 6. The process of the simulated clients is watched: when it ends it is started again, and the page says which it is.
@@ -90,7 +91,7 @@ def code_lines(address: str) -> str:
 
 
 def joining_facts(address: str, certificate: Path | None) -> dict[str, Any]:
-    """What the operator's page shows to whoever wants to join."""
+    """What the operator's page shows to anyone who wants to join."""
     return {
         "address": address,
         "fingerprint": None if certificate is None else certificate_fingerprint(certificate),
@@ -98,11 +99,11 @@ def joining_facts(address: str, certificate: Path | None) -> dict[str, Any]:
     }
 
 
-def _city_people(people: int, seed: int, people_seed: int) -> Interactions:
+def _city_users(people: int, seed: int, people_seed: int) -> Interactions:
     return city(people, checkins=40 * people, seed=seed, people_seed=people_seed)
 
 
-def _film_people(people: int, seed: int, people_seed: int) -> Interactions:
+def _film_users(people: int, seed: int, people_seed: int) -> Interactions:
     del seed  # the films are the same whatever the seed is
     return films(people, seed=people_seed)
 
@@ -130,10 +131,11 @@ KEPT_SUMS, PRUNING_SECONDS = 100, 30.0
 """Rounds whose sums are kept, and how often older ones are dropped: a round of films has 0.26 MB of them, of the city
 1.7 MB."""
 DESCRIPTION = (
-    "{what} The first model was learnt from the whole lists of made-up people, before you came. Simulated clients have "
-    "made-up lists too: each sends a few messages made from its whole list, and leaves."
+    "{what} The first model was learnt from the whole lists of synthetic people, before you came. Simulated clients "
+    "have "
+    "synthetic lists too: each sends a few messages made from its full list, and leaves."
 )
-RUN_BY = "whoever started this demonstration"
+RUN_BY = "anyone who started this demonstration"
 SUGGESTED_SHARE = {"sharing": "sticky", "pi": 0.3, "basis": "shared"}
 SIMULATED_SHARE = {"sharing": "sticky", "pi": 1.0, "basis": "shared"}
 """Simulated clients have nothing to keep back. If each shared a third of its list, the model would become one of
@@ -143,11 +145,11 @@ MEMORY = Path("/dev/shm")
 ROUND = {"target": LEAST_COHORT, "minimum": LEAST_COHORT, "over_selection": 1.0, "deadline": 20.0}
 WORLDS = {
     "city": World(
-        city, _city_people, "A city and its neighbours", "A made-up city.", {"one": "place", "many": "places"}
+        city, _city_users, "A city and its neighbours", "A synthetic city.", {"one": "place", "many": "places"}
     ),
     "films": World(
         films,
-        _film_people,
+        _film_users,
         "Films and neighbours",
         "Films that people know; who likes them is made up.",
         {"one": "film", "many": "films"},
@@ -226,7 +228,7 @@ def _fleet(
     return Fleet(plan, devices, Models(facts), users[:people], pinned, successors=successors)
 
 
-def serve_neighbourhood(
+def serve_demo(
     *, world: str = "city", seed: int = 1, host: str = "127.0.0.1", port: int = 8470, say: Callable[[str], None] = print
 ) -> int:
     """Open a federation with neighbours and serve it until told to stop; an exit code."""
@@ -285,7 +287,7 @@ def serve_neighbourhood(
             say(f"go on if it shows this fingerprint (SHA-256): {certificate_fingerprint(certificate)}")
         else:
             say("For phones on the same network, with a code to scan: --host 0.0.0.0, or make visit HOST=0.0.0.0.")
-        say(f"Everybody, you too, sends at most {trained.settings.messages} messages; models go on for all.")
+        say(f"Everyone, you too, sends at most {trained.settings.messages} messages; models go on for all.")
         say(f"The operator's page is {scheme}://127.0.0.1:{admin.getsockname()[1]}/admin, its token {token}")
         if helper is None:
             say(

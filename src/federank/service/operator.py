@@ -14,12 +14,12 @@ import numpy as np
 from safetensors.numpy import load
 
 from federank.data.archives import read_text
-from federank.data.formats import items_in, nobody_s_history, read_items
+from federank.data.formats import empty_history, items_in, read_items
 from federank.errors import BadAnswer, BadFile, ModelError, NoAnswer, Refused
 from federank.methods.fedrec.settings import RatingSettings
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import published
-from federank.methods.frugal.settings import squares_recipe
+from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.recommender import Recommender
 from federank.methods.registry import recommender_class
 from federank.service.client.http import checked_address, needed_httpx, trusted_certificates
@@ -108,7 +108,7 @@ def added_version(client: OperatorClient, note: Callable[[str], None]) -> dict[s
         time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
-# A federation's model as a model's folder: item factors and catalogue, and nobody's history.
+# A federation's model as a model's folder: item factors and catalogue, and no one's history.
 
 
 def exported_model(client: OperatorClient, version: int | None = None) -> tuple[Recommender, int]:
@@ -124,7 +124,7 @@ def exported_model(client: OperatorClient, version: int | None = None) -> tuple[
 
 
 def recommender_of(about: dict[str, Any], tables: dict[str, Any], items: list[dict[str, Any]]) -> Recommender:
-    """The method's recommender with these tables, before it knows anybody."""
+    """The method's recommender with these tables, before it knows anyone."""
     if about["method"] not in SHARED:
         raise ModelError(
             f"A federation of {about['method']} is not exported by this version; those of {' and '.join(SHARED)} can."
@@ -132,11 +132,11 @@ def recommender_of(about: dict[str, Any], tables: dict[str, Any], items: list[di
     of_ratings = about["method"] in ("pmf", "svdpp")
     settings = _settings_of_ratings(about["settings"], tables) if of_ratings else about["settings"]
     model = recommender_class(about["method"])(**settings)
-    model.training = nobody_s_history(items, about["name"])
+    model.training = empty_history(items, about["name"])
     if of_ratings:
         model.training = replace(model.training, ratings=np.zeros(0, dtype=np.float32))
     model.report = {"version": about["version"], "rounds": 0}
-    if "overall.people" in tables:  # whoever starts from it counts them among everybody
+    if "overall.people" in tables:  # anyone who starts from it counts them among everyone
         model.report["people"] = round(float(tables["overall.people"][0]))
         model.report["people_with_item"] = tables["overall.people_with_item"].tolist()
     shared = SHARED[about["method"]](about, tables)
@@ -150,9 +150,9 @@ def _of_pairs(about: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
     return {"item_vectors": tables["vectors"], "item_biases": tables["biases"]}
 
 
-def _of_squares(about: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+def _of_frugal(about: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
     """The tables as devices have them: vectors as they are published."""
-    recipe = squares_recipe(FrugalSettings(**about["settings"]), np.ones(1, dtype=np.int64), len(tables["vectors"]))
+    recipe = frugal_recipe(FrugalSettings(**about["settings"]), np.ones(1, dtype=np.int64), len(tables["vectors"]))
     vectors = published(recipe, tables["vectors"])
     return {"item_vectors": vectors, "item_weights": tables["weights"], "regulariser": tables["overall.regulariser"]}
 
@@ -170,5 +170,5 @@ def _of_ratings(about: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]
     return {"item_vectors": tables["vectors"], **W}
 
 
-SHARED = {"fpl": _of_pairs, "frugal": _of_squares, "pmf": _of_ratings, "svdpp": _of_ratings}
+SHARED = {"fpl": _of_pairs, "frugal": _of_frugal, "pmf": _of_ratings, "svdpp": _of_ratings}
 """By method: a model's shared arrays from a version's tables."""

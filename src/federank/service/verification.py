@@ -1,13 +1,13 @@
 """Verifying a federation of sums from outside: every version recomputed from what the two servers have published.
 
-1. The charter is the leader's; the key in it is the helper's at its own address, or has signed for that one.
+1. The federation config is the leader's; the key in it is the helper's at its own address, or has signed for that one.
 2. Every round's offer is signed by the helper, is about the model of that moment, and is the same at both.
 3. Both servers' records are signed, tell of the same set, and name the noisy sums by their digests.
 4. The two noisy sums, added up in the ring and folded as the settings say, give the model that the leader's record
    names.
 
 So a leader cannot fold anything else than it says, nor a helper answer anything else. Whether a server's own sum is
-honest nobody can tell. Folds are recomputed to the last bit where the linear algebra of both machines is the same.
+honest no one can tell. Folds are recomputed to the last bit where the linear algebra of both machines is the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 
 from federank.errors import BadMessage, NoAnswer
 from federank.secagg.canonical import digest
-from federank.secagg.config import SumsCharter, charter_from
+from federank.secagg.config import SecaggConfig, config_from
 from federank.secagg.exchange import FOLDED, RoundRecord, read_record, same_round, sum_digest
 from federank.secagg.keys import fingerprint, follow
 from federank.secagg.ring import centred, ring_from
@@ -75,10 +75,10 @@ Fetch = Callable[[str], bytes]
 
 def _verify(servers: Servers, leader: Fetch, helper: Fetch, note: Note) -> Verified:
     charter, keys = _charter(servers, leader, helper)
-    note(f"charter  {charter.digest().hex()}")
+    note(f"federation config  {charter.digest().hex()}")
     note(f"helper   {fingerprint(keys[-1])}")
     family, settings = _settings(charter, leader)
-    assert family.sums is not None, "a method with a charter of sums can be summed"
+    assert family.sums is not None, "a method with a federation config of sums can be summed"
     model = _first(family, settings, charter, leader, note)
     name, messages, abandoned, numbers = charter.digest().hex(), 0, 0, _numbers(leader)
     for number in numbers:
@@ -112,9 +112,9 @@ def _verify(servers: Servers, leader: Fetch, helper: Fetch, note: Note) -> Verif
     return Verified(fingerprint(keys[-1]), name, model.version, messages, abandoned)
 
 
-def _charter(servers: Servers, leader: Fetch, helper: Fetch) -> tuple[SumsCharter, list[bytes]]:
-    """The charter, and the helper's keys: the one in it, and those that took its place."""
-    charter = charter_from(leader("/sums/charter"))
+def _charter(servers: Servers, leader: Fetch, helper: Fetch) -> tuple[SecaggConfig, list[bytes]]:
+    """The federation config, and the helper's keys: the one in it, and those that took its place."""
+    charter = config_from(leader("/sums/charter"))
     told = _json(helper("/identity"))
     steps = [
         (bytes.fromhex(step["old"]), bytes.fromhex(step["new"]), bytes.fromhex(step["signature"]))
@@ -123,11 +123,14 @@ def _charter(servers: Servers, leader: Fetch, helper: Fetch) -> tuple[SumsCharte
     now = follow(charter.helper_public(), steps)
     if now.hex() != told["key"]:
         raise BadMessage(
-            f"The charter names a helper whose key is {fingerprint(charter.helper_public())}, and {servers.helper} has "
+            f"The federation config names a helper whose key is {fingerprint(charter.helper_public())}, and "
+            f"{servers.helper} has "
             f"{fingerprint(bytes.fromhex(told['key']))}, which the first has not signed for."
         )
     if charter.helper_origin != servers.helper.rstrip("/"):
-        raise BadMessage(f"The charter names the helper at {charter.helper_origin}, not the one at {servers.helper}.")
+        raise BadMessage(
+            f"The federation config names the helper at {charter.helper_origin}, not the one at {servers.helper}."
+        )
     begins = charter.helper_public()
     keys = (
         [begins, *(new for _, new, _ in steps[[old for old, _, _ in steps].index(begins) :])]
@@ -137,20 +140,20 @@ def _charter(servers: Servers, leader: Fetch, helper: Fetch) -> tuple[SumsCharte
     return charter, keys
 
 
-def _settings(charter: SumsCharter, leader: Fetch) -> tuple[Family, Any]:
+def _settings(charter: SecaggConfig, leader: Fetch) -> tuple[Family, Any]:
     content = leader("/sums/settings")
     if digest("settings", content).hex() != charter.settings:
-        raise BadMessage("The method's settings are not those that the charter names.")
+        raise BadMessage("The method's settings are not those that the federation config names.")
     method = str(_json(leader("/federation")).get("method")).removesuffix("-sums")
     if method not in FAMILIES or FAMILIES[method].sums is None:
         raise BadMessage(f"The federation's method is {method[:40]!r}, which cannot be summed.")
     return FAMILIES[method], settings_from(FAMILIES[method], _json(content))
 
 
-def _first(family: Family, settings: Any, charter: SumsCharter, leader: Fetch, note: Note) -> Published:
+def _first(family: Family, settings: Any, charter: SecaggConfig, leader: Fetch, note: Note) -> Published:
     """Version 0: as the seed draws it, or a trained model, which is taken as it is."""
     told = content_from(leader("/sums/first"))
-    assert family.sums is not None, "a method with a charter of sums can be summed"
+    assert family.sums is not None, "a method with a federation config of sums can be summed"
     if family.sums.is_drawn(told):
         drawn = family.first_content(settings, SimpleNamespace(n_items=charter.items), None)  # type: ignore[arg-type]
         if not all(
@@ -176,7 +179,7 @@ def _numbers(leader: Fetch) -> list[int]:
 
 def _checked_offer(
     keys: list[bytes],
-    charter: SumsCharter,
+    charter: SecaggConfig,
     record: RoundRecord,
     model: Published,
     named: bytes,
@@ -197,7 +200,7 @@ def _checked_offer(
 
 
 def _by_any(keys: list[bytes], read: Callable[[bytes, bytes], Read], content: bytes) -> Read:
-    """What one of the helper's keys has signed: the charter's, or one of those after it."""
+    """What one of the helper's keys has signed: the federation config's, or one of those after it."""
     for key in keys[:-1]:
         try:
             return read(content, key)

@@ -3,7 +3,7 @@
 Ray is an extra (`pip install "federank[cluster]"`), imported only when a cluster is asked for. Three kinds of address:
 
     local               a cluster of this machine alone, started now and ended when the work is done
-    ray://head:10001    somebody else's cluster, through Ray's client port
+    ray://head:10001    someone else's cluster, through Ray's client port
     head:6379           the same from a machine that is part of it
 
 Left alone, Ray waits minutes for a head that is not there, and ends the whole program when a head goes away. So the
@@ -31,7 +31,7 @@ _LEAST_STORE_BYTES = 96 * 2**20
 
 def ray_module() -> Any:
     """Ray, where it is installed."""
-    # What Ray would report about its use to its makers is nobody's business here.
+    # What Ray would report about its use to its makers is no one's business here.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     need("cluster", "A cluster")
     import ray
@@ -82,7 +82,7 @@ def connected(address: str, cpus: int, store_bytes: int) -> Iterator[Any]:
 
 
 def knock(address: str) -> None:
-    """Make sure that somebody listens at the head of a cluster."""
+    """Make sure that someone listens at the head of a cluster."""
     host, port = address.removeprefix("ray://").rsplit(":", 1)
     try:
         socket.create_connection((host, int(port)), timeout=_SECONDS_TO_KNOCK).close()

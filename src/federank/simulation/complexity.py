@@ -1,6 +1,6 @@
 """What a round costs a device and the server: sent, received and computed, whatever family the method is of.
 
-A `Cost` is of an iteration in which everybody takes part once: figures of a device are means over all devices, those
+A `Cost` is of an iteration in which everyone takes part once: figures of a device are means over all devices, those
 of the server are for all of them together. Two families count theirs (ratings/operations.py, squares/operations.py),
 and have beside it what a paper's formulas say.
 

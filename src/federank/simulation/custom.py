@@ -28,7 +28,7 @@ from federank.federation.method import (
     sealed,
 )
 from federank.federation.round import play_round
-from federank.privacy.population import outward_profiles
+from federank.privacy.population import all_shared_items
 from federank.simulation.federated import EngineName, Open, Tables, in_this_process, traffic
 
 Watch = Callable[[int, Message, Message], None]
@@ -42,7 +42,7 @@ class StepsFederation:
     def __init__(self, steps: Steps, recipe: StepsRecipe, profiles: Profiles) -> None:
         """A federation before its first round."""
         self.steps, self.recipe = steps, recipe
-        self.profiles = outward_profiles(recipe.outward, profiles)
+        self.profiles = all_shared_items(recipe.shared_profile, profiles)
         self.round_number = 0
         self.watch: Watch | None = None
         self.spent: IntVector = np.zeros(len(self.profiles.sizes), dtype=np.int32)
@@ -88,7 +88,7 @@ class StepsFederation:
         return self.broadcast()
 
     def aggregate(self, recipe: StepsRecipe, updates: Iterable[Message]) -> None:
-        """Fold a round's messages in; a round that nobody answered changes nothing."""
+        """Fold a round's messages in; a round that no one answered changes nothing."""
         del recipe
         arriving = iter(updates)
         first = next(arriving, None)
@@ -131,7 +131,7 @@ class StepsFederation:
     # What training asks (engines/federated.py).
     @property
     def rounds_per_epoch(self) -> int:
-        """An epoch is a round: everybody who is there takes part."""
+        """An epoch is a round: everyone who is there takes part."""
         return 1
 
     @property
@@ -168,7 +168,7 @@ class StepsFederation:
 
 def play(federation: StepsFederation, rounds: int, threads: int = 1) -> None:
     """Play this many rounds of a federation."""
-    del threads  # one device after the other: the steps are somebody's Python
+    del threads  # one device after the other: the steps are someone's Python
     for _ in range(rounds):
         play_round(federation.recipe, federation, federation)
 

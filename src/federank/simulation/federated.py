@@ -24,7 +24,7 @@ class Engine(NamedTuple):
 
     play: Play
     bring_home: Callable[[], None]
-    """Makes the federation whole before anybody looks at its devices."""
+    """Makes the federation whole before anyone looks at its devices."""
 
 
 class Machines(NamedTuple):

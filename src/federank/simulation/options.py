@@ -1,6 +1,6 @@
 """How a run is carried out: the engine, its threads, what is kept for another day, and who is told how far it is.
 
-    model.fit(split.train, conduct=Conduct(threads=2, checkpoint="run.checkpoint"))
+    model.fit(split.train, training_options=TrainingOptions(threads=2, checkpoint="run.checkpoint"))
 
 Nothing here changes what is learnt. A method that cannot use what it is given here says so (`accepted`).
 """
@@ -35,7 +35,7 @@ class Progress(NamedTuple):
 
 @takes_only_its_names
 @dataclass(frozen=True, kw_only=True)
-class Conduct:
+class TrainingOptions:
     """How a run is carried out; nothing here changes its result."""
 
     engine: EngineName = "compiled"
@@ -49,7 +49,7 @@ class Conduct:
     checkpoint: str | Path | None = None
     """Where to keep the state of an unfinished run."""
     resume: bool = False
-    """Go on from the checkpoint instead of starting anew."""
+    """Go on from the checkpoint instead of starting again."""
     progress: Callable[[Progress], None] | None = None
     """Called a few times a second with how far the run has come."""
     after_epoch: Callable[[int], None] | None = None
@@ -75,24 +75,27 @@ class Conduct:
         return None if self.checkpoint is None else Path(self.checkpoint)
 
 
-ALL_OF_IT = tuple(field.name for field in fields(Conduct))
+ALL_OF_IT = tuple(field.name for field in fields(TrainingOptions))
 """What a method that is trained in rounds can use."""
 
 
-def accepted(conduct: Any, method: str, can_use: Collection[str]) -> Conduct:
+def accepted(training_options: Any, method: str, can_use: Collection[str]) -> TrainingOptions:
     """What was asked of a run, once it is clear that this method can use all of it."""
-    if conduct is None:
-        return Conduct()
-    if not isinstance(conduct, Conduct):
-        raise SettingError(f"conduct is {conduct!r}; a Conduct is needed, such as Conduct(threads=2).")
-    for field in fields(Conduct):
-        if field.name not in can_use and getattr(conduct, field.name) != field.default:
+    if training_options is None:
+        return TrainingOptions()
+    if not isinstance(training_options, TrainingOptions):
+        raise SettingError(
+            f"training_options is {training_options!r}; a TrainingOptions is needed, such as "
+            f"TrainingOptions(threads=2)."
+        )
+    for field in fields(TrainingOptions):
+        if field.name not in can_use and getattr(training_options, field.name) != field.default:
             knows = f"it can use {', '.join(can_use)} alone" if can_use else "it learns in one go, without rounds"
             raise SettingError(f"{method} cannot use {field.name}: {knows}. Leave {field.name} out.")
-    return conduct
+    return training_options
 
 
-def takes_a_conduct(fit: Callable[P, R]) -> Callable[P, R]:
+def takes_training_options(fit: Callable[P, R]) -> Callable[P, R]:
     """A `fit` that refuses a name it does not have with a sentence; type checkers see it as it is."""
     own = inspect.signature(fit).parameters
 
@@ -102,7 +105,7 @@ def takes_a_conduct(fit: Callable[P, R]) -> Callable[P, R]:
             meant = (get_close_matches(name, ALL_OF_IT, n=1) or ["threads"])[0]
             raise SettingError(
                 f"fit has no argument {name!r}; how a run is carried out is one record: "
-                f"fit(data, conduct=Conduct({meant}=...))."
+                f"fit(data, training_options=TrainingOptions({meant}=...))."
             )
         return fit(*args, **kwargs)
 

@@ -23,7 +23,7 @@ from safetensors.numpy import save_file
 from federank.errors import BadFile, ClusterGone, Diverged, ModelError, SettingError
 from federank.files import file_in_place
 from federank.simulation.federated import Engine, Federated, Machines
-from federank.simulation.options import Conduct, Progress
+from federank.simulation.options import Progress, TrainingOptions
 
 # Checkpoints: the state of a federation between two rounds, in a file that is whole or not there at all.
 
@@ -49,16 +49,16 @@ def resume(federation: Federated, path: Path, identity: str) -> None:
             arrays = {name: content.get_tensor(name) for name in federation.tables().all}
             number, run = int(document["round"]), str(document["run"])
     except (SafetensorError, KeyError, ValueError, TypeError) as reason:
-        raise ModelError(f"{path} is not a checkpoint of ours, or it is damaged ({reason}); start anew.") from reason
+        raise ModelError(f"{path} is not a checkpoint of ours, or it is damaged ({reason}); start again.") from reason
     if run != identity:
         raise ModelError(
-            f"{path} belongs to a run with other settings or other data; resume with the same, or start anew."
+            f"{path} belongs to a run with other settings or other data; resume with the same, or start again."
         )
     tables = federation.tables().all
     for name, array in arrays.items():
         if array.shape != tables[name].shape or not np.isfinite(array).all():
             raise ModelError(
-                f"{path} has {name} of an unexpected shape or with values that are not finite; start anew."
+                f"{path} has {name} of an unexpected shape or with values that are not finite; start again."
             )
         setattr(federation, name, np.ascontiguousarray(array))
     federation.round_number = number
@@ -72,58 +72,65 @@ class Stopped(KeyboardInterrupt):
     """The run was stopped by its user, and its state is in the checkpoint (if one was named)."""
 
 
-def train(federation: Federated, epochs: int, conduct: Conduct, identity: str) -> float:
+def train(federation: Federated, epochs: int, training_options: TrainingOptions, identity: str) -> float:
     """Play the rounds of this many epochs; the seconds they took. `identity` names the run that a checkpoint is of."""
-    if conduct.resume and conduct.kept_in is not None:
-        resume(federation, conduct.kept_in, identity)
-    if conduct.engine not in federation.engines:
+    if training_options.resume and training_options.kept_in is not None:
+        resume(federation, training_options.kept_in, identity)
+    if training_options.engine not in federation.engines:
         raise SettingError(
-            f"The {conduct.engine} engine does not play this method's rounds; the engines that do are "
+            f"The {training_options.engine} engine does not play this method's rounds; the engines that do are "
             f"{' and '.join(federation.engines)}."
         )
-    with federation.engines[conduct.engine](federation, Machines(conduct.cluster, conduct.shards)) as engine:
+    with federation.engines[training_options.engine](
+        federation, Machines(training_options.cluster, training_options.shards)
+    ) as engine:
         try:
-            return _play_epochs(federation, epochs, conduct, identity, engine)
+            return _play_epochs(federation, epochs, training_options, identity, engine)
         except ClusterGone as gone:
-            if conduct.kept_in is None:
+            if training_options.kept_in is None:
                 raise
             # The federation is back at the last round that was whole.
-            save_checkpoint(federation, conduct.kept_in, identity)
+            save_checkpoint(federation, training_options.kept_in, identity)
             raise ClusterGone(
-                f"{gone} What was played up to round {federation.round_number:,} is kept in {conduct.kept_in}; the "
+                f"{gone} What was played up to round {federation.round_number:,} is kept in "
+                f"{training_options.kept_in}; the "
                 "same command with --resume goes on."
             ) from gone
 
 
-def _play_epochs(federation: Federated, epochs: int, conduct: Conduct, identity: str, engine: Engine) -> float:
+def _play_epochs(
+    federation: Federated, epochs: int, training_options: TrainingOptions, identity: str, engine: Engine
+) -> float:
     play, bring_home = engine
     per_round, per_epoch = federation.steps_per_round, federation.rounds_per_epoch
     rounds = epochs * per_epoch
-    chunk = max(1, int(20_000 / per_round)) if conduct.engine == "compiled" else 1
-    play(federation, 0, conduct.threads)  # no round, but whatever needs compiling is compiled now, outside the clock
+    chunk = max(1, int(20_000 / per_round)) if training_options.engine == "compiled" else 1
+    play(
+        federation, 0, training_options.threads
+    )  # no round, but whatever needs compiling is compiled now, outside the clock
     playing, last_saved = 0.0, time.perf_counter()
     with _stop_between_chunks() as stopped:
         while federation.round_number < rounds:
             until = (federation.round_number // per_epoch + 1) * per_epoch
             now = min(chunk, until - federation.round_number)
             started = time.perf_counter()
-            play(federation, now, conduct.threads)
+            play(federation, now, training_options.threads)
             elapsed = max(time.perf_counter() - started, 1e-9)
             playing += elapsed
-            _refuse_divergence(federation, conduct.kept_in)
+            _refuse_divergence(federation, training_options.kept_in)
             done = federation.round_number
-            if conduct.progress is not None:
+            if training_options.progress is not None:
                 epoch = (done - 1) // per_epoch + 1
-                conduct.progress(Progress(epoch, epochs, done, rounds, now * per_round / elapsed))
+                training_options.progress(Progress(epoch, epochs, done, rounds, now * per_round / elapsed))
             if now == chunk:
                 chunk = max(1, min(4 * chunk, int(chunk * _CHUNK_SECONDS / elapsed)))
-            if done == until and conduct.after_epoch is not None:
+            if done == until and training_options.after_epoch is not None:
                 bring_home()
-                conduct.after_epoch(done // per_epoch)
+                training_options.after_epoch(done // per_epoch)
             long_ago = time.perf_counter() - last_saved > _CHECKPOINT_SECONDS
-            if conduct.kept_in is not None and (long_ago or stopped.is_set()):
+            if training_options.kept_in is not None and (long_ago or stopped.is_set()):
                 bring_home()
-                save_checkpoint(federation, conduct.kept_in, identity)
+                save_checkpoint(federation, training_options.kept_in, identity)
                 last_saved = time.perf_counter()
             if stopped.is_set():
                 raise Stopped(f"stopped after round {done:,} of {rounds:,}")

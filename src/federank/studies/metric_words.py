@@ -80,10 +80,10 @@ KNOWN = {
     "mae": Words("MAE", "Error of the ratings (MAE)", ".4f", "lower"),
     "rmse": Words("RMSE", "Error of the ratings (RMSE)", ".4f", "lower"),
     "cce": Words("CCE", "Item vectors sent per epoch (CCE)", ",.0f", "lower"),
-    "lifetime_messages": Words("Messages", "Messages of a device in its life", ",.0f", "lower"),
-    "lifetime_megabytes": Words("MB", "Megabytes of a device in its life, up and down", ",.2f", "lower"),
-    "lifetime_up": Words("MB up", "Megabytes that a device sends in its life", ",.2f", "lower"),
-    "lifetime_down": Words("MB down", "Megabytes that a device receives in its life", ",.2f", "lower"),
+    "lifetime_messages": Words("Messages", "Messages of a device in its lifetime", ",.0f", "lower"),
+    "lifetime_megabytes": Words("MB", "Megabytes of a device in its lifetime, up and down", ",.2f", "lower"),
+    "lifetime_up": Words("MB up", "Megabytes that a device sends in its lifetime", ",.2f", "lower"),
+    "lifetime_down": Words("MB down", "Megabytes that a device receives in its lifetime", ",.2f", "lower"),
     "lifetime_written_out": Words("MB, written out", "Megabytes of a device, messages written out", ",.2f", "lower"),
     "rounds_per_epoch": Words("Rounds/epoch", "Rounds per epoch", ",.0f", None),
     "normalised_freshness": Words("Freshness", "Freshness: rounds per training interaction", ".4%", "higher"),
@@ -93,11 +93,11 @@ KNOWN = {
     "popularity_held_back": Words("Hidden: popularity", "Order of what was held back, by popularity", ".3f", None),
     "auc_held_back": Words("Hidden: attacker", "Order of what was held back, by the best attack", ".3f", "lower"),
     "gain_held_back": Words("Hidden: gain", "Best attack on what was held back, above popularity", "+.3f", "lower"),
-    "auc": Words("All: attacker", "Order of whole histories, by the best attack", ".3f", "lower"),
-    "gain": Words("All: gain", "Best attack on whole histories, above popularity", "+.3f", "lower"),
+    "auc": Words("All: attacker", "Order of full histories, by the best attack", ".3f", "lower"),
+    "gain": Words("All: gain", "Best attack on full histories, above popularity", "+.3f", "lower"),
     "gain_low": Words("All: gain, lower end", "Lower end of the gain's 95 % interval", "+.3f", "lower"),
     "gain_high": Words("All: gain, upper end", "Upper end of the gain's 95 % interval", "+.3f", "lower"),
-    "precision_defended": Words("P@10 with defences", "Precision with the defences on, nobody lying", ".4f", "higher"),
+    "precision_defended": Words("P@10 with defences", "Precision with the defences on, no one lying", ".4f", "higher"),
     **{
         f"{name}{undefended}_{percent}": Words(
             f"{short}{', undefended' if undefended else ''}, {percent} %",
@@ -159,7 +159,7 @@ def written(metric: str, value: float | None) -> str:
 
 
 def written_once(metric: str, value: float | None) -> str:
-    """A value of a single run: three significant digits, because nobody knows how the others would differ.
+    """A value of a single run: three significant digits, because no one knows how the others would differ.
 
     Counts stay whole, and nothing gets more decimals than its metric has.
     """

@@ -48,7 +48,7 @@ def quick(document: Mapping[str, Any]) -> dict[str, Any]:
     """The study in the form that takes a minute or two; its title says so, lest it be taken for the whole."""
     if "quick" not in document:
         raise SettingError("This study has no quick form; add a [quick] table with what is to be smaller.")
-    # What was published is of the whole study: beside a small form it would be a comparison of different things.
+    # What was published is of the full study: beside a small form it would be a comparison of different things.
     rest = {key: value for key, value in document.items() if key not in ("quick", "paper", "note")}
     small = changed(rest, document["quick"])
     told = f"{_what_is_smaller(document['quick'])} {_whole(document.get('description', ''))}".strip()
@@ -97,7 +97,7 @@ def _leaves(changes: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tupl
 
 
 def _whole(description: str) -> str:
-    return f"\n\nThe whole study, which this is not: {description.strip()}" if description.strip() else ""
+    return f"\n\nThe full study, which this is not: {description.strip()}" if description.strip() else ""
 
 
 def read_change(text: str) -> dict[str, Any]:

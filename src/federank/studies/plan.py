@@ -37,7 +37,7 @@ from federank.studies.vocabulary import Audit, Poison, crossed, epochs_setting, 
 FIRST = 0.1
 """The share of the budget that everything is tried for."""
 FACTOR = 3
-"""One in so many goes on, to so many times the epochs."""
+"""One in this many goes on, to this many times the epochs."""
 
 
 def rungs(combinations: int, budget: int) -> list[tuple[int, int]]:
@@ -51,7 +51,8 @@ def rungs(combinations: int, budget: int) -> list[tuple[int, int]]:
 
 
 def within_chance(best: float, value: float, trials: int) -> bool:
-    """Whether a share of hits in so many trials may be behind the best by chance alone: two standard errors of counts.
+    """Whether a share of hits in this many trials may be behind the best by chance alone: two standard errors of
+    counts.
 
     Errors, which are negative here because lower is better, and other values that are no shares: two percent.
     """
@@ -98,7 +99,7 @@ class Run:
     """Rows of the source that repeated a pair: no part of the id, for the content tells what was kept."""
     poison: Poison | None = None
     over: Over = "all"
-    """Whom means are taken over in a test: everybody, or those who got a list."""
+    """Whom means are taken over in a test: everyone, or those who got a list."""
     counts_traffic: bool = True
     """Whether what was sent is counted: a cost, like the seconds, and so no part of the id."""
 
@@ -193,7 +194,7 @@ def _cases(study: Study, data: DataSet, model: ModelEntry, number: int) -> list[
         part_of(data, fold, choose.part)  # says so now if there is no such part
     seeds = model.seeds if "seed" in setting_names(model.method) else (1,)
     choosing_seeds = choose.seeds if "seed" in setting_names(model.method) else (1,)
-    extras = tuple(sorted(wanted_extras(study.wishes, model.group)))
+    extras = tuple(sorted(wanted_extras(study.specs, model.group)))
     cases = []
     for swept, along in model.points:
         case = Case(
@@ -274,7 +275,7 @@ def run_that_tests(case: Case, chosen: Mapping[str, Any], epoch: int | None, see
         audit=case.model.audit,
         poison=case.model.poison,
         over=case.model.over,
-        counts_traffic=first or asks_for_traffic(case.study.wishes),
+        counts_traffic=first or asks_for_traffic(case.study.specs),
     )
 
 
@@ -311,7 +312,7 @@ def _identity(run: Run) -> str:
     }
     if run.task == "choose":
         content["judged"] = [run.metric, run.patience, run.best_epoch]
-    if run.audit is not None:  # a run that nobody watches keeps the id it always had
+    if run.audit is not None:  # a run that no one watches keeps the id it always had
         content["audit"] = [run.audit.sees, run.audit.people]
     if run.poison is not None:
         content["poison"] = run.poison.content()

@@ -233,7 +233,7 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 
 
 def _work(line: Connection) -> None:
-    """What a worker does: take a run, carry it out, answer, until nobody asks any more."""
+    """What a worker does: take a run, carry it out, answer, until no one asks any more."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
     try:

@@ -18,7 +18,7 @@ def content(run: Run) -> str:
     return _words(run.data.name, run.group, run.swept, run.chosen, run.seed, run.fold, run.task)
 
 
-def told_line(line: Line) -> str:
+def sent_line(line: Line) -> str:
     """A finished run in a few words."""
     words = _words(line.data, line.group, line.swept, line.chosen, line.seed, line.fold, line.task)
     if not line.done:
@@ -76,7 +76,7 @@ class Bar:
         self.done += 1
         self.failed += not line.done
         whose = "" if ours else ", by another process"
-        self.console.print(f"[{self.done}/{self.total}] {told_line(line)}{whose}", markup=False, soft_wrap=True)
+        self.console.print(f"[{self.done}/{self.total}] {sent_line(line)}{whose}", markup=False, soft_wrap=True)
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=self.done)
 

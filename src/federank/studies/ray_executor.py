@@ -1,7 +1,7 @@
 """Runs on a Ray cluster: another executor, with the same results bit for bit as worker processes here.
 
 A worker is a Ray actor with one core, and carries out one run at a time with one thread, as a worker of `pool.py` does.
-The data is read and divided once, by whoever starts the study, and put into Ray's store: it travels once to each
+The data is read and divided once, by anyone who starts the study, and put into Ray's store: it travels once to each
 machine, where all workers see the same copy, and no machine needs the files.
 
 A worker that dies, alone or with its machine, is replaced and its run given out again, three times in all. A cluster

@@ -22,11 +22,11 @@ from typing import Any
 import polars as pl
 
 from federank.errors import BadFile, SettingError
-from federank.files import write_whole
+from federank.files import atomic_write
 from federank.methods.registry import audited_names
 from federank.studies.figures.draw import Picture, draw_figures
 from federank.studies.metric_words import FORMULA, LOSS, SHARE, score, words_of, written, written_once
-from federank.studies.report_spec import TableWish, Wishes, read_wishes, tables_wished
+from federank.studies.report_spec import ReportSpec, TableSpec, read_report_spec, tables_wished
 from federank.studies.results import Line, Results
 from federank.studies.rows import AUDIT, Row, gather, with_shares
 from federank.studies.run_tables import (
@@ -48,44 +48,44 @@ MOST_DATA = 3
 """Data sets that one sentence can hold."""
 
 
-def finding(wishes: Wishes, rows: Sequence[Row]) -> str:
+def finding(specs: ReportSpec, rows: Sequence[Row]) -> str:
     """The sentence; empty where nothing has finished, or where nothing is better or worse."""
-    wish = next(iter(tables_wished(wishes, rows)), None)
-    if wish is not None and any(metric.startswith(SHARE) for metric in wish.metrics):
-        return _shares(wish, rows)
-    metric = None if wish is None else _told(wish)
-    if wish is None or metric is None:
+    spec = next(iter(tables_wished(specs, rows)), None)
+    if spec is not None and any(metric.startswith(SHARE) for metric in spec.metrics):
+        return _shares(spec, rows)
+    metric = None if spec is None else _told(spec)
+    if spec is None or metric is None:
         return ""
-    names = wish.data or list(dict.fromkeys(row.data for row in rows))
-    told_of = (metric for metric in wish.metrics if metric.startswith(_EXPOSED) and "undefended" not in metric)
+    names = spec.data or list(dict.fromkeys(row.data for row in rows))
+    told_of = (metric for metric in spec.metrics if metric.startswith(_EXPOSED) and "undefended" not in metric)
     exposure = next(told_of, None)
     if exposure is not None:
-        told = [clause for data in names if (clause := _held_off(rows_of_table(wish, rows, data), data, exposure))]
+        told = [clause for data in names if (clause := _held_off(rows_of_table(spec, rows, data), data, exposure))]
         return f"With the defences, {'; '.join(told)}." if told else ""
-    clauses = [clause for data in names if (clause := _clause(rows_of_table(wish, rows, data), data, metric))]
+    clauses = [clause for data in names if (clause := _clause(rows_of_table(spec, rows, data), data, metric))]
     more = f"; and {len(clauses) - MOST_DATA} more data sets below" if len(clauses) > MOST_DATA else ""
     return f"{words_of(metric).axis}: {'; '.join(clauses[:MOST_DATA])}{more}." if clauses else ""
 
 
-def _shares(wish: TableWish, rows: Sequence[Row]) -> str:
+def _shares(spec: TableSpec, rows: Sequence[Row]) -> str:
     """From where to where the other rows' shares go, formulas aside."""
-    metrics = [metric for metric in wish.metrics if metric.startswith(SHARE) and FORMULA not in metric]
+    metrics = [metric for metric in spec.metrics if metric.startswith(SHARE) and FORMULA not in metric]
     sentences = []
-    for data in wish.data or list(dict.fromkeys(row.data for row in rows)):
-        shown = with_shares(rows_of_table(wish, rows, data), wish.metrics, wish.against)
+    for data in spec.data or list(dict.fromkeys(row.data for row in rows)):
+        shown = with_shares(rows_of_table(spec, rows, data), spec.metrics, spec.against)
         told = []
         for metric in metrics:
-            held = [value for row in shown if row.group != wish.against and (value := row.mean(metric)) is not None]
+            held = [value for row in shown if row.group != spec.against and (value := row.mean(metric)) is not None]
             if held:
                 name = words_of(metric.removeprefix(SHARE)).short
                 ends = f"{written(metric, min(held))} to {written(metric, max(held))}"
                 told.append(f"{name[0].lower()}{name[1:]} {ends}")
-        sentences += [f"On {data}, as shares of what {wish.against} takes: {'; '.join(told)}."] if told else []
+        sentences += [f"On {data}, as shares of what {spec.against} takes: {'; '.join(told)}."] if told else []
     return " ".join(sentences)
 
 
 def _held_off(rows: Sequence[Row], data: str, exposure: str) -> str:
-    """How many attacks that reach somebody without the defences show their item to few people with them."""
+    """How many attacks that reach someone without the defences show their item to few people with them."""
     without = exposure.replace(_EXPOSED, f"{_EXPOSED}undefended_")
     reached = [
         (held, row) for row in rows if (row.mean(without) or 0.0) >= 0.01 and (held := row.mean(exposure)) is not None
@@ -100,8 +100,8 @@ def _held_off(rows: Sequence[Row], data: str, exposure: str) -> str:
     )
 
 
-def _told(wish: TableWish) -> str | None:
-    plain = (metric for metric in wish.metrics if not metric.startswith((AUDIT, LOSS)))
+def _told(spec: TableSpec) -> str | None:
+    plain = (metric for metric in spec.metrics if not metric.startswith((AUDIT, LOSS)))
     return next((metric for metric in plain if words_of(metric).better is not None), None)
 
 
@@ -178,18 +178,18 @@ def write_report(
     if csv is not None:
         files |= csv_files(report, Path(csv))
     for path, content in files.items():
-        write_whole(path, content, parents=True)
+        atomic_write(path, content, parents=True)
     return list(files)
 
 
 def make_report(folder: Path) -> Report:
     """Read a results folder and make all tables and pictures of its report."""
-    wishes = read_wishes(folder)
+    specs = read_report_spec(folder)
     results = Results.open(folder)
     lines = _with_audits(results)
     rows = gather(lines)
-    tables, differences = _results(wishes, rows, _users_of(results))
-    explain = explanations(wishes, differences, rows)
+    tables, differences = _results(specs, rows, _users_of(results))
+    explain = explanations(specs, differences, rows)
     about = (
         differences_table(differences, explain),
         privacy_table(lines),
@@ -198,26 +198,26 @@ def make_report(folder: Path) -> Report:
         versions_table(lines) if lines else None,
     )
     return Report(
-        title=wishes.title,
-        finding=" ".join(filter(None, [finding(wishes, rows), comparison(differences, explain)])),
-        warnings=tuple(_warnings(wishes, lines, rows, results.count() - len({line.id for line in results.lines()}))),
-        description=wishes.description,
+        title=specs.title,
+        finding=" ".join(filter(None, [finding(specs, rows), comparison(differences, explain)])),
+        warnings=tuple(_warnings(specs, lines, rows, results.count() - len({line.id for line in results.lines()}))),
+        description=specs.description,
         results=tuple(tables),
-        pictures=tuple(draw_figures(wishes, rows, lines)),
+        pictures=tuple(draw_figures(specs, rows, lines)),
         about=tuple(table for table in about if table is not None),
     )
 
 
 def _results(
-    wishes: Wishes, rows: Sequence[Row], users_of: Callable[[str], Any]
+    specs: ReportSpec, rows: Sequence[Row], users_of: Callable[[str], Any]
 ) -> tuple[list[Table], list[Difference]]:
     tables: list[Table] = []
     differences: list[Difference] = []
-    for wish in tables_wished(wishes, rows):
-        for data in wish.data or list(dict.fromkeys(row.data for row in rows)):
-            shown = rows_of_table(wish, rows, data)
+    for spec in tables_wished(specs, rows):
+        for data in spec.data or list(dict.fromkeys(row.data for row in rows)):
+            shown = rows_of_table(spec, rows, data)
             if shown:
-                table, found = results_table(wish, wishes, shown, data, users_of)
+                table, found = results_table(spec, specs, shown, data, users_of)
                 same = sum(other.title == table.title or other.title.startswith(f"{table.title} (") for other in tables)
                 tables.append(replace(table, title=f"{table.title} ({same + 1})") if same else table)
                 differences += found
@@ -244,7 +244,7 @@ def _users_of(results: Results) -> Callable[[str], pl.DataFrame | None]:
     return users_of
 
 
-def _warnings(wishes: Wishes, lines: Sequence[Line], rows: Sequence[Row], to_come: int) -> list[str]:
+def _warnings(specs: ReportSpec, lines: Sequence[Line], rows: Sequence[Row], to_come: int) -> list[str]:
     sentences = []
     if lines and to_come > 0:
         sentences.append(
@@ -253,7 +253,7 @@ def _warnings(wishes: Wishes, lines: Sequence[Line], rows: Sequence[Row], to_com
     if any(line.chosen_on == "test" for line in lines):
         sentences.append("Settings were chosen on the test part: these figures flatter the methods.")
     known = {row.data for row in rows}
-    if any(chosen_on_test(wish, rows_of_table(wish, rows, data)) for wish in wishes.tables for data in known):
+    if any(chosen_on_test(spec, rows_of_table(spec, rows, data)) for spec in specs.tables for data in known):
         sentences.append(
             "The best row of a sweep was chosen on the test part, as the papers did: it flatters the method."
         )
@@ -261,7 +261,7 @@ def _warnings(wishes: Wishes, lines: Sequence[Line], rows: Sequence[Row], to_com
     failed = sum(not line.done for line in each.values())
     if failed:
         sentences.append(f"{failed:,} of {len(each):,} runs failed; the reasons are below.")
-    missing = [name for name in wishes.data if not any(line.data == name for line in lines)]
+    missing = [name for name in specs.data if not any(line.data == name for line in lines)]
     if not lines:
         sentences.append("No run has finished yet.")
     elif missing:

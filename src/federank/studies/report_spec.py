@@ -30,7 +30,7 @@ OF_RATINGS = ("mae", "rmse")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableWish:
+class TableSpec:
     """A table that a study wishes for."""
 
     title: str = "Results"
@@ -48,7 +48,7 @@ class TableWish:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FigureWish:
+class FigureSpec:
     """A figure that a study wishes for; what it leaves open follows from the kind (figures/kinds.py)."""
 
     kind: str | None = None
@@ -96,20 +96,20 @@ class Note:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class ReportSpec:
     """The part of a study that is about its report."""
 
     title: str
     description: str = ""
     data: Sequence[str] = ()
     """The data sets that the study is about, whether they were there or not."""
-    tables: Sequence[TableWish] = ()
-    figures: Sequence[FigureWish] = ()
+    tables: Sequence[TableSpec] = ()
+    figures: Sequence[FigureSpec] = ()
     papers: Sequence[Published] = ()
     notes: Sequence[Note] = ()
 
 
-_RECORDS: dict[str, type[Any]] = {"paper": Published, "table": TableWish, "figure": FigureWish, "note": Note}
+_RECORDS: dict[str, type[Any]] = {"paper": Published, "table": TableSpec, "figure": FigureSpec, "note": Note}
 KEYS = {kind: tuple(one.name for one in fields(record)) for kind, record in _RECORDS.items()}
 """What each table of the report's may say."""
 SHOWN_BY = ("group", "data", "sweep", "test", "paper")
@@ -125,34 +125,34 @@ EXTRAS = {*NEEDS.values(), *_NEEDED_BY_METRICS.values()}
 """All extras that there are."""
 
 
-def wanted_extras(wishes: Wishes, group: str | None = None) -> set[str]:
+def wanted_extras(specs: ReportSpec, group: str | None = None) -> set[str]:
     """What these figures and tables will ask of a group's runs beyond their metrics; without a group, of any run's.
 
     Counting the updates of each item takes a third of the time of the training it is about: what no figure shows of
     a group is not counted.
     """
-    wanted = {NEEDS[figure.kind] for figure in wishes.figures if figure.kind in NEEDS and _shows(figure, group)}
-    shown = [metric.rpartition(":")[2] for table in wishes.tables if _shows(table, group) for metric in table.metrics]
+    wanted = {NEEDS[figure.kind] for figure in specs.figures if figure.kind in NEEDS and _shows(figure, group)}
+    shown = [metric.rpartition(":")[2] for table in specs.tables if _shows(table, group) for metric in table.metrics]
     return wanted | {_NEEDED_BY_METRICS[metric] for metric in shown if metric in _NEEDED_BY_METRICS}
 
 
-def _shows(wish: FigureWish | TableWish, group: str | None) -> bool:
+def _shows(spec: FigureSpec | TableSpec, group: str | None) -> bool:
     """Whether a figure or table is about this group, or about the best point of its sweep."""
-    named = [*wish.groups, *((wish.baselines or ()) if isinstance(wish, FigureWish) else ())]
+    named = [*spec.groups, *((spec.baselines or ()) if isinstance(spec, FigureSpec) else ())]
     return (
-        group is None or not wish.groups or any(name == group or name.startswith(f"{group}, best ") for name in named)
+        group is None or not spec.groups or any(name == group or name.startswith(f"{group}, best ") for name in named)
     )
 
 
-def asks_for_traffic(wishes: Wishes) -> bool:
+def asks_for_traffic(specs: ReportSpec) -> bool:
     """Whether a table or figure compares what devices sent: then it is counted for every seed, else for the first."""
-    metrics = [metric for table in wishes.tables for metric in table.metrics]
+    metrics = [metric for table in specs.tables for metric in table.metrics]
     return any(metric.startswith("lifetime_") for metric in metrics) or any(
-        figure.kind == "lifetime" or str(figure.metric).startswith("lifetime_") for figure in wishes.figures
+        figure.kind == "lifetime" or str(figure.metric).startswith("lifetime_") for figure in specs.figures
     )
 
 
-def read_wishes(folder: Path) -> Wishes:
+def read_report_spec(folder: Path) -> ReportSpec:
     """The wishes of the study in a folder of results."""
     path = folder / "study.toml"
     try:
@@ -164,20 +164,20 @@ def read_wishes(folder: Path) -> Wishes:
         ) from reason
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as reason:
         raise BadFile(
-            f"{path} cannot be read: {reason}. Take it away and run the study again to have it written anew."
+            f"{path} cannot be read: {reason}. Take it away and run the study again to have it written again."
         ) from reason
-    return wishes_of(study, folder.name)
+    return report_spec_of(study, folder.name)
 
 
-def wishes_of(study: Mapping[str, Any], name: str) -> Wishes:
-    """The wishes in a study's document; a key that nobody knows is passed over here, and refused in study_file.py."""
+def report_spec_of(study: Mapping[str, Any], name: str) -> ReportSpec:
+    """The wishes in a study's document; a key that no one knows is passed over here, and refused in study_file.py."""
     about = dict(study) | (study["study"] if isinstance(study.get("study"), Mapping) else {})
-    return Wishes(
+    return ReportSpec(
         title=str(about.get("title") or about.get("name") or name),
         description=str(about.get("description") or ""),
         data=_data_names(study.get("data", ())),
-        tables=_read(TableWish, study.get("table", ())),
-        figures=_read(FigureWish, study.get("figure", ())),
+        tables=_read(TableSpec, study.get("table", ())),
+        figures=_read(FigureSpec, study.get("figure", ())),
         papers=_read(Published, study.get("paper", ())),
         notes=_read(Note, study.get("note", ())),
     )
@@ -199,20 +199,20 @@ def _data_names(content: Any) -> list[str]:
     return [str(name) for name, there in zip(names, kept, strict=True) if name and there]
 
 
-def tables_wished(wishes: Wishes, rows: Sequence[Row]) -> list[TableWish]:
+def tables_wished(specs: ReportSpec, rows: Sequence[Row]) -> list[TableSpec]:
     """The study's tables, or one of the usual metrics that its runs have."""
-    if wishes.tables or not rows:
-        return list(wishes.tables)
+    if specs.tables or not rows:
+        return list(specs.tables)
     metrics = [metric for metric in (*USUAL, *OF_RATINGS) if any(len(row.values(metric)) for row in rows)]
     if not metrics:
         metrics = sorted({name for row in rows for line in row.lines for name in line.metrics if "/" not in name})
-    return [TableWish(metrics=metrics)]
+    return [TableSpec(metrics=metrics)]
 
 
-def published(wishes: Wishes, row: Row, rows: Sequence[Row], metric: str) -> float | None:
+def published(specs: ReportSpec, row: Row, rows: Sequence[Row], metric: str) -> float | None:
     """What the paper has for a row: `rows` are those of its table, which tell whether its group is one row there."""
     alone = sum(other.data == row.data and other.group == row.group for other in rows) == 1
-    for paper in wishes.papers:
+    for paper in specs.papers:
         if not _among(row.data, paper.data) or not _among(row.group, paper.group):
             continue
         fits = all(row.at(name) == value for name, value in paper.settings.items()) if paper.settings else alone
@@ -223,19 +223,19 @@ def published(wishes: Wishes, row: Row, rows: Sequence[Row], metric: str) -> flo
     return None
 
 
-def by_formula(wishes: Wishes, metric: str) -> bool:
+def by_formula(specs: ReportSpec, metric: str) -> bool:
     """Whether what a paper has for this metric is a formula."""
-    return any(metric in paper.formulas for paper in wishes.papers)
+    return any(metric in paper.formulas for paper in specs.papers)
 
 
 def _among(name: str, named: str | Sequence[str] | None) -> bool:
     return named is None or name in _listed(named)
 
 
-def note_on(wishes: Wishes, row: Row, metric: str) -> Note | None:
+def note_on(specs: ReportSpec, row: Row, metric: str) -> Note | None:
     """The study's note on a difference in this position, if it has one."""
     positions = ((row.data,), (row.group, row.label), (metric, parts(metric)[0]))
-    for note in wishes.notes:
+    for note in specs.notes:
         said = (_listed(named) for named in (note.data, note.group, note.metric))
         if all(not names or set(names).intersection(position) for names, position in zip(said, positions, strict=True)):
             return note

@@ -52,7 +52,7 @@ def take(path: Path, *, wait: bool) -> Lock | None:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Nobody else is inside a block with this file at the same time."""
+    """No one else is inside a block with this file at the same time."""
     held = take(path, wait=True)
     assert held is not None
     with held:
@@ -341,7 +341,7 @@ class Results:
             return int(kept["count"]), [read_label(document) for document in kept["rows"]]
         except (OSError, ValueError, KeyError, TypeError) as reason:
             raise BadFile(
-                f"{path} is damaged ({reason}); start the study again: it is written anew, and no run is repeated."
+                f"{path} is damaged ({reason}); start the study again: it is written again, and no run is repeated."
             ) from reason
 
     def under_way(self) -> list[str]:
@@ -370,7 +370,7 @@ def _refuse_other_format(folder: Path) -> None:
     if found != str(FORMAT):
         raise BadFile(
             f"{folder} holds results in format {found[:20]!r}; this version of federank reads format {FORMAT}. Use the "
-            "version that wrote them, or start anew in another folder with --out."
+            "version that wrote them, or start again in another folder with --out."
         )
 
 

@@ -248,8 +248,8 @@ def seen_rows(rows: Sequence[Row]) -> list[tuple[int, Row]]:
 def _as_seen_by(row: Row, server: str) -> Row:
     lines = tuple(_line_as_seen_by(line, server) for line in row.lines)
     cohort = row.extra(f"{server}:cohort") or 0
-    everybody = any(_everybody_at_once(line) for line in row.lines)
-    sees = "sums over all" if server == "sums" and everybody else _SERVERS[server].format(cohort=cohort)
+    all_users = any(_all_at_once(line) for line in row.lines)
+    sees = "sums over all" if server == "sums" and all_users else _SERVERS[server].format(cohort=cohort)
     return replace(row, lines=lines, sees=sees)
 
 
@@ -263,8 +263,8 @@ def _line_as_seen_by(line: Line, server: str) -> Line:
     return replace(line, metrics=metrics, extra=extra)
 
 
-def _everybody_at_once(line: Line) -> bool:
-    """Whether a round has everybody in it: of pairs where it is asked for, of few messages unless there are cohorts."""
+def _all_at_once(line: Line) -> bool:
+    """Whether a round has everyone in it: of pairs where it is asked for, of few messages unless there are cohorts."""
     if line.model in ("frugal", "fcf"):
         return int(line.settings.get("cohorts", 1)) == 1
     return str(line.settings.get("clients_per_round")) == "all"

@@ -183,7 +183,7 @@ _LOOK_AGAIN = 1.0
 
 
 class Watch(Protocol):
-    """Whoever is told how a study goes."""
+    """Anyone who is told how a study goes."""
 
     def begin(self, plan: Plan, there: int) -> None:
         """The plan, and how many of its runs are finished already."""
@@ -225,7 +225,7 @@ def changed_data(plan: Plan, results: Results) -> list[str]:
         if kept:
             sentences.append(
                 f"{name} is not the data that {len(kept):,} finished runs have learnt from: its content, or how it is "
-                "read and filtered, has changed. They no longer count, and are made anew."
+                "read and filtered, has changed. They no longer count, and are made again."
             )
     return sentences
 

@@ -1,7 +1,7 @@
 """Tables about the runs themselves: what differs from the paper and why, what was audited, what it took.
 
     differences_table   everything more than ten percent from the paper, with the study's note or "unexplained"
-    privacy_table       what a curious server learnt in the audited runs
+    privacy_table       what a honest-but-curious server learnt in the audited runs
     runs_table          epochs, seconds, memory and bytes of each row
     failures_table      runs that did not end, with their reasons
     versions_table      with what it was computed: packages, machine, fingerprints of the data
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from federank.studies.metric_words import words_of, written, written_once
-from federank.studies.report_spec import Note, Wishes, note_on
+from federank.studies.report_spec import Note, ReportSpec, note_on
 from federank.studies.results import Line
 from federank.studies.rows import Row
 from federank.studies.tables import NOTABLE, Difference, Table, plain_table
@@ -33,12 +33,12 @@ Explain = Callable[[Difference], str]
 """Why a value differs from the paper's; begins with "unexplained" where nothing shows it."""
 
 
-def explanations(wishes: Wishes, differences: Sequence[Difference], rows: Sequence[Row]) -> Explain:
+def explanations(specs: ReportSpec, differences: Sequence[Difference], rows: Sequence[Row]) -> Explain:
     """How a report's differences are explained: `differences` are all compared values, `rows` all of the study's."""
     compared = {(one.row.data, one.row.group, one.metric): one for one in differences}
 
     def explain(difference: Difference, asked: frozenset[str] = frozenset()) -> str:
-        note = note_on(wishes, difference.row, difference.metric)
+        note = note_on(specs, difference.row, difference.metric)
         if note is None:
             return UNEXPLAINED
         shown, evidence = _evidence(note, difference, asked)
@@ -184,7 +184,9 @@ def privacy_table(lines: Sequence[Line]) -> Table | None:
         "so. Order: how often it ranks one of a person's items above another item (0.5 is chance, 1 is certainty), by "
         "popularity alone and with the best attack; then the same for those items that never left."
     )
-    return plain_table("What a curious server learns", caption, ["Data", *columns] if several else columns, cells)
+    return plain_table(
+        "What a honest-but-curious server learns", caption, ["Data", *columns] if several else columns, cells
+    )
 
 
 def runs_table(rows: Sequence[Row], lines: Sequence[Line]) -> Table:
@@ -210,7 +212,7 @@ def runs_table(rows: Sequence[Row], lines: Sequence[Line]) -> Table:
     choosing = sum(line.task == "choose" for line in each.values())
     caption = (
         f"{len(each):,} runs in all, {choosing:,} of them to choose settings; {spoken_time(total)} of computing, added "
-        "up over all runs. Times and memory are means over seeds and folds; bytes are those of a whole run, counted "
+        "up over all runs. Times and memory are means over seeds and folds; bytes are those of a full run, counted "
         "once for each row where the count means making all draws again."
     )
     columns = ["Data", "Method", "Runs>", "Epoch>", "Seconds>", "Memory, MB>", "Sent up, MB>", "Down, MB>", "Chosen"]

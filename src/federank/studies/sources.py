@@ -1,6 +1,6 @@
 """The data of a study: read, filtered and split, once in each process.
 
-    whole          everybody's training part and test part: what a chosen model learns from and is tested on
+    whole          everyone's training part and test part: what a chosen model learns from and is tested on
     development    the training part without its newest fifth, and that fifth in the place of the test: for choosing
 
 Both come from one division: validation is cut from the training part, so choosing never sees the test part.
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from federank.checks import whole as whole_number
+from federank.checks import whole as check_int
 from federank.data.datasets import KNOWN, find, how_to_get
 from federank.data.interactions import Interactions
 from federank.data.loading import load
@@ -102,7 +102,7 @@ def filtered(data: Interactions, filters: dict[str, Any]) -> Interactions:
 
 def _sampled(data: Interactions, people: int) -> Interactions:
     """Some of the people only, always the same: for trying a study out."""
-    whole_number("sample", people, 1)
+    check_int("sample", people, 1)
     if people >= data.n_users:
         return data
     chosen = np.zeros(data.n_users, dtype=bool)

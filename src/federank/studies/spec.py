@@ -15,7 +15,7 @@ from federank.data.splits import FOLDS, Division
 from federank.errors import BadFile, SettingError
 from federank.methods.registry import recommender_class
 from federank.studies import vocabulary as words
-from federank.studies.report_spec import KEYS, SHOWN_BY, Wishes, wishes_of
+from federank.studies.report_spec import KEYS, SHOWN_BY, ReportSpec, report_spec_of
 from federank.studies.vocabulary import (
     Audit,
     Poison,
@@ -57,7 +57,7 @@ class Choose:
     epochs: int | None = None
     """The budget of every method that learns in epochs, unless its settings say otherwise."""
     patience: int | None = None
-    """Stop a run that chooses once so many epochs have brought nothing better (none: go to the end)."""
+    """Stop a run that chooses once this many epochs have brought nothing better (none: go to the end)."""
     best_epoch: bool = True
     """Choose the epoch as well; otherwise the last of the budget counts."""
     search: Literal["grid", "halving"] = "grid"
@@ -97,16 +97,16 @@ class ModelEntry:
     """Keep the test part's figures after every epoch, of the first seed and fold (for a figure; nothing is chosen)."""
     choose: dict[str, Any]
     audit: Audit | None = None
-    """Who watches the test runs, if anybody does."""
+    """Who watches the test runs, if anyone does."""
     poison: Poison | None = None
-    """Who lies in the test runs, if anybody does."""
+    """Who lies in the test runs, if anyone does."""
     over: Over = "all"
-    """Whom the means of the test runs are taken over: everybody, or those who got a list."""
+    """Whom the means of the test runs are taken over: everyone, or those who got a list."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A whole study, checked."""
+    """A full study, checked."""
 
     name: str
     title: str
@@ -116,7 +116,7 @@ class Study:
     models: tuple[ModelEntry, ...]
     choose: dict[str, Any]
     data_choose: dict[str, dict[str, Any]]
-    wishes: Wishes
+    specs: ReportSpec
     document: dict[str, Any]
     """The TOML file as it is run, for the report."""
 
@@ -170,14 +170,14 @@ def as_study(document: dict[str, Any], name: str) -> Study:
         models=tuple(models),
         choose=choose,
         data_choose={entry["name"]: _choose(entry.get("choose", {}), "[data.choose]") for entry in entries},
-        wishes=wishes_of(document, name),
+        specs=report_spec_of(document, name),
         document=document,
     )
     _refuse_repeats("data set", [part.name for part in data])
     for part in data:
         of_this = [model for model in models if model.data is None or part.name in model.data]
         _refuse_repeats(f"group of a model on {part.name}", [model.group for model in of_this])
-    _refuse_strangers(study)
+    _refuse_unknown(study)
     return study
 
 
@@ -285,7 +285,7 @@ def _over(content: Any, group: str) -> Over:
 def _seeds(content: Any, where: str, least: int = 0) -> tuple[int, ...]:
     listed = [content] if isinstance(content, int) else content
     if not isinstance(listed, list | tuple) or not listed:
-        raise SettingError(f"{where} is {content!r}; one or more whole numbers are needed.")
+        raise SettingError(f"{where} is {content!r}; one or more integers are needed.")
     for number in listed:
         whole(where, number, least, 2**32 - 1)
     return tuple(dict.fromkeys(listed))
@@ -319,7 +319,7 @@ def _refuse_repeats(kind: str, names: Iterable[str]) -> None:
             raise SettingError(f"The {kind} {name!r} is there twice; give each a name of its own.")
 
 
-def _refuse_strangers(study: Study) -> None:
+def _refuse_unknown(study: Study) -> None:
     """Every data set that a model names must be one of the study's."""
     if not study.models:
         raise SettingError("The study has no model to run; add a [[model]].")

@@ -1,4 +1,4 @@
-"""Tables: what a report prints, before anybody has decided whether as HTML, Markdown, LaTeX or CSV.
+"""Tables: what a report prints, before anyone has decided whether as HTML, Markdown, LaTeX or CSV.
 
 A cell is a text with what a form may make of it: its number, the deviation over seeds, whether it is the best of its
 column, whether it deserves a second look. Columns come in bundles: the metric's name stands over ours, the paper's and
@@ -20,7 +20,7 @@ import polars as pl
 
 from federank.evaluation.significance import holm, paired_tests
 from federank.studies.metric_words import LOSS, has_chance, score, words_of, written, written_once
-from federank.studies.report_spec import TableWish, Wishes, by_formula, published
+from federank.studies.report_spec import ReportSpec, TableSpec, by_formula, published
 from federank.studies.rows import (
     AUDIT,
     Row,
@@ -100,7 +100,7 @@ def _reference(rows: Sequence[Row], people: Sequence[pl.DataFrame], metric: str,
 
 _ATTACK = f"{AUDIT}attack_held_back"
 BY_LOT = "random"
-"""The method whose lists are drawn by lot."""
+"""The method whose lists are drawn at random."""
 NOTABLE = 10.0
 """A difference from the paper of more percent than this is listed and has to be explained."""
 
@@ -167,35 +167,35 @@ def plain_table(title: str, caption: str, columns: Sequence[str], rows: Sequence
     return Table(title=title, caption=caption, columns=tuple(heads), rows=tuple(tuple(map(Cell, row)) for row in rows))
 
 
-def rows_of_table(wish: TableWish, rows: Sequence[Row], data: str) -> list[Row]:
+def rows_of_table(spec: TableSpec, rows: Sequence[Row], data: str) -> list[Row]:
     """The rows that a table shows of one data set, in the table's order."""
-    groups = wish.groups or list(dict.fromkeys(row.group for row in rows))
+    groups = spec.groups or list(dict.fromkeys(row.group for row in rows))
     chosen = [row for group in groups for row in rows if row.group == group and row.data == data]
-    metric = wish.best
+    metric = spec.best
     if metric is None:
         return chosen
     return best_of_sweeps(chosen, lambda row: score(metric, row.mean(metric) or 0.0))
 
 
-def chosen_on_test(wish: TableWish, shown: Sequence[Row]) -> bool:
+def chosen_on_test(spec: TableSpec, shown: Sequence[Row]) -> bool:
     """Whether a table shows the best point of a sweep that nothing but the test part has chosen."""
-    return wish.best is not None and any(row.swept and not row.is_best for row in shown)
+    return spec.best is not None and any(row.swept and not row.is_best for row in shown)
 
 
 def results_table(
-    wish: TableWish, wishes: Wishes, rows: Sequence[Row], data: str, users_of: Callable[[str], Any]
+    spec: TableSpec, specs: ReportSpec, rows: Sequence[Row], data: str, users_of: Callable[[str], Any]
 ) -> tuple[Table, list[Difference]]:
     """One data set's table, and every difference from the paper in it."""
-    metrics, against = list(wish.metrics), wish.against
+    metrics, against = list(spec.metrics), spec.against
     rows = with_shares(with_losses(rows, metrics, against), metrics, against)
-    watched, goal = asks_for(metrics, AUDIT), wish.goal
+    watched, goal = asks_for(metrics, AUDIT), spec.goal
     shown = seen_rows(rows) if watched else list(enumerate(rows))
     if watched:  # a figure of noise, say, where no row has noise
         metrics = [
             metric for metric in metrics if metric == _ATTACK or any(len(row.values(metric)) for _, row in shown)
         ]
     theirs = {
-        (position, metric): published(wishes, row, rows, metric)
+        (position, metric): published(specs, row, rows, metric)
         for position, row in enumerate(rows)
         for metric in metrics
     }
@@ -205,11 +205,11 @@ def results_table(
     for metric in metrics:
         head = words_of(metric).short
         if metric in compared:
-            names = ("counted", "formula", "ratio") if by_formula(wishes, metric) else ("ours", "paper", "diff.")
+            names = ("counted", "formula", "ratio") if by_formula(specs, metric) else ("ours", "paper", "diff.")
             columns += [Column(head, name) for name in names]
         else:
             is_number = metric != _ATTACK
-            beside = any(not by_formula(wishes, other) for other in compared)  # "ours" tells it from the paper's
+            beside = any(not by_formula(specs, other) for other in compared)  # "ours" tells it from the paper's
             columns.append(Column(head, "ours", is_number) if beside else Column("", head, is_number))
     columns += [Column("", "Goal", number=False)] if goal else []
     best = {metric: _best([row for _, row in shown], metric) for metric in metrics}
@@ -226,15 +226,15 @@ def results_table(
                 percent = percent_difference(ours, paper)
                 cells.append(Cell(written(metric, paper), paper))
                 notable = percent is not None and abs(percent) > NOTABLE
-                formula = by_formula(wishes, metric)
+                formula = by_formula(specs, metric)
                 cells.append(_apart(percent, notable, as_ratio=formula))
                 if ours is not None and paper is not None and percent is not None:
                     differences.append(Difference(row, metric, ours, paper, percent, formula))
         if goal:
             cells.append(_GOAL[meets(row, goal)])
         lines.append(tuple(cells))
-    caption = " ".join(filter(None, [wish.caption, _how_to_read(rows, bool(compared), reference, wish)]))
-    title = f"{wish.title}: {data}"
+    caption = " ".join(filter(None, [spec.caption, _how_to_read(rows, bool(compared), reference, spec)]))
+    title = f"{spec.title}: {data}"
     return Table(title=title, caption=caption, columns=tuple(columns), rows=tuple(lines)), differences
 
 
@@ -268,7 +268,7 @@ def _ours(row: Row, metric: str, mark: str, best: bool) -> Cell:
 def _best(rows: Sequence[Row], metric: str) -> frozenset[int]:
     """The positions of the best rows of a column, all that are alike; none where there is no better, or few to beat.
 
-    Lists drawn by lot are as even and as new as lists can be, and of no use: they are a yardstick, never the best.
+    Lists drawn at random are as even and as new as lists can be, and of no use: they are a yardstick, never the best.
     """
     if words_of(metric).better is None:
         return frozenset()
@@ -280,21 +280,21 @@ def _best(rows: Sequence[Row], metric: str) -> frozenset[int]:
 
 
 def by_lot(row: Row) -> bool:
-    """Whether its lists were drawn by lot."""
+    """Whether its lists were drawn at random."""
     return any(line.model == BY_LOT for line in row.lines)
 
 
-def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, wish: TableWish) -> str:
+def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, spec: TableSpec) -> str:
     seeds = sorted({len(row.lines) for row in rows})
     sentences = []
     if seeds and seeds[-1] > 1:
         sentences.append(f"Mean ± standard deviation over {_span(seeds)} runs (seeds and folds).")
-    elif seeds and any(map(has_chance, wish.metrics)):
+    elif seeds and any(map(has_chance, spec.metrics)):
         sentences.append("One run each: differences of some percent may be luck.")
     elif seeds:
         sentences.append("One run each: these figures follow from the training part and the settings, not from chance.")
-    if wish.best is not None and chosen_on_test(wish, rows):
-        sentences.append(f"Of each sweep the row with the best {words_of(wish.best).short} on the test part.")
+    if spec.best is not None and chosen_on_test(spec, rows):
+        sentences.append(f"Of each sweep the row with the best {words_of(spec.best).short} on the test part.")
     aside = next((f", {row.group} aside" for row in rows if by_lot(row)), "")
     sentences.append(f"Bold: the best of a column{aside}.")
     if reference is not None:
@@ -302,9 +302,9 @@ def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, wis
             f"* and **: differs from {reference} with p below 0.05 and 0.01 (paired t-test over people, "
             "corrected after Holm for all tests of the table)."
         )
-    if wish.goal:
-        bounds = (f"{words_of(metric).short} {written(metric, bound)}" for metric, bound in wish.goal.items())
-        sentences.append(f"Goal: at most {' and '.join(bounds)}, {'both in' if len(wish.goal) > 1 else 'in'} the mean.")
+    if spec.goal:
+        bounds = (f"{words_of(metric).short} {written(metric, bound)}" for metric, bound in spec.goal.items())
+        sentences.append(f"Goal: at most {' and '.join(bounds)}, {'both in' if len(spec.goal) > 1 else 'in'} the mean.")
     if compared:
         sentences.append(f"Differences of more than {NOTABLE:.0f} % are highlighted.")
     return " ".join(sentences)

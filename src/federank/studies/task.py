@@ -1,7 +1,7 @@
 """Carrying out one run: train, judge, and tell it as a line of the results.
 
 A run that chooses is judged after every epoch, by one metric only, and stopped once `patience` epochs have brought
-nothing better. A run that tests goes to its epoch and is judged once, by everything. What a user can mend (a model that
+nothing better. A run that tests goes to its epoch and is judged once, by everything. What a user can fix (a model that
 diverges, data that has changed) makes a failed run with its reason, and so does any other mishap: the other runs of
 a study go on.
 """
@@ -29,7 +29,7 @@ from federank.data.splits import Split
 from federank.errors import DataError, FedeRankError, SettingError
 from federank.evaluation.evaluate import METRICS, Evaluation, evaluate, prediction_errors
 from federank.evaluation.lists import SAMPLED
-from federank.evaluation.metrics import EVERYBODY, count_items
+from federank.evaluation.metrics import ALL_USERS, count_items
 from federank.evaluation.search import best_of, curve_of, judged
 from federank.methods.fedrec.recommender import RatingFactors
 from federank.methods.fpl.communication import (
@@ -45,7 +45,7 @@ from federank.methods.frugal.recommender import FCF
 from federank.methods.predicting import PredictsRatings
 from federank.methods.recommender import Recommender
 from federank.methods.registry import recommender_class
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 from federank.studies.plan import Run
 from federank.studies.report_spec import EXTRAS
 from federank.studies.results import Line, Point, Traffic
@@ -160,7 +160,7 @@ def largest_shares(counts: LongVector, most: int) -> list[float]:
     return [float(f"{count / whole:.6g}") for count in np.sort(counts)[::-1][:most]]
 
 
-# What one device has sent and received in its life: messages and megabytes, means over all devices of a run.
+# What one device has sent and received in its lifetime: messages and megabytes, means over all devices of a run.
 
 
 _MEGABYTE = 1e6
@@ -177,7 +177,7 @@ def communication_of(model: Recommender) -> dict[str, Any] | None:
 def lifetime(sent: dict[str, Any], devices: int) -> dict[str, float]:
     """Messages of a device, and the megabytes of its messages and downloads; rows that changed are all it downloads.
 
-    `lifetime_written_out` has a message's whole matrix in the place of its two factors, as it must travel where only
+    `lifetime_written_out` has a message's full matrix in the place of its two factors, as it must travel where only
     sums may be read; methods whose messages are rows as they are have only the one form.
     """
     up, down = sent["up"]["bytes"], sent.get("down_changed", sent["down_dense"])["bytes"]
@@ -195,13 +195,13 @@ def lifetime(sent: dict[str, Any], devices: int) -> dict[str, float]:
 
 
 def poisoned(method: str, split: Split, poison: Poison, seed: int) -> dict[str, float]:
-    """Play the federation honest, and attacked by each share of liars."""
+    """Play the federation honest, and attacked by each share of malicious clients."""
     from federank.audit.poisoning import make_world
     from federank.audit.rehearsal import DEFENCES, play
 
     bounds = DEFENCES[method]
     first = poison.settings(method, poison.shares[0], seed)
-    calm = make_world(split, first, liars=False)
+    calm = make_world(split, first, malicious_users=False)
     metrics = {
         "precision@10": play(calm, first, None).precision,
         "precision_defended": play(calm, first, bounds).precision,
@@ -290,7 +290,7 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
         curve.append(Point(epoch, {metric: judged(model, split, metric) for metric in traced}))
 
     watched = run.curve and epochs_setting(run.method) is not None
-    model.fit(split.train, conduct=Conduct(after_epoch=trace if watched else None))
+    model.fit(split.train, training_options=TrainingOptions(after_epoch=trace if watched else None))
     metrics: dict[str, Any] = {}
     users = None
     if isinstance(model, PredictsRatings):
@@ -331,8 +331,8 @@ def _training_part(split: Split, found: Evaluation) -> dict[str, float]:
     }
     if found.bias is None:
         return sizes
-    everybody = found.bias.filter((pl.col("group") == EVERYBODY) & (pl.col("at") == found.at[0]))
-    biases = zip(everybody["category"], everybody["bias_train"], strict=True)
+    all_users = found.bias.filter((pl.col("group") == ALL_USERS) & (pl.col("at") == found.at[0]))
+    biases = zip(all_users["category"], all_users["bias_train"], strict=True)
     return sizes | {f"bias_train/{category}": value for category, value in biases if value is not None}
 
 

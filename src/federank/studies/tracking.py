@@ -1,4 +1,4 @@
-"""What a tracker is told of a run, whoever the tracker is: `--track mlflow`, `--track tensorboard:FOLDER`.
+"""What a tracker is told of a run, anyone who the tracker is: `--track mlflow`, `--track tensorboard:FOLDER`.
 
 1. a run has a key of its own (of a study, the run's id; of a model, its folder and when it was kept), so that one
    that is told twice is there once
@@ -16,11 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
-
-from mlflow import MlflowClient
-from mlflow.entities import Metric, Param
-from mlflow.exceptions import MlflowException
-from tensorboardX import SummaryWriter
 
 from federank.checks import did_you_mean
 from federank.errors import SettingError
@@ -48,7 +43,7 @@ class Tracked:
 
 
 class Tracker(Protocol):
-    """Whoever is told of runs."""
+    """Anyone who is told of runs."""
 
     def log(self, run: Tracked) -> None:
         """Tell of a run; one whose key is known already is left as it is."""
@@ -109,6 +104,9 @@ class MLflow:
     """An experiment of MLflow."""
 
     def __init__(self, place: str, experiment: str) -> None:
+        from mlflow import MlflowClient
+        from mlflow.exceptions import MlflowException
+
         place = place or os.environ.get("MLFLOW_TRACKING_URI", "") or "mlruns"
         if "://" not in place:
             os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
@@ -122,6 +120,8 @@ class MLflow:
 
     def log(self, run: Tracked) -> None:
         """Tell of a run, once."""
+        from mlflow.entities import Metric, Param
+
         if self._client.search_runs([self._experiment], filter_string=f"tags.`{_KEY}` = '{run.key}'", max_results=1):
             return
         tags = {_KEY: run.key, **{f"federank.{name}": told for name, told in run.tags.items()}}
@@ -161,6 +161,8 @@ class TensorBoard:
 
     def log(self, run: Tracked) -> None:
         """Tell of a run, once."""
+        from tensorboardX import SummaryWriter
+
         end = f" [{run.key[:16]}]"
         name = _ALLOWED.sub("_", run.name)[: 200 - len(end)] + end
         if (self._folder / name).exists():
@@ -180,7 +182,7 @@ class TensorBoard:
 
 
 class Tracking:
-    """Passes on what it sees to whoever watches, and tells a tracker of finished runs."""
+    """Passes on what it sees to anyone who watches, and tells a tracker of finished runs."""
 
     def __init__(self, watch: Watch, tracker: Tracker) -> None:
         self._watch, self._tracker = watch, tracker

@@ -1,6 +1,6 @@
 """The words of a study's TOML file: which keys each table may have.
 
-A key that nobody knows is an error that names the nearest known one: a misspelt setting that is silently passed over
+A key that no one knows is an error that names the nearest known one: a misspelt setting that is silently passed over
 would make a study of something else. Settings of a method come from its record (recommenders/), and are not written
 here again.
 """
@@ -136,11 +136,11 @@ def _range(content: Mapping[str, Any], where: str) -> tuple[Any, ...]:
         )
     count = int((last - first) / step) + 1
     values = [first + step * position for position in range(count)]
-    is_whole = all(isinstance(end, int) for end in ends)
-    return tuple(int(value) if is_whole else float(value) for value in values)
+    is_int = all(isinstance(end, int) for end in ends)
+    return tuple(int(value) if is_int else float(value) for value in values)
 
 
-# Audits in a study: a model whose test runs are watched by a curious server.
+# Audits in a study: a model whose test runs are watched by a honest-but-curious server.
 
 
 AUDIT_KEYS = ("sees", "people")
@@ -215,7 +215,8 @@ def refuse_impossible_audit(audit: Audit | None, group: str, settings: Any) -> N
         )
 
 
-# Poisoned federations in a study: a model whose test runs are attacked by liars, with the defences and without.
+# Poisoned federations in a study: a model whose test runs are attacked by malicious clients, with the defences and
+# without.
 
 
 POISON_KEYS = ("attack", "aim", "shares", "sees", "bounds", "recipe", "epsilon", "clip", "rounds", "reports")
@@ -245,7 +246,7 @@ class Poison:
         return {name: value for name, value in asdict(self).items() if name not in silent or value != silent[name]}
 
     def settings(self, method: str, share: float, seed: int) -> Any:
-        """The rehearsal of one share of liars."""
+        """The rehearsal of one share of malicious clients."""
         from federank.audit.poisoning import PoisonSettings
 
         words: dict[str, Any] = {"method": method, "attack": self.attack, "aim": self.aim, "sees": self.sees}
@@ -254,7 +255,7 @@ class Poison:
 
 
 def read_poison(content: Any, group: str, method: str) -> Poison | None:
-    """What a [[model]] says of its liars, checked; None where it says nothing."""
+    """What a [[model]] says of its malicious clients, checked; None where it says nothing."""
     if content is None:
         return None
     where = f"poison of {group}"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def html_page(report: Report) -> str:
-    """The whole page."""
+    """The full page."""
     sections = [_table(table) for table in report.results]
     if report.pictures:
         pictures = "".join(_picture(picture, number) for number, picture in enumerate(report.pictures, start=1))

@@ -14,7 +14,7 @@ ONE_BY_ONE = ATTACKS["updates"]
 
 
 def watched(data, rounds, **settings):
-    """A run that has been played and watched: the federation and the server's view of everybody."""
+    """A run that has been played and watched: the federation and the server's view of everyone."""
     established = federation(data, **settings)
     compiled.play(established, rounds)
     people = established.recipe.participants

@@ -1,4 +1,4 @@
-"""Somebody outside who fetches the model around every round: what its sum tells about one who was in it."""
+"""Someone outside who fetches the model around every round: what its sum tells about one who was in it."""
 
 import numpy as np
 from tests.worlds import federation, random_world

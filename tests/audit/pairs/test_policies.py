@@ -1,4 +1,4 @@
-"""What policies change for an attacker: sticky sharing, outward profiles, decoys."""
+"""What policies change for an attacker: sticky sharing, shared profiles, decoys."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """What the published protocols reveal on real data: the figures of independent measurements, on the engine's traffic.
 
-Data as the papers prepare them: users with 20 interactions or more, each one's newest fifth held out. Everybody trains,
+Data as the papers prepare them: users with 20 interactions or more, each one's newest fifth held out. Everyone trains,
 and where that says the same a sample of them is attacked, drawn with the seed.
 """
 
@@ -12,7 +12,7 @@ from federank.data.splits import split_temporal
 
 pytestmark = pytest.mark.slow
 
-EVERYBODY, SOME = 10_000, 300
+ALL_USERS, SOME = 10_000, 300
 
 
 def findings_by_epoch(path, people=SOME, **settings):
@@ -54,7 +54,7 @@ def test_at_pi_zero_absence_gives_the_whole_history_away_within_five_epochs(movi
 
 
 def test_at_pi_zero_with_one_pair_a_round_absence_is_slow_but_the_vector_is_not(movielens):
-    found = findings_by_epoch(movielens, EVERYBODY, pi=0.0, triples=1, epochs=20)[20]
+    found = findings_by_epoch(movielens, ALL_USERS, pi=0.0, triples=1, epochs=20)[20]
     assert found.attacks["absence"]["precision"] == pytest.approx(0.139, abs=0.005)
     assert found.attacks["vector_recovery"]["auc"] == pytest.approx(0.855, abs=0.02)
     assert found.attacks["popularity"]["auc"] == pytest.approx(0.80, abs=0.02)

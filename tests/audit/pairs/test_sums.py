@@ -14,7 +14,7 @@ from federank.methods.fpl.observer import SumsObserver
 
 pytestmark = pytest.mark.slow
 
-EVERYBODY = np.arange(12, dtype=np.int32)
+ALL_USERS = np.arange(12, dtype=np.int32)
 SETTINGS = {"pi": 0.5, "triples": 4, "factors": 4, "epochs": 30}
 
 
@@ -40,17 +40,17 @@ def test_the_tally_is_that_of_the_reference_engines_messages(server):
     data, settings = random_world(), {"pi": 0.5, "clients_per_round": 4, "triples": 3, "server": server}
     with words_wrap_around():
         expected, taken_part = differences_by_hand(federation(data, **settings), 30, data.n_items)
-    observer = SumsObserver(federation(data, **settings), EVERYBODY)
+    observer = SumsObserver(federation(data, **settings), ALL_USERS)
     observer.watch_until(30)
     np.testing.assert_array_equal(observer.taken_part, taken_part)
     np.testing.assert_allclose(observer._differences, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("disguise", [{}, {"clip": 5.0}, {"server": "adam"}, {"server": "adam", "clip": 5.0}])
-def test_watching_plays_the_very_run(disguise):
-    data, settings = random_world(), {"pi": 0.5, "clients_per_round": 4, "triples": 3, **disguise}
+def test_watching_plays_the_very_run(clip_and_noise):
+    data, settings = random_world(), {"pi": 0.5, "clients_per_round": 4, "triples": 3, **clip_and_noise}
     watched, alone = federation(data, **settings), federation(data, **settings)
-    observer = SumsObserver(watched, EVERYBODY)
+    observer = SumsObserver(watched, ALL_USERS)
     for until in (20, 130):
         observer.watch_until(until)
     compiled.play(alone, 130)
@@ -61,10 +61,10 @@ def test_watching_plays_the_very_run(disguise):
 
 def test_clipping_that_clips_nothing_gives_the_same_tally():
     data, settings = random_world(), {"pi": 0.5, "clients_per_round": 4, "triples": 3}
-    plain, clipped = (SumsObserver(federation(data, **settings, clip=clip), EVERYBODY) for clip in (None, 1e6))
+    plain, clipped = (SumsObserver(federation(data, **settings, clip=clip), ALL_USERS) for clip in (None, 1e6))
     for observer in (plain, clipped):
         observer.watch_until(60)
-    np.testing.assert_allclose(clipped.chances(EVERYBODY), plain.chances(EVERYBODY), atol=0.01)
+    np.testing.assert_allclose(clipped.chances(ALL_USERS), plain.chances(ALL_USERS), atol=0.01)
 
 
 def test_small_cohorts_hide_little_and_everybody_at_once_hides_everyone():

@@ -7,7 +7,7 @@ from tests.worlds import federation, random_world
 
 from federank.methods.fpl.observer import Observer
 
-EVERYBODY = np.arange(12, dtype=np.int32)
+ALL_USERS = np.arange(12, dtype=np.int32)
 
 
 def noted(kept, people, n_items):
@@ -29,18 +29,18 @@ def noted(kept, people, n_items):
 def test_the_observer_notes_what_the_updates_of_the_reference_engine_show(settings):
     data = random_world()
     rounds = 4 if settings.get("triples") == 700 else 25
-    positive, negative, rows = noted(play_and_keep(federation(data, **settings), rounds), EVERYBODY, data.n_items)
+    positive, negative, rows = noted(play_and_keep(federation(data, **settings), rounds), ALL_USERS, data.n_items)
     assert positive.any() == (settings["pi"] > 0)
-    observer = Observer(federation(data, **settings), EVERYBODY)
+    observer = Observer(federation(data, **settings), ALL_USERS)
     observer.watch_until(rounds)
     np.testing.assert_array_equal(observer.sightings.as_positive, positive)
-    np.testing.assert_array_equal(observer.negatives_of(EVERYBODY), negative)
+    np.testing.assert_array_equal(observer.negatives_of(ALL_USERS), negative)
     np.testing.assert_array_equal(observer.sightings.negative_rows, rows)
 
 
 def test_watching_in_parts_notes_the_same_as_watching_at_once():
     data, settings = random_world(), {"pi": 0.5, "clients_per_round": 9, "triples": 3, "online": 0.7}
-    at_once, in_parts = (Observer(federation(data, **settings), EVERYBODY) for _ in range(2))
+    at_once, in_parts = (Observer(federation(data, **settings), ALL_USERS) for _ in range(2))
     at_once.watch_until(40)
     for until in (0, 7, 7, 23, 40):
         in_parts.watch_until(until)
@@ -52,16 +52,16 @@ def test_watching_in_parts_notes_the_same_as_watching_at_once():
 def test_following_a_few_people_notes_the_same_about_them():
     data, settings = random_world(), {"pi": 0.5, "clients_per_round": 4, "triples": 3}
     few = np.array([2, 3, 9], dtype=np.int32)
-    everybody, some = Observer(federation(data, **settings), EVERYBODY), Observer(federation(data, **settings), few)
-    everybody.watch_until(30)
+    all_users, some = Observer(federation(data, **settings), ALL_USERS), Observer(federation(data, **settings), few)
+    all_users.watch_until(30)
     some.watch_until(30)
-    for one, other in zip(everybody.sightings, some.sightings, strict=True):
+    for one, other in zip(all_users.sightings, some.sightings, strict=True):
         np.testing.assert_array_equal(one[few], other)
 
 
 def test_a_count_stops_at_the_most_a_byte_can_hold():
     data = random_world(interactions=40)
-    observer = Observer(federation(data, pi=1.0, clients_per_round="all", triples=20), EVERYBODY)
+    observer = Observer(federation(data, pi=1.0, clients_per_round="all", triples=20), ALL_USERS)
     observer.watch_until(400)
     assert observer.sightings.as_positive.max() == 255
     np.testing.assert_array_equal(

@@ -13,7 +13,7 @@ from federank.data.splits import split_random
 from federank.data.synthetic import city
 from federank.errors import SettingError
 from federank.methods.fpl.checks import why_implausible
-from federank.methods.fpl.poisoning import LIES, Lie
+from federank.methods.fpl.poisoning import POISONING_ATTACKS, PoisoningAttack
 from federank.methods.fpl.settings import FPLSettings, recipe_for
 from federank.methods.frugal.server_steps import SummedMessages, bound_rows
 
@@ -26,12 +26,12 @@ def town():
 def test_the_target_is_in_no_honest_history_and_liars_come_on_top(town):
     settings = PoisonSettings(share=0.1)
     world = make_world(town, settings)
-    assert (world.honest, world.liars) == (200, 22)
+    assert (world.honest, world.malicious_users) == (200, 22)
     honest = world.profiles.items[: world.profiles.starts[world.honest]]
     assert world.target not in honest
     assert world.target not in world.test.items
     assert world.target in world.profiles.items[world.profiles.starts[world.honest] :]
-    assert make_world(town, settings, liars=False).liars == 0
+    assert make_world(town, settings, malicious_users=False).malicious_users == 0
 
 
 def test_exposure_rank_and_precision_are_those_of_the_lists(town):
@@ -52,9 +52,9 @@ def test_an_adaptive_lie_is_one_that_the_equations_give(aim):
     rng = np.random.default_rng(0)
     recipe = recipe_for(FPLSettings(factors=3), np.full(5, 4), 80, np.ones(5))
     vectors, biases = rng.normal(size=(80, 3)).astype(np.float32), rng.normal(size=80).astype(np.float32)
-    lie = Lie(recipe, vectors, biases, 7, 12, 2.0, 100.0, np.ones(3, np.float32), rng)
-    assert why_implausible(LIES["adaptive", aim](lie), 12) is None
-    assert why_implausible(LIES["loud", "push"](lie), 12) is not None
+    poisoning_attack = PoisoningAttack(recipe, vectors, biases, 7, 12, 2.0, 100.0, np.ones(3, np.float32), rng)
+    assert why_implausible(POISONING_ATTACKS["adaptive", aim](poisoning_attack), 12) is None
+    assert why_implausible(POISONING_ATTACKS["loud", "push"](poisoning_attack), 12) is not None
 
 
 @pytest.mark.slow
@@ -95,7 +95,7 @@ def test_settings_that_cannot_be_are_refused(wrong):
 
 def test_every_attack_but_histories_has_a_lie_for_each_aim():
     told = [attack for attack in ATTACKS if attack not in ("histories", "twin")]
-    assert set(LIES) == {(attack, aim) for attack in told for aim in ("push", "sabotage")}
+    assert set(POISONING_ATTACKS) == {(attack, aim) for attack in told for aim in ("push", "sabotage")}
 
 
 @pytest.mark.slow
@@ -143,10 +143,12 @@ def test_a_row_of_a_sum_is_no_longer_than_the_people_who_have_the_item_make_it()
     sums = SummedMessages(has.T.astype(float) @ vectors, vectors.T @ vectors, 200)
     told = np.zeros((300, 3), dtype=np.float32)
     calm = bound_rows(sums, told)
-    assert np.allclose(np.sort(np.abs(calm.pulls - sums.pulls).sum(axis=1))[:250], 0.0), "most rows are left alone"
-    pushed = sums.pulls.copy()
+    assert np.allclose(np.sort(np.abs(calm.residuals - sums.residuals).sum(axis=1))[:250], 0.0), (
+        "most rows are left alone"
+    )
+    pushed = sums.residuals.copy()
     pushed[7, :-1] *= 100
-    bounded = bound_rows(sums._replace(pulls=pushed), told).pulls
-    assert np.linalg.norm(bounded[7, :-1]) < 2 * np.linalg.norm(sums.pulls[7, :-1])
+    bounded = bound_rows(sums._replace(residuals=pushed), told).residuals
+    assert np.linalg.norm(bounded[7, :-1]) < 2 * np.linalg.norm(sums.residuals[7, :-1])
     pushed[7, -1] = 10_000
-    assert bound_rows(sums._replace(pulls=pushed), told).pulls[7, -1] <= 200, "nobody has an item twice"
+    assert bound_rows(sums._replace(residuals=pushed), told).residuals[7, -1] <= 200, "no one has an item twice"

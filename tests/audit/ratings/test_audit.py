@@ -1,4 +1,4 @@
-"""The audit of runs that learn ratings: which items somebody has rated, and how."""
+"""The audit of runs that learn ratings: which items someone has rated, and how."""
 
 import json
 
@@ -23,7 +23,7 @@ from federank.methods.fedrec.wire import SharedFactors, choose_raters
 
 pytestmark = pytest.mark.slow
 
-EVERYBODY = np.arange(12, dtype=np.int32)
+ALL_USERS = np.arange(12, dtype=np.int32)
 SETTINGS = {"rho": 1, "iterations": 12, "factors": 4, "initial_range": 0.5}
 
 
@@ -52,7 +52,7 @@ def test_the_observer_counts_what_the_updates_of_the_reference_engine_name(metho
             for user, update in sent:
                 expected[user, update.items] += 1
                 updates[user] += 1
-    observer = RatingObserver(established, EVERYBODY)
+    observer = RatingObserver(established, ALL_USERS)
     observer.watch_until(rounds // 2)
     observer.watch_until(rounds)
     np.testing.assert_array_equal(observer.times_named, expected)
@@ -75,7 +75,7 @@ def test_two_updates_of_batch_style_give_every_rating_exactly():
     data = rated_world(users=12, items=40, ratings=260)
     settings = {"style": "batch", "rho": 0, "iterations": 12}
     established = rating_federation(data, **settings)
-    answers = two_answers(established, EVERYBODY, 3, 12)
+    answers = two_answers(established, ALL_USERS, 3, 12)
     exact = []
     for person, (first, second) in answers.items():
         guess = two_steps(first, second, 0.001, 1, 5)

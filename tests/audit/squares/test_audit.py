@@ -19,13 +19,13 @@ from federank.methods.frugal.attacks import UNSEEN, WITH, WITHOUT, MessagesView,
 from federank.methods.frugal.audit import MessageReader, profiles_of, strengths_of
 from federank.methods.frugal.method import rows_of
 from federank.methods.frugal.objective import Objective
-from federank.methods.frugal.reference import SquaresFleetInMemory
+from federank.methods.frugal.reference import FrugalFleetInMemory
 from federank.privacy.policy import Policy
 
 pytestmark = pytest.mark.slow
 
 PEOPLE = some_people()
-EVERYBODY = np.arange(PEOPLE.n_users, dtype=np.int32)
+ALL_USERS = np.arange(PEOPLE.n_users, dtype=np.int32)
 
 
 def sticky(pi):
@@ -35,7 +35,7 @@ def sticky(pi):
 def reference_messages(federation):
     """Every message of the reference engine as (round, user, Broadcast, Update), in order."""
     recipe, shared = federation.recipe, federation.shared
-    fleet = SquaresFleetInMemory(recipe, devices_of(federation))
+    fleet = FrugalFleetInMemory(recipe, devices_of(federation))
     for number in range(recipe.rounds):
         broadcast = shared.distribute(recipe)
         sent = [(int(u), update) for u in fleet.choose(number) for update in fleet.train(np.array([u]), broadcast)]
@@ -69,13 +69,13 @@ def test_a_message_of_the_reference_engine_gives_back_what_it_was_made_from(sett
         scores = rows_of(broadcast) @ update.vector
         read[user] |= read_message(federation.recipe.objective, update.strengths[None], scores[None])[0]
     for user in range(PEOPLE.n_users):
-        np.testing.assert_array_equal(np.flatnonzero(read[user]), federation.outward.of(user))
+        np.testing.assert_array_equal(np.flatnonzero(read[user]), federation.shared_profile.of(user))
 
 
 def test_the_strengths_that_are_read_are_those_that_the_reference_engine_sends():
     federation = squares_federation(PEOPLE, messages=1, alpha=2.0)
     for _, user, broadcast, update in reference_messages(federation):
-        profiles = profiles_of(federation.outward, np.array([user]))
+        profiles = profiles_of(federation.shared_profile, np.array([user]))
         told = rows_of(broadcast)
         vectors = compiled.vectors_at_home(federation.recipe, told, broadcast.weights, broadcast.regulariser, profiles)
         np.testing.assert_allclose(vectors[0], update.vector, atol=1e-5)
@@ -85,12 +85,12 @@ def test_the_strengths_that_are_read_are_those_that_the_reference_engine_sends()
 
 def test_a_reader_sees_the_outward_profile_of_those_who_have_answered_and_nothing_of_others():
     federation = squares_federation(PEOPLE, messages=2, cohorts=2, policies=sticky(0.5))
-    reader = watched(federation, MessageReader(federation, EVERYBODY), rounds=1)
+    reader = watched(federation, MessageReader(federation, ALL_USERS), rounds=1)
     asked = federation.spent > 0
     assert 0 < asked.sum() < len(asked)
-    for user in EVERYBODY:
+    for user in ALL_USERS:
         if asked[user]:
-            np.testing.assert_array_equal(np.flatnonzero(reader.seen[user] == WITH), federation.outward.of(user))
+            np.testing.assert_array_equal(np.flatnonzero(reader.seen[user] == WITH), federation.shared_profile.of(user))
         else:
             assert (reader.seen[user] == UNSEEN).all()
             assert not reader.tastes[user].any()
@@ -158,7 +158,7 @@ def test_nothing_of_a_message_that_is_lost_is_known():
 def test_sums_over_everybody_tell_nobody_from_anybody():
     federation = squares_federation(PEOPLE, messages=3)
     reader = watched(federation, SumsReader(federation))
-    for guess in (reader.counts(EVERYBODY), reader.tastes(EVERYBODY)):
+    for guess in (reader.counts(ALL_USERS), reader.tastes(ALL_USERS)):
         np.testing.assert_allclose(guess, np.tile(guess[0], (len(guess), 1)), rtol=1e-3, atol=1e-4)
     [found], _ = audit_training(Frugal(messages=3, factors=6), PEOPLE, sees="sums")
     assert abs(found.attacks["membership"]["gain"]) < 0.01
@@ -180,7 +180,7 @@ def test_sums_tell_how_many_have_each_item_however_many_people_they_are_of(serve
     federation = squares_federation(PEOPLE, messages=2, broadcast="float32", **server)
     reader = watched(federation, SumsReader(federation))
     truth = PEOPLE.matrix().toarray()
-    if federation.recipe.activity:  # everybody counts with their weight
+    if federation.recipe.activity:  # everyone counts with their weight
         truth = truth * truth.sum(axis=1, keepdims=True) ** -federation.recipe.activity
     else:
         truth = truth.astype(float)
@@ -199,7 +199,7 @@ def test_two_rounds_that_differ_by_one_member_give_that_member_away(factors):
     reader = watched(federation, SumsReader(federation))
     counts = reader.counts(np.arange(few.n_users, dtype=np.int32))
     np.testing.assert_allclose(counts[2], few.matrix().toarray()[2], atol=0.01)
-    np.testing.assert_allclose(counts[0], counts[1], atol=1e-3)  # the others are in both: nobody tells them apart
+    np.testing.assert_allclose(counts[0], counts[1], atol=1e-3)  # the others are in both: no one tells them apart
 
 
 def test_the_smaller_the_cohort_the_more_its_sums_tell():

@@ -1,4 +1,4 @@
-"""Observers of few messages: one of two servers, somebody outside, both together; and what noise allows them."""
+"""Observers of few messages: one of two servers, someone outside, both together; and what noise allows them."""
 
 from functools import cache
 

@@ -41,7 +41,7 @@ def sizes(draw):
 
 
 def assert_whole(data, people, places, checkins):
-    """As many of each as were asked for, nobody at home, no place empty, rows sorted and no pair twice."""
+    """As many of each as were asked for, no one at home, no place empty, rows sorted and no pair twice."""
     assert (data.n_users, data.n_items, len(data)) == (people, places, checkins)
     assert data.profiles.sizes.min() >= 1
     assert data.popularity.min() >= 1
@@ -223,7 +223,7 @@ def test_a_personalised_method_clearly_beats_the_most_popular_places(seed):
         ({"places": 8}, "places is 8"),
         ({"checkins": 1499}, "checkins is 1,499; .* it must be from 1,500 .* to 1,500,000"),
         ({"people": 3, "places": 9, "checkins": 28}, "checkins is 28; .* from 9 .* to 27"),
-        ({"seed": -1}, "seed is -1; a whole number, from 0"),
+        ({"seed": -1}, "seed is -1; an integer, from 0"),
     ],
 )
 def test_a_size_that_no_city_can_have_is_refused_in_a_sentence(wrong, sentence):

@@ -30,7 +30,7 @@ def test_the_same_seed_makes_the_same_people():
 
 
 def test_people_have_tastes():
-    """Of a person's films more share a genre than of as many films drawn from everybody's."""
+    """Of a person's films more share a genre than of as many films drawn from everyone's."""
     data = films(people=300, seed=1)
     genres = [set(film.genres) for film in read_films()]
     numbers = data.item_ids - 1

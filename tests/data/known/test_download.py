@@ -45,7 +45,7 @@ class Publisher(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}/file.zip"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up in the middle is part of these tests."""
+        """A client that hangs up in the median is part of these tests."""
 
 
 class Answer(BaseHTTPRequestHandler):
@@ -62,7 +62,7 @@ class Answer(BaseHTTPRequestHandler):
             self.wfile.write(self.begin())
 
     def begin(self, length: int | None = None) -> bytes:
-        """Send the headers of the whole file, or of the range asked for; the bytes that belong under them."""
+        """Send the headers of the complete file, or of the range asked for; the bytes that belong under them."""
         content, server, start = self.server.content, self.server, 0
         asked = self.headers.get("Range")
         if asked and server.ranges and self.headers.get("If-Range", server.etag) == server.etag:

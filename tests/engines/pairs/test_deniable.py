@@ -1,9 +1,10 @@
 """Deniable sharing keeps its epsilon: measured on what the engine lets a server see, with a stated confidence.
 
 Half of a population has item 0 in its history and the other half has not; all else is alike. Whatever a server sees of
-a device over a whole run must be at most e^epsilon times as likely with the item as without it, and the other way
+a device over a full run must be at most e^epsilon times as likely with the item as without it, and the other way
 round. For a list of things it could look at, both probabilities are enclosed (Clopper and Pearson, 1934) so tightly
-that all bounds hold together with a confidence of 99.9 %; even the worst of the enclosed values must keep the promise.
+that all bounds hold together with a confidence of 99.9 %; even the worst of the enclosed values must keep the
+guarantee.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Policies keep their promises, on both engines, for every person: what leaves is what was allowed to."""
+"""Policies keep their guarantees, on both engines, for every person: what leaves is what was allowed to."""
 
 import math
 
@@ -75,7 +75,7 @@ def test_at_most_the_share_of_pi_ever_leaves_with_sticky_sharing(engine, basis, 
     sent = ENGINES[engine](federation(DATA, pi=pi, sharing="sticky", basis=basis, **EVERYONE))
     most = [math.ceil(pi * size - 1e-9) for size in SIZES]
     assert all(len(items) <= limit for items, limit in zip(sent, most, strict=True))
-    # In so many rounds nearly every pair that can be drawn is drawn, so the bound is met, too.
+    # In this many rounds nearly every pair that can be drawn is drawn, so the bound is met, too.
     assert sum(map(len, sent)) >= 0.95 * sum(most)
     for user, items in enumerate(sent):
         assert items <= set(DATA.profiles.of(user).tolist())
@@ -112,7 +112,7 @@ def test_who_has_paused_sends_nothing(engine):
 def test_both_engines_send_the_same_decoys(engine):
     established = federation(DATA, pi=0.5, sharing="deniable", epsilon=1.0, **EVERYONE)
     sent = ENGINES[engine](established)
-    starts, items = established.recipe.outward.starts, established.recipe.outward.items
+    starts, items = established.recipe.shared_profile.starts, established.recipe.shared_profile.items
     for user in range(DATA.n_users):
         assert sent[user] <= set(items[starts[user] : starts[user + 1]].tolist())
     assert sum(map(len, sent)) >= 0.95 * len(items)
@@ -153,12 +153,12 @@ def test_the_ledger_of_every_device_is_what_an_observer_of_its_updates_sees(name
 
 @pytest.mark.parametrize("triples", [3, "profile"])
 def test_on_the_shared_basis_two_histories_with_one_outward_profile_cannot_be_told_apart(triples):
-    # Whatever leaves is a function of the outward profile: another history behind it changes no bit of any Update.
+    # Whatever leaves is a function of the shared profile: another history behind it changes no bit of any Update.
     chosen = {"sharing": "sticky", "pi": 0.5, "basis": "shared", "clients_per_round": 3, "triples": triples}
     established = federation(DATA, **chosen)
     recipe, profiles = established.recipe, established.profiles
     hidden = [np.setdiff1d(np.arange(DATA.n_items), profiles.of(user)) for user in range(DATA.n_users)]
-    starts, items = recipe.outward.starts, recipe.outward.items
+    starts, items = recipe.shared_profile.starts, recipe.shared_profile.items
     others = [
         np.union1d(items[starts[user] : starts[user + 1]], hidden[user][:7]).astype(np.int32)
         for user in range(DATA.n_users)
@@ -177,5 +177,5 @@ def test_an_update_holds_nothing_but_rows_of_the_outward_profile_and_of_what_lie
     fleet = observed(established, rounds=10)
     for user, _, update in fleet.seen:
         assert isinstance(update, Update)
-        inside = np.isin(update.items, fleet.fleet.outwards[user].profile)
+        inside = np.isin(update.items, fleet.fleet.shared_profiles[user].profile)
         np.testing.assert_array_equal(inside, update.biases > 0)

@@ -3,9 +3,9 @@
 import pytest
 from tests.squares_worlds import devices_of, some_people, squares_federation
 
-from federank.methods.frugal.communication import count_squares_communication
-from federank.methods.frugal.reference import SquaresFleetInMemory
-from federank.methods.frugal.wire import encode_squares_broadcast, encode_squares_update
+from federank.methods.frugal.communication import count_frugal_communication
+from federank.methods.frugal.reference import FrugalFleetInMemory
+from federank.methods.frugal.wire import encode_frugal_broadcast, encode_frugal_update
 
 PEOPLE = some_people()
 
@@ -22,16 +22,16 @@ PEOPLE = some_people()
 def test_bytes_are_those_of_the_messages_of_the_reference_engine(settings):
     federation = squares_federation(PEOPLE, **settings)
     recipe, shared = federation.recipe, federation.shared
-    fleet = SquaresFleetInMemory(recipe, devices_of(federation))
+    fleet = FrugalFleetInMemory(recipe, devices_of(federation))
     sent, asked, whole = [], 0, 0
     for number in range(recipe.rounds):
         clients, broadcast = fleet.choose(number), shared.distribute(recipe)
         answers = list(fleet.train(clients, broadcast))
         shared.aggregate(recipe, answers)
-        sent += [len(encode_squares_update(update)) for update in answers]
-        asked, whole = asked + len(clients), whole + len(clients) * len(encode_squares_broadcast(broadcast, 30))
-    whole += PEOPLE.n_users * len(encode_squares_broadcast(shared.distribute(recipe), 30))  # the last model, for all
-    counted = count_squares_communication(recipe, PEOPLE.n_users, len(PEOPLE), recipe.rounds)
+        sent += [len(encode_frugal_update(update)) for update in answers]
+        asked, whole = asked + len(clients), whole + len(clients) * len(encode_frugal_broadcast(broadcast, 30))
+    whole += PEOPLE.n_users * len(encode_frugal_broadcast(shared.distribute(recipe), 30))  # the last model, for all
+    counted = count_frugal_communication(recipe, PEOPLE.n_users, len(PEOPLE), recipe.rounds)
     assert counted["uploads"] == len(sent)
     assert counted["up"]["bytes"] == sum(sent)
     assert counted["downloads"] == asked + PEOPLE.n_users
@@ -41,6 +41,6 @@ def test_bytes_are_those_of_the_messages_of_the_reference_engine(settings):
 
 def test_a_lifetime_costs_no_more_than_its_messages():
     federation = squares_federation(PEOPLE, messages=3)
-    some, more = (count_squares_communication(federation.recipe, 80, len(PEOPLE), rounds) for rounds in (3, 9))
+    some, more = (count_frugal_communication(federation.recipe, 80, len(PEOPLE), rounds) for rounds in (3, 9))
     assert some["uploads"] == more["uploads"] == 3 * 80
     assert some["up"]["bytes"] == more["up"]["bytes"]

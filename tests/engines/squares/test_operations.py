@@ -6,8 +6,8 @@ from tests.rated_worlds import rated_world, rating_federation
 
 from federank.methods.fedrec.communication import rating_cost
 from federank.methods.frugal.communication import fcf_cost, fcf_of_paper
-from federank.methods.frugal.method import SquaresUpdate
-from federank.methods.frugal.wire import encode_squares_update
+from federank.methods.frugal.method import FrugalUpdate
+from federank.methods.frugal.wire import encode_frugal_update
 
 DATA = rated_world(users=12, items=200, ratings=150)
 
@@ -27,7 +27,7 @@ def test_devices_and_server_compute_what_the_paper_counts(found):
 
 def test_a_message_is_sent_as_two_factors_and_is_longer_than_the_papers_where_it_is_written_out(found):
     blank = np.zeros(DATA.n_items, dtype=np.float32), np.zeros(20, dtype=np.float32)
-    assert found.bytes_up == len(encode_squares_update(SquaresUpdate(*blank, np.float32(1))))
+    assert found.bytes_up == len(encode_frugal_update(FrugalUpdate(*blank, np.float32(1))))
     numbers = 21 * DATA.n_items + 21 * 21  # a column more than there are factors, and what belongs to all items
     assert 4 * 20 * DATA.n_items < 4 * numbers < found.bytes_up_written_out < 4 * numbers + 300
 

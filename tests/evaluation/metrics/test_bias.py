@@ -78,15 +78,15 @@ def test_groups_of_users_are_told_apart():
     assert young["Family"]["bias"] == pytest.approx(1 / (1 / 4))
     assert young["Sci-Fi"]["bias_train"] == pytest.approx((2 / 2) / (2 / 4))
     assert young["Sci-Fi"]["bias_disparity"] == -1
-    # Nobody young has a family film in training, so that there is nothing to compare with.
+    # No one young has a family film in training, so that there is nothing to compare with.
     assert young["Family"]["bias_train"] == 0
     assert young["Family"]["bias_disparity"] is None
 
 
 def test_a_user_without_a_group_is_refused():
-    nobody = np.empty(0, dtype=np.int32)
+    no_users = np.empty(0, dtype=np.int32)
     with pytest.raises(DataError, match=r"1.*'bob'"):
-        bias_table(films.categories, films, nobody, nobody.reshape(0, 1), {"ann": "young"})
+        bias_table(films.categories, films, no_users, no_users.reshape(0, 1), {"ann": "young"})
 
 
 # The map of kinds of places

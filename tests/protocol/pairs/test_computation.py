@@ -20,7 +20,7 @@ def recipe(**settings):
 
 
 def device(profile, triples, vector=P):
-    """Somebody's device, with everything allowed."""
+    """Someone's device, with everything allowed."""
     items = np.array(profile, dtype=np.int32)
     return Private(0, vector.copy(), items, 1.0, np.ones(len(items), dtype=np.bool_), triples)
 

@@ -10,11 +10,11 @@ from tests.worlds import federation, random_world
 from federank.errors import SettingError
 from federank.federation.wire import Update, check_update
 from federank.methods.fpl.communication import participations
-from federank.methods.fpl.privacy import clipped, disguise, privacy_figure
+from federank.methods.fpl.privacy import clip_and_noise, clipped, privacy_figure
 from federank.methods.fpl.recommender import FPL
 from federank.methods.fpl.settings import FPLSettings
 from federank.privacy.accountant import epsilon_of
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 
 DATA = random_world()
 LARGE = Update(
@@ -39,11 +39,11 @@ def test_a_long_update_is_scaled_to_the_clip_and_a_short_one_left_alone():
 
 
 def test_without_clip_or_noise_an_update_is_sent_as_it_is():
-    assert disguise(recipe(), 3, 7, LARGE, DATA.n_items) is LARGE
+    assert clip_and_noise(recipe(), 3, 7, LARGE, DATA.n_items) is LARGE
 
 
 def test_noise_on_all_rows_hides_which_rows_there_are():
-    noisy = disguise(recipe(clip=1.0, noise=0.5), 3, 7, LARGE, DATA.n_items)
+    noisy = clip_and_noise(recipe(clip=1.0, noise=0.5), 3, 7, LARGE, DATA.n_items)
     check_update(noisy, 4, DATA.n_items)
     assert noisy.items.tolist() == list(range(DATA.n_items))
     assert np.count_nonzero(noisy.vectors) == noisy.vectors.size
@@ -56,7 +56,7 @@ def test_noise_on_all_rows_hides_which_rows_there_are():
 def test_noise_has_the_deviation_it_should(settings, deviation):
     chosen = recipe(clip=2.0, **settings)
     nothing = Update(np.zeros(0, np.int32), np.zeros((0, 4), np.float32), np.zeros(0, np.float32))
-    sent = [disguise(chosen, user, number, nothing, 500) for user in range(3) for number in range(4)]
+    sent = [clip_and_noise(chosen, user, number, nothing, 500) for user in range(3) for number in range(4)]
     values = np.concatenate([np.concatenate((update.vectors.ravel(), update.biases)) for update in sent])
     assert values.std() == pytest.approx(deviation, rel=5 / np.sqrt(2 * len(values)))
     assert abs(values.mean()) < 5 * deviation / np.sqrt(len(values))
@@ -112,10 +112,10 @@ def test_without_dp_accounting_a_run_with_noise_ends_before_it_has_begun(monkeyp
     epsilon_of.cache_clear()
     epochs = []
     with pytest.raises(SettingError, match=r"\[privacy\]"):
-        FPL(factors=4, clip=1.0, noise=3.0).fit(DATA, conduct=Conduct(after_epoch=epochs.append))
+        FPL(factors=4, clip=1.0, noise=3.0).fit(DATA, training_options=TrainingOptions(after_epoch=epochs.append))
     assert not epochs
     # without noise there is nothing to state
-    FPL(factors=4, clip=1.0, epochs=1).fit(DATA, conduct=Conduct(after_epoch=epochs.append))
+    FPL(factors=4, clip=1.0, epochs=1).fit(DATA, training_options=TrainingOptions(after_epoch=epochs.append))
     assert epochs == [1]
 
 

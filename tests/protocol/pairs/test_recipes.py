@@ -40,7 +40,7 @@ def test_an_epoch_is_as_long_as_whole_histories_are_though_little_of_them_is_sha
     data = two_tastes()
     shares_little = {"pi": 0.25, "sharing": "sticky", "basis": "shared", "clients_per_round": 4}
     recipe = federation(data, **shares_little).recipe
-    assert len(recipe.outward.items) < len(data) / 2
+    assert len(recipe.shared_profile.items) < len(data) / 2
     assert recipe.rounds_per_epoch == len(data) // 4
     assert federation(data, **shares_little | {"triples": "mean"}).recipe.triples.tolist() == [8] * data.n_users
 

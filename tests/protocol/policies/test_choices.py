@@ -1,12 +1,12 @@
-"""Everyone's outward profiles: row by row what each device would find for itself."""
+"""Everyone's shared profiles: row by row what each device would find for itself."""
 
 import numpy as np
 import pytest
 from tests.worlds import random_world
 
 from federank.errors import SettingError
-from federank.privacy.policy import Policy, outward
-from federank.privacy.population import AS_HISTORIES_ARE, Choices, everyones_outward, outward_of
+from federank.privacy.policy import Policy, shared_profile
+from federank.privacy.population import AS_HISTORIES_ARE, Choices, shared_profile_of, shared_profiles_of_all
 
 DATA = random_world(users=40, items=60, interactions=500)
 NEVER = frozenset({3, 4, 5, 17, 40})
@@ -24,46 +24,46 @@ KINDS = [
 ]
 
 
-def outwards(policies, seed=5):
-    return everyones_outward(Choices.of_people(policies), seed, DATA.profiles, DATA.n_items)
+def shared_profiles(policies, seed=5):
+    return shared_profiles_of_all(Choices.of_people(policies), seed, DATA.profiles, DATA.n_items)
 
 
 def test_a_population_of_choices_is_what_each_device_finds_for_itself():
     policies = [KINDS[user % len(KINDS)] for user in range(DATA.n_users)]
-    everyone = outwards(policies)
+    everyone = shared_profiles(policies)
     for user, policy in enumerate(policies):
-        alone = outward(policy, 5, user, DATA.profiles.of(user), DATA.n_items)
-        row = outward_of(everyone, DATA.profiles, user)
+        alone = shared_profile(policy, 5, user, DATA.profiles.of(user), DATA.n_items)
+        row = shared_profile_of(everyone, DATA.profiles, user)
         for one, other in zip(row, alone, strict=True):
             np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("policy", KINDS, ids=str)
 def test_everybody_alike_is_what_each_device_finds_for_itself(policy):
-    everyone = outwards([policy] * DATA.n_users)
+    everyone = shared_profiles([policy] * DATA.n_users)
     for user in range(DATA.n_users):
-        alone = outward(policy, 5, user, DATA.profiles.of(user), DATA.n_items)
-        for one, other in zip(outward_of(everyone, DATA.profiles, user), alone, strict=True):
+        alone = shared_profile(policy, 5, user, DATA.profiles.of(user), DATA.n_items)
+        for one, other in zip(shared_profile_of(everyone, DATA.profiles, user), alone, strict=True):
             np.testing.assert_array_equal(one, other)
 
 
 def test_where_nobody_restricts_anything_histories_are_used_as_they_are():
-    assert outwards([KINDS[0]] * DATA.n_users) is AS_HISTORIES_ARE
+    assert shared_profiles([KINDS[0]] * DATA.n_users) is AS_HISTORIES_ARE
 
 
 def test_who_has_paused_takes_part_with_nothing():
     paused = Policy(sharing="as-published", pi=1.0, basis="history", paused=True)
-    everyone = outwards([paused, *[KINDS[0]] * (DATA.n_users - 1)])
-    assert len(outward_of(everyone, DATA.profiles, 0).profile) == 0
-    np.testing.assert_array_equal(outward_of(everyone, DATA.profiles, 1).profile, DATA.profiles.of(1))
+    everyone = shared_profiles([paused, *[KINDS[0]] * (DATA.n_users - 1)])
+    assert len(shared_profile_of(everyone, DATA.profiles, 0).profile) == 0
+    np.testing.assert_array_equal(shared_profile_of(everyone, DATA.profiles, 1).profile, DATA.profiles.of(1))
 
 
 def test_each_has_a_pi_of_their_own():
     pi = np.linspace(0, 0.9, DATA.n_users)
     choices = Choices.alike(KINDS[3], pi)
-    everyone = everyones_outward(choices, 5, DATA.profiles, DATA.n_items)
+    everyone = shared_profiles_of_all(choices, 5, DATA.profiles, DATA.n_items)
     for user in range(DATA.n_users):
-        sent = outward_of(everyone, DATA.profiles, user).allowed.sum()
+        sent = shared_profile_of(everyone, DATA.profiles, user).allowed.sum()
         assert sent == np.ceil(pi[user] * len(DATA.profiles.of(user)) - 1e-9)
         assert choices.of(user).pi == pi[user]
     with pytest.raises(SettingError, match="1"):

@@ -1,4 +1,4 @@
-"""Policies: what may leave a device, decided by draws and kept for life."""
+"""Policies: what may leave a device, decided by draws and kept for its lifetime."""
 
 import math
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federank.errors import SettingError
-from federank.privacy.policy import Policy, decoy_rate, most_allowed, outward
+from federank.privacy.policy import Policy, decoy_rate, most_allowed, shared_profile
 
 HISTORY = np.array([1, 4, 5, 9, 12, 20, 21, 22, 30, 39], dtype=np.int32)
 N_ITEMS = 40
@@ -20,7 +20,7 @@ def policy(sharing="sticky", pi=0.3, basis=None, **others):
 
 
 def left(chosen, user=7, seed=1, history=HISTORY, n_items=N_ITEMS, **how):
-    return outward(chosen, seed, user, history, n_items, **how)
+    return shared_profile(chosen, seed, user, history, n_items, **how)
 
 
 histories = st.sets(st.integers(0, N_ITEMS - 1)).map(lambda items: np.array(sorted(items), dtype=np.int32))
@@ -80,14 +80,14 @@ def test_as_published_the_coin_is_tossed_anew():
 
 
 def test_what_was_sent_before_stays_chosen_when_a_history_grows():
-    grown = HISTORY[:0]
+    extended = HISTORY[:0]
     ever = set()
     for item in np.random.default_rng(4).permutation(200)[:100]:
-        grown = np.union1d(grown, [item]).astype(np.int32)
+        extended = np.union1d(extended, [item]).astype(np.int32)
         sent = np.array(sorted(ever), dtype=np.int32)
-        now = left(policy(pi=0.3), history=grown, n_items=200, sent=sent)
+        now = left(policy(pi=0.3), history=extended, n_items=200, sent=sent)
         ever |= set(now.profile[now.allowed].tolist())
-        assert len(ever) == math.ceil(0.3 * len(grown) - 1e-9)
+        assert len(ever) == math.ceil(0.3 * len(extended) - 1e-9)
 
 
 doings = st.lists(st.tuples(st.sampled_from(["add", "remove", "forbid"]), st.integers(0, 11)), max_size=40)

@@ -1,4 +1,4 @@
-"""Ratings in the world: their wire format, scale, first values, samples for life, and what an Update can be."""
+"""Ratings in the world: their wire format, scale, first values, samples for its lifetime, and what an Update can be."""
 
 import numpy as np
 import pytest
@@ -145,11 +145,11 @@ def sample(profile, before=(), rho=1.0, n_items=ITEMS, round_number=0, sampling=
 )
 def test_a_sample_for_life_outlives_a_history_that_grows(profile, more):
     first = sample(profile)
-    grown = sample(profile | more, before=first)
+    extended = sample(profile | more, before=first)
     free = ITEMS - len(profile | more)
     stays = set(first) - more
-    assert len(grown) == min(len(profile | more), free)
-    assert stays <= set(grown) or len(grown) < len(stays)
+    assert len(extended) == min(len(profile | more), free)
+    assert stays <= set(extended) or len(extended) < len(stays)
     assert sample(profile, before=first) == first, "nothing has changed"
 
 

@@ -18,7 +18,7 @@ from federank.methods.fedrec.wire import (
 
 
 def one_person(**settings):
-    """Somebody who rated item 0 with 4, in a world of two items and one factor; U = 1, V = (2, 3), W = (1, 5)."""
+    """Someone who rated item 0 with 4, in a world of two items and one factor; U = 1, V = (2, 3), W = (1, 5)."""
     data = Interactions.from_columns([0, 1], [0, 1], [4, 2])
     federation = rating_federation(data, factors=1, **({"learning_rate": 0.1, "regulariser": 0.5} | settings))
     federation.user_vectors[:, 0] = 1

@@ -30,8 +30,8 @@ def federation(method="pmf"):
 
 def updates_of(established, shared):
     with words_wrap_around():
-        everybody = established.recipe.participants.tolist()
-        return list(RatersInMemory(established).train(everybody, shared.distribute(established.recipe)))
+        all_users = established.recipe.participants.tolist()
+        return list(RatersInMemory(established).train(all_users, shared.distribute(established.recipe)))
 
 
 def step(established, shared, total, clip=CLIP, noise=0, method="pmf"):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from federank.methods.frugal.private_plan import PrivatePlan, planned
-from federank.methods.frugal.private_server import Heard, heard_also, heard_from, sketch_of_heard
+from federank.methods.frugal.private_server import RoundBuffer, received_also, received_from, sketch_of_received
 from federank.privacy.accountant import mu_for
 
 ITEMS, DIRECTIONS = 60, 4
-NOTHING = Heard(np.zeros((ITEMS, 0)), np.zeros((ITEMS, 0)))
+NOTHING = RoundBuffer(np.zeros((ITEMS, 0)), np.zeros((ITEMS, 0)))
 EVENLY = np.full(ITEMS, 1 / ITEMS)
 
 
@@ -31,8 +31,8 @@ def error_of(sketch):
 
 def test_one_round_with_little_noise_is_read_as_it_is():
     common, true = in_common()
-    heard = heard_also(NOTHING, true, common @ true, noise=1e-3)
-    assert error_of(sketch_of_heard(heard, EVENLY)) < 1e-3
+    heard = received_also(NOTHING, true, common @ true, noise=1e-3)
+    assert error_of(sketch_of_received(heard, EVENLY)) < 1e-3
 
 
 @pytest.mark.parametrize("scale", [1.0, 5.0])
@@ -45,9 +45,9 @@ def test_three_noisy_rounds_tell_more_than_the_last_of_them(scale):
         together, last = NOTHING, NOTHING
         for _ in range(3):
             answered = common @ true + rng.normal(0, 8.0, (ITEMS, DIRECTIONS))
-            together = heard_also(together, scale * true, answered, noise=8.0)
-            last = heard_also(NOTHING, scale * true, answered, noise=8.0)
-        errors.append([error_of(sketch_of_heard(heard, EVENLY)) for heard in (together, last)])
+            together = received_also(together, scale * true, answered, noise=8.0)
+            last = received_also(NOTHING, scale * true, answered, noise=8.0)
+        errors.append([error_of(sketch_of_received(heard, EVENLY)) for heard in (together, last)])
     joined, alone = np.mean(errors, axis=0)
     assert joined < 0.8 * alone
 
@@ -57,10 +57,10 @@ def test_as_many_directions_are_kept_as_were_asked_for_last_and_storing_changes_
     heard = NOTHING
     for seed in (2, 3, 4):
         asked = orthogonal(seed)
-        heard = heard_also(heard, asked, common @ asked, noise=2.0)
+        heard = received_also(heard, asked, common @ asked, noise=2.0)
     assert heard.asked.shape == heard.answered.shape == (ITEMS, DIRECTIONS)
-    np.testing.assert_array_equal(heard_from(heard.stored()).asked, heard.asked)
-    assert heard_from(np.zeros((ITEMS, 2 * DIRECTIONS))).asked.shape == (ITEMS, 0)
+    np.testing.assert_array_equal(received_from(heard.stored()).asked, heard.asked)
+    assert received_from(np.zeros((ITEMS, 2 * DIRECTIONS))).asked.shape == (ITEMS, 0)
 
 
 def test_a_clear_signal_asks_for_many_directions_and_reads_rounds_alone():

@@ -1,4 +1,4 @@
-"""Frugal with a promise: messages of bounded length, sums that hide a person as far as is claimed, and no further."""
+"""Frugal with a guarantee: messages of bounded length, sums that hide a person as far as is claimed, and no further."""
 
 import math
 import re
@@ -16,7 +16,7 @@ from federank.methods.frugal import simulation as compiled
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import PrivateUpdate, check_private_update
 from federank.methods.frugal.private import directions_of, new_scratch, private_message
-from federank.methods.frugal.private_plan import planned, promise_of
+from federank.methods.frugal.private_plan import guarantee_of, planned
 from federank.methods.frugal.private_server import noise_of, with_both_noises
 from federank.methods.frugal.simulation import sum_in_ring
 from federank.privacy.accountant import mu_for
@@ -24,7 +24,7 @@ from federank.privacy.policy import Policy
 from federank.secagg.ring import C_INT, centred, round_message
 
 PEOPLE = some_people()
-EVERYBODY = np.arange(PEOPLE.n_users, dtype=np.int32)
+ALL_USERS = np.arange(PEOPLE.n_users, dtype=np.int32)
 
 
 def chances_of(seed, user, number, count):
@@ -39,10 +39,10 @@ def chances_of(seed, user, number, count):
 def test_removing_a_person_changes_a_sum_by_at_most_the_largest_length(rounds):
     federation = squares_federation(PEOPLE, messages=5, sigma=1.0)
     compiled.play(federation, rounds)
-    with_everybody = sum_in_ring(federation, EVERYBODY)
+    with_everybody = sum_in_ring(federation, ALL_USERS)
     lengths = []
     for person in range(PEOPLE.n_users):
-        without = sum_in_ring(federation, np.delete(EVERYBODY, person))
+        without = sum_in_ring(federation, np.delete(ALL_USERS, person))
         difference = centred(with_everybody - without).astype(np.int64)
         lengths.append(int(difference @ difference))
     assert max(lengths) <= C_INT**2
@@ -55,8 +55,8 @@ def test_a_message_is_the_rounded_history_times_where_it_points(rounds):
     compiled.play(federation, rounds)
     recipe, profile = federation.recipe, PEOPLE.profiles.of(7)
     known = directions_of(federation.item_vectors, federation.weights)
-    room = new_scratch(recipe.n_items, 1 if rounds == 0 else recipe.factors - 1)
-    assert private_message(known, profile, recipe.seed, 7, rounds, room)
+    workspace = new_scratch(recipe.n_items, 1 if rounds == 0 else recipe.factors - 1)
+    assert private_message(known, profile, recipe.seed, 7, rounds, workspace)
     has = np.zeros(recipe.n_items)
     has[profile] = 1
     if rounds == 0:
@@ -67,18 +67,18 @@ def test_a_message_is_the_rounded_history_times_where_it_points(rounds):
         meant = np.outer(history, known.wanted.T @ history)
         meant /= np.linalg.norm(meant)
     whole = round_message(meant.ravel(), 1.0, chances_of(recipe.seed, 7, rounds, meant.size))
-    np.testing.assert_array_equal(room.whole, whole)
+    np.testing.assert_array_equal(workspace.whole, whole)
 
 
 @pytest.mark.parametrize("rounds", [0, 3])
 def test_rounding_on_average_gives_the_sum_that_many_roundings_come_near(rounds):
     federation = squares_federation(PEOPLE, messages=5, sigma=1.0, rounding="mean")
     compiled.play(federation, rounds)
-    mean = centred(sum_in_ring(federation, EVERYBODY)).astype(np.float64)
+    mean = centred(sum_in_ring(federation, ALL_USERS)).astype(np.float64)
     drawn = []
     for seed in range(40):
         federation.recipe = federation.recipe._replace(rounds_on_average=False, seed=seed)
-        drawn.append(centred(sum_in_ring(federation, EVERYBODY)).astype(np.float64))
+        drawn.append(centred(sum_in_ring(federation, ALL_USERS)).astype(np.float64))
     # Each number is rounded by at most one; lengthening by rounding is taken back, which shortens a message a little.
     error = np.sqrt(PEOPLE.n_users / 4 / len(drawn))
     assert np.abs(np.mean(drawn, axis=0) - mean).max() < 6 * error + 0.002 * np.abs(mean).max()
@@ -100,7 +100,7 @@ def test_what_is_held_back_is_in_no_message():
     for world in worlds:
         federation = squares_federation(world, policies=[policy] * 3, messages=3, sigma=1.0, factors=4)
         for device in devices_of(federation):
-            assert 3 not in items[device.outward.profile]
+            assert 3 not in items[device.shared_profile.profile]
         sums.append(sum_in_ring(federation, np.array([1], dtype=np.int32)))
     # The share of four items is two, of three items two as well; what is forbidden is in neither.
     np.testing.assert_array_equal(*sums)
@@ -108,19 +108,19 @@ def test_what_is_held_back_is_in_no_message():
 
 def test_a_budget_is_divided_over_the_messages_and_nothing_is_left():
     plan = planned(mu_for(4.0, 1e-6), 5, 6040, 3666, None)
-    assert promise_of(plan, 5, 1e-6) == pytest.approx(4, abs=0.002)
-    assert promise_of(plan, 5, 1e-6) <= 4
-    told = [promise_of(plan, sent, 1e-6) for sent in range(6)]
+    assert guarantee_of(plan, 5, 1e-6) == pytest.approx(4, abs=0.002)
+    assert guarantee_of(plan, 5, 1e-6) <= 4
+    told = [guarantee_of(plan, sent, 1e-6) for sent in range(6)]
     assert told == sorted(told)
     assert told[0] == 0
     assert planned(math.inf, 5, 6040, 3666, None).sigmas(5) == (0,) * 5
-    assert promise_of(planned(math.inf, 5, 6040, 3666, None), 5, 1e-6) is None
+    assert guarantee_of(planned(math.inf, 5, 6040, 3666, None), 5, 1e-6) is None
 
 
 def test_sigma_says_the_same_as_that_noise_on_every_message():
     settings = FrugalSettings(sigma=4.0, messages=10)
     plan = planned(settings.mu, 10, 1000, 100, None)
-    assert promise_of(plan, 10, 1e-6) == pytest.approx(3.75, abs=0.01)
+    assert guarantee_of(plan, 10, 1e-6) == pytest.approx(3.75, abs=0.01)
 
 
 def test_the_published_sum_carries_the_noise_of_both_servers_and_each_server_knows_its_own():
@@ -137,7 +137,7 @@ def test_the_published_sum_carries_the_noise_of_both_servers_and_each_server_kno
 def lower_bound(plan, messages, trials, delta=1e-6):
     """The least epsilon that trials allow: an observer, who is the leader, weighs sums with and without a canary.
 
-    It knows everybody else's messages and its own noise, so what it sees is the helper's noise, and maybe the canary's
+    It knows everyone else's messages and its own noise, so what it sees is the helper's noise, and maybe the canary's
     message; the likelihood ratio of both worlds is a sum of products (Jagielski et al., 2020, with exact binomial
     bounds).
     """
@@ -237,9 +237,9 @@ def test_no_noise_may_be_divided_over_any_number_of_messages():
 
 def test_the_epsilon_of_deniable_sharing_is_no_promise_of_noise():
     settings = FrugalSettings(sharing="deniable", pi=0.5, epsilon=2.0)
-    assert not settings.promises
+    assert not settings.guarantees
     assert settings.policy(0.5).epsilon == 2.0
-    assert FrugalSettings(sharing="deniable", pi=0.5, epsilon=2.0, sigma=1.0).promises
+    assert FrugalSettings(sharing="deniable", pi=0.5, epsilon=2.0, sigma=1.0).guarantees
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A promise outside of a simulation: one device's message, and cohorts that play the plan one after the other."""
+"""A guarantee outside of a simulation: one device's message, and cohorts that play the plan one after the other."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from federank.methods.frugal.private_server import (
     fold_histories,
     fold_of_cohort,
     fold_popularity,
-    heard_from,
+    received_from,
 )
 from federank.secagg.ring import C_INT
 
@@ -44,12 +44,12 @@ def test_a_devices_message_is_the_simulations_but_for_the_last_bits(stage):
     columns = 1 if stage == 0 else FACTORS - 1
     differing = 0
     for user, profile in enumerate(people(20, 3)):
-        room = new_scratch(ITEMS, columns)
-        private_message(directions_of(vectors, weights), profile, 1, user, stage, room)
+        workspace = new_scratch(ITEMS, columns)
+        private_message(directions_of(vectors, weights), profile, 1, user, stage, workspace)
         own = directions_at_home(vectors, weights)
-        made = one_message(stage, ITEMS, profile, own, room.chances[: ITEMS * columns])
-        differing += int((made != room.whole).sum())
-        assert np.abs(made - room.whole).max() <= 1
+        made = one_message(stage, ITEMS, profile, own, workspace.chances[: ITEMS * columns])
+        differing += int((made != workspace.whole).sum())
+        assert np.abs(made - workspace.whole).max() <= 1
     assert differing <= 2
 
 
@@ -74,11 +74,11 @@ def begun():
     none = np.zeros((ITEMS, 0))
     zeros = np.zeros(ITEMS)
     first = np.zeros((ITEMS, FACTORS), dtype=np.float32)
-    return PrivateModel(first, np.ones(ITEMS, dtype=np.float32), zeros, zeros, none, none, heard_from(none))
+    return PrivateModel(first, np.ones(ITEMS, dtype=np.float32), zeros, zeros, none, none, received_from(none))
 
 
 def played(model, cohort, folds, stages=STAGES):
-    """The model after a cohort has played so many stages."""
+    """The model after a cohort has played this many stages."""
     for stage in range(stages):
         columns = 1 if stage == 0 else FACTORS - 1
         known = directions_at_home(model.vectors, model.weights) if stage else None
@@ -91,7 +91,7 @@ def played(model, cohort, folds, stages=STAGES):
 @pytest.mark.parametrize("plan", [PLAN, JOINED])
 def test_the_first_cohort_folds_as_the_simulation_does(plan):
     cohort = people(40, 5)
-    model, heard = begun(), heard_from(np.zeros((ITEMS, 0)))
+    model, heard = begun(), received_from(np.zeros((ITEMS, 0)))
     popularity = weights = vectors = None
     for stage in range(STAGES):
         columns = 1 if stage == 0 else FACTORS - 1

@@ -1,4 +1,4 @@
-"""Bounds for whoever reads only sums: no item is shown to nearly everybody, and what honest people like stays."""
+"""Bounds for anyone who reads only sums: no item is shown to nearly everyone, and what honest people like stays."""
 
 import json
 
@@ -114,7 +114,7 @@ def test_a_share_that_cannot_be_kept_is_refused(wrong):
 
 
 def test_a_federation_of_before_there_was_a_bound_goes_on_without_one():
-    """Its settings are published without a word of it, by the digest that its charter names."""
+    """Its settings are published without a word of it, by the digest that its federation config names."""
     told = json.loads(settings_text(FrugalSettings(clip=4.0)))
     del told["most_shown"]
     assert settings_from(SQUARES, told).most_shown is None

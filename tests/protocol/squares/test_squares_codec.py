@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from federank.errors import BadMessage
-from federank.methods.frugal.method import SquaresBroadcast, SquaresPrivate, SquaresUpdate, rounded, rows_of
+from federank.methods.frugal.method import FrugalBroadcast, FrugalPrivate, FrugalUpdate, rounded, rows_of
 from federank.methods.frugal.wire import (
-    decode_squares_broadcast,
-    decode_squares_update,
+    decode_frugal_broadcast,
+    decode_frugal_update,
     dense_bytes,
-    encode_squares_broadcast,
-    encode_squares_update,
-    squares_broadcast_bytes,
-    squares_update_bytes,
+    encode_frugal_broadcast,
+    encode_frugal_update,
+    frugal_broadcast_bytes,
+    frugal_update_bytes,
 )
-from federank.privacy.policy import Outward
+from federank.privacy.policy import SharedProfile
 
 ITEMS, FACTORS = 7, 3
 
@@ -29,15 +29,15 @@ def some_rows(rows=ITEMS, factors=FACTORS, seed=1):
 
 
 def an_update(n_items=ITEMS, factors=FACTORS):
-    return SquaresUpdate(some_rows(n_items, 1)[:, 0], some_rows(1, factors)[0], np.float32(0.25))
+    return FrugalUpdate(some_rows(n_items, 1)[:, 0], some_rows(1, factors)[0], np.float32(0.25))
 
 
 def a_broadcast(items=None, *, as_codes=True, factors=FACTORS):
     told = np.arange(ITEMS, dtype=np.int32) if items is None else np.array(items, dtype=np.int32)
     rows, weights = some_rows(len(told), factors), np.linspace(0, 2, len(told)).astype(np.float32)
     if as_codes:
-        return SquaresBroadcast(7, 3, 0.1, told, weights, *rounded(rows), rows[:0])
-    return SquaresBroadcast(7, 3, 0.1, told, weights, np.zeros((len(told), 0), np.int8), np.zeros(0, np.float32), rows)
+        return FrugalBroadcast(7, 3, 0.1, told, weights, *rounded(rows), rows[:0])
+    return FrugalBroadcast(7, 3, 0.1, told, weights, np.zeros((len(told), 0), np.int8), np.zeros(0, np.float32), rows)
 
 
 def same(one, other):
@@ -47,52 +47,52 @@ def same(one, other):
 
 
 def test_an_update_survives_the_wire():
-    same(an_update(), decode_squares_update(encode_squares_update(an_update()), FACTORS, ITEMS))
+    same(an_update(), decode_frugal_update(encode_frugal_update(an_update()), FACTORS, ITEMS))
 
 
 @pytest.mark.parametrize("items", [None, [0, 2, 6], [0, 1, 2], []])
 @pytest.mark.parametrize("as_codes", [True, False])
 def test_a_broadcast_survives_the_wire_whole_or_in_part(items, as_codes):
     sent = a_broadcast(items, as_codes=as_codes)
-    received = decode_squares_broadcast(encode_squares_broadcast(sent, ITEMS), FACTORS, ITEMS)
+    received = decode_frugal_broadcast(encode_frugal_broadcast(sent, ITEMS), FACTORS, ITEMS)
     same(sent, received)
     assert rows_of(received).shape == (len(sent.items), FACTORS)
 
 
 def test_the_same_broadcast_is_always_the_same_bytes():
-    assert encode_squares_broadcast(a_broadcast(), ITEMS) == encode_squares_broadcast(a_broadcast(), ITEMS)
+    assert encode_frugal_broadcast(a_broadcast(), ITEMS) == encode_frugal_broadcast(a_broadcast(), ITEMS)
 
 
 @pytest.mark.parametrize(("n_items", "factors"), [(1, 1), (9, 3), (10, 10), (1000, 64)])
 def test_sizes_on_the_wire_are_known_without_sending(n_items, factors):
-    assert len(encode_squares_update(an_update(n_items, factors))) == squares_update_bytes(n_items, factors)
+    assert len(encode_frugal_update(an_update(n_items, factors))) == frugal_update_bytes(n_items, factors)
     rows, everything = some_rows(n_items, factors), np.arange(n_items, dtype=np.int32)
     weights = np.full(n_items, 0.3, np.float32)
-    codes = SquaresBroadcast(123_456, 12_345, 81.25, everything, weights, *rounded(rows), rows[:0])
+    codes = FrugalBroadcast(123_456, 12_345, 81.25, everything, weights, *rounded(rows), rows[:0])
     plain = codes._replace(codes=codes.codes[:, :0], scales=codes.scales[:0], vectors=rows)
     for catalogue in (n_items, n_items + 5):
         whole = catalogue == n_items
         for message, as_codes in ((codes, True), (plain, False)):
-            size = squares_broadcast_bytes(n_items, factors, whole=whole, as_codes=as_codes, weighted=True)
-            assert len(encode_squares_broadcast(message, catalogue)) == size
+            size = frugal_broadcast_bytes(n_items, factors, whole=whole, as_codes=as_codes, weighted=True)
+            assert len(encode_frugal_broadcast(message, catalogue)) == size
 
 
 def test_sizes_are_those_of_the_numbers_and_a_short_header():
-    assert 0 < squares_update_bytes(3706, 64) - 4 * (3706 + 64 + 1) < 300
-    assert 0 < squares_broadcast_bytes(3706, 64, whole=True, as_codes=True, weighted=True) - 3706 * (64 + 8) < 400
+    assert 0 < frugal_update_bytes(3706, 64) - 4 * (3706 + 64 + 1) < 300
+    assert 0 < frugal_broadcast_bytes(3706, 64, whole=True, as_codes=True, weighted=True) - 3706 * (64 + 8) < 400
     assert 0 < dense_bytes(3706, 64) - 4 * 65 * (3706 + 65) < 300
 
 
 def test_nothing_private_can_be_encoded():
     everything = np.ones(1, np.bool_)
-    outward = Outward(np.array([1], np.int32), everything, everything, True)
-    private = SquaresPrivate(0, np.array([1], np.int32), outward, 5)
-    for thing in (private, private.history, outward, {"history": private.history}, a_broadcast()):
+    shared_profile = SharedProfile(np.array([1], np.int32), everything, everything, True)
+    private = FrugalPrivate(0, np.array([1], np.int32), shared_profile, 5)
+    for thing in (private, private.history, shared_profile, {"history": private.history}, a_broadcast()):
         with pytest.raises(TypeError):
-            encode_squares_update(thing)
+            encode_frugal_update(thing)
     for thing in (private, an_update()):
         with pytest.raises(TypeError, match="only a Broadcast"):
-            encode_squares_broadcast(thing, ITEMS)
+            encode_frugal_broadcast(thing, ITEMS)
 
 
 def update_parts(**changed):
@@ -118,7 +118,7 @@ def update_parts(**changed):
 )
 def test_an_update_that_breaks_the_protocol_is_refused_in_a_sentence(changed, complaint):
     with pytest.raises(BadMessage, match=complaint):
-        decode_squares_update(save(update_parts(**changed)), FACTORS, ITEMS)
+        decode_frugal_update(save(update_parts(**changed)), FACTORS, ITEMS)
 
 
 def broadcast_bytes(drop=(), about=None, **changed):
@@ -148,13 +148,13 @@ def broadcast_bytes(drop=(), about=None, **changed):
         (broadcast_bytes(regulariser=np.array([-1.0])), "regulariser of a Broadcast"),
         (broadcast_bytes(regulariser=np.array([1.0, 1.0])), "regulariser of a Broadcast"),
         (broadcast_bytes(regulariser=np.array([1.0], np.float32)), "regulariser of a Broadcast"),
-        (broadcast_bytes(about={"round": "3"}), "A Broadcast says its version as a whole number"),
+        (broadcast_bytes(about={"round": "3"}), "A Broadcast says its version as an integer"),
         (broadcast_bytes(drop=["codes", "scales"], vectors=np.full((ITEMS, FACTORS), np.nan, np.float32)), "finite"),
     ],
 )
 def test_a_broadcast_that_breaks_the_protocol_is_refused_in_a_sentence(message, complaint):
     with pytest.raises(BadMessage, match=complaint):
-        decode_squares_broadcast(message, FACTORS, ITEMS)
+        decode_frugal_broadcast(message, FACTORS, ITEMS)
 
 
 def read_or_refused(decode, content):
@@ -166,7 +166,7 @@ def read_or_refused(decode, content):
 
 @given(content=st.binary(max_size=400))
 def test_no_bytes_do_harm(content):
-    for decode in (decode_squares_update, decode_squares_broadcast):
+    for decode in (decode_frugal_update, decode_frugal_broadcast):
         assert read_or_refused(decode, content) is None
 
 
@@ -175,8 +175,8 @@ def test_a_message_with_some_bytes_changed_is_read_as_a_message_or_refused(data)
     message, decode, kind = data.draw(
         st.sampled_from(
             [
-                (encode_squares_update(an_update()), decode_squares_update, SquaresUpdate),
-                (encode_squares_broadcast(a_broadcast(), ITEMS), decode_squares_broadcast, SquaresBroadcast),
+                (encode_frugal_update(an_update()), decode_frugal_update, FrugalUpdate),
+                (encode_frugal_broadcast(a_broadcast(), ITEMS), decode_frugal_broadcast, FrugalBroadcast),
             ]
         )
     )
@@ -192,4 +192,4 @@ def test_a_message_with_some_bytes_changed_is_read_as_a_message_or_refused(data)
 def test_a_header_that_names_any_type_of_number_is_refused(dtype):
     header = json.dumps({"strengths": {"dtype": dtype, "shape": [0], "data_offsets": [0, 0]}}).encode()
     content = len(header).to_bytes(8, "little") + header
-    assert read_or_refused(decode_squares_update, content) is None
+    assert read_or_refused(decode_frugal_update, content) is None

@@ -1,4 +1,4 @@
-"""What few messages promise: how many leave in a life, what they are made from, and how long they are."""
+"""What few messages guarantee: how many leave in a lifetime, what they are made from, and how long they are."""
 
 from itertools import product
 
@@ -10,8 +10,8 @@ from tests.squares_worlds import devices_of, people_with, some_people, squares_f
 
 from federank.methods.frugal import reference
 from federank.methods.frugal import simulation as compiled
-from federank.methods.frugal.method import SquaresUpdate, dense, message_norm, send
-from federank.methods.frugal.reference import SquaresFleetInMemory
+from federank.methods.frugal.method import FrugalUpdate, dense, message_norm, send
+from federank.methods.frugal.reference import FrugalFleetInMemory
 from federank.privacy.policy import Policy
 
 PEOPLE = some_people()
@@ -31,7 +31,7 @@ LIVES = {
 def played(federation):
     """Every message of a run as {(round, user): Update}, lost ones left out, and the fleet."""
     recipe, shared = federation.recipe, federation.shared
-    fleet, sent = SquaresFleetInMemory(recipe, devices_of(federation)), {}
+    fleet, sent = FrugalFleetInMemory(recipe, devices_of(federation)), {}
     for number in range(recipe.rounds):
         broadcast = shared.distribute(recipe)
         for user in fleet.choose(number):
@@ -86,13 +86,13 @@ def test_nothing_that_is_held_back_changes_any_message():
     federation = squares_federation(PEOPLE, policies=careful, messages=3)
     messages, _ = played(federation)
     user, compared = 5, 0
-    shared = federation.outward.of(user)
+    shared = federation.shared_profile.of(user)
     others = np.setdiff1d(np.arange(PEOPLE.n_items), histories[user])
     for gone, new in product(np.setdiff1d(histories[user], shared), others):
         changed = [*histories]
         changed[user] = np.append(np.setdiff1d(histories[user], [gone]), new)
         world = squares_federation(people_with(changed, PEOPLE.n_items), policies=careful, messages=3)
-        if not np.array_equal(world.outward.of(user), shared):
+        if not np.array_equal(world.shared_profile.of(user), shared):
             continue  # the new item's own word has put it among those that may leave
         if compared == 3:
             break
@@ -110,8 +110,8 @@ def test_at_home_the_whole_history_is_used_whatever_is_held_back():
     federation = squares_federation(PEOPLE, policies=careful, messages=2)
     compiled.play(federation, 2)
     model = federation.item_vectors, federation.weights, float(federation.regulariser[0])
-    outward = compiled.vectors_at_home(federation.recipe, *model, federation.outward)
-    assert np.abs(compiled.home_vectors(federation) - outward).max() > 0.01
+    shared_profile = compiled.vectors_at_home(federation.recipe, *model, federation.shared_profile)
+    assert np.abs(compiled.home_vectors(federation) - shared_profile).max() > 0.01
 
 
 numbers = st.floats(-10, 10, width=32)
@@ -119,16 +119,16 @@ numbers = st.floats(-10, 10, width=32)
 
 @given(strengths=st.lists(numbers, min_size=1, max_size=8), vector=st.lists(numbers, min_size=1, max_size=5))
 def test_a_message_written_out_is_its_outer_products(strengths, vector):
-    update = SquaresUpdate(np.array(strengths, np.float32), np.array(vector, np.float32), np.float32(0.5))
+    update = FrugalUpdate(np.array(strengths, np.float32), np.array(vector, np.float32), np.float32(0.5))
     longer = [*vector, 1.0]  # a constant 1 stands behind the vector
     written = dense(update)
-    np.testing.assert_allclose(written.pulls, 0.5 * np.outer(strengths, longer), rtol=1e-5, atol=1e-30)
+    np.testing.assert_allclose(written.residuals, 0.5 * np.outer(strengths, longer), rtol=1e-5, atol=1e-30)
     np.testing.assert_allclose(written.squares, 0.5 * np.outer(longer, longer), rtol=1e-5, atol=1e-30)
 
 
 @given(strengths=st.lists(numbers, min_size=6, max_size=6), vector=st.lists(numbers, min_size=3, max_size=3))
 def test_the_norm_of_a_message_is_that_of_all_its_numbers_written_out(strengths, vector):
-    update = SquaresUpdate(np.array(strengths, np.float32), np.array(vector, np.float32), np.float32(1))
+    update = FrugalUpdate(np.array(strengths, np.float32), np.array(vector, np.float32), np.float32(1))
     assert message_norm(update.strengths, update.vector) == pytest.approx(norm_of(update), rel=1e-4)
 
 

@@ -14,10 +14,10 @@ from federank.methods.frugal import reference
 from federank.methods.frugal import simulation as compiled
 from federank.methods.frugal.method import (
     LEVELS,
-    SquaresUpdate,
-    compute_squares,
+    FrugalUpdate,
+    compute_frugal,
     dense,
-    make_squares_broadcast,
+    make_frugal_broadcast,
     own_vector,
     published,
     restored,
@@ -25,7 +25,7 @@ from federank.methods.frugal.method import (
     rows_of,
     send,
 )
-from federank.methods.frugal.reference import SquaresFleetInMemory
+from federank.methods.frugal.reference import FrugalFleetInMemory
 from federank.methods.frugal.server_steps import solved
 from federank.methods.frugal.server_update import fold
 from federank.methods.frugal.settings import SquaresSettings, factors_for
@@ -73,7 +73,7 @@ def test_a_broadcast_of_some_rows_tells_them_as_the_whole_one_does(broadcast):
     federation = squares_federation(PEOPLE, messages=1, broadcast=broadcast)
     some = np.array([2, 3, 17], np.int32)
     model = 4, 0.5, federation.item_vectors, federation.weights
-    part = make_squares_broadcast(federation.recipe, *model, some)
+    part = make_frugal_broadcast(federation.recipe, *model, some)
     np.testing.assert_array_equal(rows_of(part), published(federation.recipe, federation.item_vectors)[some])
     np.testing.assert_array_equal(part.items, some)
 
@@ -88,7 +88,7 @@ def test_a_broadcast_does_not_change_when_the_model_does():
 
 
 def update(strengths=PEOPLE.n_items, factors=FACTORS, scale=1.0, fill=0.5):
-    return SquaresUpdate(np.full(strengths, fill, np.float32), np.full(factors, fill, np.float32), np.float32(scale))
+    return FrugalUpdate(np.full(strengths, fill, np.float32), np.full(factors, fill, np.float32), np.float32(scale))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_somebody_who_shares_nothing_with_those_before_still_has_something_to_sa
     for first in (0, 2):
         told = shared.distribute(recipe)
         pair = devices[first : first + 2]
-        updates = [send(recipe, device, *compute_squares(recipe, device, told)) for device in pair]
+        updates = [send(recipe, device, *compute_frugal(recipe, device, told)) for device in pair]
         assert all(update.vector.any() for update in updates)
         shared.aggregate(recipe, updates)
     others = own_vector(recipe, shared.distribute(recipe), np.array([2], np.int32)) @ shared.vectors.T
@@ -224,10 +224,10 @@ def test_the_sums_of_the_compiled_engine_are_those_of_the_messages_written_out()
     federation = squares_federation(PEOPLE, messages=1, clip=2.0, broadcast="float32")
     recipe, told, seen = federation.recipe, federation.shared.distribute(federation.recipe), []
     compiled.play(federation, 1, watch=lambda _, sums: seen.append(sums))
-    fleet = SquaresFleetInMemory(recipe, devices_of(squares_federation(PEOPLE, messages=1)))
+    fleet = FrugalFleetInMemory(recipe, devices_of(squares_federation(PEOPLE, messages=1)))
     messages = [dense(update) for update in fleet.train(fleet.choose(0), told)]
     [sums] = seen
-    np.testing.assert_allclose(sums.pulls, sum(message.pulls for message in messages), atol=1e-3)
+    np.testing.assert_allclose(sums.residuals, sum(message.residuals for message in messages), atol=1e-3)
     np.testing.assert_allclose(sums.squares, sum(message.squares for message in messages), atol=1e-3)
     assert sums.messages == len(messages) == PEOPLE.n_users
 

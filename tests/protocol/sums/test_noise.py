@@ -61,7 +61,7 @@ def test_deviations_for_which_the_table_would_not_be_exact_are_refused(deviation
 
 @pytest.mark.parametrize("deviation", [64, 4096, 32768])
 def test_attack_telling_two_sums_apart_by_which_numbers_noise_can_give(deviation):
-    """Noise of floating point has holes that a sum shows through. Here every whole number within nine deviations can
+    """Noise of floating point has holes that a sum shows through. Here every integer within nine deviations can
     come, on both sides of any sum, so what is published is possible with a person's message and without it."""
     table = noise_table(float(deviation))
     assert len(table.high) > 9 * deviation

@@ -1,4 +1,4 @@
-"""Rounding: whole numbers of bounded length that are right on average and add up in a ring."""
+"""Rounding: integers of bounded length that are right on average and add up in a ring."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def test_a_message_of_very_many_small_numbers_fits_too(count):
 def test_rounding_is_right_on_average():
     values = np.array([0.3, -0.4, 0.00007, 0.0])
     drawn = [in_units(round_message(values, 1.0, chances(seed, 4)), 1.0) for seed in range(4000)]
-    # A number is off by at most one step; so many roundings leave a hundredth of that.
+    # A number is off by at most one step; this many roundings leave a hundredth of that.
     assert np.mean(drawn, axis=0) == pytest.approx(values, abs=4 * 0.5 / C_INT / 4000**0.5)
 
 

@@ -1,4 +1,6 @@
-"""Statements, signatures, charters and offers: one spelling, one purpose, and whole sentences for all else."""
+"""Statements, signatures, federation configs and offers: one spelling, one purpose, and whole sentences for all
+else.
+"""
 
 import hashlib
 import json
@@ -11,7 +13,7 @@ from tests.protocol.sums.worlds import HELPER, LEADER, MODEL, charter, offer
 
 from federank.errors import BadMessage, SettingError
 from federank.secagg.canonical import canonical, digest, read_canonical
-from federank.secagg.config import charter_from, fields_of_check
+from federank.secagg.config import config_from, fields_of_check
 from federank.secagg.exchange import FOLDED, RoundRecord, read_record, same_round, sign_record
 from federank.secagg.keys import (
     fingerprint,
@@ -118,7 +120,7 @@ def test_what_is_no_private_key_is_refused_without_being_shown(private):
 
 def test_a_charter_is_read_as_it_was_written_and_every_field_changes_its_digest():
     mine = charter()
-    assert charter_from(mine.to_bytes()) == mine
+    assert config_from(mine.to_bytes()) == mine
     changes = {
         "founding": "0" * 32,
         "catalogue": "0" * 64,
@@ -171,7 +173,7 @@ def test_a_charter_that_promises_nothing_is_refused(changes, sentence):
         charter(**changes)
     told = json.loads(charter().to_bytes()) | changes
     with pytest.raises(BadMessage, match=sentence):
-        charter_from(canonical(told))
+        config_from(canonical(told))
 
 
 def test_a_charter_with_other_fields_or_keys_is_refused():
@@ -187,7 +189,7 @@ def test_a_charter_with_other_fields_or_keys_is_refused():
         told | {"catalogue": "abc"},
     ):
         with pytest.raises(BadMessage):
-            charter_from(canonical(changed))
+            config_from(canonical(changed))
 
 
 def test_an_offer_is_taken_if_it_is_about_what_the_device_holds():
@@ -200,7 +202,7 @@ def test_an_offer_is_taken_if_it_is_about_what_the_device_holds():
 def test_an_offer_of_anything_else_is_refused():
     terms, _ = offer()
     other_model = model_digest(4, 0.5, np.ones(8, np.float32), np.zeros((8, 2), np.float32))
-    with pytest.raises(BadMessage, match="another charter"):
+    with pytest.raises(BadMessage, match="another federation config"):
         check_offer(terms, charter(noise=128), MODEL, 0)
     with pytest.raises(BadMessage, match="another model"):
         check_offer(terms, charter(), other_model, 0)
@@ -254,14 +256,14 @@ def test_records_are_read_if_their_server_signed_them_and_tell_of_one_round():
 
 
 def test_a_charter_without_a_norm_check_survives_its_bytes():
-    found = charter_from(charter().to_bytes())
+    found = config_from(charter().to_bytes())
     assert (found, found.norm_check()) == (charter(), None)
 
 
 @pytest.mark.parametrize("projections", [64, 128])
 def test_a_charter_names_its_norm_check_and_no_other_bound_of_it(projections):
     fields = fields_of_check(projections)
-    found = charter_from(charter(**fields).to_bytes())
+    found = config_from(charter(**fields).to_bytes())
     assert (found.projections, found.norm_check()) == (projections, Parameters(projections))
     for change in ({"limit": fields["limit"] + 1}, {"proof_bytes": 0}, {"projections": 0}):
         with pytest.raises(SettingError):

@@ -1,4 +1,6 @@
-"""Small rounds for the tests of sums: keys, a charter, offers, and a sealing whose ephemeral key is handed in."""
+"""Small rounds for the tests of sums: keys, a federation config, offers, and a sealing whose ephemeral key is handed
+in.
+"""
 
 import hashlib
 
@@ -8,7 +10,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 
-from federank.secagg.config import SumsCharter
+from federank.secagg.config import SecaggConfig
 from federank.secagg.keys import new_private_key, private_key, public_key, public_key_of
 from federank.secagg.round_config import Offer, model_digest
 from federank.secagg.upload import make_upload, new_secrets
@@ -60,7 +62,7 @@ def charter(**changes):
     if "noise" in changes:  # the same at every stage
         changes = changes | {"noises": (changes["noise"],) * changes.get("messages", told["messages"])}
         del changes["noise"]
-    return SumsCharter(**(told | changes))
+    return SecaggConfig(**(told | changes))
 
 
 def offer(key=None, **changes):

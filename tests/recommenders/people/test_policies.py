@@ -94,7 +94,7 @@ def test_another_way_of_sharing_does_not_inherit_an_epsilon(tmp_path):
         ("[groups.shy]\npi = 0.5\n", r"\[groups.shy\] needs a share"),
         ("[groups.shy]\nshare = 1.5\n", "above 0 and at most 1, not 1.5"),
         ("[groups.a]\nshare = 0.7\n[groups.b]\nshare = 0.5\n", "add up to 1.2"),
-        ("[people.999]\npi = 0.5\n", "names somebody who is not there"),
+        ("[people.999]\npi = 0.5\n", "names someone who is not there"),
         ("[people.9]\npi = 7\n", r'\[people."9"\]: pi is 7'),
         ('[people.9]\nsharing = "deniable"\n', "needs an epsilon"),
         ("[people.9]\nnever_items = [77]\n", "never_items names what the training data do not have"),

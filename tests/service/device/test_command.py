@@ -81,7 +81,7 @@ def test_without_a_policy_the_suggestion_is_taken_and_shown(federation, state, h
         (("--sharing", "sticky"), "--pi"),
         (("--pi", "0.5", "--never-items", "Nowhere Else"), "--never-items"),
         (("--pi", "0.5", "--never-categories", "Sport"), "--never-categories"),
-        (("--pi", "0.5", "--triples", "6"), "--triples is 6; this federation allows whole numbers from 1 to 5."),
+        (("--pi", "0.5", "--triples", "6"), "--triples is 6; this federation allows integers from 1 to 5."),
     ],
 )
 def test_a_policy_that_cannot_be_is_refused_before_anything_is_asked_for(federation, state, history, words, needed):

@@ -17,7 +17,7 @@ from federank.errors import BadAnswer, BadState, NoAnswer, Refused, SettingError
 from federank.federation.rng import words_wrap_around
 from federank.federation.wire import Broadcast, Private, decode_update
 from federank.methods.fpl.method import NO_BITS, Draw, Profile, compute, draw_pair, share
-from federank.privacy.policy import Policy, outward
+from federank.privacy.policy import Policy, shared_profile
 from federank.service.client import client as device_module
 from federank.service.client.client import take_part
 from federank.service.client.enrolment import enrol, leave
@@ -109,7 +109,7 @@ def test_a_device_sends_what_the_protocol_computes_from_its_state(home):
     identity, vector = home.read(DeviceStore.identity), home.read(DeviceStore.vector, FACTORS)
     model = home.model()
     assert home.take_part(1) == 1
-    taken = outward(ALL_OF_IT, identity.seed, identity.user, np.array(HISTORY, np.int32), ITEMS)
+    taken = shared_profile(ALL_OF_IT, identity.seed, identity.user, np.array(HISTORY, np.int32), ITEMS)
     private = Private(identity.user, vector.copy(), taken.profile, 1.0, taken.allowed, 5, taken.lifelong)
     recipe = recipe_of(identity.facts.settings, ITEMS, identity.seed, taken.profile)
     broadcast = Broadcast(0, 0, np.arange(ITEMS, dtype=np.int32), model.vectors, model.biases)
@@ -126,16 +126,16 @@ def test_a_device_sends_what_the_protocol_computes_from_its_state(home):
 
 @pytest.mark.parametrize(("wish", "most", "pairs"), [(1, None, 1), (9, None, 5), (9, 7, 7), (None, 7, 5)])
 def test_a_device_trains_on_as_many_pairs_as_its_owner_wishes_and_the_federation_allows(
-    federation, tmp_path, monkeypatch, wish, most, pairs
+    federation, tmp_path, monkeypatch, spec, most, pairs
 ):
     recipe = federation.recipe() | ({} if most is None else {"most_triples": most})
     monkeypatch.setattr(federation, "recipe", lambda: recipe)
-    home = Home(federation, tmp_path, policy=replace(ALL_OF_IT, triples=wish))
+    home = Home(federation, tmp_path, policy=replace(ALL_OF_IT, triples=spec))
     assert home.take_part(1) == 1
     [(_, body)] = federation.uploads
     update = decode_update(body, FACTORS, ITEMS)
     identity = home.read(DeviceStore.identity)
-    taken = outward(ALL_OF_IT, identity.seed, identity.user, np.array(HISTORY, np.int32), ITEMS)
+    taken = shared_profile(ALL_OF_IT, identity.seed, identity.user, np.array(HISTORY, np.int32), ITEMS)
     profile = Profile(taken.profile, 0, len(taken.profile), NO_BITS, ITEMS)
     with words_wrap_around():
         drawn = [draw_pair(Draw(identity.seed, identity.user, 0, counter), profile) for counter in range(pairs)]
@@ -327,11 +327,11 @@ def test_a_device_enrols_in_a_federation_that_was_begun_anew_and_keeps_what_is_i
     begin_anew(home.federation)
     asked = len(home.federation.asked)
     assert home.take_part(1) == 1
-    assert any("begun anew" in line for line in home.told)
+    assert any("begun again" in line for line in home.told)
     after = home.everything()
     assert home.read(DeviceStore.identity).token == "t2"
     assert home.model().version == 0
-    assert ("GET", "/api/v1/model") in home.federation.asked[asked:], "the whole model, and nothing laid over the old"
+    assert ("GET", "/api/v1/model") in home.federation.asked[asked:], "the full model, and nothing laid over the old"
     assert (after["profile"], after["person"][0][1]) == (before["profile"], before["person"][0][1])
     assert {row[0] for row in before["ledger"]} <= {row[0] for row in after["ledger"]}
     assert len(home.federation.uploads) == 1
@@ -345,18 +345,18 @@ def test_a_device_that_runs_while_the_federation_is_begun_anew_goes_on_in_the_ne
     federation = home.federation
     federation.fault("GET", "/federation", (200, {}, json.dumps(federation.facts()).encode()))
     begin_anew(federation)
-    nobody = (401, {}, json.dumps({"error": "unknown-device", "message": "Nobody."}).encode())
-    federation.fault("GET", "/work", nobody)
+    no_users = (401, {}, json.dumps({"error": "unknown-device", "message": "Nobody."}).encode())
+    federation.fault("GET", "/work", no_users)
     assert home.take_part(2) == 2
-    assert any("begun anew" in told for told in home.told)
+    assert any("begun again" in told for told in home.told)
     assert home.read(DeviceStore.identity).token == "t2"
 
 
 def test_a_device_that_a_restored_store_does_not_know_enrols_again_and_keeps_all_that_it_has(home):
     home.take_part(3)
     federation, before = home.federation, home.everything()
-    nobody = (401, {}, json.dumps({"error": "unknown-device", "message": "Nobody."}).encode())
-    federation.fault("GET", "/work", nobody)
+    no_users = (401, {}, json.dumps({"error": "unknown-device", "message": "Nobody."}).encode())
+    federation.fault("GET", "/work", no_users)
     federation.fault("POST", "/devices", (201, {}, json.dumps({"device": "d3", "token": "t3"}).encode()))
     asked = len(federation.asked)
     assert home.take_part(1) == 1
@@ -367,7 +367,7 @@ def test_a_device_that_a_restored_store_does_not_know_enrols_again_and_keeps_all
     assert {row[0] for row in before["ledger"]} <= {row[0] for row in after["ledger"]}
     assert home.read(DeviceStore.rounds) == 4, "its vector goes on from where it was"
     assert ("GET", "/api/v1/model") not in federation.asked[asked:], "and so does its model"
-    federation.fault("GET", "/work", nobody, nobody)
+    federation.fault("GET", "/work", no_users, no_users)
     with pytest.raises(Refused, match="Nobody"):
         home.take_part(1)
 
@@ -562,7 +562,7 @@ def expected_update(home, policy, history, vector):
     """What the protocol makes of the next round with this vector."""
     identity, model = home.read(DeviceStore.identity), home.model()
     sent = home.read(DeviceStore.ledger).really_liked()
-    taken = outward(policy, identity.seed, identity.user, np.array(history, np.int32), ITEMS, sent)
+    taken = shared_profile(policy, identity.seed, identity.user, np.array(history, np.int32), ITEMS, sent)
     private = Private(identity.user, vector.copy(), taken.profile, policy.pi, taken.allowed, 5, taken.lifelong)
     recipe, number = recipe_of(identity.facts.settings, ITEMS, identity.seed, taken.profile), home.federation.version
     broadcast = Broadcast(number, model.version, np.arange(ITEMS, dtype=np.int32), model.vectors, model.biases)

@@ -1,4 +1,4 @@
-"""A device of few messages: what it sends, what it counts for life, and what no server can make it do."""
+"""A device of few messages: what it sends, what it counts for its lifetime, and what no server can make it do."""
 
 import csv
 import json
@@ -12,10 +12,10 @@ from tests.service.device.worlds import FACTORS, ITEMS, packed, scripted_federat
 
 from federank.cli import federank
 from federank.errors import BadAnswer, SettingError
-from federank.methods.frugal.method import SquaresPrivate, compute_squares, own_vector, rows_of, send
-from federank.methods.frugal.settings import squares_recipe
-from federank.methods.frugal.wire import decode_squares_broadcast, decode_squares_update
-from federank.privacy.policy import Outward, Policy, outward
+from federank.methods.frugal.method import FrugalPrivate, compute_frugal, own_vector, rows_of, send
+from federank.methods.frugal.settings import frugal_recipe
+from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update
+from federank.privacy.policy import Policy, SharedProfile, shared_profile
 from federank.service.client import client as life
 from federank.service.client.client import take_part
 from federank.service.client.enrolment import enrol
@@ -72,23 +72,23 @@ def home(federation, tmp_path):
 
 def recipe_of(federation):
     facts = read_facts(json.dumps(federation.facts()).encode())
-    return squares_recipe(facts.settings, np.ones(1, dtype=np.int64), ITEMS)
+    return frugal_recipe(facts.settings, np.ones(1, dtype=np.int64), ITEMS)
 
 
 def the_model(version=0):
-    return decode_squares_broadcast(squares_rows(range(ITEMS), version, version), FACTORS, ITEMS)
+    return decode_frugal_broadcast(squares_rows(range(ITEMS), version, version), FACTORS, ITEMS)
 
 
 def expected(federation, profile):
     items = np.array(profile, dtype=np.int32)
     everything = np.ones(len(items), dtype=np.bool_)
-    device = SquaresPrivate(0, items, Outward(items, everything, everything, True), 1)
+    device = FrugalPrivate(0, items, SharedProfile(items, everything, everything, True), 1)
     recipe = recipe_of(federation)
-    return send(recipe, device, *compute_squares(recipe, device, the_model()))
+    return send(recipe, device, *compute_frugal(recipe, device, the_model()))
 
 
 def sent_by(federation):
-    return [decode_squares_update(body, FACTORS, ITEMS) for _, body in federation.uploads]
+    return [decode_frugal_update(body, FACTORS, ITEMS) for _, body in federation.uploads]
 
 
 def same(one, other):
@@ -104,7 +104,7 @@ def test_a_device_sends_its_messages_and_then_no_other_however_often_it_is_invit
     assert home.take_part(9) == MESSAGES
     assert home.take_part(9) == 0
     assert len(home.federation.uploads) == MESSAGES
-    assert home.told[-1].startswith("This device has sent 3 messages and may send none more in its life")
+    assert home.told[-1].startswith("This device has sent 3 messages and may send none more in its lifetime")
     assert [(sent.number, sent.allowed, sent.items) for sent in home.read(DeviceStore.ledger).messages] == [
         (1, 3, 4),
         (2, 3, 4),
@@ -159,13 +159,15 @@ def test_held_back_items_are_in_no_message(federation, tmp_path):
         (tmp_path / name).mkdir()
     one = Home(federation, tmp_path / "one", HALF)
     identity = one.read(DeviceStore.identity)
-    shared = outward(HALF, identity.seed, identity.user, np.array(HISTORY, np.int32), ITEMS).profile.tolist()
+    shared = shared_profile(HALF, identity.seed, identity.user, np.array(HISTORY, np.int32), ITEMS).profile.tolist()
     hidden = [item for item in HISTORY if item not in shared]
     others = [[*shared, *more] for more in ([0, 2], [0, 3], [2, 3], [3, 5], [7, 8], [10, 11])]
     twin = next(
         sorted(history)
         for history in others
-        if outward(HALF, identity.seed, identity.user, np.array(sorted(history), np.int32), ITEMS).profile.tolist()
+        if shared_profile(
+            HALF, identity.seed, identity.user, np.array(sorted(history), np.int32), ITEMS
+        ).profile.tolist()
         == shared
     )
     assert set(hidden).isdisjoint(twin)
@@ -256,9 +258,9 @@ def test_a_model_that_cannot_be_solved_with_is_told_in_a_sentence_and_nothing_is
 @pytest.mark.parametrize(
     ("recipe", "says"),
     [
-        ({"messages": 0}, "whole number from 1"),
-        ({"messages": 10**9}, "whole number from 1"),
-        ({"messages": None}, "whole number from 1"),
+        ({"messages": 0}, "integer from 1"),
+        ({"messages": 10**9}, "integer from 1"),
+        ({"messages": None}, "integer from 1"),
         ({"factors": ITEMS + 1}, "only 12 items"),
         ({"alpha": -1}, "finite number from 0"),
         ({"activity": 2}, "activity"),

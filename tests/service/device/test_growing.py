@@ -11,7 +11,7 @@ from tests.service.federations import Served
 
 from federank.errors import BadAnswer
 from federank.privacy.policy import Policy
-from federank.service.client.client import outward_profile, refresh_model, take_part
+from federank.service.client.client import refresh_model, shared_items, take_part
 from federank.service.client.enrolment import closed_to_new_items, enrol, settle
 from federank.service.client.federation import Catalogue, read_ticket
 from federank.service.client.http import Client
@@ -95,7 +95,7 @@ def federation():
         yield federation
 
 
-def grown(federation, more=2, ids=None):
+def extended(federation, more=2, ids=None):
     """Let the scripted federation's catalogue grow."""
     items = federation.catalogue()["items"]
     items += [{"id": str(900 + n), "title": f"New {n}", "categories": ["Food"]} for n in range(more)]
@@ -111,7 +111,7 @@ def grown(federation, more=2, ids=None):
 
 def test_a_device_that_takes_part_no_more_follows_too(federation, tmp_path):
     home = Home(federation.address, tmp_path, ["100", "101"])
-    grown(federation)
+    extended(federation)
 
     def act(store, client):
         identity = refresh_model(store, client, store.identity(), home.told.append)
@@ -123,7 +123,7 @@ def test_a_device_that_takes_part_no_more_follows_too(federation, tmp_path):
 def test_a_catalogue_in_which_known_items_have_other_numbers_is_refused_and_nothing_changes(federation, tmp_path):
     home = Home(federation.address, tmp_path, ["100", "101"])
     order = [str(900 + n) for n in range(2)] + [str(100 + n) for n in range(ITEMS)]
-    grown(federation, ids=order)
+    extended(federation, ids=order)
     with pytest.raises(BadAnswer, match="other numbers"):
         home.run(lambda store, client: settle(store, client, home.told.append))
     assert home.run(lambda store, _: store.identity().facts.n_items) == ITEMS
@@ -135,11 +135,11 @@ def test_what_was_chosen_for_life_stays_chosen_when_the_catalogue_grows(federati
 
     def chosen(store, client):
         identity = settle(store, client, home.told.append)
-        taken = outward_profile(store, identity)
+        taken = shared_items(store, identity)
         return [] if taken is None else taken.profile.tolist()
 
     before = home.run(chosen)
-    grown(federation, more=40)
+    extended(federation, more=40)
     after = home.run(chosen)
     assert [item for item in after if item < ITEMS] == before
     assert any(item >= ITEMS for item in after), "new items draw answers of their own"

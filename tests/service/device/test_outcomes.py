@@ -25,7 +25,7 @@ from federank.service.server.store.queries import put_fact
 
 
 class Clock:
-    """Time that passes only while somebody sleeps."""
+    """Time that passes only while someone sleeps."""
 
     def __init__(self):
         self.now, self.slept = 1_000_000.0, []
@@ -185,7 +185,9 @@ def test_a_discarded_upload_that_is_in_no_sum_is_not_charged(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", ["none", "forged", "another round", "another offer", "summed", "another charter"])
+@pytest.mark.parametrize(
+    "change", ["none", "forged", "another round", "another offer", "summed", "another federation config"]
+)
 def test_without_the_helpers_word_a_discarded_upload_stays_charged(tmp_path, monkeypatch, change):
     with two_servers(tmp_path) as (leader, helper):
         home = Home(leader.address, tmp_path)
@@ -205,7 +207,7 @@ def test_without_the_helpers_word_a_discarded_upload_stays_charged(tmp_path, mon
             "another round": {"round": number + 1},
             "another offer": {"offer": "0" * 64},
             "summed": {"state": FOLDED},
-            "another charter": {"charter": "0" * 64},
+            "another federation config": {"charter": "0" * 64},
         }.get(change, {})
         key = new_private_key() if change == "forged" else helper.service.helper.identity.private
         given = "" if change == "none" else sign_record(key, RoundRecord(**told)).decode()

@@ -84,7 +84,7 @@ def test_what_leaves_is_what_the_protocol_computes(federation, enrolled, state):
 def test_the_ledger_tells_rated_and_sampled_items_apart(federation, enrolled, state, tmp_path):
     enrolled(rounds=3)
     names = [set(update.items.tolist()) for update in sent(federation)]
-    assert names[0] == names[1] == names[2], "samples are for life"
+    assert names[0] == names[1] == names[2], "samples are for its lifetime"
     words = told("ledger", "--state", state).stdout
     assert "100.0% have left; 3 other items were sampled" in words
     assert words.count("rated ") >= 3
@@ -123,7 +123,7 @@ def test_a_rating_is_predicted_and_a_fallback_says_so(enrolled, state):
     assert abs(after["rating"] - 5) < abs(found["rating"] - 5), "a rating that is known draws the prediction near"
     silent = told("predict", f"Place {ITEMS - 1}", "--state", state)
     assert float(silent.stdout) == 4, "the mean of 5, 2, 4 and 5"
-    assert "Nobody has told this federation anything of Place 11 yet; this is your mean rating." in silent.stderr
+    assert "No one has told this federation anything of Place 11 yet; this is your mean rating." in silent.stderr
     listed = json.loads(told("recommend", "--state", state, "--json").stdout)
     assert str(100 + ITEMS - 1) not in [row["item"] for row in listed]
     assert all(1 <= row["score"] <= 5 for row in listed)
@@ -187,7 +187,7 @@ def test_nobody_rates_the_whole_catalogue_where_ratings_are_hidden_among_others(
     enrolled()
     for item in range(ITEMS - 1):
         told("rate", 100 + item, 3, "--state", state)
-    assert "the whole catalogue would be rated" in complaint("rate", 100 + ITEMS - 1, 3, "--state", state)
+    assert "catalogue would be rated" in complaint("rate", 100 + ITEMS - 1, 3, "--state", state)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_federation_of_likes_knows_no_stars(state, tmp_path):
 
 def test_a_rating_is_held_back_and_how_near_it_is_predicted_is_told_deniably(federation, enrolled, state):
     words = enrolled("--evaluate").stderr
-    assert "One of your ratings is held back, for life" in words
+    assert "One of your ratings is held back, for its lifetime" in words
     with DeviceStore(state) as store:
         identity, held_back = store.identity(), store.held_back()
         assert held_back not in store.training_history().items
@@ -269,9 +269,9 @@ def test_many_devices_give_both_errors_though_each_answer_is_rounded_and_randomi
     errors = rng.choice([0.0, 0.5, 1.0, 2.0, 3.0], 400_000, p=[0.2, 0.3, 0.3, 0.15, 0.05])
     counts = {False: [0, 0], True: [0, 0]}
     drawn = (rng.random(len(errors)) for _ in range(3))
-    for off, squared, chance, lie in zip(*(one.tolist() for one in (errors / 4, *drawn)), strict=True):
+    for off, squared, chance, poisoning_attack in zip(*(one.tolist() for one in (errors / 4, *drawn)), strict=True):
         is_squared = squared < 0.5
-        hit = answered(chance >= (off * off if is_squared else off), lie)
+        hit = answered(chance >= (off * off if is_squared else off), poisoning_attack)
         counts[is_squared][0] += 1
         counts[is_squared][1] += hit
     answers = told_of(Judged(3, *counts[False], *counts[True]), 4.0)

@@ -109,7 +109,7 @@ def test_people_who_rated_one_thing_everything_and_some_are_added_up(servers, tm
         assert "no virtual ratings among them" in words
         assert "No single server can read a message" in words
         assert "can read each Update" not in words
-        assert f"At most {MESSAGES} messages leave this device in its life." in words
+        assert f"At most {MESSAGES} messages leave this device in its lifetime." in words
     wanted = sum(expected(states[name], stars, first) for name, stars in PEOPLE.items())
     for _ in range(MESSAGES):
         threads = [threading.Thread(target=run, args=("--state", state, "--rounds", 1)) for state in states.values()]
@@ -128,12 +128,12 @@ def test_people_who_rated_one_thing_everything_and_some_are_added_up(servers, tm
     status = json.loads(told("status", "--json", "--state", some).stdout)
     assert (status["messages_sent"], status["messages_left"]) == (2, 0)
     shown = told("ledger", "--state", some).stdout
-    assert "Of your 4 ratings 100.0% are in what has left; every message names the whole catalogue." in shown
+    assert "Of your 4 ratings 100.0% are in what has left; every message names the full catalogue." in shown
     assert "sampled" not in shown
     assert 1 <= float(told("predict", "20", "--state", some).stdout) <= 5
     kept = json.loads(told("ledger", "--json", "--state", some).stdout)
     assert [(message["number"], message["allowed"]) for message in kept["messages"]] == [(1, 2), (2, 2)]
-    assert "may send none more in its life" in told("--state", some, "--rounds", 1).stderr
+    assert "may send none more in its lifetime" in told("--state", some, "--rounds", 1).stderr
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,11 @@ def test_people_who_rated_one_thing_everything_and_some_are_added_up(servers, tm
         ("item,rating\n3,2.5\n", (), "no half stars"),
         ("item,rating\n3,good\n", (), "which is no number"),
         ("item,rating\n3,4\n", ("--filling", "hybrid", "--rho", "2"), "virtual ratings hide nothing"),
-        ("item,rating\n3,4\n", ("--sharing", "deniable", "--epsilon", "1", "--pi", "0.5"), "decided once for life"),
+        (
+            "item,rating\n3,4\n",
+            ("--sharing", "deniable", "--epsilon", "1", "--pi", "0.5"),
+            "decided once for its lifetime",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_before_there_is_a_device(servers, tmp_path, text, choices, sentence):

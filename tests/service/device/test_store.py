@@ -95,7 +95,7 @@ def test_a_process_killed_inside_a_transaction_changes_nothing(path):
     )
     ended = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
     assert ended.returncode == -signal.SIGKILL
-    assert path.with_name(path.name + "-journal").exists()  # the crash was in the middle of writing
+    assert path.with_name(path.name + "-journal").exists()  # the crash was in the median of writing
     assert items(path) == [7]
 
 

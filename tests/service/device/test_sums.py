@@ -24,7 +24,7 @@ from federank.cli.device_views import _bound
 from federank.errors import BadAnswer, NoAnswer
 from federank.methods.frugal.server_steps import USUAL_PRIVATE
 from federank.privacy.policy import Policy
-from federank.secagg.config import charter_from
+from federank.secagg.config import config_from
 from federank.secagg.proof.parameters import FULL
 from federank.secagg.proof.upload import decode_checked, encode_checked
 from federank.service.client import client as life
@@ -238,7 +238,7 @@ def test_attack_another_offer_for_one_person(servers, tmp_path, monkeypatch, cha
             return real(content, facts, pinned, model, number + 1)
         if change == "charter":
             noisier = json.loads(pinned.charter.to_bytes()) | {"noises": [128] * 5}
-            other = charter_from(json.dumps(noisier, sort_keys=True, separators=(",", ":")).encode())
+            other = config_from(json.dumps(noisier, sort_keys=True, separators=(",", ":")).encode())
             return real(content, facts, pinned._replace(charter=other), model, number)
         told["offer"]["key"] = _other_key()
         return real(json.dumps(told, sort_keys=True, separators=(",", ":")).encode(), facts, pinned, model, number)
@@ -250,7 +250,9 @@ def test_attack_another_offer_for_one_person(servers, tmp_path, monkeypatch, cha
 
 
 def test_attack_founding_anew_to_reset_the_count(servers, tmp_path):
-    """Another founding at the same address, with the same helper: messages count for life; a weaker one is refused."""
+    """Another founding at the same address, with the same helper: messages count for its lifetime; a weaker one is
+    refused.
+    """
     leader, helper = servers
     home = Home(leader.address, tmp_path)
     sql = sqlite3.connect(home.path)
@@ -265,8 +267,8 @@ def test_attack_founding_anew_to_reset_the_count(servers, tmp_path):
     again = Leader(store, leader.port)
     try:
         assert home.take_part() == 0
-        assert any("begun anew" in line for line in home.told)
-        assert any("may send none more in its life" in line for line in home.told)
+        assert any("begun again" in line for line in home.told)
+        assert any("may send none more in its lifetime" in line for line in home.told)
     finally:
         again.stop()
 
@@ -300,7 +302,7 @@ def test_a_fleet_plays_it_until_everybody_has_sent_all(tmp_path):
 
     data = small_world()
     with two_servers(tmp_path, rounds={"target": 2, "minimum": 2}, messages=2, least=2) as (leader, _):
-        played = rehearse(Rehearsal(plan=Plan(address=leader.address, seconds=60), data=data, wishes={"pi": 1.0}), 1)
+        played = rehearse(Rehearsal(plan=Plan(address=leader.address, seconds=60), data=data, specs={"pi": 1.0}), 1)
         assert played.tally.interactions == 4
         with Client(leader.address) as client:
             for _ in range(1000):  # the last report is in; its fold may be under way
@@ -334,7 +336,7 @@ def test_without_noise_two_servers_publish_the_simulations_model_to_the_last_bit
         leader = Leader(store)
         try:
             plan = Plan(address=leader.address, seconds=60)
-            played = rehearse(Rehearsal(plan=plan, data=data, wishes={"pi": 1.0}), 1)
+            played = rehearse(Rehearsal(plan=plan, data=data, specs={"pi": 1.0}), 1)
             assert played.tally.interactions == 3 * data.n_users
             with Client(leader.address) as client:
                 for _ in range(1000):

@@ -40,7 +40,7 @@ def squares_rows(items, round_number, version, factors=FACTORS, seed=0):
 
 
 def rating_rows(round_number, version, heard=range(ITEMS - 1)):
-    """A model of ratings as it crosses the wire; nobody has told anything of the items that are not `heard`."""
+    """A model of ratings as it crosses the wire; no one has told anything of the items that are not `heard`."""
     rng = np.random.default_rng(7)
     vectors = rng.normal(size=(ITEMS, FACTORS)).astype(np.float32)
     vectors[:, 0] += 2
@@ -69,7 +69,7 @@ class ScriptedFederation:
         self.suggested_policy = None
         self.founding = "f" * 32
         self.outcomes = []  # what is said of uploads first, in this order; then all are aggregated
-        self.vanishing = 0  # so many times the server is gone in the middle of an upload
+        self.vanishing = 0  # this many times the server is gone in the median of an upload
 
     def fault(self, method, path, *answers):
         """Answer the next requests to a path so; an answer is (status, headers, body), or "cut" for a cut line."""
@@ -247,7 +247,7 @@ def scripted_federation(messages=None, ratings=False):
 
 @contextmanager
 def served(folder, *options):
-    """`federank serve` as a process of its own on a free port, with nobody's limits; its address.
+    """`federank serve` as a process of its own on a free port, with no one's limits; its address.
 
     It is of the published protocol where no method is named.
     """

@@ -18,7 +18,7 @@ from federank.federation.rng import words_wrap_around
 from federank.federation.wire import Broadcast, Private
 from federank.methods.fpl import simulation as compiled
 from federank.methods.fpl.method import compute, share
-from federank.privacy.policy import outward
+from federank.privacy.policy import shared_profile
 from federank.service.client.federation import fetch_model, read_facts, read_rows
 from federank.service.client.http import Client
 from federank.service.client.methods.method import Model
@@ -69,16 +69,16 @@ def ids_of(federation):
         {"pi": 0.5, "sharing": "sticky", "basis": "shared"},
     ],
 )
-def test_a_virtual_device_sends_what_the_protocol_computes(federation, wishes):
+def test_a_virtual_device_sends_what_the_protocol_computes(federation, specs):
     facts, data = facts_of(federation), people()
-    devices = VirtualDevices(facts, ids_of(federation), data, 7, wishes)
+    devices = VirtualDevices(facts, ids_of(federation), data, 7, specs)
     told = read_rows(rows(range(ITEMS), 0, 0), facts_of(federation))
     model, received = Models(facts).receive(None, told), told.model
     broadcast = Broadcast(3, received.version, np.arange(ITEMS, dtype=np.int32), received.vectors, received.biases)
     for user in devices.participants.tolist():
         before = devices.federation.user_vectors[user, :FACTORS].copy()
         policy = devices.choices.of(user)
-        taken = outward(policy, 7, user, np.array(devices.profiles.of(user)), ITEMS)
+        taken = shared_profile(policy, 7, user, np.array(devices.profiles.of(user)), ITEMS)
         private = Private(user, before, taken.profile, policy.pi, taken.allowed, facts.settings.triples, taken.lifelong)
         with words_wrap_around():
             expected = share(devices.recipe, private, 3, compute(devices.recipe, private, broadcast))
@@ -288,16 +288,16 @@ def shared_model(address, ca=None):
 @pytest.mark.parametrize(
     "wishes", [{"pi": 0.5}, {"pi": 0.5, "sharing": "deniable", "epsilon": 2.0}], ids=["as-published", "deniable"]
 )
-def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(tmp_path, wishes):
+def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(tmp_path, specs):
     data = small_city()
     path = written(data, tmp_path)
     options = ("--data", path, "--target", data.n_users, "--minimum", data.n_users, "--over-selection", 1)
     with served(tmp_path, *options, "--triples", 7) as address:
         federation, *_ = shared_model(address)
-        rehearsal = Rehearsal(plan=Plan(address=address), rounds=6, data=data, wishes=wishes)
+        rehearsal = Rehearsal(plan=Plan(address=address), rounds=6, data=data, specs=specs)
         played = rehearse(rehearsal)
         _, version, vectors, biases = shared_model(address)
-    simulated = VirtualDevices(federation.facts, federation.ids, data, 1, wishes).federation
+    simulated = VirtualDevices(federation.facts, federation.ids, data, 1, specs).federation
     first = simulated.item_vectors.copy()
     compiled.play(simulated, 6)
     assert version == 6
@@ -314,7 +314,7 @@ def test_a_fleet_enrols_within_the_servers_limits(tmp_path):
     # A limit of 4 enrolments per second has a burst of 40.
     options = ("--data", written(data, tmp_path), "--target", 44, "--minimum", 44, "--enrolment-rate", 4)
     with served(tmp_path, *options) as address:
-        played = rehearse(Rehearsal(plan=Plan(address=address), rounds=1, data=data, wishes={}))
+        played = rehearse(Rehearsal(plan=Plan(address=address), rounds=1, data=data, specs={}))
     assert len(played.users) == played.tally.interactions == 44
     assert played.tally.counts["busy 429"] > 0
 
@@ -326,7 +326,7 @@ def test_a_server_learns_over_tls_although_a_third_of_the_devices_vanish_in_ever
     options = ("--data", path, "--target", 20, "--minimum", 5, "--over-selection", 1.8, "--deadline", 3)
     with served(tmp_path, *options, "--triples", 7, "--self-signed") as address:
         plan = Plan(address=address, vanish=0.3)
-        rehearsal = Rehearsal(plan=plan, rounds=5, data=data, wishes={}, ca=str(tmp_path / "federank-cert.pem"))
+        rehearsal = Rehearsal(plan=plan, rounds=5, data=data, specs={}, ca=str(tmp_path / "federank-cert.pem"))
         told = rehearse(rehearsal).tally.report()
         _, version, vectors, _ = shared_model(address, ca=rehearsal.ca)
         with pytest.raises(BadAnswer, match="cannot be trusted"):
@@ -343,11 +343,11 @@ def fleet_of_processes(address, source, *options):
     return json.loads(done.stdout)
 
 
-def simulated_precision(address, split, rounds, clients, wishes):
+def simulated_precision(address, split, rounds, clients, specs):
     """Precision at 10 of the compiled simulation of the same federation after the same number of rounds."""
     federation, *_ = shared_model(address)
-    rehearsal = Rehearsal(plan=Plan(address=address), data=split.train, wishes=wishes)
-    simulated = VirtualDevices(federation.facts, federation.ids, split.train, 1, wishes).federation
+    rehearsal = Rehearsal(plan=Plan(address=address), data=split.train, specs=specs)
+    simulated = VirtualDevices(federation.facts, federation.ids, split.train, 1, specs).federation
     simulated.recipe = simulated.recipe._replace(clients_per_round=clients)
     compiled.play(simulated, rounds)
     model = Model(rounds, simulated.item_vectors[:, :20], simulated.item_biases)
@@ -378,7 +378,7 @@ def test_a_fleet_of_processes_in_the_city_is_as_accurate_as_the_simulation(tmp_p
 def test_a_fleet_on_movielens_100k_is_as_accurate_as_the_simulation(tmp_path, real_data, monkeypatch):
     monkeypatch.setenv("FEDERANK_DATA", str(real_data))
     split = fr.split_temporal(fr.load("ml-100k"), 0.2)
-    # Whoever asks first is given the ticket: other people than the simulation draws, so as accurate, not the same.
+    # Anyone who asks first is given the ticket: other people than the simulation draws, so as accurate, not the same.
     options = ("--data", "ml-100k", "--target", 100, "--minimum", 50, "--over-selection", 1.2, "--triples", 84)
     with served(tmp_path, *options) as address:
         told = fleet_of_processes(address, "ml-100k", "--processes", 2, "--rounds", 60, "--test", 0.2, "--pi", 0.5)

@@ -11,8 +11,8 @@ from tests.service.device.worlds import FACTORS, ITEMS, scripted_federation, ser
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
-from federank.methods.frugal.method import SquaresPrivate, compute_squares, send
-from federank.methods.frugal.wire import decode_squares_broadcast, decode_squares_update
+from federank.methods.frugal.method import FrugalPrivate, compute_frugal, send
+from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update
 from federank.service.client.federation import fetch_model, read_facts, read_rows
 from federank.service.client.http import Client
 from federank.service.simulated_clients.clients import Models
@@ -35,35 +35,35 @@ def people(users=5):
     return Interactions.from_columns([user for user, _ in pairs], [item for _, item in pairs])
 
 
-def devices_of(federation, **wishes):
+def devices_of(federation, **specs):
     facts = read_facts(json.dumps(federation.facts()).encode())
     ids = [item["id"] for item in federation.catalogue()["items"]]
-    return facts, FrugalDevices(facts, ids, people(), 7, wishes)
+    return facts, FrugalDevices(facts, ids, people(), 7, specs)
 
 
 @pytest.mark.parametrize("wishes", [{}, {"pi": 0.5}, {"pi": 0.5, "sharing": "deniable", "epsilon": 1.0}, {"budget": 2}])
-def test_a_virtual_device_sends_what_the_protocol_computes(federation, wishes):
-    facts, devices = devices_of(federation, **wishes)
+def test_a_virtual_device_sends_what_the_protocol_computes(federation, specs):
+    facts, devices = devices_of(federation, **specs)
     content = squares_rows(range(ITEMS), 0, 0)
     model, told = (
         Models(facts).receive(None, read_rows(content, facts)),
-        decode_squares_broadcast(content, FACTORS, ITEMS),
+        decode_frugal_broadcast(content, FACTORS, ITEMS),
     )
     for user in devices.participants.tolist():
         mine = devices._devices[user]
-        twin = SquaresPrivate(user, mine.history, mine.outward, 1)
-        expected = send(devices.recipe, twin, *compute_squares(devices.recipe, twin, told))
-        sent = decode_squares_update(devices.message(user, 0, model), FACTORS, ITEMS)
+        twin = FrugalPrivate(user, mine.history, mine.shared_profile, 1)
+        expected = send(devices.recipe, twin, *compute_frugal(devices.recipe, twin, told))
+        sent = decode_frugal_update(devices.message(user, 0, model), FACTORS, ITEMS)
         for one, other in zip(sent, expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
-    if "budget" in wishes:
-        assert all(len(device.outward.profile) == 2 for device in devices._devices.values())
+    if "budget" in specs:
+        assert all(len(device.shared_profile.profile) == 2 for device in devices._devices.values())
 
 
 @pytest.mark.parametrize("wishes", [{"sharing": "as-published"}, {"basis": "history"}])
-def test_policies_that_few_messages_cannot_keep_are_refused(federation, wishes):
-    with pytest.raises(SettingError, match="once for life"):
-        devices_of(federation, **wishes)
+def test_policies_that_few_messages_cannot_keep_are_refused(federation, specs):
+    with pytest.raises(SettingError, match="once for its lifetime"):
+        devices_of(federation, **specs)
 
 
 def test_a_fleet_ends_when_everybody_has_sent_their_messages(federation):
@@ -120,15 +120,15 @@ def written(data, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wishes", [{}, {"pi": 0.5, "sharing": "sticky"}], ids=["everything", "half"])
-def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(tmp_path, wishes):
+def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(tmp_path, specs):
     data = fr.load(written(fr.city(people=60, places=80, checkins=1500), tmp_path))
     options = ("--data", tmp_path / "city.tsv", "--target", data.n_users, "--minimum", data.n_users)
     with served(tmp_path, *options, "--method", "frugal", "--messages", 3, "--factors", 8) as address:
-        played = rehearse(Rehearsal(plan=Plan(address=address), data=data, wishes=wishes))
+        played = rehearse(Rehearsal(plan=Plan(address=address), data=data, specs=specs))
         with Client(address) as client:
             facts = fetch_federation(client).facts
             model = fetch_model(client, facts)
-    simulated = fr.Frugal(messages=3, factors=8, seed=1, **wishes).fit(data)
+    simulated = fr.Frugal(messages=3, factors=8, seed=1, **specs).fit(data)
     assert (model.version, played.tally.interactions) == (3, 3 * data.n_users)
     assert model.regulariser == pytest.approx(simulated.regulariser, rel=1e-3)
     np.testing.assert_allclose(model.weights, simulated.item_weights, rtol=1e-3)
@@ -143,7 +143,7 @@ def test_people_who_come_in_small_cohorts_teach_the_model_nearly_as_much(tmp_pat
     split = fr.split_temporal(data, 0.2)
     options = ("--data", tmp_path / "city.tsv", "--target", 20, "--method", "frugal", "--messages", 2, "--factors", 16)
     with served(tmp_path, *options, "--deadline", 2) as address:
-        rehearsal = Rehearsal(plan=Plan(address=address), data=split.train, wishes={})
+        rehearsal = Rehearsal(plan=Plan(address=address), data=split.train, specs={})
         played = rehearse(rehearsal)
         with Client(address) as client:
             federation = fetch_federation(client)

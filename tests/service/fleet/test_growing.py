@@ -41,7 +41,7 @@ def test_a_fleet_goes_on_while_the_catalogue_grows(tmp_path, method):
         operator = threading.Thread(target=operate)
         operator.start()
         with Client(server.address) as client:
-            played = rehearse(Rehearsal(plan=Plan(address=server.address), rounds=9, data=data, wishes={"pi": 1.0}))
+            played = rehearse(Rehearsal(plan=Plan(address=server.address), rounds=9, data=data, specs={"pi": 1.0}))
             operator.join()
             federation = fetch_federation(client)
             model = fetch_model(client, federation.facts)

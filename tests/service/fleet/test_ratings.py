@@ -24,7 +24,7 @@ PEOPLE, ITEMS, ROUNDS = 30, 24, 5
 SETTINGS = {"factors": 4, "initial_range": 0.5, "t_predict": 1, "t_local": 3, "rho": 0.5, "seed": 3}
 RATES = {"pmf": 0.8, "svdpp": 0.4}
 AS_PUBLISHED = {"first_prediction": "zero", "prior_count": 0.0}
-"""What a federation needs to learn as FedRec does, where everybody takes part in every round."""
+"""What a federation needs to learn as FedRec does, where everyone takes part in every round."""
 ROUND = ["--target", str(PEOPLE), "--over-selection", "1", "--deadline", "600"]
 
 
@@ -43,8 +43,8 @@ def written(folder):
     return path
 
 
-def play(address, rounds=ROUNDS, **wishes):
-    rehearsal = Rehearsal(plan=Plan(address=address), data=people(), rounds=rounds, seed=3, wishes=wishes)
+def play(address, rounds=ROUNDS, **specs):
+    rehearsal = Rehearsal(plan=Plan(address=address), data=people(), rounds=rounds, seed=3, specs=specs)
     played = rehearse(rehearsal)
     with Client(address) as client:
         federation = fetch_federation(client)
@@ -64,17 +64,17 @@ def test_a_fleet_over_http_learns_the_model_of_the_simulation(tmp_path, method, 
     np.testing.assert_allclose(model.vectors, simulated.item_vectors[:, :4], atol=TOLERANCE)
     np.testing.assert_allclose(played.vectors, simulated.user_vectors[:, :4], atol=TOLERANCE)
     np.testing.assert_allclose(model.implicit, simulated.implicit_vectors[:, :4], atol=TOLERANCE)
-    assert model.iteration == ROUNDS, "everybody has reported in every round"
+    assert model.iteration == ROUNDS, "everyone has reported in every round"
     assert played.tally.report()["not_counted"] == {}
 
 
 def test_wishes_that_are_about_likes_are_refused():
     facts = scripted_facts()
-    for wishes in ({"sharing": "deniable", "epsilon": 1.0}, {"basis": "history"}):
+    for specs in ({"sharing": "deniable", "epsilon": 1.0}, {"basis": "history"}):
         with pytest.raises(SettingError, match="of ratings"):
-            RatingDevices(facts, [str(n) for n in range(ITEMS)], people(), 3, wishes)
+            RatingDevices(facts, [str(n) for n in range(ITEMS)], people(), 3, specs)
     devices = RatingDevices(facts, [str(n) for n in range(ITEMS)], people(), 3, {"filling": "none", "budget": 3})
-    assert devices.outward.sizes.max() == 3
+    assert devices.shared_profile.sizes.max() == 3
     assert devices.recipe.virtual.max() == 0
 
 

@@ -7,7 +7,7 @@ from tests.service.device.worlds import served
 from tests.service.fleet.test_ratings import AS_PUBLISHED, ITEMS, PEOPLE, RATES, ROUND, flags, people, play, written
 from tests.service.helper.helpers import ThreadedHelper
 
-from federank.cli.serve import _tell_of_promise
+from federank.cli.serve import _report_guarantee
 from federank.errors import SettingError
 from federank.methods.fedrec import reference
 from federank.methods.fedrec.settings import RatingFederationSettings, SVDPlusPlusFederationSettings
@@ -62,8 +62,8 @@ def test_without_noise_the_sums_give_the_model_of_the_simulation(tmp_path, helpe
 @pytest.mark.slow
 def test_with_noise_versions_are_recomputed_and_nobody_sends_more_than_was_promised(tmp_path, helper):
     with serving(tmp_path, helper, "pmf", "--sigma", "0.5", "--clip", "8", "--messages", "2") as address:
-        rehearsal = Rehearsal(plan=Plan(address=address), data=people(), seed=3, wishes={})
-        played = rehearse(rehearsal)  # ends because nobody has a message left
+        rehearsal = Rehearsal(plan=Plan(address=address), data=people(), seed=3, specs={})
+        played = rehearse(rehearsal)  # ends because no one has a message left
         found = verify(Servers(address, helper.origin))
     assert (found.versions, found.messages, played.tally.interactions) == (2, 2 * PEOPLE, 2 * PEOPLE)
 
@@ -72,7 +72,7 @@ def test_with_noise_versions_are_recomputed_and_nobody_sends_more_than_was_promi
 def test_a_sum_that_leaves_the_scale_is_not_applied_and_versions_are_still_verified(tmp_path, helper):
     far = ("--sigma", "0", "--messages", "2", "--first-prediction", "mean", "--learning-rate", "1000")
     with serving(tmp_path, helper, "pmf", *far) as address:
-        played = rehearse(Rehearsal(plan=Plan(address=address), data=people(), seed=3, wishes={}))
+        played = rehearse(Rehearsal(plan=Plan(address=address), data=people(), seed=3, specs={}))
         result = verify(Servers(address, helper.origin))
         with Client(address) as client:
             federation = fetch_federation(client)
@@ -87,14 +87,14 @@ def test_a_sum_that_leaves_the_scale_is_not_applied_and_versions_are_still_verif
     ("sigma", "promise", "is_warned"), [(0.0, "none: sums carry no noise", False), (2.0, "epsilon", True)]
 )
 def test_the_operator_is_told_the_promise_and_what_noise_does_to_ratings(
-    tmp_path, helper, capsys, sigma, promise, is_warned
+    tmp_path, helper, capsys, sigma, guarantee, is_warned
 ):
     store, sums = f"sqlite:///{tmp_path / 'f.sqlite'}", SumsDemand(helper=helper.origin, sigma=sigma, least_cohort=20)
     open_store(store, Demand(data=people, source="two", method="pmf", sums=sums))
-    _tell_of_promise(store)
+    _report_guarantee(store)
     said = capsys.readouterr()
-    assert f"promise      {promise}" in said.out
-    assert ("worse than by everybody's own mean" in said.err) == is_warned
+    assert f"guarantee      {guarantee}" in said.out
+    assert ("worse than by everyone's own mean" in said.err) == is_warned
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_the_operator_is_told_the_promise_and_what_noise_does_to_ratings(
 def test_the_operator_is_told_that_a_server_without_a_helper_reads_every_message(tmp_path, capsys, method, how):
     store = f"sqlite:///{tmp_path / 'f.sqlite'}"
     open_store(store, Demand(data=people, source="two", method=method, accepts_few=True))
-    _tell_of_promise(store)
-    told = f"promise      none: this server can read every message ({how}: only sums, for a new --store)\n"
+    _report_guarantee(store)
+    told = f"guarantee      none: this server can read every message ({how}: only sums, for a new --store)\n"
     assert capsys.readouterr().out == told
 
 

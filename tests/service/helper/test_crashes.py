@@ -223,7 +223,7 @@ def memory():
 @pytest.mark.slow
 @in_a_loop
 async def test_killed_again_and_again_it_answers_every_round_once(tmp_path, memory):
-    """SIGKILL at moments that nobody chose; whoever asks tries again."""
+    """SIGKILL at moments that no one chose; anyone who asks tries again."""
     process = HelperProcess(tmp_path, memory).start()
     try:
         async with httpx.AsyncClient(base_url=process.address, timeout=30) as client:

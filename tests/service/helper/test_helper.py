@@ -32,7 +32,7 @@ async def test_a_round_is_offered_prepared_and_answered(store, tmp_path):
         told = read_record(record, leader.key)
         assert (told.messages, told.round, told.sum) == (5, 0, sum_digest(masks).hex())
         assert told.set == set_digest([report.id for report in played.reports]).hex()
-        # What it publishes is the same, for anybody.
+        # What it publishes is the same, for anyone.
         assert (await leader.get(0, "record")).content == record
         assert (await leader.get(0, "sum")).content == masks.tobytes()
         assert (await leader.get(0, "set")).content == b"".join(sorted(report.id for report in played.reports))
@@ -189,7 +189,7 @@ async def test_a_charter_of_another_helper_is_refused(sqlite_store, tmp_path):
             {"helper_key": public_key_of(new_private_key()).hex()},
             {"helper_origin": "https://else.example"},
         ):
-            with pytest.raises(AssertionError, match="charter"):
+            with pytest.raises(AssertionError, match="config"):
                 await Leader.of(client, **change)
 
 

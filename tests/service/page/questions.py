@@ -1,6 +1,6 @@
 """Questions about whole rounds, with Python's own answers: asked of the page's protocol under node and in a browser.
 
-Choices (pairs, outward profiles, which rows are sent) must be equal. Floats may differ by `CLOSE`: JavaScript rounds a
+Choices (pairs, shared profiles, which rows are sent) must be equal. Floats may differ by `CLOSE`: JavaScript rounds a
 sum of products once, Python after every step, so that a vector that moved 132 times is off in its last places.
 """
 
@@ -11,7 +11,7 @@ from federank.federation.wire import Broadcast, Private
 from federank.methods.fpl.method import compute, home_vector, share
 from federank.methods.fpl.settings import FPLSettings, own_triples, recipe_for
 from federank.privacy.ledger import Ledger
-from federank.privacy.policy import Policy, outward
+from federank.privacy.policy import Policy, shared_profile
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
 ITEMS, SEED, USER = 60, 11, 2_000_000_123
@@ -82,8 +82,8 @@ def plain_outward(taken):
 
 
 def question_of_outward(policy, sent=()):
-    """A policy's outward profile: the question, and Python's answer."""
-    expected = outward(policy, SEED, USER, HISTORY, ITEMS, np.array(sent, dtype=np.int32))
+    """A policy's shared profile: the question, and Python's answer."""
+    expected = shared_profile(policy, SEED, USER, HISTORY, ITEMS, np.array(sent, dtype=np.int32))
     question = {"seed": SEED, "user": USER, "history": HISTORY.tolist(), "items": ITEMS, "sent": list(sent)}
     return {"kind": "outward", "policy": plain_policy(policy), **question}, plain_outward(expected)
 
@@ -92,7 +92,7 @@ def question_of_rounds(policy, rounds=2, **settings):
     """Some rounds of one device: the question, and what Python's reference makes of them."""
     told, recipe = recipe_of(**settings)
     triples = own_triples(FPLSettings(triples=told["triples"], most_triples=told["most_triples"]), policy.triples)
-    taken = outward(policy, SEED, USER, HISTORY, ITEMS)
+    taken = shared_profile(policy, SEED, USER, HISTORY, ITEMS)
     first = normal_rows(1, recipe.factors, seed=SEED, purpose=USER_FACTORS, scale=0.1, first_row=USER)[0]
     device = Private(USER, first, taken.profile, policy.pi, taken.allowed, triples, taken.lifelong)
     person = {"seed": SEED, "user": USER, "vector": first.tolist(), "pi": policy.pi, **plain_outward(taken)}
@@ -119,7 +119,7 @@ def assert_same_rounds(answer, expected):
 
 def question_of_ledger(policy):
     """What a ledger holds after some rounds: the question, and Python's answer."""
-    taken, ledger, rounds = outward(policy, SEED, USER, HISTORY, ITEMS), Ledger(), []
+    taken, ledger, rounds = shared_profile(policy, SEED, USER, HISTORY, ITEMS), Ledger(), []
     _, expected = question_of_rounds(policy, rounds=4, triples=9)
     for number, (_, update, _) in enumerate(expected):
         # In the last two rounds what was real is a decoy and the other way round, as after a change of mind.

@@ -1,6 +1,6 @@
 """A real server for the page's tests: `main(FOLDER, {"people": 60, ...})` in a process of its own (tests/forked.py).
 
-It founds a federation on a small synthetic city (or on made-up items), binds free ports, prints one line of JSON with
+It founds a federation on a small synthetic city (or on synthetic items), binds free ports, prints one line of JSON with
 its addresses and the operator's token, and serves until it is told to stop.
 """
 
@@ -25,12 +25,12 @@ from federank.service.server.store.schema import create_tables
 
 
 def world(options):
-    """The catalogue: a small city, films that people know, or so many items with these titles."""
+    """The catalogue: a small city, films that people know, or this many items with these titles."""
     if "films" in options:
         return films(options["films"])
     if "made_up" in options:
         items = range(options["made_up"])
-        titles = {item: f"Made-up place number {item}" for item in items}
+        titles = {item: f"Synthetic place number {item}" for item in items}
         categories = {item: [f"Kind {item % 20}"] for item in items}
         return Interactions.from_columns([0] * len(items), list(items), titles=titles, categories=categories)
     if "opinions" in options:

@@ -18,7 +18,7 @@ RUN = """async () => {
 
 @pytest.fixture(params=FORMS, ids=lambda form: f"{form[0]} px, {form[1]}")
 def visitor(request, browser, town):
-    """Somebody who has picked, answered and taken part."""
+    """Someone who has picked, answered and taken part."""
     width, scheme = request.param
     visitor = Visitor(browser, town.public, viewport={"width": width, "height": 800}, color_scheme=scheme)
     yield visitor

@@ -1,4 +1,4 @@
-"""A federation that is begun anew at the same address, as every `federank demo --serve` does: a browser that has been
+"""A federation that is begun again at the same address, as every `federank demo --serve` does: a browser that has been
 there before keeps what is its owner's, drops what was the old federation's, and says so."""
 
 import shutil
@@ -35,13 +35,13 @@ def test_a_visitor_keeps_the_list_and_joins_the_new_federation_only_when_told_to
     server.stop()
     with serving(tmp_path_factory.mktemp("anew"), port=server.options["port"], settings={"seed": 9}) as anew:
         visitor.open()
-        expect(visitor.page.locator("#trouble")).to_contain_text("begun anew", timeout=PATIENCE)
+        expect(visitor.page.locator("#trouble")).to_contain_text("begun again", timeout=PATIENCE)
         expect(visitor.page.get_by_role("button", name="Leave and erase everything")).to_be_visible()
         after = visitor.stored()
         assert [after[store] for store in ("history", "ledger")] == [before[store] for store in ("history", "ledger")]
         for now, then in zip(after["rounds"], before["rounds"], strict=True):
             was = then["outcome"]
-            assert now == then | {"outcome": "unknown" if was == "received" else was}, "nobody can be asked any more"
+            assert now == then | {"outcome": "unknown" if was == "received" else was}, "no one can be asked any more"
         assert after["facts"]["identity"]["token"] is None
         assert after["facts"]["taking"] is False
         assert_same_model(the_model(after), anew)
@@ -62,7 +62,7 @@ def test_rows_of_a_new_federation_are_never_laid_over_those_of_the_old_one(serve
         rest(other)
         assert anew.get("status").json()["version"] > version
         visitor.open()
-        expect(visitor.page.locator("#trouble")).to_contain_text("begun anew", timeout=PATIENCE)
+        expect(visitor.page.locator("#trouble")).to_contain_text("begun again", timeout=PATIENCE)
         assert_same_model(the_model(visitor.stored()), anew)
     server.start()
 
@@ -71,7 +71,7 @@ def test_a_page_that_stays_open_notices_and_stops_to_take_part(server, visit, tm
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     server.stop()
     with serving(tmp_path_factory.mktemp("anew"), port=server.options["port"], settings={"seed": 9}) as anew:
-        expect(visitor.page.locator("#trouble")).to_contain_text("begun anew", timeout=PATIENCE)
+        expect(visitor.page.locator("#trouble")).to_contain_text("begun again", timeout=PATIENCE)
         visitor.page.get_by_role("button", name="Take part").wait_for()
         kept = visitor.stored()
         assert kept["pending"] == []

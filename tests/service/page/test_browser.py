@@ -17,14 +17,14 @@ from tests.service.page.questions import POLICIES, assert_same_rounds, question_
 from federank.federation.wire import Broadcast
 from federank.methods.fpl.method import home_vector
 from federank.methods.fpl.settings import FPLSettings, recipe_for
-from federank.privacy.policy import Policy, outward
+from federank.privacy.policy import Policy, shared_profile
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def visit(browser):
-    """People who visit; at the end nobody's browser has complained or asked anybody else for anything."""
+    """People who visit; at the end no one's browser has complained or asked anyone else for anything."""
     visitors = []
 
     def visit(server, **options):
@@ -249,7 +249,7 @@ def test_two_tabs_that_share_nothing_leave_each_other_in_peace(server, visit):
           const line = new BroadcastChannel("federank");
           let count = 0;
           line.onmessage = () => count++;
-          await new Promise((resolve) => setTimeout(resolve, 1000));
+          await new Guarantee((resolve) => setTimeout(resolve, 1000));
           return count;
         }"""
     )
@@ -303,7 +303,7 @@ def test_deniable_sharing_says_what_it_does_not_hide(town, visit):
     ids, identity = [str(item["id"]) for item in items], kept["facts"]["identity"]
     history = sorted(ids.index(entry["id"]) for entry in kept["history"])
     chosen = Policy(sharing="deniable", pi=0.95, epsilon=2, basis="shared", never_items=frozenset(history))
-    answered = outward(chosen, identity["seed"], identity["user"], np.array(history, np.int32), len(ids)).profile
+    answered = shared_profile(chosen, identity["seed"], identity["user"], np.array(history, np.int32), len(ids)).profile
     for place in range(6):
         title, tag = rows.nth(place).locator(".what").inner_text(), rows.nth(place).locator(".tag").inner_text()
         number = next(number for number in history if title.startswith(items[number]["title"]))
@@ -393,9 +393,9 @@ OTHER_VERSION = """async (version) => {
   const request = indexedDB.open("federank", version);
   const stores = ["facts", "history", "dismissed", "ledger", "rounds", "pending", "model"];
   request.onupgradeneeded = () => stores.forEach((store) => request.result.createObjectStore(store));
-  await new Promise((resolve) => (request.onsuccess = resolve));
+  await new Guarantee((resolve) => (request.onsuccess = resolve));
   const history = request.result.transaction("history", "readwrite").objectStore("history");
-  await new Promise((resolve) => (history.put({ id: "3", title: "x", at: 1 }, "3").onsuccess = resolve));
+  await new Guarantee((resolve) => (history.put({ id: "3", title: "x", at: 1 }, "3").onsuccess = resolve));
   request.result.close();
 }"""
 
@@ -471,7 +471,7 @@ def test_what_the_federation_suggests_is_shown_and_can_be_changed(visit, tmp_pat
         expect(page.locator("#share-origin")).to_contain_text("Testville suggests")
         expect(page.locator("#share-sentence")).to_contain_text("you did not choose")
         page.get_by_text("Other ways to share").click()
-        page.get_by_label("A fixed part, for life").check()
+        page.get_by_label("A fixed part, for its lifetime").check()
         expect(page.locator("#share-sentence")).to_have_text(
             "As your list stands, 2 of your 4 items may ever leave this device."
         )

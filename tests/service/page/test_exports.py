@@ -52,7 +52,7 @@ EXPORTS = {
         ["Bar Luce", "Trattoria Milanese"],
         0,
     ),
-    "imdb of somebody who likes nothing much.csv": (
+    "imdb of someone who likes nothing much.csv": (
         "Const,Your Rating,Title,Year\ntt1,5,Heat,1995\ntt2,,Alien,1979\n",
         ["Alien (1979)"],
         1,

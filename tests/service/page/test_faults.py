@@ -124,7 +124,7 @@ def test_what_was_computed_from_the_whole_list_is_dropped_once_only_a_part_may_b
         [pending] = visitor.stored()["pending"]
         assert pending["from"]["basis"] == "history"
         page.get_by_text("Other ways to share").click()
-        page.get_by_label("A fixed part, for life").check()
+        page.get_by_label("A fixed part, for its lifetime").check()
         visitor.wait_until(lambda kept: kept["facts"]["policy"]["basis"] == "shared")
         visitor.context.unroute("**/update")
         visitor.wait_for_rounds(1)
@@ -273,7 +273,7 @@ def test_the_operators_page_shows_rounds_and_keeps_the_token_in_the_tab(server, 
 def test_storage_that_is_cleared_from_outside_is_told_and_nothing_more_is_sent(server, visit):
     visitor = visit(server).open().pick(4).share(100).take_part().wait_for_rounds(1)
     visitor.page.evaluate(
-        "() => new Promise((resolve) => (indexedDB.deleteDatabase('federank').onsuccess = () => resolve()))"
+        "() => new Guarantee((resolve) => (indexedDB.deleteDatabase('federank').onsuccess = () => resolve()))"
     )
     gone = "was cleared or closed from outside, so nothing is sent"
     expect(visitor.page.locator("#trouble")).to_contain_text(gone, timeout=PATIENCE)

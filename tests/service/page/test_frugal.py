@@ -1,4 +1,4 @@
-"""A browser that plays frugal: a handful of messages in its life, and recommendations for all of it."""
+"""A browser that plays frugal: a handful of messages in its lifetime, and recommendations for all of it."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from tests.service.page.questions import CLOSE
 from tests.service.page.test_faults import assert_told_once
 
 from federank.methods.frugal.method import rows_of
-from federank.methods.frugal.objective import Objective, gram_matrix, pulls, solve_person
-from federank.methods.frugal.wire import decode_squares_broadcast, decode_squares_update
+from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
+from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update
 
 pytestmark = pytest.mark.slow
 
@@ -18,20 +18,20 @@ FACTORS, MESSAGES = 8, 3
 
 @pytest.fixture
 def frugal(tmp_path):
-    """A federation of three messages a life."""
+    """A federation of three messages a lifetime."""
     with serving(tmp_path, method="frugal") as server:
         yield server
 
 
 def model_of(server, n_items):
-    broadcast = decode_squares_broadcast(server.get("model").content, FACTORS, n_items)
+    broadcast = decode_frugal_broadcast(server.get("model").content, FACTORS, n_items)
     return np.ascontiguousarray(rows_of(broadcast)), broadcast.weights, broadcast.regulariser
 
 
 def solved(vectors, weights, regulariser, profile):
     gram = gram_matrix(vectors, weights)
     objective = Objective(np.float32(1), np.float32(1))
-    return objective, solve_person(objective, regulariser, vectors, weights, gram, profile)
+    return objective, solve_user(objective, regulariser, vectors, weights, gram, profile)
 
 
 def numbers_of(server, ids):
@@ -47,18 +47,18 @@ def wait_until_spent(visitor):
 def test_no_more_messages_leave_than_a_life_has_and_recommendations_go_on(frugal, visit):
     visitor = visit(frugal).open().pick(6).share(50)
     page = visitor.page
-    expect(page.locator("#promise p").first).to_contain_text("At most 3 messages, ever; none sent.")
+    expect(page.locator("#guarantee p").first).to_contain_text("At most 3 messages, ever; none sent.")
     wait_until_spent(visitor.take_part())
-    expect(page.locator("#promise p").first).to_contain_text("At most 3 messages, ever; 3 sent.")
+    expect(page.locator("#guarantee p").first).to_contain_text("At most 3 messages, ever; 3 sent.")
     assert_told_once(visitor, frugal)
     kept = visitor.stored()
     assert sorted(played["number"] for played in kept["rounds"]) == [1, 2, 3]
     visitor.open()
     expect(page.locator("#progress")).to_contain_text("made 3 messages, and makes no more")
     assert len(visitor.stored()["rounds"]) == MESSAGES
-    other = wait_until_spent(visit(frugal).open().pick(4).take_part())  # nobody is left to change the model
+    other = wait_until_spent(visit(frugal).open().pick(4).take_part())  # no one is left to change the model
     version = frugal.get("status").json()["version"]
-    assert version > MESSAGES, "somebody else was heard after this device had fallen silent"
+    assert version > MESSAGES, "someone else was heard after this device had fallen silent"
     other.close()
     page.wait_for_function("() => document.querySelector('#status').textContent.includes('Model version')")
     visitor.open()
@@ -90,9 +90,9 @@ def test_a_message_is_the_one_that_python_would_send_and_holds_nothing_that_was_
     _, profile = numbers_of(frugal, first["liked"])
     objective, vector = solved(vectors, weights, regulariser, profile)
     [(body,)] = frugal.rows("SELECT body FROM uploads WHERE round = ?", first["round"])
-    update = decode_squares_update(bytes(body), FACTORS, told["items"])
+    update = decode_frugal_update(bytes(body), FACTORS, told["items"])
     np.testing.assert_allclose(update.vector, vector, **CLOSE)
-    np.testing.assert_allclose(update.strengths, pulls(objective, vectors, vector, profile), **CLOSE)
+    np.testing.assert_allclose(update.strengths, residuals(objective, vectors, vector, profile), **CLOSE)
     assert update.scale == pytest.approx(len(profile) ** -told["recipe"]["activity"])
     ledger = {entry["id"]: entry["times_liked"] for entry in kept["ledger"]}
     assert set(ledger) == {one for played in kept["rounds"] for one in played["liked"]}
@@ -120,7 +120,7 @@ def test_a_server_that_allows_more_later_is_not_believed(visit, tmp_path):
         visitor.context.route("**/api/v1/federation", lambda route: route.fulfill(json=told))
         visitor.open()
         expect(visitor.page.locator("#progress")).to_contain_text("made 1 message, and makes no more")
-        expect(visitor.page.locator("#promise p").first).to_contain_text("At most 1 message, ever; 1 sent.")
+        expect(visitor.page.locator("#guarantee p").first).to_contain_text("At most 1 message, ever; 1 sent.")
         assert len(server.rows("SELECT body FROM uploads")) == 1
 
 

@@ -34,7 +34,7 @@ def test_who_takes_part_goes_on_with_the_new_items_and_keeps_what_was_chosen_for
     kept, facts = visitor.stored(), server.get("federation").json()
     assert facts["items"] == items + 1
     assert_same_model(the_model(kept), server)
-    assert kept["facts"]["joined"] == facts["catalogue"] != joined, "its answers for life go on"
+    assert kept["facts"]["joined"] == facts["catalogue"] != joined, "its answers for its lifetime go on"
     is_found(visitor, "Zanzibar Hall")
 
 

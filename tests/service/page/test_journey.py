@@ -27,7 +27,7 @@ OWN_WORDS = """() => {
 }"""
 """How many words the page says itself, beside names of items, what can be chosen and what is folded."""
 MOST_WORDS = {"first": 300, "part": 360}
-"""Once they were 740, and nobody read them."""
+"""Once they were 740, and no one read them."""
 
 
 FORMS = [("phone", "light", "it"), ("phone", "dark", "de"), ("desk", "light", "de"), ("desk", "dark", "en")]
@@ -36,7 +36,7 @@ LOCALES = {"en": "en-GB", "it": "it-IT", "de": "de-DE"}
 
 @pytest.fixture(scope="module")
 def films(browser, tmp_path_factory):
-    """A federation of few messages about films, which has learnt from somebody already."""
+    """A federation of few messages about films, which has learnt from someone already."""
     noun = {"one": "film", "many": "films"}
     told = {"method": "frugal", "noun": noun, "name": "Films", "joining": True}
     server = Server(tmp_path_factory.mktemp("films"), **told).start()
@@ -81,7 +81,7 @@ def test_a_person_can_go_all_the_way(films, browser, words, screen, scheme, lang
     assert len(named) == 2
     visitor.take_part()
     sent = told["lifetime.sent"].format(messages=told["messages"]["other"].format(count=3), made=3)
-    expect(page.locator("#promise p").first).to_contain_text(sent, timeout=PATIENCE)
+    expect(page.locator("#guarantee p").first).to_contain_text(sent, timeout=PATIENCE)
     assert page.evaluate(OWN_WORDS) < MOST_WORDS["part"]
     visitor.wait_until(lambda kept: kept["pending"] == [])
     kept = visitor.stored()

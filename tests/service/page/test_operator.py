@@ -18,7 +18,7 @@ NOON = 1_790_000_000 // (24 * HOUR) * 24 * HOUR + 12 * HOUR
 
 @pytest.fixture
 def operator(browser):
-    """Somebody with the operator's token, on a narrow or wide screen whose clock is that of Greenwich."""
+    """Someone with the operator's token, on a narrow or wide screen whose clock is that of Greenwich."""
     visitors = []
 
     def sign_in(server, width=1280, overview=None, **options):

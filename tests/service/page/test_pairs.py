@@ -31,8 +31,8 @@ from federank.federation.rng import words_wrap_around
 from federank.federation.wire import decode_update
 from federank.methods.fpl.method import NO_BITS, Draw, Profile, draw_pair
 from federank.privacy.ledger import Ledger
-from federank.privacy.policy import Policy, outward
-from federank.service.client.methods.method import Model, Person, RoundVector
+from federank.privacy.policy import Policy, shared_profile
+from federank.service.client.methods.method import Model, RoundVector, User
 from federank.service.client.methods.pairs import PAIRS, settings_of
 
 FACTORS = 3
@@ -49,18 +49,18 @@ def device(node):
 
 @pytest.mark.parametrize(("wish", "most", "pairs"), [(None, None, 4), (1, None, 1), (9, None, 4), (9, 6, 6)])
 @pytest.mark.parametrize("kind", ["as-published", "sticky, shared", "deniable"])
-def test_the_page_sends_and_writes_down_what_a_python_device_does(device, kind, wish, most, pairs):
-    policy = replace(POLICIES[kind], triples=wish)
+def test_the_page_sends_and_writes_down_what_a_python_device_does(device, kind, spec, most, pairs):
+    policy = replace(POLICIES[kind], triples=spec)
     recipe, _ = recipe_of(triples=4, factors=FACTORS, most_triples=most)
     [broadcast] = broadcasts(1, FACTORS)
-    taken = outward(policy, SEED, USER, HISTORY, ITEMS)
+    taken = shared_profile(policy, SEED, USER, HISTORY, ITEMS)
     nothing = RoundVector(np.zeros(FACTORS, np.float32), None, frozenset())
-    person = Person(SEED, USER, settings_of(recipe, ITEMS), ITEMS, policy, taken, nothing)
+    person = User(SEED, USER, settings_of(recipe, ITEMS), ITEMS, policy, taken, nothing)
     ledger = Ledger()
     played = PAIRS.play(person, Model(3, broadcast.vectors, broadcast.biases), ledger, broadcast.round_number)
     expected = decode_update(played.body, FACTORS, ITEMS)
 
-    told = plain_policy(policy) | {"triples": wish}
+    told = plain_policy(policy) | {"triples": spec}
     owner = {"seed": SEED, "user": USER, **plain_outward(taken)}
     answer = device({"recipe": recipe, "policy": told, "person": owner, "broadcast": plain_broadcast(broadcast)})
     found = decode_update(bytes(answer["body"]), FACTORS, ITEMS)
@@ -76,8 +76,8 @@ def test_the_page_sends_and_writes_down_what_a_python_device_does(device, kind, 
 
 
 @pytest.mark.parametrize("wish", [1, 4, 7])
-def test_every_number_that_the_federation_allows_can_be_chosen(device, wish):
-    assert device({"recipe": recipe_of(triples=4, most_triples=7)[0], "wish": wish}) is None
+def test_every_number_that_the_federation_allows_can_be_chosen(device, spec):
+    assert device({"recipe": recipe_of(triples=4, most_triples=7)[0], "wish": spec}) is None
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_every_number_that_the_federation_allows_can_be_chosen(device, wish):
         (None, ["pairs.unread", {"most": 7}]),
     ],
 )
-def test_any_other_is_refused_with_a_sentence(device, wish, refused):
-    assert device({"recipe": recipe_of(triples=4, most_triples=7)[0], "wish": wish}) == refused
+def test_any_other_is_refused_with_a_sentence(device, spec, refused):
+    assert device({"recipe": recipe_of(triples=4, most_triples=7)[0], "wish": spec}) == refused
 
 
 def test_without_a_bound_of_its_own_the_federations_number_is_one(device):
@@ -125,10 +125,10 @@ def chosen(visitor, pairs):
 
 
 def named_by(stored, ids, number, pairs):
-    """The items that a message of this round names, if it is made from so many pairs and everything may leave."""
+    """The items that a message of this round names, if it is made from this many pairs and everything may leave."""
     history = np.array(sorted(ids.index(entry["id"]) for entry in stored["history"]), dtype=np.int32)
     seed, user = (stored["facts"]["identity"][name] for name in ("seed", "user"))
-    taken = outward(Policy(sharing="sticky", pi=1.0, basis="shared"), seed, user, history, len(ids))
+    taken = shared_profile(Policy(sharing="sticky", pi=1.0, basis="shared"), seed, user, history, len(ids))
     profile = Profile(taken.profile, 0, len(taken.profile), NO_BITS, len(ids))
     with words_wrap_around():
         drawn = [draw_pair(Draw(seed, user, number, counter), profile) for counter in range(pairs)]
@@ -136,7 +136,7 @@ def named_by(stored, ids, number, pairs):
 
 
 def assert_made_from(visitor, server, pairs, since=0):
-    """Every message since is the one of so many pairs, and the page has written down what the server has got."""
+    """Every message since is the one of this many pairs, and the page has written down what the server has got."""
     stored = visitor.stored()
     ids = [str(item["id"]) for item in server.get("catalogue").json()["items"]]
     received = [played for played in stored["rounds"] if played["outcome"] in ARRIVED]
@@ -208,7 +208,7 @@ def test_a_number_that_is_not_allowed_changes_nothing_and_is_told_beside_the_box
     page = open_the_box(visitor)
     chosen(visitor, 5)
     box, alert = page.get_by_label("Pairs a round, from 1 to 20"), page.locator("#pairs-refused")
-    rest_of_it = "this federation allows whole numbers from 1 to 20. Nothing was changed: enter one of these, or leave"
+    rest_of_it = "this federation allows integers from 1 to 20. Nothing was changed: enter one of these, or leave"
     for typed, found in {
         "21": "You entered 21",
         "0": "You entered 0",
@@ -272,7 +272,7 @@ def test_where_less_is_allowed_later_the_device_keeps_to_it_and_the_page_says_so
     fewer = {"triples": 4, "most_triples": 5}
     with serving(tmp_path_factory.mktemp("anew"), port=allowing.options["port"], settings=fewer) as anew:
         visitor.open()
-        expect(visitor.page.locator("#trouble")).to_contain_text("begun anew", timeout=PATIENCE)
+        expect(visitor.page.locator("#trouble")).to_contain_text("begun again", timeout=PATIENCE)
         page = open_the_box(visitor)
         expect(page.locator("#pairs-sentence")).to_have_text(
             "20 pairs are set; this federation allows at most 5. "

@@ -138,8 +138,8 @@ REFUSALS = {
     "another shape": "(7,3) is needed",
     "offsets outside": "does not lie within",
     "offsets that overlap": "overlap",
-    "a round that is no number": "whole number",
-    "no version": "whole number",
+    "a round that is no number": "integer",
+    "no version": "integer",
     "too many factors": "(7,3) is needed",
     "an item beyond the catalogue": "within 0 to 39",
     "items that do not ascend": "ascend",
@@ -178,12 +178,12 @@ def test_rounds_give_the_same_pairs_and_updates(ask, settings):
 
 
 @pytest.mark.parametrize(("wish", "most"), [(2, None), (9, None), (9, 6)])
-def test_a_device_trains_on_as_many_pairs_as_its_owner_wishes_and_the_federation_allows(ask, wish, most):
-    policy = replace(POLICIES["sticky"], triples=wish)
+def test_a_device_trains_on_as_many_pairs_as_its_owner_wishes_and_the_federation_allows(ask, spec, most):
+    policy = replace(POLICIES["sticky"], triples=spec)
     question, expected = question_of_rounds(policy, rounds=1, triples=4, factors=3, most_triples=most)
     [answer] = ask(question)
     assert_same_rounds(answer, expected)
-    assert len(answer[0]["positives"]) == min(wish, most or 4)
+    assert len(answer[0]["positives"]) == min(spec, most or 4)
 
 
 def test_ledgers_hold_the_same(ask):

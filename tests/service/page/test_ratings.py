@@ -12,7 +12,7 @@ from tests.service.page.questions import CLOSE
 from federank.errors import BadMessage
 from federank.federation.rng import words_wrap_around
 from federank.methods.fedrec.method import (
-    HOME_PULL,
+    FOLD_IN_REGULARIZATION,
     beside_of,
     compute_ratings,
     share_ratings,
@@ -93,7 +93,7 @@ def test_rounds_are_the_same(ask, kind, settings):
         np.testing.assert_allclose(answer["implicit_vectors"], update.implicit_vectors.ravel(), rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(answer["vector"], device.vector, rtol=1e-4, atol=1e-5)
         rows = broadcast.implicit_vectors[items] if chosen.implicit else broadcast.implicit_vectors
-        taste = solved_taste(broadcast.vectors[items], ratings, beside_of(rows, FACTORS), HOME_PULL)
+        taste = solved_taste(broadcast.vectors[items], ratings, beside_of(rows, FACTORS), FOLD_IN_REGULARIZATION)
         np.testing.assert_allclose(answer["taste"], taste, **CLOSE)
         theirs = [np.array(answer[name], np.float32).reshape(-1, FACTORS) for name in ("vectors", "implicit_vectors")]
         again = RatingUpdate(update.items, theirs[0], update.implicit_items, theirs[1])

@@ -227,4 +227,4 @@ def test_a_promise_says_no_more_than_what_is_kept(said):
         assert ("nothing is sent" in sentence) == (not plain and promised is None)
         assert bool(rest) == (promised is not None)
         assert any("Both servers together can read" in words for _, words in rest) == bool(rest)
-        assert any("one in 100,000" in words for _, words in rest) == has_noise, "the charter's own delta"
+        assert any("one in 100,000" in words for _, words in rest) == has_noise, "the federation config's own delta"

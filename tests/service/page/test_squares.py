@@ -10,23 +10,23 @@ from tests.service.page.questions import CLOSE
 
 from federank.errors import BadMessage
 from federank.methods.frugal.method import (
-    SquaresPrivate,
-    SquaresUpdate,
-    compute_squares,
+    FrugalPrivate,
+    FrugalUpdate,
+    compute_frugal,
     dense,
-    make_squares_broadcast,
+    make_frugal_broadcast,
     rows_of,
     send,
 )
 from federank.methods.frugal.objective import Objective, gram_matrix
-from federank.methods.frugal.settings import SquaresSettings, squares_recipe
+from federank.methods.frugal.settings import SquaresSettings, frugal_recipe
 from federank.methods.frugal.wire import (
-    decode_squares_broadcast,
-    decode_squares_update,
-    encode_squares_broadcast,
-    encode_squares_update,
+    decode_frugal_broadcast,
+    decode_frugal_update,
+    encode_frugal_broadcast,
+    encode_frugal_update,
 )
-from federank.privacy.policy import Outward
+from federank.privacy.policy import SharedProfile
 
 ITEMS, FACTORS = 90, 12
 PROFILE = np.array([0, 3, 4, 17, 40, 41, 77, 89], dtype=np.int32)
@@ -37,20 +37,20 @@ SETTINGS = {
     "clipped": {"clip": 0.4},
     "a fixed regulariser": {"regulariser": 2.0},
     "as they are": {"broadcast": "float32"},
-    "nobody weighs less": {"activity": 0.0, "popularity": 0.0},
+    "no one weighs less": {"activity": 0.0, "popularity": 0.0},
 }
 
 
 def recipe_of(**settings):
     chosen = SquaresSettings(factors=FACTORS, seed=5, **settings)
-    return squares_recipe(chosen, np.array([len(PROFILE)]), ITEMS)
+    return frugal_recipe(chosen, np.array([len(PROFILE)]), ITEMS)
 
 
 def broadcast_of(recipe, number=4, items=None, regulariser=1.7):
     rng = np.random.default_rng(8)
     vectors = rng.normal(0, 0.3, (ITEMS, FACTORS)).astype(np.float32)
     weights = rng.uniform(0.2, 1, ITEMS).astype(np.float32) if recipe.popularity else np.ones(ITEMS, np.float32)
-    return make_squares_broadcast(recipe, number, regulariser, vectors, weights, items)
+    return make_frugal_broadcast(recipe, number, regulariser, vectors, weights, items)
 
 
 def plain_model(broadcast):
@@ -65,8 +65,8 @@ def plain_objective(objective):
 def question_of(recipe, broadcast):
     """One device's message: the question, and what Python makes of it."""
     truth = np.ones(len(PROFILE), dtype=np.bool_)
-    device = SquaresPrivate(0, PROFILE, Outward(PROFILE, truth, truth, True), messages=1)
-    expected = send(recipe, device, *compute_squares(recipe, device, broadcast))
+    device = FrugalPrivate(0, PROFILE, SharedProfile(PROFILE, truth, truth, True), messages=1)
+    expected = send(recipe, device, *compute_frugal(recipe, device, broadcast))
     question = {
         "kind": "squares",
         "objective": plain_objective(recipe.objective),
@@ -89,7 +89,7 @@ def test_a_message_is_the_same(ask, settings):
     np.testing.assert_allclose(found["strengths"], expected.strengths, **CLOSE)
     assert found["scale"] == pytest.approx(float(expected.scale), rel=1e-6)
     written = dense(expected)
-    np.testing.assert_allclose(found["pulls"], written.pulls.ravel(), **CLOSE)
+    np.testing.assert_allclose(found["pulls"], written.residuals.ravel(), **CLOSE)
     np.testing.assert_allclose(found["squares"], written.squares.ravel(), **CLOSE)
 
 
@@ -98,9 +98,9 @@ def test_an_update_is_written_in_pythons_bytes(ask):
     question, _ = question_of(recipe, broadcast_of(recipe))
     [found] = ask(question)
     strengths, vector = (np.array(found[name], dtype=np.float32) for name in ("strengths", "vector"))
-    mine = encode_squares_update(SquaresUpdate(strengths, vector, np.float32(found["scale"])))
+    mine = encode_frugal_update(FrugalUpdate(strengths, vector, np.float32(found["scale"])))
     assert bytes(found["bytes"]) == mine
-    decode_squares_update(mine, FACTORS, ITEMS)
+    decode_frugal_update(mine, FACTORS, ITEMS)
 
 
 @pytest.mark.parametrize("broadcast", ["int8", "float32"])
@@ -108,7 +108,7 @@ def test_an_update_is_written_in_pythons_bytes(ask):
 def test_a_broadcast_is_read_as_python_wrote_it(ask, broadcast, items):
     chosen = None if items is None else np.array(items, dtype=np.int32)
     sent = broadcast_of(recipe_of(broadcast=broadcast), items=chosen)
-    body = encode_squares_broadcast(sent, ITEMS)
+    body = encode_frugal_broadcast(sent, ITEMS)
     [read] = ask({"kind": "squaresDecoded", "body": list(body), "factors": FACTORS, "items": ITEMS})
     assert (read["roundNumber"], read["version"], read["regulariser"]) == (4, sent.version, 1.7)
     assert read["items"] == sent.items.tolist()
@@ -133,8 +133,8 @@ def spoilt():
         "not a number in a vector": (plain._replace(vectors=plain.vectors * np.float32(np.nan)), "not finite"),
         "another number of factors": (plain._replace(vectors=plain.vectors[:, :-1].copy()), "is needed"),
     }
-    bodies = {name: (encode_squares_broadcast(message, ITEMS), words) for name, (message, words) in wrong.items()}
-    whole = encode_squares_broadcast(codes, ITEMS)
+    bodies = {name: (encode_frugal_broadcast(message, ITEMS), words) for name, (message, words) in wrong.items()}
+    whole = encode_frugal_broadcast(codes, ITEMS)
     return bodies | {
         "codes without scales": (whole.replace(b'"scales"', b'"vector"', 1), "needed"),
         "vectors beside scales": (whole.replace(b'"codes"', b'"coles"', 1), "needed"),
@@ -150,7 +150,7 @@ def test_a_broadcast_that_is_not_one_is_refused_in_both_languages(ask):
     for (name, (body, sentence)), read in zip(cases.items(), ask(*asked), strict=True):
         assert sentence in read.get("refused", "it was read"), name
         with pytest.raises(BadMessage):
-            decode_squares_broadcast(body, FACTORS, ITEMS)
+            decode_frugal_broadcast(body, FACTORS, ITEMS)
 
 
 def test_equations_without_a_solution_are_a_sentence(ask):

@@ -1,4 +1,4 @@
-"""A federation of ratings in browsers: stars, predictions, the ledger; and a server that dies in the middle."""
+"""A federation of ratings in browsers: stars, predictions, the ledger; and a server that dies in the median."""
 
 import signal
 import threading
@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.rated_worlds import two_opinions
 from tests.service.page.browsing import PATIENCE, Visitor, serving
 
-from federank.methods.fedrec.method import HOME_PULL, beside_of, solved_taste
+from federank.methods.fedrec.method import FOLD_IN_REGULARIZATION, beside_of, solved_taste
 from federank.methods.fedrec.wire import decode_rating_update
 from federank.service.simulated_clients.processes import Rehearsal, rehearse
 from federank.service.simulated_clients.rehearsal import Plan
@@ -21,14 +21,14 @@ NOUN = {"one": "film", "many": "films"}
 
 
 class Fleet:
-    """Fifty people's devices, on a thread of their own, until so many rounds are over."""
+    """Fifty people's devices, on a thread of their own, until this many rounds are over."""
 
     def __init__(self, address):
         self.played = None
         # A server that is killed takes some seconds to come back, and longer on a busy machine.
         plan = Plan(address=address, attempts=40)
         data = two_opinions(PEOPLE, FILMS, 10)
-        rehearsal = Rehearsal(plan=plan, data=data, rounds=ROUNDS, seed=3, wishes={})
+        rehearsal = Rehearsal(plan=plan, data=data, rounds=ROUNDS, seed=3, specs={})
         self._thread = threading.Thread(target=self._play, args=(rehearsal,))
         self._thread.start()
 
@@ -58,7 +58,7 @@ def predicted(copies, history):
     stars = {int(owned["id"]): owned["rating"] for owned in history}
     items = np.array(sorted(stars))
     ratings = np.array([stars[item] for item in items.tolist()], np.float32)
-    told = V @ solved_taste(V[items], ratings, beside_of(V[:0], FACTORS), HOME_PULL)
+    told = V @ solved_taste(V[items], ratings, beside_of(V[:0], FACTORS), FOLD_IN_REGULARIZATION)
     told[items] = -np.inf
     best = int(np.argmax(told))
     return best, float(np.clip(told[best], 1, 5))
@@ -73,9 +73,9 @@ def test_two_browsers_and_fifty_devices_play_ten_rounds_through_a_crash(browser,
         rate(one, {0: 5, 2: 5, 4: 5, 1: 1, 3: 1})
         rate(other, {1: 5, 3: 5, 5: 4, 0: 1, 2: 2})
         expect(page.locator("#yours-title")).to_have_text("Your 5 films")
-        expect(page.locator("#recommendations-lead")).to_contain_text("The model has learnt from nobody yet")
+        expect(page.locator("#recommendations-lead")).to_contain_text("The model has learnt from no one yet")
         page.locator("#search-text").fill("Film number 20")
-        expect(page.locator("#found")).to_contain_text("Nobody has told anything of it yet; 3.4 is your mean.")
+        expect(page.locator("#found")).to_contain_text("No one has told anything of it yet; 3.4 is your mean.")
         page.locator("#search-text").fill("")
         one.take_part()
         other.take_part()

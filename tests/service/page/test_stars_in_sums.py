@@ -1,4 +1,4 @@
-"""Browsers in a federation of stars whose messages no single server reads: the promise, what leaves, what follows."""
+"""Browsers in a federation of stars whose messages no single server reads: the guarantee, what leaves, what follows."""
 
 import tempfile
 
@@ -29,9 +29,9 @@ def test_two_browsers_give_stars_that_no_single_server_reads(browser, tmp_path):
                 rate(one, {0: 5, 2: 5, 4: 5, 1: 1, 3: 1})
                 rate(other, {1: 5, 3: 5, 5: 4, 0: 1, 2: 2})
                 page = one.page
-                promise = page.locator("#promise p").first
-                expect(promise).to_contain_text("At most 2 counted messages, ever; none sent.")
-                expect(promise).to_contain_text("No single process reads one")
+                guarantee = page.locator("#guarantee p").first
+                expect(guarantee).to_contain_text("At most 2 counted messages, ever; none sent.")
+                expect(guarantee).to_contain_text("No single process reads one")
                 for visitor in (one, other):
                     visitor.take_part()
                 for visitor in (one, other):
@@ -41,7 +41,7 @@ def test_two_browsers_give_stars_that_no_single_server_reads(browser, tmp_path):
                 assert server.get("status").json()["rounds_folded"] == MESSAGES
                 assert [played["bytes"] for played in kept["rounds"]] == [
                     checked_bytes(FULL, FILMS * (FACTORS + 1))
-                ] * MESSAGES, "of one length for everybody, with a proof"
+                ] * MESSAGES, "of one length for everyone, with a proof"
                 rated = {entry["id"] for entry in kept["ledger"] if entry["times_liked"]}
                 assert rated == {"0", "1", "2", "3", "4"}
                 assert not [entry for entry in kept["ledger"] if entry["times_compared"]], "nothing is virtual"

@@ -25,7 +25,7 @@ from federank.errors import BadMessage
 from federank.methods.frugal.private import directions_at_home, one_message
 from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
 from federank.secagg.canonical import canonical, digest, read_canonical
-from federank.secagg.config import charter_from, fields_of_check
+from federank.secagg.config import config_from, fields_of_check
 from federank.secagg.exchange import ABANDONED, RoundRecord, read_record, sign_record, standing, sum_of_masks
 from federank.secagg.keys import (
     fingerprint,
@@ -248,12 +248,12 @@ def test_charters_are_read_and_refused_alike(ask):
     found = ask(*({"kind": "charter", "content": content.hex()} for content in contents))
     of_ratings = canonical(told | {"recipe": "gradients"})
     [read] = ask({"kind": "charter", "content": of_ratings.hex()})
-    assert (read["charter"]["recipe"], charter_from(of_ratings).recipe) == ("gradients", "gradients")
+    assert (read["charter"]["recipe"], config_from(of_ratings).recipe) == ("gradients", "gradients")
     assert found[0] == {"charter": told, "digest": mine.digest().hex()}
     for content, answer, change in zip(contents[1:], found[1:], wrong, strict=True):
         assert "refused" in answer, change
         with pytest.raises(BadMessage):
-            charter_from(content)
+            config_from(content)
 
 
 @pytest.mark.parametrize("projections", [64, 128])
@@ -261,7 +261,7 @@ def test_charters_with_a_norm_check_are_read_alike(ask, projections):
     mine = charter(**fields_of_check(projections))
     [found] = ask({"kind": "charter", "content": mine.to_bytes().hex()})
     assert found == {"charter": json.loads(mine.to_bytes()), "digest": mine.digest().hex()}
-    assert charter_from(mine.to_bytes()) == mine
+    assert config_from(mine.to_bytes()) == mine
     assert mine.digest() != charter().digest()
 
 
@@ -280,7 +280,7 @@ def test_offers_are_read_and_refused_alike(ask):
     wrong = {
         "by another key": {"content": sign_offer(LEADER, terms).hex()},
         "changed on the way": {"content": canonical(changed).hex()},
-        "another charter": {"charter": charter(noise=128).to_bytes().hex()},
+        "another federation config": {"charter": charter(noise=128).to_bytes().hex()},
         "another model": {"model": "00" * 32},
         "another length": {"content": sign_offer(HELPER, offer(length=terms.length - 3)[0]).hex()},
         **{
@@ -306,7 +306,7 @@ def test_offers_are_read_and_refused_alike(ask):
         with pytest.raises(BadMessage):
             check_offer(
                 read_offer(bytes.fromhex(case["content"]), bytes.fromhex(case["helper"])),
-                charter_from(bytes.fromhex(case["charter"])),
+                config_from(bytes.fromhex(case["charter"])),
                 bytes.fromhex(case["model"]),
                 case["now"],
             )

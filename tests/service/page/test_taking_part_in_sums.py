@@ -43,7 +43,7 @@ def leading(folder, helper, sigma=0.0, least_cohort=COHORT, **options):
 
 @pytest.fixture(scope="module")
 def leader(tmp_path_factory, helper):
-    """One that plays the plan of a promise; the others here play Frugal's own recipe, with a clip."""
+    """One that plays the plan of a guarantee; the others here play Frugal's own recipe, with a clip."""
     own = {"clip": None, "factors": FACTORS}
     with leading(tmp_path_factory.mktemp("leader"), helper, SIGMA, settings=own) as server:
         yield server
@@ -56,16 +56,16 @@ def spent(visitor):
 
 def test_two_browsers_are_added_up_and_fall_silent_after_their_messages(leader, helper, visit):
     one, other = (visit(leader).open().pick(5) for _ in range(2))
-    promise = one.page.locator("#promise p").first
-    expect(promise).to_contain_text("At most 2 counted messages, ever; none sent.")
+    guarantee = one.page.locator("#guarantee p").first
+    expect(guarantee).to_contain_text("At most 2 counted messages, ever; none sent.")
     figure = epsilon_of_mu(mu_of_noise([SIGMA] * MESSAGES), 1e-6)
-    expect(promise).to_contain_text(f"is bounded: epsilon {math.ceil(10 * figure) / 10:.1f}.")
-    assert not any(helper.address in request.url for request in one.requests), "nobody was asked before it was needed"
+    expect(guarantee).to_contain_text(f"is bounded: epsilon {math.ceil(10 * figure) / 10:.1f}.")
+    assert not any(helper.address in request.url for request in one.requests), "no one was asked before it was needed"
     for visitor in (one, other):
         visitor.take_part()
     for visitor in (one, other):
         spent(visitor)
-    expect(promise).to_contain_text("At most 2 counted messages, ever; 2 sent.")
+    expect(guarantee).to_contain_text("At most 2 counted messages, ever; 2 sent.")
     for visitor in (one, other):
         assert [played["outcome"] for played in visitor.stored()["rounds"]] == ["aggregated"] * MESSAGES
     status = leader.get("status").json()
@@ -98,17 +98,17 @@ def test_what_is_kept_until_it_is_sent_is_already_split(leader, visit):
 
 
 SPOIL = """async () => {
-  const database = await new Promise((resolve) => {
+  const database = await new Guarantee((resolve) => {
     const request = indexedDB.open("federank");
     request.onsuccess = () => resolve(request.result);
   });
   const pending = database.transaction("pending", "readwrite").objectStore("pending");
-  const [kept] = await new Promise((resolve) => {
+  const [kept] = await new Guarantee((resolve) => {
     const request = pending.getAll();
     request.onsuccess = () => resolve(request.result);
   });
   kept.body[100] ^= 1;
-  await new Promise((resolve) => (pending.put(kept, kept.ticket).onsuccess = resolve));
+  await new Guarantee((resolve) => (pending.put(kept, kept.ticket).onsuccess = resolve));
   database.close();
 }"""
 """Flips a bit of the message that waits to be sent, as a broken disk would."""
@@ -125,13 +125,13 @@ def test_a_message_that_is_left_out_is_told_to_its_owner_and_stays_spent(helper,
         [played] = visitor.stored()["rounds"]
         assert (played["outcome"], played["why"]) == ("left out", ["left-out.unopened"])
         visitor.page.get_by_role("button", name="Pause").click()
-        expect(visitor.page.locator("#promise p").first).to_contain_text("At most 2 counted messages, ever; 1 sent.")
+        expect(visitor.page.locator("#guarantee p").first).to_contain_text("At most 2 counted messages, ever; 1 sent.")
         expect(visitor.page.locator("#left-tables")).to_contain_text("the helper could not open it")
 
 
 def test_the_page_says_who_the_two_servers_are_and_that_one_machine_runs_both(leader, helper, visit):
     page = visit(leader).open().page
-    expect(page.locator("#promise p").first).to_contain_text("both servers run on this machine")
+    expect(page.locator("#guarantee p").first).to_contain_text("both servers run on this machine")
     page.get_by_text("What does this mean?").click()
     said = page.locator("#promise-in-full")
     fingerprint = httpx.get(f"{helper.address}/identity").json()["fingerprint"]
@@ -143,7 +143,7 @@ def test_the_page_says_who_the_two_servers_are_and_that_one_machine_runs_both(le
 def test_without_noise_no_epsilon_is_claimed(helper, visit, tmp_path):
     with leading(tmp_path, helper) as server:
         page = visit(server).open().page
-        expect(page.locator("#promise p").first).to_contain_text("not bounded: this federation adds no noise")
+        expect(page.locator("#guarantee p").first).to_contain_text("not bounded: this federation adds no noise")
         page.get_by_text("What does this mean?").click()
         assert "epsilon 0" not in page.locator("main").inner_text().lower()
         assert "bounded: epsilon" not in page.locator("main").inner_text()
@@ -151,8 +151,8 @@ def test_without_noise_no_epsilon_is_claimed(helper, visit, tmp_path):
 
 def test_a_federation_whose_server_reads_messages_is_warned_of(town, visit):
     page = visit(town).open().page
-    warned = page.locator("#promise .warned")
-    expect(warned).to_have_text("Whoever runs this federation's server can read every message you send.")
+    warned = page.locator("#guarantee .warned")
+    expect(warned).to_have_text("Anyone who runs this federation's server can read every message you send.")
 
 
 def test_an_offer_that_was_changed_on_its_way_gets_no_message(leader, visit):
@@ -173,13 +173,13 @@ def test_a_helper_that_is_not_who_the_charter_names_is_not_believed(leader, help
     visitor = visit(leader).open().pick(4)
     told = httpx.get(f"{helper.address}/identity").json()
     other = httpx.get(f"{leader.public}/api/v1/sums/charter").json()["leader_key"]
-    everybody = {"Access-Control-Allow-Origin": "*"}
+    all_users = {"Access-Control-Allow-Origin": "*"}
     visitor.context.route(
-        f"{helper.address}/identity", lambda route: route.fulfill(json=told | {"key": other}, headers=everybody)
+        f"{helper.address}/identity", lambda route: route.fulfill(json=told | {"key": other}, headers=all_users)
     )
     visitor.take_part()
     expect(visitor.page.locator("#progress")).to_contain_text("One of them is not who it says", timeout=PATIENCE)
-    assert not any(request.method == "POST" for request in visitor.requests), "nobody was told of this device"
+    assert not any(request.method == "POST" for request in visitor.requests), "no one was told of this device"
 
 
 def test_another_list_of_items_than_the_charters_is_not_believed(leader, visit):
@@ -195,7 +195,9 @@ def test_another_list_of_items_than_the_charters_is_not_believed(leader, visit):
 
     visitor.context.route("**/api/v1/catalogue*", swapped)
     visitor.page.goto(visitor.address)
-    expect(visitor.page.locator("body")).to_contain_text("not the one that the charter of sums names", timeout=PATIENCE)
+    expect(visitor.page.locator("body")).to_contain_text(
+        "not the one that the federation config of sums names", timeout=PATIENCE
+    )
     assert not any(request.method == "POST" for request in visitor.requests)
 
 
@@ -203,7 +205,7 @@ WORK = "**/api/v1/work*"
 
 
 def invited_once(visitor):
-    """The first task comes through, and then none: a second message is not made before anybody can pause."""
+    """The first task comes through, and then none: a second message is not made before anyone can pause."""
     tasks = []
 
     def pass_on(route):
@@ -218,7 +220,7 @@ def invited_once(visitor):
 
 
 def test_a_weaker_promise_is_refused_and_messages_count_across_foundings(helper, visit, tmp_path):
-    """Begun anew at the same address: with as much as before nothing is left to send, with less nothing is sent."""
+    """Begun again at the same address: with as much as before nothing is left to send, with less nothing is sent."""
     for name in ("first", "second", "third", "plain"):
         (tmp_path / name).mkdir()
     with leading(tmp_path / "first", helper, SIGMA) as first:

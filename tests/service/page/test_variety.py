@@ -14,13 +14,13 @@ from tests.service.page.conftest import PAGE
 def varied(node):
     """What the page chooses of items, given their values and vectors, for several wishes."""
 
-    def varied(values, vectors, n, wishes):
+    def varied(values, vectors, n, specs):
         best = np.argsort(-values, kind="stable").tolist()
         script = (
             f"import {{ varied }} from '{(PAGE / 'device' / 'owner' / 'variety.js').as_uri()}';"
             f"const values = Float32Array.from({values.tolist()});"
             f"const vectors = Float32Array.from({vectors.ravel().tolist()});"
-            f"const chosen = {wishes}.map((wish) => varied({best}, values, vectors, {n}, wish));"
+            f"const chosen = {specs}.map((wish) => varied({best}, values, vectors, {n}, wish));"
             "console.log(JSON.stringify(chosen))"
         )
         done = subprocess.run([node, "--input-type=module", "-e", script], capture_output=True, text=True, check=True)

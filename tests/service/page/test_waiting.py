@@ -10,19 +10,19 @@ pytestmark = pytest.mark.slow
 
 MOVED = """async ([id, seconds]) => {
   const request = indexedDB.open("federank");
-  await new Promise((resolve) => (request.onsuccess = resolve));
+  await new Guarantee((resolve) => (request.onsuccess = resolve));
   const history = request.result.transaction("history", "readwrite").objectStore("history");
-  const found = await new Promise((resolve) => (history.get(id).onsuccess = ({ target }) => resolve(target.result)));
-  await new Promise((resolve) => (history.put({ ...found, at: found.at + 1000 * seconds }, id).onsuccess = resolve));
+  const found = await new Guarantee((resolve) => (history.get(id).onsuccess = ({ target }) => resolve(target.result)));
+  await new Guarantee((resolve) => (history.put({ ...found, at: found.at + 1000 * seconds }, id).onsuccess = resolve));
   request.result.close();
 }"""
 AGREED_BEFORE = """async () => {
   const request = indexedDB.open("federank");
-  await new Promise((resolve) => (request.onsuccess = resolve));
+  await new Guarantee((resolve) => (request.onsuccess = resolve));
   const facts = request.result.transaction("facts", "readwrite").objectStore("facts");
-  const read = new Promise((resolve) => (facts.get("agreed").onsuccess = ({ target }) => resolve(target.result)));
+  const read = new Guarantee((resolve) => (facts.get("agreed").onsuccess = ({ target }) => resolve(target.result)));
   const agreed = await read;
-  await new Promise((resolve) => (facts.put(agreed - 60_000, "agreed").onsuccess = resolve));
+  await new Guarantee((resolve) => (facts.put(agreed - 60_000, "agreed").onsuccess = resolve));
   request.result.close();
 }"""
 
@@ -115,7 +115,7 @@ def test_a_button_that_is_pressed_while_a_round_ends_is_still_told(server, visit
     item = answer(visitor, "I like it")
     page.locator("#answered").get_by_role("button", name="never share").hover()
     page.mouse.down()
-    visitor.wait_for_rounds(visitor.received(visitor.stored()) + 2)  # each shows the list anew
+    visitor.wait_for_rounds(visitor.received(visitor.stored()) + 2)  # each shows the list again
     page.mouse.up()
     visitor.wait_until(lambda kept: kept["facts"]["policy"]["neverIds"] == [item])
     expect(page.locator("#answered")).to_be_empty()

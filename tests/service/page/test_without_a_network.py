@@ -31,7 +31,7 @@ def town(tmp_path):
 
 @pytest.fixture
 def visitor(browser, town):
-    """Somebody whose browser has service workers."""
+    """Someone whose browser has service workers."""
     visitor = Visitor(browser, town.public, service_workers="allow")
     yield visitor
     visitor.close()

@@ -89,7 +89,7 @@ class Forked:
 
 
 def play_between_kills(server, devices, kills, pauses, longer, meanwhile=None):
-    """Kill a server so many times, a pause and up to `longer` seconds after each start; then let all of them end.
+    """Kill a server this many times, a pause and up to `longer` seconds after each start; then let all of them end.
 
     `meanwhile`, where there is one, is called with the number of each kill before it.
     """

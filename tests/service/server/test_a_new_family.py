@@ -15,7 +15,7 @@ from tests.service.federations import ITEMS, PATIENT, in_a_loop, serving, small_
 from federank.errors import BadMessage, ModelError, StoreError
 from federank.federation.wire import check_values, decode_parts, encode_parts
 from federank.service.server.bootstrap import Demand, establish, open_store
-from federank.service.server.config import read_charter
+from federank.service.server.config import read_config
 from federank.service.server.families.family import Family, Form, Kind
 from federank.service.server.families.registry import FAMILIES
 from federank.service.server.logs import Log
@@ -185,7 +185,7 @@ def test_a_federation_does_not_begin_with_a_model_that_clients_would_refuse(stor
         family, rounds = replace(COUNTING, first_content=broken), RoundSettings()
         with pytest.raises(ModelError):
             establish(connection, CountingSettings(), small_world(), rounds, family=family)
-        assert read_charter(connection) is None
+        assert read_config(connection) is None
     database.close()
 
 
@@ -206,7 +206,7 @@ def test_a_store_keeps_its_method_and_its_settings(counting):
         assert open_store(counting, Demand(data=small_world, source="small", names_data=False, **given)) is None
     database = Database(counting)
     with database.connection() as connection:
-        charter = read_charter(connection)
+        charter = read_config(connection)
     database.close()
     assert (charter.family.method, charter.settings.step) == ("counting", 0.5)
 
@@ -215,5 +215,5 @@ def test_a_method_that_this_version_does_not_know_is_told_in_a_sentence(counting
     monkeypatch.delitem(FAMILIES, "counting")
     database = Database(counting)
     with database.connection() as connection, pytest.raises(StoreError, match="method is counting, and this version"):
-        read_charter(connection)
+        read_config(connection)
     database.close()

@@ -44,7 +44,7 @@ async def test_a_federation_says_what_it_is(sqlite_store):
     assert told["limits"]["most_rows"] == 8
     assert told["suggested_policy"] is None
     assert told["noun"] is None
-    assert told["trained"] is False, "nobody has been learnt from yet"
+    assert told["trained"] is False, "no one has been learnt from yet"
 
 
 @in_a_loop

@@ -56,7 +56,7 @@ async def test_devices_that_miss_rounds_in_a_row_are_asked_last(sqlite_store):
         assert (await lively.send(ticket, some_update(9))).status_code == 201
         hoping[0].cancel()
         answer = await silent.work(wait=30)
-        assert answer.status_code == 200, "who is asked last is asked when nobody else has come"
+        assert answer.status_code == 200, "who is asked last is asked when no one else has come"
         assert (await silent.send(answer.json()["ticket"], some_update(10))).status_code == 201
         assert silent.name not in running.service.dispatcher._missed, "one answer is enough to be asked like others"
 

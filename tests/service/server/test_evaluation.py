@@ -64,7 +64,7 @@ async def test_a_fall_is_told_from_chance_and_undone_once(sqlite_store, monkeypa
         await running.version(5)
         assert same_bits(running.service.latest.model.vectors, good.vectors)
         with database.connection() as connection:
-            assert fallen(connection) is None, "the comparison begins anew"
+            assert fallen(connection) is None, "the comparison begins again"
         database.close()
         await device.take_part(some_update(10))
         await running.version(6)

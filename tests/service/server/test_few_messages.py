@@ -1,4 +1,6 @@
-"""A federation of few messages: cohorts as people come, the simulation's fold, and invitations counted for life."""
+"""A federation of few messages: cohorts as people come, the simulation's fold, and invitations counted for its
+lifetime.
+"""
 
 import hashlib
 
@@ -10,11 +12,11 @@ import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage, ModelError, SettingError
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.method import SquaresPrivate, SquaresUpdate, compute_squares, message_norm, published, send
-from federank.methods.frugal.server_update import SquaresShared, first_shared
-from federank.methods.frugal.settings import squares_recipe
-from federank.methods.frugal.wire import decode_squares_broadcast, encode_squares_update
-from federank.privacy.policy import Outward
+from federank.methods.frugal.method import FrugalPrivate, FrugalUpdate, compute_frugal, message_norm, published, send
+from federank.methods.frugal.server_update import FrugalState, first_shared
+from federank.methods.frugal.settings import frugal_recipe
+from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
+from federank.privacy.policy import SharedProfile
 from federank.service.server.bootstrap import Demand, establish, open_store, renew_admin_token
 from federank.service.server.families import squares
 from federank.service.server.families.squares import SQUARES
@@ -47,30 +49,30 @@ def few(address, rounds=None, **given):
 
 def alone(**given):
     """The recipe of one person of that federation."""
-    return squares_recipe(settings_of(**given), np.ones(1, dtype=np.int64), ITEMS)
+    return frugal_recipe(settings_of(**given), np.ones(1, dtype=np.int64), ITEMS)
 
 
 def message_of(broadcast, history, **given):
     """What a device with this history sends."""
     profile = np.array(history, dtype=np.int32)
     everything = np.ones(len(profile), dtype=np.bool_)
-    device = SquaresPrivate(0, profile, Outward(profile, everything, everything, True), 1)
+    device = FrugalPrivate(0, profile, SharedProfile(profile, everything, everything, True), 1)
     recipe = alone(**given)
-    return send(recipe, device, *compute_squares(recipe, device, broadcast))
+    return send(recipe, device, *compute_frugal(recipe, device, broadcast))
 
 
 async def take_part(device, history):
     """One whole interaction of a device with this history; what it has sent, and the answer."""
     ticket = await device.ticket()
-    broadcast = decode_squares_broadcast((await device.task(ticket)).content, FACTORS, ITEMS)
-    body = encode_squares_update(message_of(broadcast, history))
+    broadcast = decode_frugal_broadcast((await device.task(ticket)).content, FACTORS, ITEMS)
+    body = encode_frugal_update(message_of(broadcast, history))
     answer = await device.send(ticket, body)
     assert answer.status_code == 201, answer.text
     return body
 
 
 def folded(shared, devices, bodies):
-    """What the simulation makes of these messages, in the stated order, where there are so many devices."""
+    """What the simulation makes of these messages, in the stated order, where there are this many devices."""
     recipe = alone()._replace(participants=np.arange(devices, dtype=np.int32))
     form = squares.form(settings_of(), ITEMS, 100.0)
     shared.aggregate(recipe, [squares.summand(body, form) for body in sorted(bodies, key=digest)])
@@ -104,7 +106,7 @@ async def test_cohorts_that_come_as_they_come_are_folded_as_in_the_simulation(st
     assert np.array_equal(kept.tables["vectors"], simulated.vectors)
     assert np.array_equal(kept.tables["weights"], simulated.weights)
     assert (kept.overall["regulariser"][0], kept.state["heard"][0]) == (simulated.regulariser, simulated.heard)
-    told = decode_squares_broadcast(content, FACTORS, ITEMS)
+    told = decode_frugal_broadcast(content, FACTORS, ITEMS)
     assert (told.version, told.regulariser) == (3, simulated.regulariser)
     assert np.abs(told.codes * told.scales[:, None] - simulated.vectors).max() <= told.scales.max() / 2 * 1.01
 
@@ -116,8 +118,8 @@ async def test_a_device_is_invited_as_often_as_it_has_messages_and_never_twice_t
         for version in (1, 2):
             ticket = await known.ticket()
             assert await known.ticket() == ticket, "to ask again in a round is no other invitation"
-            broadcast = decode_squares_broadcast((await known.task(ticket)).content, FACTORS, ITEMS)
-            await known.send(ticket, encode_squares_update(message_of(broadcast, [0, 1, 2])))
+            broadcast = decode_frugal_broadcast((await known.task(ticket)).content, FACTORS, ITEMS)
+            await known.send(ticket, encode_frugal_update(message_of(broadcast, [0, 1, 2])))
             assert (await known.work(wait=0)).status_code == 204, "who has reported waits for the next round"
             await take_part(other if version == 1 else more[0], [0, 1, 3])
             await running.version(version)
@@ -189,10 +191,10 @@ async def test_a_message_that_is_sent_twice_counts_once_and_a_round_cut_off_befo
         one, other = [await running.device() for _ in range(2)]
         await take_part(one, HISTORIES[0])
         ticket = await other.ticket()
-        broadcast = decode_squares_broadcast((await other.task(ticket)).content, FACTORS, ITEMS)
-        body = encode_squares_update(message_of(broadcast, HISTORIES[1]))
+        broadcast = decode_frugal_broadcast((await other.task(ticket)).content, FACTORS, ITEMS)
+        body = encode_frugal_update(message_of(broadcast, HISTORIES[1]))
         assert [(await other.send(ticket, body)).status_code for _ in range(3)] == [201, 200, 200]
-        assert (await other.send(ticket, encode_squares_update(an_update()))).status_code == 409
+        assert (await other.send(ticket, encode_frugal_update(an_update()))).status_code == 409
     database = Database(store)
     with database.connection() as connection:  # as a leader leaves it that dies between closing and folding
         assert close_round(connection, 0, 1) == 2
@@ -208,7 +210,7 @@ async def test_a_message_that_is_sent_twice_counts_once_and_a_round_cut_off_befo
 
 
 def an_update(**changed):
-    usual = SquaresUpdate(np.ones(ITEMS, np.float32), np.ones(FACTORS, np.float32), np.float32(1))
+    usual = FrugalUpdate(np.ones(ITEMS, np.float32), np.ones(FACTORS, np.float32), np.float32(1))
     return usual._replace(**changed)
 
 
@@ -227,7 +229,7 @@ def an_update(**changed):
 async def test_a_message_that_is_none_is_refused_with_the_reason(store, update, says):
     async with serving(few(store)) as running:
         device = await running.device()
-        answer = await device.send(await device.ticket(), encode_squares_update(update))
+        answer = await device.send(await device.ticket(), encode_frugal_update(update))
     assert (answer.status_code, answer.json()["error"]) == (422, "malformed")
     assert says in answer.json()["message"]
 
@@ -240,17 +242,17 @@ def test_what_is_no_message_at_all_is_refused():
 def test_a_message_is_scaled_down_to_the_longest_that_is_allowed():
     form = squares.form(settings_of(), ITEMS, 2.0)
     long, short = an_update(strengths=np.full(ITEMS, 9, np.float32)), an_update(scale=np.float32(0.01))
-    assert [squares.judge(encode_squares_update(update), form) for update in (long, short)] == [1, 0]
-    kept = squares.summand(encode_squares_update(long), form)
+    assert [squares.judge(encode_frugal_update(update), form) for update in (long, short)] == [1, 0]
+    kept = squares.summand(encode_frugal_update(long), form)
     assert kept.scale * message_norm(kept.strengths, kept.vector) == pytest.approx(2.0)
-    assert squares.summand(encode_squares_update(short), form).scale == short.scale
+    assert squares.summand(encode_frugal_update(short), form).scale == short.scale
 
 
 @pytest.mark.parametrize("history", [[0], [0, 3, 5]])
 def test_a_cohort_in_which_nobody_shares_anything_leaves_the_model_and_is_not_forgotten(history):
     settings = squares.settle(settings_of(), small_world(), None)
     model = first_model(squares.first_content(settings, small_world(), None))
-    told = decode_squares_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
+    told = decode_frugal_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
     first = squares.fold(squares.recipe(settings, ITEMS, 1), model, 0, [message_of(told, history)])
     assert np.array_equal(first.tables["vectors"], model.vectors)
     assert first.overall["regulariser"] == model.content.overall["regulariser"]
@@ -264,7 +266,7 @@ def test_a_cohort_in_which_nobody_shares_anything_leaves_the_model_and_is_not_fo
 def test_more_may_have_spoken_than_are_still_there(devices):
     settings = squares.settle(settings_of(), small_world(), None)
     model = first_model(squares.first_content(settings, small_world(), None))
-    told = decode_squares_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
+    told = decode_frugal_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
     messages = [message_of(told, history) for history in HISTORIES]
     content = squares.fold(squares.recipe(settings, ITEMS, devices), model, 0, messages)
     again = squares.fold(squares.recipe(settings, ITEMS, devices), model.followed_by(content), 1, messages)
@@ -274,11 +276,11 @@ def test_more_may_have_spoken_than_are_still_there(devices):
 def test_a_pull_that_is_too_strong_for_the_first_people_waits_for_more_of_them():
     settings = squares.settle(settings_of(regulariser=2.5), small_world(), None)
     model = first_model(squares.first_content(settings, small_world(), None))
-    told = decode_squares_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
+    told = decode_frugal_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
     moved = []
     for number in range(12):
         content = squares.fold(squares.recipe(settings, ITEMS, 99), model, number, [message_of(told, [0, 1, 2])] * 2)
-        assert content.state["heard"] == 2 * (number + 1), "whoever has spoken is not forgotten"
+        assert content.state["heard"] == 2 * (number + 1), "anyone who has spoken is not forgotten"
         assert np.isfinite(content.tables["vectors"]).all()
         moved.append(not np.array_equal(content.tables["vectors"], model.vectors))
         model = model.followed_by(content)
@@ -309,11 +311,11 @@ def test_a_federation_can_start_from_a_trained_model_and_newcomers_add_to_it():
     known = trained.training.item_ids.tolist()
     numbers = [int(item.removeprefix("item-")) for item in known]
     assert np.array_equal(content.tables["vectors"][numbers], trained.item_vectors)
-    assert not content.tables["vectors"][11].any(), "an item that nobody has is recommended to nobody"
+    assert not content.tables["vectors"][11].any(), "an item that no one has is recommended to no one"
     assert (content.state["heard"][0], content.state["before"][0]) == (30, 30)
-    # A newcomer is one among 31: the model stays nearly as it was, and their items are counted.
+    # A new user is one among 31: the model stays nearly as it was, and their items are counted.
     model = first_model(content)
-    told = decode_squares_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
+    told = decode_frugal_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
     after = squares.fold(squares.recipe(settings, ITEMS, 1), model, 0, [message_of(told, [0, 1, 2, 11])])
     assert after.state["heard"][0] == 31
     assert (
@@ -352,7 +354,7 @@ def test_settings_of_another_method_are_refused(store):
 
 def test_shared_is_what_the_store_keeps_of_it():
     """Whatever a fold reads of `SquaresShared` is in the content; a field more would have to be kept too."""
-    assert set(SquaresShared.__dataclass_fields__) == {
+    assert set(FrugalState.__dataclass_fields__) == {
         *("vectors", "regulariser", "sketch", "mean", "square", "weights", "counts", "heard", "round_number")
     }
 
@@ -391,5 +393,5 @@ async def test_an_exported_federation_of_few_messages_is_a_model_that_recommends
     settled = SQUARES.settle(settings_of(), small_world(), loaded)
     content = SQUARES.first_content(settled, small_world(), loaded)
     assert np.array_equal(content.tables["vectors"], vectors)
-    assert content.state["before"][0] == 2, "those whom the model was learnt from are counted among everybody"
+    assert content.state["before"][0] == 2, "those whom the model was learnt from are counted among everyone"
     assert content.state["counts"].sum() > 0

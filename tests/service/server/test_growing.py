@@ -24,10 +24,10 @@ from tests.service.server.test_operating import ask, play
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.federation.wire import decode_broadcast
-from federank.methods.frugal.method import SquaresPrivate, compute_squares, send
-from federank.methods.frugal.settings import squares_recipe
-from federank.methods.frugal.wire import decode_squares_broadcast, encode_squares_update
-from federank.privacy.policy import Outward
+from federank.methods.frugal.method import FrugalPrivate, compute_frugal, send
+from federank.methods.frugal.settings import frugal_recipe
+from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
+from federank.privacy.policy import SharedProfile
 from federank.service.operator import recommender_of
 from federank.service.server.bootstrap import Demand, open_store, renew_admin_token
 from federank.service.server.families.squares import SQUARES
@@ -60,9 +60,9 @@ def message_to(told, history):
     """What a device of few messages with this history sends, whatever the size of the catalogue."""
     profile, n_items = np.array(history, dtype=np.int32), len(told.items)
     everything = np.ones(len(profile), dtype=np.bool_)
-    device = SquaresPrivate(0, profile, Outward(profile, everything, everything, True), 1)
-    recipe = squares_recipe(settings_of(messages=5), np.ones(1, dtype=np.int64), n_items)
-    return encode_squares_update(send(recipe, device, *compute_squares(recipe, device, told)))
+    device = FrugalPrivate(0, profile, SharedProfile(profile, everything, everything, True), 1)
+    recipe = frugal_recipe(settings_of(messages=5), np.ones(1, dtype=np.int64), n_items)
+    return encode_frugal_update(send(recipe, device, *compute_frugal(recipe, device, told)))
 
 
 def low(model):
@@ -81,9 +81,9 @@ async def test_items_are_added_once_the_round_under_way_has_ended_and_rounds_go_
         assert (await ask(running, "GET", "/items"))[1] == {"waiting": 2, "items": ITEMS, "version": 2}
         assert (await device.send(ticket, some_update(7))).status_code == 201, "who has a ticket may still use it"
         await running.until(lambda view: len(view.model.changed) == ITEMS + 2)
-        grown = running.service.latest.model
-        assert grown.version == 4
-        assert low(grown)
+        extended = running.service.latest.model
+        assert extended.version == 4
+        assert low(extended)
         assert (await ask(running, "GET", "/items"))[1] == {"waiting": 0, "items": ITEMS + 2, "version": 4}
         facts = (await running.client.get("/api/v1/federation")).json()
         catalogue = (await running.client.get("/api/v1/catalogue")).json()
@@ -190,7 +190,7 @@ async def test_a_list_with_something_wrong_in_it_adds_nothing(sqlite_store, item
 
 def test_ids_are_of_the_kind_that_the_catalogue_has():
     assert checked_items([{"id": "7"}], [1, 2, 3])[0]["id"] == 7
-    with pytest.raises(SettingError, match="no whole number"):
+    with pytest.raises(SettingError, match="no integer"):
         checked_items([{"id": "seven"}], [1, 2, 3])
     assert checked_items([{"id": 7}], ["a", "b"])[0]["id"] == "7"
 
@@ -209,7 +209,7 @@ async def test_a_federation_of_few_messages_learns_new_items_and_goes_back_acros
         for device, history in zip(devices, histories, strict=True):
             ticket = await device.ticket()
             n_items = len(running.service.latest.model.changed)
-            told = decode_squares_broadcast((await device.task(ticket)).content, 4, n_items)
+            told = decode_frugal_broadcast((await device.task(ticket)).content, 4, n_items)
             answer = await device.send(ticket, message_to(told, history))
             assert answer.status_code == 201, answer.text
         await running.version(version + 1)
@@ -219,7 +219,7 @@ async def test_a_federation_of_few_messages_learns_new_items_and_goes_back_acros
         await cohort(running, devices, ([0, 1, 2], [0, 1, 3]))
         await add(running)
         await running.until(lambda view: len(view.model.changed) == ITEMS + 2)
-        assert (running.service.latest.model.vectors[ITEMS:] == 0).all(), "nobody has been seen with them"
+        assert (running.service.latest.model.vectors[ITEMS:] == 0).all(), "no one has been seen with them"
         await cohort(running, devices, ([0, 1, ITEMS], [1, 2, ITEMS]))
         assert (running.service.latest.model.vectors[ITEMS] != 0).any(), "two people have it"
         assert (await ask(running, "POST", "/rollback", json={"version": 1}))[0] == 200
@@ -237,9 +237,9 @@ async def test_a_federation_of_few_messages_learns_new_items_and_goes_back_acros
 def test_where_the_memory_of_a_fold_is_not_by_item_it_stays_as_it_is():
     settings = SQUARES.settings(factors=3, alpha=2.0)
     content = SQUARES.first_content(SQUARES.settle(settings, small_world(), None), small_world(), None)
-    grown = SQUARES.extend(settings, content, ITEMS + 2)
-    assert grown.state["sketch"].shape == content.state["sketch"].shape
-    assert len(grown.tables["weights"]) == len(grown.state["counts"]) == ITEMS + 2
+    extended = SQUARES.extend(settings, content, ITEMS + 2)
+    assert extended.state["sketch"].shape == content.state["sketch"].shape
+    assert len(extended.tables["weights"]) == len(extended.state["counts"]) == ITEMS + 2
 
 
 @in_a_loop

@@ -19,7 +19,7 @@ KILLS, DEVICES, RATE = 20, 6, np.float32(0.5)
 
 
 def replayed(store, last):
-    """The newest version worked out anew from folds of what was accepted and what was gone back to; and these."""
+    """The newest version worked out again from folds of what was accepted and what was gone back to; and these."""
     first = load(bytes(stored(store, "SELECT body FROM versions WHERE version = 0")[0][0]))
     folded = iter(stored(store, "SELECT number FROM rounds WHERE state = 'folded' ORDER BY number"))
     lines = stored(store, "SELECT detail FROM actions WHERE action = 'rollback' ORDER BY number")

@@ -1,4 +1,6 @@
-"""Liars over HTTP: the attacks of the rehearsal, sent to a server by devices that enrol like everybody else."""
+"""Malicious clients over HTTP: the attacks of the rehearsal, sent to a server by devices that enrol like everyone
+else.
+"""
 
 import numpy as np
 import pytest
@@ -8,11 +10,11 @@ from federank.data.interactions import Interactions
 from federank.federation.rng import words_wrap_around
 from federank.federation.wire import Broadcast, Private
 from federank.methods.fpl.method import compute, share
-from federank.methods.fpl.poisoning import LIES, Lie
+from federank.methods.fpl.poisoning import POISONING_ATTACKS, PoisoningAttack
 from federank.methods.fpl.settings import FPLSettings, recipe_for
 
 ITEMS, HONEST, LIARS, ROUNDS, TRIPLES = 120, 12, 2, 6, 20
-TARGET = ITEMS - 1  # in nobody's history
+TARGET = ITEMS - 1  # in no one's history
 WORLD = Interactions.from_columns([0, 1] * (ITEMS // 2), [f"i{number:03d}" for number in range(ITEMS)])
 SETTINGS = FPLSettings(factors=FACTORS, triples=TRIPLES, learning_rate=0.1)
 ON = {"refuse_implausible": True, "row_quantile": None, "move_quantile": None}
@@ -20,7 +22,9 @@ OFF = {"refuse_implausible": False, "row_quantile": 1.0, "move_quantile": 1.0}
 
 
 def person(user):
-    """Somebody who likes every other item of one half of the catalogue; a liar says to like the target alone."""
+    """Someone who likes every other item of one half of the catalogue; a malicious client says to like the target
+    alone.
+    """
     rng = np.random.default_rng(user)
     profile = np.sort(rng.choice(ITEMS // 2, 20, replace=False) + (ITEMS // 2 - 1) * (user % 2)).astype(np.int32)
     if user >= HONEST:
@@ -41,11 +45,15 @@ def loud_update(model):
     recipe = recipe_for(SETTINGS, np.array([1]), ITEMS, np.ones(1))
     taste, rng = np.zeros(FACTORS, dtype=np.float32), np.random.default_rng(1)
     biases = model.content.tables["biases"]
-    return LIES["loud", "push"](Lie(recipe, model.vectors, biases, TARGET, TRIPLES, LIARS, 100.0, taste, rng))
+    return POISONING_ATTACKS["loud", "push"](
+        PoisoningAttack(recipe, model.vectors, biases, TARGET, TRIPLES, LIARS, 100.0, taste, rng)
+    )
 
 
 async def exposure(store, attack, trust):
-    """The share of honest people who see the target among their first ten; and what the liars were answered."""
+    """The share of honest people who see the target among their first ten; and what the malicious clients were
+    answered.
+    """
     people, answers = [person(user) for user in range(HONEST + LIARS)], set()
     target = HONEST + (0 if attack == "loud" and trust is ON else LIARS)
     rounds = {"target": target, "over_selection": 2.0} | PATIENT
@@ -53,7 +61,7 @@ async def exposure(store, attack, trust):
         devices = [await running.device() for _ in people]
         for number in range(ROUNDS):
             model = running.service.latest.model
-            for user in reversed(range(len(people))):  # liars are in no hurry, and in time
+            for user in reversed(range(len(people))):  # malicious clients are in no hurry, and in time
                 lies = attack == "loud" and user >= HONEST
                 update = loud_update(model) if lies else honest_update(people[user], model, number)
                 answer = await devices[user].take_part(update)

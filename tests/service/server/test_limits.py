@@ -21,7 +21,7 @@ def test_a_bucket_lets_a_burst_through_and_then_a_steady_rate():
     buckets = TokenBuckets(2.0)
     assert all(buckets.take("somebody", 100.0) == 0.0 for _ in range(int(buckets.burst)))
     assert buckets.take("somebody", 100.0) == pytest.approx(0.5)
-    assert buckets.take("somebody else", 100.0) == 0.0
+    assert buckets.take("someone else", 100.0) == 0.0
     assert buckets.take("somebody", 100.5) == 0.0
     assert buckets.take("somebody", 100.5) == pytest.approx(0.5)
 

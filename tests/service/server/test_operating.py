@@ -105,8 +105,8 @@ def fold(connection, number, version_of):
 
 
 def test_versions_are_kept_by_the_stated_rule_and_each_of_them_can_be_worked_out(sqlite_store, monkeypatch):
-    monkeypatch.setattr(store_versions, "WHOLE_EVERY", 4)
-    monkeypatch.setattr(store_versions, "KEPT_WHOLE", 3)
+    monkeypatch.setattr(store_versions, "FULL_MODEL_EVERY", 4)
+    monkeypatch.setattr(store_versions, "KEPT_FULL", 3)
     monkeypatch.setattr(store_versions, "KEPT_EVERY", 16)
     establish_small(sqlite_store)
     database = Database(sqlite_store)
@@ -246,7 +246,7 @@ def test_the_commands_of_an_operator_work_on_a_running_federation(tmp_path):
         missing = admin("add-items", str(tmp_path / "nowhere.csv"))
         assert "There is no file" in str(missing.exception)
         done = admin("export", str(tmp_path / "model"))
-        assert "13 items, and nobody's history" in done.output, done.output
+        assert "13 items, and no one's history" in done.output, done.output
         assert load_model(tmp_path / "model").item_ids.tolist()[-1] == "new"
         assert "12 items" in admin("export", str(tmp_path / "earlier"), "--version", "1").output
         listed = CliRunner().invoke(federank, ["recommend", str(tmp_path / "model"), "--like", "item-01", "--json"])

@@ -15,7 +15,7 @@ from federank.methods.fedrec.method import solved_taste
 from federank.methods.fedrec.settings import RatingFederationSettings
 from federank.methods.fedrec.wire import RatingUpdate, decode_rating_rows, encode_rating_message
 from federank.service.server.bootstrap import Demand, establish, open_store
-from federank.service.server.families.family import Promise
+from federank.service.server.families.family import Guarantee
 from federank.service.server.families.ratings import PMF, SVDPP, first_content, iteration_of, judge, settle, summand
 from federank.service.server.logs import Log
 from federank.service.server.model_versions import first_model
@@ -92,17 +92,17 @@ def test_with_everybody_and_no_prior_count_an_item_steps_by_the_mean_of_its_repo
 def test_small_rounds_move_an_item_as_far_as_one_round_with_everybody():
     """Ten rounds of two are an iteration of twenty clients; item 4 is in every upload, item 7 in one of five."""
     uploads = [update(n, items=(4, 7) if n % 5 == 0 else (4,)) for n in range(20)]
-    everybody, small = published(), published()
+    all_users, small = published(), published()
     chosen = PMF.recipe(settings(prior_count=0.0, decay=1.0), ITEMS, 20)
-    before = everybody.vectors
-    everybody = everybody.followed_by(PMF.fold(chosen, everybody, 0, uploads))
+    before = all_users.vectors
+    all_users = all_users.followed_by(PMF.fold(chosen, all_users, 0, uploads))
     for iteration in range(3):
         start = small.vectors
         for n in range(0, 20, 2):
             small = small.followed_by(PMF.fold(chosen, small, 0, uploads[n : n + 2]))
         assert iteration_of(small) == iteration + 1
     # The first iteration is an estimate from few uploads; afterwards the counts are those of the iteration before.
-    full, share = (everybody.vectors - before)[[4, 7]], (small.vectors - start)[[4, 7]]
+    full, share = (all_users.vectors - before)[[4, 7]], (small.vectors - start)[[4, 7]]
     np.testing.assert_allclose(share[0], full[0], rtol=1e-4)
     ratio = np.linalg.norm(share[1]) / np.linalg.norm(full[1])
     assert 0.5 < ratio < 2, "an item in four uploads of twenty, estimated"
@@ -135,10 +135,10 @@ def test_items_that_are_added_start_as_the_mean_of_the_others():
     for family in (PMF, SVDPP):
         chosen = settle(family.settings(factors=FACTORS), data, None)
         model = first_model(first_content(chosen, data, None))
-        grown = family.extend(chosen, model.content, ITEMS + 2)
-        np.testing.assert_allclose(grown.tables["vectors"][-1], model.vectors.mean(axis=0), rtol=1e-5)
-        assert grown.tables["heard"][-2:].tolist() == [0, 0]
-        after = first_model(grown)
+        extended = family.extend(chosen, model.content, ITEMS + 2)
+        np.testing.assert_allclose(extended.tables["vectors"][-1], model.vectors.mean(axis=0), rtol=1e-5)
+        assert extended.tables["heard"][-2:].tolist() == [0, 0]
+        after = first_model(extended)
         bodies = [update(items=(1, ITEMS + 1))]
         content = family.fold(family.recipe(chosen, ITEMS + 2, 5), after, 0, bodies)
         assert content.state["reports"][[1, ITEMS, ITEMS + 1]].tolist() == [1, 0, 1]
@@ -183,7 +183,7 @@ def test_clients_are_advised_to_hide_each_rating_behind_a_virtual_one(family):
 @pytest.mark.parametrize("family", [PMF, SVDPP])
 def test_with_secure_aggregation_no_virtual_ratings_are_advised(family):
     """An upload has a row for every item there, and no server reads a single one: there is nothing to hide."""
-    chosen = family.sums.settings(family.settings(), Promise(0.0, None, 1e-6))
+    chosen = family.sums.settings(family.settings(), Guarantee(0.0, None, 1e-6))
     assert (family.suggests(chosen)["filling"], family.suggests(chosen)["rho"]) == ("none", 0.0)
 
 
@@ -196,12 +196,12 @@ async def test_devices_are_told_the_scale_the_suggestion_and_the_iteration(sqlit
         assert (told["method"], told["recipe"]["step"], told["recipe"]["highest"]) == ("pmf", 1.0, 5.0)
         assert told["suggested_policy"]["rho"] == 1.5
         assert told["suggested_policy"]["sampling"] == "fixed"
-        liar = await Device.enrolled(client)
+        malicious_user = await Device.enrolled(client)
         made_up = update()._replace(vectors=np.eye(FACTORS, dtype=np.float32))
-        answer = await liar.take_part(encode_rating_message(made_up))
+        answer = await malicious_user.take_part(encode_rating_message(made_up))
         assert (answer.status_code, answer.json()["error"]) == (422, "implausible")
         for seed in range(2):
-            person = liar if seed == 0 else await Device.enrolled(client)
+            person = malicious_user if seed == 0 else await Device.enrolled(client)
             answer = await person.take_part(encode_rating_message(update(seed)))
             assert answer.status_code == 201, answer.text
         for _ in range(500):
@@ -209,11 +209,11 @@ async def test_devices_are_told_the_scale_the_suggestion_and_the_iteration(sqlit
             if rows.version == 1:
                 break
         assert (rows.version, rows.iteration, int(rows.heard.sum())) == (1, 1, 3)
-        for person, measure in ((liar, "squared"), (await Device.enrolled(client), "absolute")):
+        for person, measure in ((malicious_user, "squared"), (await Device.enrolled(client), "absolute")):
             said = {"version": 0, "hit": True, "measure": measure}
             assert (await client.post("/api/v1/hits", json=said, headers=person.headers)).status_code == 201
         wrong = {"version": 1, "hit": True, "measure": "cubed"}
-        assert (await client.post("/api/v1/hits", json=wrong, headers=liar.headers)).status_code == 422
+        assert (await client.post("/api/v1/hits", json=wrong, headers=malicious_user.headers)).status_code == 422
         [judged] = await service.read(lambda connection: judged_versions(connection, 5))
         assert judged == Judged(0, answers=1, yes=1, squared_answers=1, squared_yes=1)
 

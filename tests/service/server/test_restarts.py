@@ -49,7 +49,7 @@ LINES = {
     "started from a model": f"{DATA} --start-from model",
     "sums": f"{DATA} --factors 3 --epsilon 4 --delta 1e-7 --most-shown 0.4 {SUMS} --helper-ca authority.pem",
     "sums with a helper at another address than its origin": f"{DATA} --clip 1 --sigma 0 --helper http://localhost:PORT",
-    "sums of nobody's choice": f"{DATA} --helper HELPER --target 90",
+    "sums of no one's choice": f"{DATA} --helper HELPER --target 90",
     "sums of ratings": f"{DATA} --method pmf --messages 4 --clip 2 --sigma 1 {SUMS}",
 }
 ELSEWHERE = {"port", "admin_port", "store", "tls_cert", "tls_key", "_click_default_help"}
@@ -58,7 +58,7 @@ ELSEWHERE = {"port", "admin_port", "store", "tls_cert", "tls_key", "_click_defau
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with data, and nobody who serves: only what precedes it is carried out."""
+    """A folder with data, and no one who serves: only what precedes it is carried out."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
     monkeypatch.setattr("federank.service.helper.process.serve", lambda *_: 0)

@@ -167,7 +167,7 @@ async def test_many_that_wait_are_all_served_in_their_turn(sqlite_store):
 async def test_a_deadline_begins_with_the_first_ticket(sqlite_store):
     async with serving(sqlite_store, {"target": 2, "minimum": 1, "deadline": 0.3}) as running:
         await asyncio.sleep(0.8)
-        assert running.service.latest.round.number == 0, "nobody was there, so no time has passed"
+        assert running.service.latest.round.number == 0, "no one was there, so no time has passed"
         device = await running.device()
         await device.take_part(some_update(1))
         await running.version(1)

@@ -30,7 +30,7 @@ def refused(*flags):
 def test_help_says_that_nobody_s_history_is_kept():
     outcome = CliRunner().invoke(federank, ["serve", "--help"])
     assert outcome.exit_code == 0
-    assert "nobody's history is kept" in " ".join(outcome.output.split())
+    assert "no one's history is kept" in " ".join(outcome.output.split())
     for flag in ("--target", "--minimum", "--over-selection", "--learning-rate", "--most-norm"):
         assert flag in outcome.output
 

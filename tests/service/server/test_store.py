@@ -1,4 +1,4 @@
-"""The store: what it promises about uploads, rounds and versions, on both databases."""
+"""The store: what it guarantees about uploads, rounds and versions, on both databases."""
 
 import sqlite3
 import threading
@@ -16,7 +16,7 @@ from federank.errors import ModelError, SettingError
 from federank.federation.wire import Update, encode
 from federank.methods.fpl.settings import FPLSettings, recipe_for
 from federank.service.server.bootstrap import establish, renew_admin_token
-from federank.service.server.config import read_charter
+from federank.service.server.config import read_config
 from federank.service.server.families.pairs import PAIRS, shortened
 from federank.service.server.model_versions import Content, EncodedRows, Published, first_model
 from federank.service.server.settings import RoundSettings, TrustSettings
@@ -156,7 +156,7 @@ def test_a_round_is_folded_exactly_once(database):
         model = versions.newest_model(connection)
         after = moved(model)
         versions.publish(connection, 0, after, {"drift": 0.0, "seconds": 0.0}, True)
-        with pytest.raises(StoreAway, match="somebody else"):
+        with pytest.raises(StoreAway, match="someone else"):
             versions.publish(connection, 0, after, {"drift": 0.0, "seconds": 0.0}, True)
         assert versions.newest_model(connection).version == 1
         assert connection.all("SELECT version FROM versions ORDER BY version") == [(0,), (1,)]
@@ -196,7 +196,7 @@ def _close(database):
 
 
 def test_any_version_can_be_worked_out_from_what_is_stored(database, monkeypatch):
-    monkeypatch.setattr(versions, "WHOLE_EVERY", 4)
+    monkeypatch.setattr(versions, "FULL_MODEL_EVERY", 4)
     rng = np.random.default_rng(1)
     with database.connection() as connection:
         enrol(connection, "d", b"hash")
@@ -219,7 +219,7 @@ def test_any_version_can_be_worked_out_from_what_is_stored(database, monkeypatch
         assert other.version == model.version == 11
         assert np.array_equal(other.vectors, model.vectors)
         assert np.array_equal(other.changed, model.changed)
-    assert kept == [0, 4, 5, 6, 7, 8, 9, 10, 11], "what is older than the last but one whole model is dropped"
+    assert kept == [0, 4, 5, 6, 7, 8, 9, 10, 11], "what is older than the last but one full model is dropped"
 
 
 @given(st.lists(st.sets(st.integers(0, ITEMS - 1)), max_size=8), st.integers(-2, 10))
@@ -272,18 +272,18 @@ def test_the_first_model_is_the_one_of_a_simulation():
 def test_a_federation_is_established_once(database):
     with database.connection() as connection:
         assert establish(connection, FPLSettings(), small_world(), RoundSettings()) is None
-        charter = read_charter(connection)
+        charter = read_config(connection)
         assert (charter.settings.factors, charter.settings.triples) == (3, 4)
         old = charter.admin_hash
         assert renew_admin_token(connection)
-        assert read_charter(connection).admin_hash != old
+        assert read_config(connection).admin_hash != old
 
 
 def test_the_mean_of_the_data_is_taken_as_the_number_of_triples(sqlite_store):
     establish_small(sqlite_store, triples="mean")
     database = Database(sqlite_store)
     with database.connection() as connection:
-        assert read_charter(connection).settings.triples == 6
+        assert read_config(connection).settings.triples == 6
     database.close()
 
 

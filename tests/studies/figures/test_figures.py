@@ -11,18 +11,18 @@ from federank.studies.figures.curves import shared_beginning
 from federank.studies.figures.draw import KINDS, draw_figures
 from federank.studies.figures.style import BLUE, THEME, themed
 from federank.studies.figures.sweep import pareto_front
-from federank.studies.report_spec import wishes_of
+from federank.studies.report_spec import report_spec_of
 from federank.studies.results import read_line
 from federank.studies.rows import gather
 
 
-def pictures(*figures, lines=None, **wishes):
+def pictures(*figures, lines=None, **specs):
     held = [read_line(one) for one in (all_lines() if lines is None else lines)]
-    return list(draw_figures(wishes_of({"figure": figures, **wishes}, ""), gather(held), held))
+    return list(draw_figures(report_spec_of({"figure": figures, **specs}, ""), gather(held), held))
 
 
-def panels(kind, lines=None, **wish):
-    drawn = pictures({"kind": kind, **wish}, lines=lines)
+def panels(kind, lines=None, **spec):
+    drawn = pictures({"kind": kind, **spec}, lines=lines)
     return {panel.name: panel for panel in drawn[0].panels} if drawn else {}
 
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from federank.studies.report_spec import wishes_of
+from federank.studies.report_spec import report_spec_of
 from federank.studies.spec import packaged
 
 ROOT = Path(__file__).parents[3]
 NOTES = [
     (study, document, note)
     for study, document in packaged().items()
-    for note in wishes_of(document, study).notes
+    for note in report_spec_of(document, study).notes
     if note.shown_by
 ]
 
@@ -52,6 +52,6 @@ def test_notes_speak_of_rows_and_data_that_the_study_has(study):
     document = packaged()[study]
     rows = rows_of(document)
     sets = {entry["name"] if isinstance(entry, dict) else entry for entry in document["data"]}
-    for note in wishes_of(document, study).notes:
+    for note in report_spec_of(document, study).notes:
         assert set(named(note.group)) <= rows
         assert set(named(note.data)) <= sets

@@ -44,7 +44,7 @@ def expected_hits(split, *, with_what_users_have=False):
 
 
 def likely(hits, expected):
-    """Whether so many hits, or a number that is as far from what is expected, come in one of twenty draws or more."""
+    """Whether this many hits, or a number that is as far from what is expected, come in one of twenty draws or more."""
     return min(poisson.cdf(hits, expected), poisson.sf(hits - 1, expected)) > 0.05
 
 

@@ -125,7 +125,7 @@ def test_a_known_set_that_is_not_installed_is_said_and_left_out(tmp_path, monkey
         ({"test": 1.0}, "a share from 0 to below 1"),
         ({"test": 0.01}, "nothing to test on"),
         ({"test": "much"}, "test is 'much'; a share"),
-        ({"way": "random", "seed": "mine"}, "seed is 'mine'; a whole number"),
+        ({"way": "random", "seed": "mine"}, "seed is 'mine'; an integer"),
         ({"way": "folds", "folds": 5}, "without a validation part"),
         ({"validation": 0}, "without a validation part"),
     ],

@@ -49,8 +49,8 @@ def test_a_misspelt_key_is_an_error_that_names_the_nearest_known_one(change, nea
         ({"data": "city"}, "a list of names, such as data"),
         ({"data": None}, "data is missing"),
         ({"model": [{"group": "x"}]}, "has no method"),
-        ({"seeds": []}, "one or more whole numbers"),
-        ({"seeds": [1.5]}, "whole number"),
+        ({"seeds": []}, "one or more integers"),
+        ({"seeds": [1.5]}, "integer"),
         ({"split": {"way": "sideways"}}, "it can be temporal or"),
         ({"split": {"folds": 5}}, "folds go with"),
         ({"choose": {"part": "train"}}, "it can be validation or test"),
@@ -188,7 +188,7 @@ def test_a_quick_form_says_what_it_runs_and_compares_nothing_with_the_paper():
     assert "note" not in small
     assert "150" in small["description"]
     assert "Data sets left out: ml-1m. Methods left out: VAE." in small["description"]
-    assert small["description"].endswith("The whole study, which this is not: Ten pi on 6,040 people.")
+    assert small["description"].endswith("The full study, which this is not: Ten pi on 6,040 people.")
 
 
 def test_a_study_written_as_toml_reads_back_the_same(tmp_path):

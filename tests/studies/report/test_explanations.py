@@ -3,7 +3,7 @@
 import pytest
 from tests.studies.small_results import line
 
-from federank.studies.report_spec import Note, Published, Wishes
+from federank.studies.report_spec import Note, Published, ReportSpec
 from federank.studies.results import read_line
 from federank.studies.rows import gather
 from federank.studies.run_tables import explanations
@@ -26,8 +26,8 @@ def explained(*notes, paper=0.15, beside=()):
     [popular] = rows_of(line("Popular"))
     far = difference(popular, paper)
     sweep = rows_of(*(line("FPL", pi=pi) for pi in (0.0, 0.5, 1.0)))
-    wishes = Wishes(title="A study", notes=notes, papers=[Published()])
-    return explanations(wishes, [far, *beside], [popular, *sweep, *(one.row for one in beside)])(far)
+    specs = ReportSpec(title="A study", notes=notes, papers=[Published()])
+    return explanations(specs, [far, *beside], [popular, *sweep, *(one.row for one in beside)])(far)
 
 
 def test_without_a_note_or_without_evidence_it_is_unexplained():
@@ -53,11 +53,11 @@ def test_a_sweep_shows_it_where_the_papers_value_is_among_its_own(paper, shown):
 def test_only_points_of_a_sweep_that_are_as_precise_as_the_paper_show_its_coverage():
     [popular] = rows_of(line("Popular"))
     sweep = rows_of(*(line("FPL", pi=pi) for pi in (0.0, 0.5, 1.0)))  # IC is 1,000 times the precision: 50, 200 and 150
-    wishes = Wishes(title="A study", notes=[Note(text="It depends on pi.", shown_by={"sweep": "FPL"})])
+    specs = ReportSpec(title="A study", notes=[Note(text="It depends on pi.", shown_by={"sweep": "FPL"})])
 
     def told(paper_precision):
         coverage = Difference(popular, "item_coverage@10", 100.0, 60.0, 66.7)
-        return explanations(wishes, [coverage, difference(popular, paper_precision)], [popular, *sweep])(coverage)
+        return explanations(specs, [coverage, difference(popular, paper_precision)], [popular, *sweep])(coverage)
 
     assert told(0.05).startswith("unexplained: ")
     assert told(0.19).startswith(

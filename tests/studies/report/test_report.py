@@ -157,8 +157,8 @@ def test_choosing_on_the_test_part_is_said_under_the_title(tmp_path):
 
 
 def test_taking_the_best_of_a_sweep_by_the_test_part_is_said_under_the_title(tmp_path):
-    wishes = TABLES.replace('against = "Popular"', 'best = "precision@10"')
-    report = make_report(results_folder(tmp_path / "results", wishes))
+    specs = TABLES.replace('against = "Popular"', 'best = "precision@10"')
+    report = make_report(results_folder(tmp_path / "results", specs))
     assert "chosen on the test part" in report.warnings[0]
     assert list(told(table_called(report, "Table 2: north"))) == ["Popular", "FPL, pi = 0.5"]
 
@@ -175,10 +175,10 @@ def test_the_best_point_that_was_chosen_on_validation_is_one_row_and_no_part_of_
 @pytest.mark.slow
 def test_a_best_row_that_validation_chose_is_not_said_to_be_the_tests(tmp_path):
     groups = 'groups = ["Popular", "FPL, best pi"]\nbest = "precision@10"'
-    wishes = TABLES.replace('against = "Popular"', groups)
+    specs = TABLES.replace('against = "Popular"', groups)
     label = {"group": "FPL, best pi", "best": True}
     best = [line("FPL", data=data, seed=1, pi=0.5, id=f"best {data}") | label for data in ("north", "south")]
-    report = make_report(results_folder(tmp_path / "results", wishes, lines=all_lines() + best))
+    report = make_report(results_folder(tmp_path / "results", specs, lines=all_lines() + best))
     assert not any("test part" in warning for warning in report.warnings)
     assert "test part" not in table_called(report, "Table 2: north").caption
 
@@ -229,7 +229,7 @@ def test_audited_runs_make_a_table_of_what_a_server_learns(tmp_path):
         "metrics": {"disclosed_share": 0.875, "fused/recall": 0.5, "fused/precision": 1.0, "auc": 0.9},
     }
     report = make_report(results_folder(tmp_path / "results", TABLES, [*all_lines(), audit]))
-    row = table_called(report, "What a curious server learns").rows[0]
+    row = table_called(report, "What a honest-but-curious server learns").rows[0]
     assert [cell.text for cell in row] == [
         *("As published", "0.5", "87.5%", "50.0%", "100.0%"),
         *("-", "0.900", "-", "-"),
@@ -414,6 +414,6 @@ def test_a_study_that_was_stopped_says_how_much_is_still_to_come(tmp_path):
 
 
 def test_data_that_was_not_there_is_said(tmp_path):
-    wishes = 'data = ["north", "librarything"]\n' + TABLES
-    report = make_report(results_folder(tmp_path / "results", wishes, [line("Popular")]))
+    specs = 'data = ["north", "librarything"]\n' + TABLES
+    report = make_report(results_folder(tmp_path / "results", specs, [line("Popular")]))
     assert report.warnings == ("Left out: librarything; there is no run on it, as where a data set is not installed.",)

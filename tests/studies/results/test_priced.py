@@ -13,7 +13,7 @@ from federank.studies.figures.privacy import shapes_of
 from federank.studies.figures.style import BLUE, PAPER
 from federank.studies.metric_words import words_of
 from federank.studies.report import make_report, write_report
-from federank.studies.report_spec import FigureWish, Wishes
+from federank.studies.report_spec import FigureSpec, ReportSpec
 from federank.studies.results import read_line
 from federank.studies.rows import best_attack, gather, seen_rows, with_losses
 
@@ -83,11 +83,11 @@ def test_the_best_attack_is_named_or_all_that_were_in_some_run(table):
 
 
 def test_a_column_that_no_audited_row_can_fill_is_left_out(tmp_path):
-    wishes = PRICES.replace('"loss:precision@10", ', '"loss:precision@10", "noise_epsilon", ')
-    plain = make_report(results_folder(tmp_path / "plain", wishes, audited_lines())).results[0]
+    specs = PRICES.replace('"loss:precision@10", ', '"loss:precision@10", "noise_epsilon", ')
+    plain = make_report(results_folder(tmp_path / "plain", specs, audited_lines())).results[0]
     assert not any(column.name == "ε of noise" for column in plain.columns)
     noisy = [line | {"metrics": line["metrics"] | {"noise_epsilon": 3.0}} for line in audited_lines()]
-    table = make_report(results_folder(tmp_path / "noisy", wishes, noisy)).results[0]
+    table = make_report(results_folder(tmp_path / "noisy", specs, noisy)).results[0]
     assert any(column.name == "ε of noise" for column in table.columns)
 
 
@@ -127,10 +127,10 @@ def test_the_report_is_written_in_every_form(tmp_path):
     assert "pi = 0.1" in (tmp_path / "r.md").read_text(encoding="utf-8")
 
 
-def drawn(lines, **wish):
+def drawn(lines, **spec):
     held = [read_line(line) for line in lines]
-    figures = [FigureWish(kind="price", **wish)]
-    return list(draw_figures(Wishes(title="", figures=figures), gather(held), held))
+    figures = [FigureSpec(kind="price", **spec)]
+    return list(draw_figures(ReportSpec(title="", figures=figures), gather(held), held))
 
 
 def test_the_picture_tells_who_hides_nothing_who_keeps_to_the_goal_and_who_is_not_beaten():
@@ -146,8 +146,8 @@ def test_the_picture_tells_who_hides_nothing_who_keeps_to_the_goal_and_who_is_no
 
 
 def test_labels_that_would_lie_on_one_another_are_moved_to_the_right():
-    assert moved_apart([5.0, 0.0, 0.1, 0.2], room=1.0) == [5.0, 0.0, 1.0, 2.0]
-    assert moved_apart([], room=1.0) == []
+    assert moved_apart([5.0, 0.0, 0.1, 0.2], workspace=1.0) == [5.0, 0.0, 1.0, 2.0]
+    assert moved_apart([], workspace=1.0) == []
 
 
 def picture_of_shares(of_a_part):
@@ -165,7 +165,7 @@ def test_who_shares_a_part_has_a_hollow_mark():
 
 
 def test_ways_of_sharing_with_one_beginning_have_one_colour():
-    apart, together = (drawn(audited_lines(), **wish)[0].panels[0].svg for wish in ({}, {"families": ["As", "Sticky"]}))
+    apart, together = (drawn(audited_lines(), **spec)[0].panels[0].svg for spec in ({}, {"families": ["As", "Sticky"]}))
     assert apart != together
 
 

@@ -7,7 +7,7 @@ from tests.rated_worlds import rated_world
 import federank as fr
 from federank.errors import SettingError
 from federank.studies.figures.draw import KINDS
-from federank.studies.report_spec import NEEDS, wanted_extras, wishes_of
+from federank.studies.report_spec import NEEDS, report_spec_of, wanted_extras
 from federank.studies.task import count_item_updates, extras, largest_shares
 
 
@@ -27,7 +27,7 @@ def open_hearted(split):
 
 
 def wanted(document):
-    return wanted_extras(wishes_of(document, "a study"))
+    return wanted_extras(report_spec_of(document, "a study"))
 
 
 def test_only_what_figures_draw_is_wanted():
@@ -40,9 +40,9 @@ def test_only_what_figures_draw_is_wanted():
 
 def test_what_a_figure_does_not_show_of_a_group_is_not_wanted_of_it():
     drawn = [{"kind": "item-updates", "groups": ["FPL, best pi"]}, {"kind": "popularity"}]
-    wishes = wishes_of({"figure": drawn}, "a study")
-    assert wanted_extras(wishes, "FPL") == {"item_updates", "popularity"}
-    assert wanted_extras(wishes, "FPL+") == {"popularity"}
+    specs = report_spec_of({"figure": drawn}, "a study")
+    assert wanted_extras(specs, "FPL") == {"item_updates", "popularity"}
+    assert wanted_extras(specs, "FPL+") == {"popularity"}
 
 
 def test_item_updates_are_the_rows_that_were_really_sent(open_hearted, closed):

@@ -1,4 +1,4 @@
-"""Liars in a study: what honest people get, with the defences and without, becomes a run's metrics."""
+"""Malicious clients in a study: what honest people get, with the defences and without, becomes a run's metrics."""
 
 import pytest
 from tests.studies.small_results import line
@@ -8,7 +8,7 @@ from federank.errors import SettingError
 from federank.studies.figures.draw import draw_figures
 from federank.studies.metric_words import KNOWN
 from federank.studies.report import finding
-from federank.studies.report_spec import wishes_of
+from federank.studies.report_spec import report_spec_of
 from federank.studies.results import read_line
 from federank.studies.rows import gather
 from federank.studies.spec import as_study
@@ -50,13 +50,13 @@ def test_the_figure_says_how_far_the_defences_hold():
     shares |= {"exposure_undefended_10": 1.0, "exposure_10": 0.4}
     attacked = line("Popular", metrics={"precision@10": 0.1, **shares})
     held = [read_line(attacked)]
-    [drawn] = draw_figures(wishes_of({"figure": [{"kind": "poisoning"}]}, ""), gather(held), held)
+    [drawn] = draw_figures(report_spec_of({"figure": [{"kind": "poisoning"}]}, ""), gather(held), held)
     assert drawn.panels[0].seen == (
         "With the defences on, 1 of 1 attacks show the item to 5% of people at most; Popular shows it to 2.4%."
     )
-    wishes = wishes_of(
+    specs = report_spec_of(
         {"table": [{"title": "Lies", "metrics": ["precision@10", "exposure_undefended_5", "exposure_5"]}]}, ""
     )
-    assert finding(wishes, gather(held)) == (
+    assert finding(specs, gather(held)) == (
         "With the defences, 1 of 1 attacks on north show the pushed item to 5% of people at most, and Popular to 2%."
     )

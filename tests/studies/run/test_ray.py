@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_the_path_of_this_python_is_quoted_for_the_shell_of_ray_and_that_of_other_machines_is_theirs():
-    python = "/home/somebody/my programs/bin/python"
+    python = "/home/someone/my programs/bin/python"
     assert environment(LOCAL, python)["py_executable"] == f"'{python}'"
     assert "py_executable" not in environment("ray://head:10001", python)
 

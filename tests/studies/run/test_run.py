@@ -266,12 +266,12 @@ def test_traffic_of_pairs_is_counted_for_the_first_seed_unless_a_table_compares_
 def test_means_can_be_over_those_who_got_a_list(tmp_path):
     rows = ["user,item,time"]
     rows += [f"{person},{item},{item}" for person in range(8) for item in range(person % 3, 9)]
-    rows += [f"99,{item},{item}" for item in range(100, 110)]  # somebody who shares nothing with anybody
+    rows += [f"99,{item},{item}" for item in range(100, 110)]  # someone who shares nothing with anyone
     path = tmp_path / "strangers.csv"
     path.write_text("\n".join(rows) + "\n")
     document = {"data": [{"name": "visits", "source": str(path)}], "choose": {"best_epoch": False}}
     models = [{"group": over, "method": "itemknn", "over": over} for over in ("all", "covered")]
     results, _ = carried_out(small_study(tmp_path, **document, model=models), tmp_path / "r")
-    everybody, covered = (line.metrics for line in results.lines())
-    assert covered["user_coverage"] == everybody["user_coverage"] < 1
-    assert covered["precision@5"] == pytest.approx(everybody["precision@5"] / everybody["user_coverage"])
+    all_users, covered = (line.metrics for line in results.lines())
+    assert covered["user_coverage"] == all_users["user_coverage"] < 1
+    assert covered["precision@5"] == pytest.approx(all_users["precision@5"] / all_users["user_coverage"])

@@ -62,7 +62,7 @@ def test_a_trained_model_and_a_study_are_told_to_a_folder_of_mlflow(mlflow, tmp_
     )
     study = ["study", "run", "own.toml", "--workers", "1", "--quiet"]
     assert run(*study).returncode == 0
-    assert run(*study, "--track", "mlflow:mlruns").returncode == 0  # finished before anybody asked to be told
+    assert run(*study, "--track", "mlflow:mlruns").returncode == 0  # finished before anyone asked to be told
     client = mlflow.MlflowClient(tracking_uri=(tmp_path / "mlruns").as_uri())
     [model], [popular] = (
         client.search_runs([client.get_experiment_by_name(name).experiment_id]) for name in ("federank train", "Own")

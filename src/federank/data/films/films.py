@@ -1,7 +1,7 @@
-"""Films that people know, and tastes that nobody has: a small world for demonstrations.
+"""Films that people know, and tastes that no one has: a small world for demonstrations.
 
-A list of recommendations can only be judged by somebody who knows what is in it, and nobody knows the places of a
-made-up city. So here the catalogue is real (about 600 films: title, year, genres, and roughly how widely known), and
+A list of recommendations can only be judged by someone who knows what is in it, and no one knows the places of a
+synthetic city. So here the catalogue is real (about 600 films: title, year, genres, and roughly how widely known), and
 only the people are made up:
 
 1. Each person cares for a few genres, a little for an era, and more for films that many know.
@@ -52,7 +52,7 @@ def read_films() -> list[Film]:
 
 
 def films(people: int = 3000, seed: int = 1) -> Interactions:
-    """So many made-up people and the films they like: the same for the same seed."""
+    """This many synthetic people and the films they like: the same for the same seed."""
     if people < 1:
         raise SettingError(f"people is {people}; at least 1 is needed.")
     checks.seed(seed)
@@ -74,4 +74,6 @@ def films(people: int = 3000, seed: int = 1) -> Interactions:
         items += (chosen + 1).tolist()
     titles = {number: f"{film.title} ({film.year})" for number, film in enumerate(known, start=1)}
     categories: dict[int, Sequence[str]] = {number: film.genres for number, film in enumerate(known, start=1)}
-    return Interactions.from_columns(users, items, titles=titles, categories=categories, name="films (made-up tastes)")
+    return Interactions.from_columns(
+        users, items, titles=titles, categories=categories, name="films (synthetic tastes)"
+    )

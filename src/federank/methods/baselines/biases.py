@@ -6,7 +6,7 @@
     minimise  sum of (r - mu - b_u - b_i)^2  +  user_damping sum of b_u^2  +  item_damping sum of b_i^2
 
 by solving for one side while the other stands still. Damping draws the biases of those with few ratings towards zero;
-with a damping of 0 and one side alone they are plain means. Everybody's ratings lie in one place.
+with a damping of 0 and one side alone they are plain means. Everyone's ratings lie in one place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from federank.data.interactions import Interactions
 from federank.errors import ModelError, SettingError
 from federank.methods.predicting import PredictsRatings, refuse_bad_ratings
 from federank.methods.recommender import Arrays, made_from, restored_table
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 
 # ruff: noqa: ARG002 (the parameters are those of every Recommender)
 
@@ -67,7 +67,7 @@ class Biases(PredictsRatings):
     @made_from(BiasesSettings)
     def __init__(self) -> None: ...
 
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         refuse_bad_ratings(train, self.settings)
         assert train.ratings is not None
         settings, begin = self.settings, time.perf_counter()

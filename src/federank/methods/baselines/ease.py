@@ -2,7 +2,7 @@
 
     model = EASE(regulariser=500).fit(split.train)
 
-It needs everybody's histories in one place, and a table of items x items in memory: twice 8 bytes for each pair while
+It needs everyone's histories in one place, and a table of items x items in memory: twice 8 bytes for each pair while
 it learns, 4 in its folder.
 """
 
@@ -22,9 +22,9 @@ from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.methods.from_histories import ItemWeights
 from federank.methods.recommender import Arrays, made_from, restored_table
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 
-# EASE (Steck, 2019): the item-item weights that explain everybody's history best, in closed form.
+# EASE (Steck, 2019): the item-item weights that explain everyone's history best, in closed form.
 
 
 def item_weights(histories: csr_array, regulariser: float) -> FloatMatrix:
@@ -71,7 +71,7 @@ class EASE(ItemWeights):
     @made_from(EASESettings)
     def __init__(self) -> None: ...
 
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         _refuse_large_catalogue(train.n_items)
         begin = time.perf_counter()
         self._keep(item_weights(train.matrix(), self.settings.regulariser))

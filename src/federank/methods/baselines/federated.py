@@ -2,7 +2,7 @@
 
     model = FedMF(rounds=100).fit(split.train)
 
-1. The server tells everybody the item vectors.
+1. The server tells everyone the item vectors.
 2. A device keeps its owner's vector to itself. What the owner has counts 1, items drawn at random 0; the vector steps
    by the squared error, then the gradients of the item vectors are taken.
 3. It sends those gradients: of the items that it has looked at, or of all items with zeros for the rest (`rows`), which
@@ -35,9 +35,9 @@ from federank.methods.recommender import made_from
 def draw_examples(
     profile: IntVector, n_items: int, negatives: int, rng: np.random.Generator
 ) -> tuple[IntVector, FloatVector]:
-    """What is learnt from in a pass, shuffled: everything of the profile, and for each so many items outside of it.
+    """What is learnt from in a pass, shuffled: everything of the profile, and for each this many items outside of it.
 
-    Whoever has the whole catalogue learns from it alone.
+    Anyone who has the full catalogue learns from it alone.
     """
     count = len(profile)
     outside = negatives if count < n_items else 0
@@ -135,7 +135,7 @@ class FedMFSettings(FederatedSettings):
     regulariser: float = 0.01
     """Pull of all vectors towards zero (lambda)."""
     negatives: int = 4
-    """How many items are drawn for each that a person has, anew in every round."""
+    """How many items are drawn for each that a person has, again in every round."""
     local_epochs: int = 5
     """How many steps the owner's vector takes in a round."""
     rows: Rows = "some"
@@ -185,8 +185,8 @@ class FedMF(FederatedMethod):
         error = looked_at @ own - labels
         items, places, counts = np.unique(drawn, return_inverse=True, return_counts=True)
         errors = np.bincount(places, weights=error).astype(np.float32)
-        pulls = settings.regulariser * counts[:, None].astype(np.float32) * broadcast["vectors"][items]
-        return {"items": items, "vectors": np.outer(errors, own) + pulls}
+        residuals = settings.regulariser * counts[:, None].astype(np.float32) * broadcast["vectors"][items]
+        return {"items": items, "vectors": np.outer(errors, own) + residuals}
 
     def transmit(self, update: Message, device: Device) -> Message:
         """The gradients as they are, or of all items with zeros for those that were not looked at."""
@@ -218,7 +218,7 @@ class FedMF(FederatedMethod):
         return scores
 
 
-# PFedRec: everybody's own score function, over item vectors that they fit to themselves (Zhang et al., 2023).
+# PFedRec: everyone's own score function, over item vectors that they fit to themselves (Zhang et al., 2023).
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,7 +234,7 @@ class PFedRecSettings(FederatedSettings):
     item_rate: float = 80.0
     """Step of the item vectors, as a multiple of the learning rate and of the number of items."""
     negatives: int = 4
-    """How many items are drawn for each that a person has, anew in every round."""
+    """How many items are drawn for each that a person has, again in every round."""
     local_epochs: int = 1
     """How often a device goes over its examples in a round."""
     batch_size: int = 256
@@ -254,7 +254,7 @@ class PFedRecSettings(FederatedSettings):
 
 
 class PFedRec(FederatedMethod):
-    """Dual personalisation (Zhang et al., 2023): everybody's own score function and view of the items."""
+    """Dual personalisation (Zhang et al., 2023): everyone's own score function and view of the items."""
 
     name = "pfedrec"
     sends = "tables"
@@ -265,7 +265,7 @@ class PFedRec(FederatedMethod):
     def __init__(self) -> None: ...
 
     def first_shared(self, n_items: int, rng: np.random.Generator) -> Message:
-        """Item vectors at random, and the one score function that everybody starts with."""
+        """Item vectors at random, and the one score function that everyone starts with."""
         factors = self.settings.factors
         vectors = rng.normal(0, self.settings.initial_scale, (n_items, factors))
         return {"vectors": vectors.astype(np.float32)}
@@ -282,7 +282,7 @@ class PFedRec(FederatedMethod):
         return {"vectors": self._fitted_to(device, broadcast["vectors"])}
 
     def aggregate(self, shared: Message, updates: Iterable[Message], round_number: int) -> Message:
-        """The mean of everybody's item vectors."""
+        """The mean of everyone's item vectors."""
         del round_number
         total: RealMatrix = np.zeros(shared["vectors"].shape)
         count = 0

@@ -2,9 +2,9 @@
 
     model = IALS(factors=64, regulariser=10).fit(split.train)
 
-FCF and Frugal minimise the same sum of squares on devices, by steps or by sums of messages; here everybody's history
+FCF and Frugal minimise the same sum of squares on devices, by steps or by sums of messages; here everyone's history
 lies in one place, and each side is solved for in closed form while the other stands still (models/als.py). As much as
-on the method depends on its regulariser: `frequency` lets it grow with how much somebody has (Rendle et al., 2022).
+on the method depends on its regulariser: `frequency` lets it grow with how much someone has (Rendle et al., 2022).
 
 People and items are solved for one by one, so threads never change a bit.
 """
@@ -26,12 +26,12 @@ from federank.errors import Diverged, SettingError
 from federank.federation.rng import ITEM_FACTORS, normal_rows
 from federank.methods.frugal.objective import gram_matrix
 from federank.methods.recommender import Arrays, Recommender, made_from, put_back, restored_table
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 
 # Alternating least squares (Hu et al., 2008): the squares of models/squares.py, solved exactly, one side at a time.
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Scratch for one worker."""
 
     own: FloatMatrix
@@ -39,10 +39,10 @@ class Room(NamedTuple):
     aim: RealVector
 
 
-def new_room(factors: int) -> Room:
+def new_workspace(factors: int) -> Workspace:
     """Scratch for one worker."""
     square = factors, factors
-    return Room(np.empty(square, dtype=np.float32), np.empty(square), np.empty(factors))
+    return Workspace(np.empty(square, dtype=np.float32), np.empty(square), np.empty(factors))
 
 
 @compiled(allocates=False)
@@ -53,17 +53,17 @@ def solve_rows(
     gram: RealMatrix,
     liked: float,
     unobserved: float,
-    pulls: FloatVector,
+    residuals: FloatVector,
     first: int,
     last: int,
     solved: FloatMatrix,
-    room: Room,
+    workspace: Workspace,
 ) -> None:
     """The best vectors of rows `first` to just before `last`, from those of the others that each row has.
 
     `gram` is Y'Y of all others, `pulls` each row's lambda.
     """
-    own, sides, aim = room.own, room.sides, room.aim
+    own, sides, aim = workspace.own, workspace.sides, workspace.aim
     size = vectors.shape[1]
     more = np.float32(liked - unobserved)
     for row in range(first, last):
@@ -73,7 +73,7 @@ def solve_rows(
             aim[f] *= liked
             for g in range(f + 1):
                 sides[f, g] = unobserved * gram[f, g] + more * own[f, g]
-            sides[f, f] += pulls[row]
+            sides[f, f] += residuals[row]
         _solve_lower(sides, aim)
         for f in range(size):
             solved[row, f] = np.float32(aim[f])
@@ -179,28 +179,28 @@ class IALS(Recommender):
     @made_from(IALSSettings)
     def __init__(self) -> None: ...
 
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         settings, begin = self.settings, time.perf_counter()
         size = train.n_items, settings.factors
         self.item_vectors = normal_rows(*size, seed=settings.seed, purpose=ITEM_FACTORS, scale=settings.initial_scale)
         put_back(self._earlier, train, {"item_vectors": self.item_vectors})
-        self.user_vectors = self._solved(train.profiles, self.item_vectors, conduct.threads)
+        self.user_vectors = self._solved(train.profiles, self.item_vectors, training_options.threads)
         for iteration in range(1, settings.iterations + 1):
-            self.item_vectors = self._solved(train.audiences, self.user_vectors, conduct.threads)
-            # After the items their people: everybody's vector is the best for the items as they are.
-            self.user_vectors = self._solved(train.profiles, self.item_vectors, conduct.threads)
+            self.item_vectors = self._solved(train.audiences, self.user_vectors, training_options.threads)
+            # After the items their people: everyone's vector is the best for the items as they are.
+            self.user_vectors = self._solved(train.profiles, self.item_vectors, training_options.threads)
             if not np.isfinite(self.user_vectors).all():
                 raise Diverged("The vectors of ials are no longer finite numbers; ask for a larger regulariser.")
-            if conduct.after_epoch is not None:
-                conduct.after_epoch(iteration)
+            if training_options.after_epoch is not None:
+                training_options.after_epoch(iteration)
         self.report["seconds"] = time.perf_counter() - begin
 
     def _solved(self, having: Profiles, vectors: FloatMatrix, threads: int = 1) -> FloatMatrix:
-        """The best vector of everybody (or everything) that has these others, whose vectors stand still."""
+        """The best vector of everyone (or everything) that has these others, whose vectors stand still."""
         settings, count = self.settings, len(having.starts) - 1
         gram: RealMatrix = gram_matrix(vectors, np.ones(len(vectors), dtype=np.float32))
         reach = having.sizes + settings.unobserved_weight * len(vectors)
-        pulls: FloatVector = (settings.regulariser * reach**settings.frequency).astype(np.float32)
+        residuals: FloatVector = (settings.regulariser * reach**settings.frequency).astype(np.float32)
         solved = np.empty((count, settings.factors), dtype=np.float32)
         # Shares of about equal work: a row costs its others, and a little for itself.
         work = np.cumsum(having.sizes + settings.factors)
@@ -208,22 +208,22 @@ class IALS(Recommender):
         edges = np.concatenate(([0], edges, [count]))
 
         def solve(worker: int) -> None:
-            room = new_room(settings.factors)
+            workspace = new_workspace(settings.factors)
             confidence = 1.0 + settings.alpha, float(settings.unobserved_weight)
             span = int(edges[worker]), int(edges[worker + 1])
-            solve_rows(having.starts, having.items, vectors, gram, *confidence, pulls, *span, solved, room)
+            solve_rows(having.starts, having.items, vectors, gram, *confidence, residuals, *span, solved, workspace)
 
         at_once(solve, threads)
         return solved
 
     def enrolled(self, profile: IntVector) -> FloatVector:
-        """The vector of somebody with this history, in closed form."""
+        """The vector of someone with this history, in closed form."""
         alone = Profiles(np.array([0, len(profile)], dtype=np.int64), profile)
         vector: FloatVector = self._solved(alone, self.item_vectors)[0]
         return vector
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The scores of the whole catalogue for somebody with this vector."""
+        """The scores of the full catalogue for someone with this vector."""
         scores: FloatVector = self.item_vectors @ vector
         return scores
 

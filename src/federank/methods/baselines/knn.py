@@ -6,9 +6,9 @@ divides by the similarities of all k, so that a popular item needs many of its n
 first. Similarity is the cosine between histories (models/neighbours.py).
 
 An item that no neighbour speaks for has score 0 and is not recommended: where little is known a list is short, or
-empty, rather than filled up with the same few items for everybody.
+empty, rather than filled up with the same few items for everyone.
 
-Both need everybody's histories in one place: they are what a federated method is measured against.
+Both need everyone's histories in one place: they are what a federated method is measured against.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from federank.data.interactions import Interactions, Profiles
 from federank.errors import ModelError
 from federank.methods.from_histories import FromHistories, ItemWeights, dense
 from federank.methods.recommender import Arrays, made_from
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 
 # Who is most alike: the k nearest rows of a table of ones and zeros, by cosine.
 
 
-NOBODY = -1
+NO_USERS = -1
 _ROWS_AT_A_TIME = 64
 _STRETCHES = 256
 
@@ -45,7 +45,7 @@ class Neighbours(NamedTuple):
 
     def matrix(self) -> csr_array:
         """Similarities as a sparse matrix: entry (a, b) is there if b is one of the k nearest of a."""
-        is_there = self.rows != NOBODY
+        is_there = self.rows != NO_USERS
         starts = np.concatenate(([0], np.cumsum(is_there.sum(axis=1))))
         shape = (len(self.rows), len(self.rows))
         return csr_array((self.similarities[is_there], self.rows[is_there], starts), shape=shape)
@@ -55,7 +55,7 @@ def nearest(profiles: Profiles, owners: Profiles, k: int, shrinkage: float = 0.0
     """The k nearest of each row of `profiles`; `owners` is the same table transposed."""
     count = len(profiles.starts) - 1
     width = min(k, max(count - 1, 0))
-    rows = np.full((count, width), NOBODY, dtype=np.int32)
+    rows = np.full((count, width), NO_USERS, dtype=np.int32)
     similarities = np.full((count, width), -1, dtype=np.float32)  # an empty place is worse than anyone
     if width:
         _nearest(profiles.starts, profiles.items, owners.starts, owners.items, float(shrinkage), rows, similarities)
@@ -203,14 +203,14 @@ class UserKNN(FromHistories):
         """Whether an item that no neighbour speaks for is left out."""
         return not self.settings.fill
 
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         self._keep(nearest(train.profiles, train.audiences, self.settings.k, self.settings.shrinkage))
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
         return dense(self._similarities[users] @ self._histories)
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
-        """What those have who are most similar to somebody with this history."""
+        """What those have who are most similar to someone with this history."""
         shared, sizes = self._histories @ vector, self.training.profiles.sizes
         likeness = shared / (np.sqrt(sizes * vector.sum()) + self.settings.shrinkage)
         nearest_first = np.lexsort((np.arange(len(likeness)), -likeness))[: self.settings.k]
@@ -247,7 +247,7 @@ class ItemKNN(ItemWeights):
         """Whether an item that no neighbour speaks for is left out."""
         return not self.settings.fill
 
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         self._keep_neighbours(nearest(train.audiences, train.profiles, self.settings.k, self.settings.shrinkage))
 
     def _shared_arrays(self) -> Arrays:
@@ -270,8 +270,8 @@ def _checked(stored: Arrays, count: int, kind: str) -> Neighbours:
     """Neighbours from a file, if they are rows of this many users or items and nothing else."""
     rows, similarities = stored.get("rows"), stored.get("similarities")
     if rows is None or similarities is None or rows.shape != similarities.shape or rows.ndim != 2:
-        raise ModelError("The model does not hold neighbours with their similarities; train it anew.")
-    numbers_fit = rows.dtype == np.int32 and len(rows) == count and np.all((rows >= NOBODY) & (rows < count))
+        raise ModelError("The model does not hold neighbours with their similarities; train it again.")
+    numbers_fit = rows.dtype == np.int32 and len(rows) == count and np.all((rows >= NO_USERS) & (rows < count))
     if not numbers_fit or similarities.dtype != np.float32:
-        raise ModelError(f"The model's neighbours are not numbers of its {count:,} {kind}s; train it anew.")
+        raise ModelError(f"The model's neighbours are not numbers of its {count:,} {kind}s; train it again.")
     return Neighbours(rows, similarities)

@@ -15,7 +15,7 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongV
 from federank.data.interactions import Interactions
 from federank.errors import ModelError
 from federank.methods.recommender import Arrays, Recommender, made_from
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 
 # Scores that know nothing about the person: how popular an item is, and nothing at all.
 
@@ -57,7 +57,7 @@ class MostPopular(Recommender):
     @made_from(MostPopularSettings)
     def __init__(self) -> None: ...
 
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         self.item_scores = popularity_scores(train.popularity)
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
@@ -69,7 +69,7 @@ class MostPopular(Recommender):
     def _restore(self, shared: Arrays, private: Arrays) -> None:
         scores = shared.get("item_scores")
         if scores is None or scores.shape != (self.training.n_items,):
-            raise ModelError("The model does not have one popularity per item of its catalogue; train it anew.")
+            raise ModelError("The model does not have one popularity per item of its catalogue; train it again.")
         self.item_scores = scores.astype(np.float32, copy=False)
 
 
@@ -94,7 +94,7 @@ class Random(Recommender):
     @made_from(RandomSettings)
     def __init__(self) -> None: ...
 
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         """There is nothing to learn: scores follow from the seed and the user's number."""
 
     def _score_users(self, users: IntVector) -> FloatMatrix:

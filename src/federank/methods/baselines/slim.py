@@ -3,7 +3,7 @@
     model = SLIM(l1=1, l2=20).fit(split.train)
 
 EASE has a weight for every pair of items; here `l1` makes most of them vanish, so that a catalogue may be large. Each
-item is solved for by itself (models/slim.py), so threads never change a bit. It needs everybody's histories in one
+item is solved for by itself (models/slim.py), so threads never change a bit. It needs everyone's histories in one
 place.
 """
 
@@ -22,9 +22,9 @@ from federank.data.interactions import Interactions
 from federank.errors import ModelError
 from federank.methods.from_histories import ItemWeights
 from federank.methods.recommender import Arrays, made_from
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 
-# SLIM (Ning and Karypis, 2011): the few item-item weights that explain everybody's history, by coordinate descent.
+# SLIM (Ning and Karypis, 2011): the few item-item weights that explain everyone's history, by coordinate descent.
 
 
 _LOOKS = 1_000
@@ -93,12 +93,12 @@ def weights_of(
     """For each of these items, the items that speak for it and how much."""
     starts, others = together.indptr.astype(np.int64), together.indices.astype(np.int32)
     counts, diagonal = together.data.astype(np.float32), together.diagonal().astype(np.float32)
-    room = np.zeros(len(diagonal)), np.zeros(len(diagonal)), np.full(len(diagonal), -1, dtype=np.int32)
+    workspace = np.zeros(len(diagonal)), np.zeros(len(diagonal)), np.full(len(diagonal), -1, dtype=np.int32)
     found = []
     for item in span:
-        explain_item(item, starts, others, counts, diagonal, l1, l2, tolerance, *room)
+        explain_item(item, starts, others, counts, diagonal, l1, l2, tolerance, *workspace)
         row = others[starts[item] : starts[item + 1]]
-        values = np.where(row == item, 0.0, room[1][row])
+        values = np.where(row == item, 0.0, workspace[1][row])
         kept = values > 0
         found.append((row[kept], values[kept].astype(np.float32)))
     return found
@@ -134,19 +134,19 @@ class SLIM(ItemWeights):
     @made_from(SLIMSettings)
     def __init__(self) -> None: ...
 
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         begin, settings = time.perf_counter(), self.settings
         together = items_together(train.matrix())
         solved: list[tuple[IntVector, FloatVector]] = [(np.zeros(0, np.int32), np.zeros(0, np.float32))] * train.n_items
 
         def solve(worker: int) -> None:
-            mine = range(worker, train.n_items, conduct.threads)
+            mine = range(worker, train.n_items, training_options.threads)
             for item, row in zip(
                 mine, weights_of(together, mine, settings.l1, settings.l2, settings.tolerance), strict=True
             ):
                 solved[item] = row
 
-        at_once(solve, conduct.threads)
+        at_once(solve, training_options.threads)
         starts = np.concatenate(([0], np.cumsum([len(items) for items, _ in solved])))
         items, values = (np.concatenate(parts) for parts in zip(*solved, strict=True))
         # Solved is who speaks for an item, kept is whom an item speaks for.
@@ -165,7 +165,7 @@ class SLIM(ItemWeights):
             held = csr_array((shared["values"], shared["items"], shared["starts"]), shape=(count, count))
             held.check_format()
         except (KeyError, ValueError) as reason:
-            raise ModelError(f"The model's weights are not those of its {count:,} items; train it anew.") from reason
+            raise ModelError(f"The model's weights are not those of its {count:,} items; train it again.") from reason
         if held.dtype != np.float32 or not np.isfinite(held.data).all():
-            raise ModelError("The model's weights are not finite float32 numbers; train it anew.")
+            raise ModelError("The model's weights are not finite float32 numbers; train it again.")
         self._keep(held)

@@ -6,7 +6,7 @@
 3. After each epoch, look how well the held-back items are ranked (nDCG@100); keep the best network so far, and stop
    once it has not been bettered for a while.
 
-Recommendations are made from the whole history, held-back items included. It needs the extra `vae` to learn; a
+Recommendations are made from the full history, held-back items included. It needs the extra `vae` to learn; a
 model that has learnt can be loaded and used without it.
 """
 
@@ -40,7 +40,7 @@ from federank.methods.baselines.vae_network import (
 )
 from federank.methods.from_histories import FromHistories
 from federank.methods.recommender import Arrays, made_from, restored_table
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 
 # ruff: noqa: ARG002 (the parameters are those of every Recommender)
 
@@ -98,7 +98,7 @@ class MultVAE(FromHistories):
     @made_from(MultVAESettings)
     def __init__(self) -> None: ...
 
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         """Train the network; `after_epoch` is called with each epoch's number while the best network is in place."""
         begin = time.perf_counter()
         shown, held_back = _hold_back(train, self.settings.held_back, self.settings.seed)
@@ -107,8 +107,8 @@ class MultVAE(FromHistories):
             now = epoch if held_back is None else _ndcg(network, shown, held_back)
             if now > best:
                 best, best_epoch, self.network = now, epoch, network
-            if conduct.after_epoch is not None:
-                conduct.after_epoch(epoch)
+            if training_options.after_epoch is not None:
+                training_options.after_epoch(epoch)
             if held_back is not None and epoch - best_epoch >= self.settings.patience:
                 break
         self.report |= {"seconds": time.perf_counter() - begin, "epochs": epoch, "best_epoch": best_epoch}
@@ -124,8 +124,8 @@ class MultVAE(FromHistories):
         network = jax.tree.map(jax.numpy.asarray, initial_network(self._shapes(), rng))
         memory = start(network)
         for epoch in range(chosen.epochs):
-            grown = min(1.0, epoch / chosen.anneal_epochs) if chosen.anneal_epochs else 1.0
-            beta = np.float32(chosen.beta * grown)
+            extended = min(1.0, epoch / chosen.anneal_epochs) if chosen.anneal_epochs else 1.0
+            beta = np.float32(chosen.beta * extended)
             order = rng.permutation(shown.n_users)
             for first in range(0, shown.n_users, chosen.batch_size):
                 batch = histories[order[first : first + chosen.batch_size]]
@@ -148,7 +148,7 @@ class MultVAE(FromHistories):
         return network_scores(self.network, self.training.matrix()[users])
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The scores of the whole catalogue for somebody with this history."""
+        """The scores of the full catalogue for someone with this history."""
         scores: FloatVector = network_scores(self.network, csr_array(vector[None, :]))[0]
         return scores
 

@@ -1,6 +1,6 @@
 """Mult-VAE: a variational autoencoder for histories (Liang et al., 2018).
 
-A history is seen as a bag of draws from one distribution over the whole catalogue. The network squeezes a history
+A history is seen as a bag of draws from one distribution over the full catalogue. The network squeezes a history
 into a few numbers and unfolds them into such a distribution; items with a high probability that are not in the
 history yet are what to recommend.
 
@@ -79,7 +79,7 @@ def with_dropout(inputs: csr_array, dropout: float, rng: np.random.Generator) ->
 
 
 def network_scores(network: Network, histories: csr_array) -> FloatMatrix:
-    """The scores y of the whole catalogue, one row per history; without dropout or noise."""
+    """The scores y of the full catalogue, one row per history; without dropout or noise."""
     hidden = np.tanh(unit_length(histories) @ network.encoder_weights + network.encoder_biases)
     means = np.split(hidden @ network.latent_weights + network.latent_biases, 2, axis=1)[0]
     hidden = np.tanh(means @ network.decoder_weights + network.decoder_biases)

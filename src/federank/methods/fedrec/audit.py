@@ -1,4 +1,4 @@
-"""The audit of a run that learns ratings (FedRec): which items somebody has rated, and how.
+"""The audit of a run that learns ratings (FedRec): which items someone has rated, and how.
 
 Which items: the attacks on what the observer has counted (traffic.py). How: the ratings themselves, from two early
 Updates of a few people (attacks/two_steps.py), beside guessing the mean of all ratings.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, IntVector, LongVector, RealVector
 from federank._numerics.compiling import compiled
-from federank.audit.observer import Attacked, draw_people, in_blocks, judge_attacks, with_own_attacks
+from federank.audit.observer import Attacked, draw_users, in_blocks, judge_attacks, with_own_attacks
 from federank.audit.scoring import (
     BASELINE,
     THREAT_MODELS,
@@ -31,13 +31,13 @@ from federank.audit.scoring import (
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.federation.rng import words_wrap_around
-from federank.methods.fedrec.kernels import Raters, Room, lay_out
+from federank.methods.fedrec.kernels import Raters, Workspace, lay_out
 from federank.methods.fedrec.method import compute_ratings, share_ratings
 from federank.methods.fedrec.recommender import RatingFactors
 from federank.methods.fedrec.settings import RatingRecipe
-from federank.methods.fedrec.simulation import RatingFederation, play, room_for_raters
+from federank.methods.fedrec.simulation import RatingFederation, play, workspace_for_raters
 from federank.methods.fedrec.wire import RatingUpdate, choose_one, choose_raters
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 
 # Traffic where ratings are learnt: which items each device's Updates have named, and how often.
 
@@ -47,7 +47,9 @@ _MOST = 65_535
 
 
 class RatingObserver:
-    """The curious server: counts the items of some devices' Updates, or of their first so many, in a run's rounds."""
+    """The honest-but-curious server: counts the items of some devices' Updates, or of their first this many, in a
+    run's rounds.
+    """
 
     def __init__(self, federation: RatingFederation, people: IntVector, most_updates: int = _MOST) -> None:
         n_items = len(federation.item_vectors)
@@ -63,9 +65,9 @@ class RatingObserver:
         federation = self.federation
         raters = federation.run.raters
         notes = self._row_of_user, self.times_named, self.updates, self.most_updates
-        room = room_for_raters(federation)
+        workspace = workspace_for_raters(federation)
         n_items = len(federation.item_vectors)
-        _watch(federation.recipe, raters, room, n_items, self.round_number, round_number, *notes)
+        _watch(federation.recipe, raters, workspace, n_items, self.round_number, round_number, *notes)
         self.round_number = max(self.round_number, round_number)
 
 
@@ -73,7 +75,7 @@ class RatingObserver:
 def _watch(
     recipe: RatingRecipe,
     raters: Raters,
-    room: Room,
+    workspace: Workspace,
     n_items: int,
     first_round: int,
     end: int,
@@ -91,14 +93,14 @@ def _watch(
             row = row_of_user[user]
             if row < 0 or updates[row] >= most_updates:
                 continue
-            size, count = lay_out(recipe, raters, user, r, n_items, room)
+            size, count = lay_out(recipe, raters, user, r, n_items, workspace)
             updates[row] += 1
             for named in range(size + count):
-                item = room.items[named]
+                item = workspace.items[named]
                 times_named[row, item] += np.uint16(1)
 
 
-# What a curious server of FedRec knows about some people.
+# What a honest-but-curious server of FedRec knows about some people.
 
 
 class RatingView(NamedTuple):
@@ -149,7 +151,7 @@ def _answer(federation: RatingFederation, user: int) -> Answer:
         return Answer(share_ratings(compute_ratings(recipe, device, broadcast)), broadcast.vectors)
 
 
-# Attacks on what FedRec sends: which items somebody has rated.
+# Attacks on what FedRec sends: which items someone has rated.
 
 
 def popularity(view: RatingView) -> Guess:
@@ -186,7 +188,7 @@ RATING_ATTACKS: dict[str, dict[str, Attack]] = {
     },
     "anonymous": {BASELINE: popularity, "presence": presence, "second_rows": second_rows},
 }
-"""What each kind of curious server tries."""
+"""What each kind of honest-but-curious server tries."""
 
 
 # Two steps: two Updates of one device give away the ratings themselves (after Chai et al., 2021, for PMF).
@@ -267,9 +269,9 @@ def _own_directions(rows: RealVector, u: RealVector) -> RealVector:
 
 
 MOST_CELLS = 2**25
-"""Unless told otherwise, notes are kept of so many (person, item) cells at most: 64 megabytes."""
+"""Unless told otherwise, notes are kept of this many (person, item) cells at most: 64 megabytes."""
 _MOST_READ = 20
-"""Of so many people, at most, ratings are recovered."""
+"""Of this many people, at most, ratings are recovered."""
 _FIRST_ITERATION, _LAST_ITERATION = 2, 10
 
 
@@ -279,11 +281,11 @@ def audit_rating_training(
     *,
     sees: str = "updates",
     people: int | None = None,
-    conduct: Conduct | None = None,
+    training_options: TrainingOptions | None = None,
 ) -> Audited:
     """Train a model, then play what its devices have sent once more."""
     _refuse(model, sees)
-    return audit_rating_model(model.fit(train, conduct=conduct), sees=sees, people=people)
+    return audit_rating_model(model.fit(train, training_options=training_options), sees=sees, people=people)
 
 
 def audit_rating_model(model: RatingFactors, *, sees: str = "updates", people: int | None = None) -> Audited:
@@ -291,7 +293,7 @@ def audit_rating_model(model: RatingFactors, *, sees: str = "updates", people: i
     _refuse(model, sees)
     started, data = time.perf_counter(), model.training
     established = RatingFederation.established(model.settings, data)
-    drawn = draw_people(model.settings.seed, established.recipe.participants, people)
+    drawn = draw_users(model.settings.seed, established.recipe.participants, people)
     followed = np.sort(drawn[: people or max(1, MOST_CELLS // data.n_items)])
     iterations = model.settings.iterations
     observer, one = RatingObserver(established, followed), RatingObserver(established, followed, most_updates=1)
@@ -339,7 +341,7 @@ def _refuse(model: RatingFactors, sees: str) -> None:
             f"Of {model.name} a server that sees {sees} is not audited yet; choose updates or anonymous."
         )
     if not model.settings.federated:
-        raise SettingError("Without a federation nothing is sent, and everybody's ratings are in one place already.")
+        raise SettingError("Without a federation nothing is sent, and everyone's ratings are in one place already.")
 
 
 def _view(model: RatingFactors, observer: RatingObserver, one: RatingObserver, rows: IntVector) -> RatingView:

@@ -97,7 +97,7 @@ def rating_cost(federation: RatingFederation) -> Cost:
 
 
 def of_devices(federation: RatingFederation, sizes: LongVector, virtual: IntVector) -> RealVector:
-    """The multiplications of devices with so many ratings and virtual ratings each, by those of small devices."""
+    """The multiplications of devices with this many ratings and virtual ratings each, by those of small devices."""
 
     def counted(own: int, sampled: int) -> int:
         items = np.arange(own, dtype=np.int32)
@@ -106,7 +106,7 @@ def of_devices(federation: RatingFederation, sizes: LongVector, virtual: IntVect
         return of_device(federation, RatingPrivate(0, vector, items, ratings, np.float32(1), sampled, 0))
 
     def linear(sampled: int) -> RealVector:
-        """Beginning with one rating, and with so many virtual ones."""
+        """Beginning with one rating, and with this many virtual ones."""
         first = counted(1, sampled)
         own, other = counted(2, sampled) - first, counted(1, sampled + 1) - first
         answer: RealVector = first + own * (sizes - 1.0) + other * (virtual - float(sampled))
@@ -129,7 +129,7 @@ def of_device(federation: RatingFederation, person: RatingPrivate) -> int:
 
 
 def fedrec_of_paper(settings: RatingSettings, *, ratings: int, users: int, items: int) -> Cost:
-    """The paper's formulas, for devices that have so many ratings in the mean."""
+    """The paper's formulas, for devices that have this many ratings in the mean."""
     size, d, rho, batch = ratings / users, settings.factors, settings.rho, settings.style == "batch"
     passes = passes_of_paper(settings)
     device = (passes * (1 + rho) + (2 + 3 * rho if batch else 3 + 4 * rho)) * d * size + passes * d

@@ -6,7 +6,7 @@ biases. With the error e = U_u . V_i - r_ui, the gradients of (e^2 + lambda |U_u
     user    e V_i + lambda U_u
     item    e U_u + lambda V_i
 
-Whoever applies them subtracts them, multiplied by the learning rate. SVD++ (svdpp.py) uses the same three formulas
+Anyone who applies them subtracts them, multiplied by the learning rate. SVD++ (svdpp.py) uses the same three formulas
 with more than U_u in the place of U_u.
 """
 

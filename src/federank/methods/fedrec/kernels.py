@@ -67,10 +67,10 @@ class Turn(NamedTuple):
     size: int  # ratings of its own
     virtual: int  # virtual ones
     predicting: bool  # its virtual ratings are to be predicted
-    training: bool  # it trains on its own ratings first, which nobody hears of
+    training: bool  # it trains on its own ratings first, which no one hears of
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Working space for one client at a time."""
 
     marks: LongVector  # one per item: which call has sampled it
@@ -78,7 +78,7 @@ class Room(NamedTuple):
     items: IntVector  # what the client learns from: rated items first, then sampled ones
     values: FloatVector  # and their ratings
     own: FloatMatrix  # W of the rated items
-    trial: FloatMatrix  # the same for training that nobody hears of
+    trial: FloatMatrix  # the same for training that no one hears of
 
 
 class Sums(NamedTuple):
@@ -89,21 +89,21 @@ class Sums(NamedTuple):
 
 
 @inlined
-def lay_out(recipe: Any, raters: Any, user: Any, round_number: Any, n_items: Any, room: Any) -> Any:
+def lay_out(recipe: Any, raters: Any, user: Any, round_number: Any, n_items: Any, workspace: Any) -> Any:
     """Put the client's ratings and its virtual ones (averages, so far) side by side; how many there are of each."""
     start = raters.profiles.starts[user]
     size = raters.profiles.starts[user + 1] - start
     for k in range(size):
-        room.items[k] = raters.profiles.items[start + k]
-        room.values[k] = raters.ratings[start + k]
+        workspace.items[k] = raters.profiles.items[start + k]
+        workspace.values[k] = raters.ratings[start + k]
     count = np.int64(recipe.virtual[user])
     if count > 0:
-        room.calls[0] += 1
-        profile, sampled = room.items[:size], room.items[size : size + count]
+        workspace.calls[0] += 1
+        profile, sampled = workspace.items[:size], workspace.items[size : size + count]
         named_by = round_of_sample(recipe, round_number)
-        sample_unrated(recipe.seed, user, named_by, profile, n_items, room.marks, room.calls[0], sampled)
+        sample_unrated(recipe.seed, user, named_by, profile, n_items, workspace.marks, workspace.calls[0], sampled)
         for k in range(size, size + count):
-            room.values[k] = raters.means[user]
+            workspace.values[k] = raters.means[user]
     return size, count
 
 
@@ -123,12 +123,12 @@ def client_rate(recipe: Any, raters: Any, user: Any, iteration: Any) -> Any:
 
 
 @inlined
-def begin_turn(recipe: Any, raters: Any, round_number: Any, n_items: Any, room: Any) -> Any:
+def begin_turn(recipe: Any, raters: Any, round_number: Any, n_items: Any, workspace: Any) -> Any:
     """The one client of a stochastic round, and what it learns from."""
     user = recipe.participants[choose_one(recipe.seed, round_number, recipe.participants)]
     iteration = round_number // recipe.rounds_per_epoch
     rate = client_rate(recipe, raters, user, iteration)
-    size, count = lay_out(recipe, raters, user, round_number, n_items, room)
+    size, count = lay_out(recipe, raters, user, round_number, n_items, workspace)
     predicting = predicts(recipe, iteration)
     training = count > 0 and recipe.hybrid and (predicting or recipe.local_own)
     return Turn(user, rate, rate_after(recipe, iteration), size, count, predicting, training)
@@ -145,13 +145,13 @@ def _pmf_step(u: Any, v: Any, rating: Any, rate: Any, regulariser: Any, after: A
 
 
 @compiled
-def play_pmf(run: RatingRun, room: Room, first_round: int, rounds: int) -> None:
+def play_pmf(run: RatingRun, workspace: Workspace, first_round: int, rounds: int) -> None:
     """Stochastic PMF, one client a round."""
     recipe, raters, V, _, U, width = run
     # Records of arrays are taken apart outside the inner loops: handing them on costs a count for every array.
-    items, values, regulariser, after = room.items, room.values, recipe.regulariser, recipe.after
+    items, values, regulariser, after = workspace.items, workspace.values, recipe.regulariser, recipe.after
     for r in range(first_round, first_round + rounds):
-        user, rate, server_rate, size, count, predicting, training = begin_turn(recipe, raters, r, len(V), room)
+        user, rate, server_rate, size, count, predicting, training = begin_turn(recipe, raters, r, len(V), workspace)
         u = load_row(U, user, width)
         if training:
             local = u
@@ -183,10 +183,10 @@ def _mean_gradient(u: Any, V: Any, items: Any, values: Any, count: Any, regulari
 
 
 @compiled
-def play_pmf_batch(run: RatingRun, sums: Sums, room: Room, first_round: int, rounds: int) -> None:
+def play_pmf_batch(run: RatingRun, sums: Sums, workspace: Workspace, first_round: int, rounds: int) -> None:
     """PMF in batch style: everyone in every round."""
     recipe, raters, V, _, U, width = run
-    items, values, regulariser = room.items, room.values, recipe.regulariser
+    items, values, regulariser = workspace.items, workspace.values, recipe.regulariser
     vectors, counts = sums.vectors, sums.counts
     for r in range(first_round, first_round + rounds):
         vectors[:] = 0
@@ -195,7 +195,7 @@ def play_pmf_batch(run: RatingRun, sums: Sums, room: Room, first_round: int, rou
         predicting = predicts(recipe, r)
         for user in recipe.participants:
             raters.participations[user] += 1
-            size, count = lay_out(recipe, raters, user, r, len(V), room)
+            size, count = lay_out(recipe, raters, user, r, len(V), workspace)
             u = load_row(U, user, width)
             if count > 0 and recipe.hybrid and (predicting or recipe.local_own):
                 local = u
@@ -269,13 +269,13 @@ def _svdpp_step(u: Any, rows: Any, shift: Any, v: Any, rating: Any, k: Any, rule
 
 
 @compiled
-def play_svdpp(run: RatingRun, room: Room, first_round: int, rounds: int) -> None:
+def play_svdpp(run: RatingRun, workspace: Workspace, first_round: int, rounds: int) -> None:
     """Stochastic SVD++, one client a round."""
     recipe, raters, V, W, U, width = run
-    items, values, regulariser, after = room.items, room.values, recipe.regulariser, recipe.after
-    own, trial = room.own, room.trial
+    items, values, regulariser, after = workspace.items, workspace.values, recipe.regulariser, recipe.after
+    own, trial = workspace.own, workspace.trial
     for r in range(first_round, first_round + rounds):
-        user, rate, server_rate, size, count, predicting, training = begin_turn(recipe, raters, r, len(V), room)
+        user, rate, server_rate, size, count, predicting, training = begin_turn(recipe, raters, r, len(V), workspace)
         rule, alone = _Rule(rate, regulariser, after, size), _Rule(rate, regulariser, False, size)
         norm, norm_of_all = normaliser(size - 1), normaliser(size)
         u = load_row(U, user, width)

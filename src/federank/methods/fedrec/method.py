@@ -28,7 +28,7 @@ from federank.methods.fedrec.wire import RatingBroadcast, RatingPrivate, RatingU
 
 @inlined
 def round_of_sample(recipe: Any, round_number: Any) -> Any:
-    """The round that names a sample's draws: always the first, where items are sampled for life."""
+    """The round that names a sample's draws: always the first, where items are sampled for its lifetime."""
     return np.int64(0) if recipe.fixed else np.int64(round_number)
 
 
@@ -38,7 +38,7 @@ def sample_unrated(
 ) -> None:
     """Fill `sampled` with different items that are missing from an ascending profile.
 
-    Every set of that many is equally likely. `marks` has a whole number for every item of the catalogue and is kept
+    Every set of that many is equally likely. `marks` has an integer for every item of the catalogue and is kept
     between calls; `stamp` must differ from those of earlier calls.
     """
     size, count = len(profile), len(sampled)
@@ -78,7 +78,8 @@ def virtual_items(
 ) -> IntVector:
     """The items that get a virtual rating in this round, in the order of their draws.
 
-    A sample for life outlives changes of the history: what was `sampled` before and is not rated stays, ahead of new
+    A sample for its lifetime outlives changes of the history: what was `sampled` before and is not rated stays, ahead
+    of new
     ones. (While most of the catalogue is free the draws see to that by themselves.)
     """
     drawn = _drawn(recipe.seed, user, round_of_sample(recipe, round_number), profile, n_items, count)
@@ -189,8 +190,8 @@ def _compute_batch(
     if not recipe.implicit:
         return RatingGradients(ratings.items, vectors, np.empty(0, np.int32), np.empty((0, recipe.factors), np.float32))
     # W_i' speaks for all ratings but its own: the mean over them of e n V, where n is that of the rating.
-    pulls = (errors * _normalisers(len(W), len(V)))[:, None] * V
-    means = (pulls.sum(axis=0) - pulls[: len(W)]) * np.float32(1 / len(V))
+    residuals = (errors * _normalisers(len(W), len(V)))[:, None] * V
+    means = (residuals.sum(axis=0) - residuals[: len(W)]) * np.float32(1 / len(V))
     return RatingGradients(ratings.items, vectors, private.items, means + recipe.regulariser * W)
 
 
@@ -210,7 +211,7 @@ def _errors(brackets: FloatMatrix, V: FloatMatrix, values: FloatVector) -> Float
 
 
 def _others(W: FloatMatrix, count: int) -> FloatMatrix:
-    """For each of so many ratings, real ones first: what the W of the other rated items say; nothing for PMF."""
+    """For each of this many ratings, real ones first: what the W of the other rated items say; nothing for PMF."""
     if not len(W):
         return np.zeros((1, W.shape[1]), dtype=np.float32)
     sums = np.broadcast_to(W.sum(axis=0), (count, W.shape[1])).copy()
@@ -254,7 +255,7 @@ def _with_virtual(
 def _trained_locally(
     recipe: RatingRecipe, private: RatingPrivate, V: FloatMatrix, W: FloatMatrix, rate: np.float32
 ) -> tuple[FloatVector, FloatMatrix]:
-    """T_local passes over the person's own ratings, which nobody hears of."""
+    """T_local passes over the person's own ratings, which no one hears of."""
     U, others = private.vector, _others(W, len(V)) if recipe.batch else W
     for _ in range(recipe.local_passes):
         if recipe.batch:
@@ -296,13 +297,13 @@ def uniform_rows(rows: int, columns: int, *, seed: int, purpose: int, span: floa
 # At home, where ratings are learnt: a person's vector in closed form, from a few stars or from many.
 
 
-HOME_PULL = 0.5
+FOLD_IN_REGULARIZATION = 0.5
 """As if half a rating of zero were there in every direction: from few ratings it predicts far better than lambda n, and
 from many as well (docs/fedrec.md)."""
 
 
 def solved_taste(
-    vectors: FloatMatrix, ratings: FloatVector, beside: FloatVector, pull: float = HOME_PULL
+    vectors: FloatMatrix, ratings: FloatVector, beside: FloatVector, pull: float = FOLD_IN_REGULARIZATION
 ) -> FloatVector:
     """What predicts these ratings of items with these vectors best: the solved vector and what stands beside it."""
     V = vectors.astype(np.float64)

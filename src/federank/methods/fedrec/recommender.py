@@ -26,7 +26,7 @@ from federank.methods.fedrec.simulation import RatingFederation
 from federank.methods.predicting import PredictsRatings, refuse_bad_ratings
 from federank.methods.recommender import Arrays, made_from, restored_table, run_identity
 from federank.simulation.complexity import cost_figures
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 from federank.simulation.training import train as play_epochs
 
 
@@ -39,12 +39,12 @@ class RatingFactors(PredictsRatings):
     item_vectors: FloatMatrix
     user_vectors: FloatMatrix
 
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         refuse_bad_ratings(train, self.settings)
         federation = RatingFederation.established(self.settings, train)
         self._follow(federation)
         identity = run_identity(self.name, self.settings, train)
-        seconds = play_epochs(federation, self.settings.iterations, conduct, identity)
+        seconds = play_epochs(federation, self.settings.iterations, training_options, identity)
         self._follow(federation)
         self.report |= {
             "seconds": seconds,
@@ -93,7 +93,7 @@ class RatingFactors(PredictsRatings):
         return self.item_vectors[profile[:0]]
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The predicted ratings of the whole catalogue for somebody with this taste, within the declared range."""
+        """The predicted ratings of the full catalogue for someone with this taste, within the declared range."""
         predicted = np.clip(self.item_vectors @ vector, self.settings.lowest, self.settings.highest)
         scores: FloatVector = predicted.astype(np.float32)
         return scores

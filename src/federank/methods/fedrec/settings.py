@@ -43,8 +43,8 @@ class RatingSettings:
     rho: float = 0.0
     """Virtual ratings for every rating a user has given, on items that the user has not rated."""
     sampling: Literal["fresh", "fixed"] = "fresh"
-    """Draw these items anew in every round, as published, so that what comes back every time is what was rated; or
-    once for life (fixed), so that it is not."""
+    """Draw these items again in every round, as published, so that what comes back every time is what was rated; or
+    once for its lifetime (fixed), so that it is not."""
     t_predict: int = 5
     """Iterations before virtual ratings are predicted (T_predict; hybrid filling only)."""
     t_local: int = 15
@@ -218,18 +218,19 @@ class RatingFederationSettings(PMFSettings):
     """What can be chosen about a federation that learns ratings by PMF."""
 
     style: Literal["batch"] = "batch"
-    """Whoever takes part in a round steps by mean gradients."""
+    """Anyone who takes part in a round steps by mean gradients."""
     filling: Literal["hybrid", "average", "none"] = "hybrid"
     """Suggested to devices: virtual ratings that are first averages, later predictions (hybrid), averages, or none."""
     rho: float = 1.0
     """Suggested to devices: virtual ratings for every rating a person has given."""
     sampling: Literal["fixed", "fresh"] = "fixed"
-    """Suggested to devices: what gets a virtual rating is drawn once for life (fixed), or anew in every round, so that
+    """Suggested to devices: what gets a virtual rating is drawn once for its lifetime (fixed), or again in every
+    round, so that
     what comes back every time is what was rated (fresh)."""
     learning_rate: float | None = None
     """Size of a step.  [default: 1 / the highest rating, and half of that for svdpp]"""
     prior_count: float = 10.0
-    """Items move as if so many more clients had reported a gradient of zero: those with few ratings move slowly."""
+    """Items move as if this many more clients had reported a gradient of zero: those with few ratings move slowly."""
     first_prediction: Literal["mean", "zero"] = "mean"
     """What a new federation predicts: each client's own mean rating, or about zero, as published."""
     step: float | None = None

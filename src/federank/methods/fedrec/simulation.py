@@ -28,7 +28,16 @@ from federank.methods.fedrec.factors import (
     settled,
     user_gradient,
 )
-from federank.methods.fedrec.kernels import AHEAD, Raters, RatingRun, Room, Sums, play_pmf, play_pmf_batch, play_svdpp
+from federank.methods.fedrec.kernels import (
+    AHEAD,
+    Raters,
+    RatingRun,
+    Sums,
+    Workspace,
+    play_pmf,
+    play_pmf_batch,
+    play_svdpp,
+)
 from federank.methods.fedrec.settings import RatingRecipe, RatingSettings, rate_after, rating_recipe
 from federank.methods.fedrec.wire import RatingPrivate, SharedFactors
 from federank.simulation.federated import EngineName, Open, Tables
@@ -152,7 +161,7 @@ _ONE = np.float32(1.0)
 
 @inlined
 def _draw_order(seed: Any, iteration: Any, participants: Any) -> Any:
-    """The participants in an order that is drawn anew for each iteration (Fisher and Yates)."""
+    """The participants in an order that is drawn again for each iteration (Fisher and Yates)."""
     order = participants.copy()
     for last in range(len(order) - 1, 0, -1):
         word, _, _, _ = words(seed, SERVER, ORDER, iteration, last)
@@ -269,24 +278,24 @@ def play(federation: RatingFederation, rounds: int, threads: int = 1) -> None:
     if not recipe.federated:
         play_compiled(federation, rounds)
         return
-    room = room_for_raters(federation)
+    workspace = workspace_for_raters(federation)
     if recipe.batch:
         V = federation.item_vectors
         sums = Sums(np.empty_like(V), np.empty(len(V), dtype=np.int64))
-        play_pmf_batch(run, sums, room, begin, rounds)
+        play_pmf_batch(run, sums, workspace, begin, rounds)
     elif recipe.implicit:
-        play_svdpp(run, room, begin, rounds)
+        play_svdpp(run, workspace, begin, rounds)
     else:
-        play_pmf(run, room, begin, rounds)
+        play_pmf(run, workspace, begin, rounds)
     federation.round_number += rounds
 
 
-def room_for_raters(federation: RatingFederation) -> Room:
+def workspace_for_raters(federation: RatingFederation) -> Workspace:
     """Working memory for the devices of a federation, as large as the largest of them needs."""
     sizes, (n_items, width) = federation.profiles.sizes, federation.item_vectors.shape
     most = int((sizes + federation.recipe.virtual).max(initial=0))
     most_rated = int(sizes.max(initial=0)) if federation.recipe.implicit else 0
-    return Room(
+    return Workspace(
         marks=np.zeros(n_items, dtype=np.int64),
         calls=np.zeros(1, dtype=np.int64),
         items=np.zeros(most + AHEAD, dtype=np.int32),

@@ -98,7 +98,7 @@ def rating_update_bytes(rows: int, implicit_rows: int, factors: int) -> int:
 
 @cache
 def rating_broadcast_bytes(n_items: int, factors: int, *, implicit: bool) -> int:
-    """How many bytes the whole model takes on the wire."""
+    """How many bytes the full model takes on the wire."""
     tables = _blank_rows(n_items, factors), _blank_rows(n_items if implicit else 0, factors)
     return len(encode_rating_message(RatingBroadcast(0, *tables)))
 
@@ -234,8 +234,8 @@ class SharedFactors:
     round_number: int = 0
 
     def distribute(self, recipe: RatingRecipe) -> RatingBroadcast:
-        """The whole shared model, for whoever takes part."""
-        del recipe  # everybody gets all of it
+        """The whole shared model, for anyone who takes part."""
+        del recipe  # everyone gets all of it
         return make_rating_broadcast(self.round_number, self.vectors, self.implicit_vectors)
 
     def aggregate(self, recipe: RatingRecipe, updates: Iterable[RatingUpdate]) -> None:

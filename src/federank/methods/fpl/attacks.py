@@ -115,12 +115,12 @@ def magnitude(view: PairsView) -> Guess:
     return Guess(ranked, named.sum(axis=1, dtype=np.int64))
 
 
-# Neighbours: whoever sends alike has alike (senders.py); who needs no vector to recommend needs none to guess.
+# Neighbours: anyone who sends alike has alike (senders.py); who needs no vector to recommend needs none to guess.
 
 
 def neighbours(view: PairsView) -> Guess:
     """Rank by what similar people have sent."""
-    assert view.neighbours is not None, "nobody's Updates are linked"
+    assert view.neighbours is not None, "no one's Updates are linked"
     return claim_typical(view.neighbours, view.typical_size)
 
 
@@ -150,20 +150,20 @@ def vector_signs(view: PairsView) -> Guess:
     """Claim the items of one Update whose vectors are in the smaller camp."""
     liked = np.zeros(view.seen_negative.shape, dtype=np.bool_)
     for row, update in enumerate(view.updates):
-        liked[row, smaller_camp(update, view.broadcast)] = True
+        liked[row, smaller_cluster(update, view.broadcast)] = True
     return claim(liked)
 
 
-def smaller_camp(update: Update, broadcast: Broadcast) -> IntVector:
+def smaller_cluster(update: Update, broadcast: Broadcast) -> IntVector:
     """The items that a server takes for liked from the signs of an Update's vectors; none where all are in one camp."""
     if not len(update.items):
         return update.items
     # The longest row speaks for its camp: in it the regulariser matters least.
     signs = np.sign(update.vectors)
     leader = signs[int(np.argmax((update.vectors**2).sum(axis=1)))]
-    camp = signs @ leader > 0
-    one: IntVector = update.items[camp]
-    other: IntVector = update.items[~camp]
+    cluster = signs @ leader > 0
+    one: IntVector = update.items[cluster]
+    other: IntVector = update.items[~cluster]
     if not len(one) or not len(other):
         return update.items[:0]
     if len(one) == len(other):
@@ -251,4 +251,4 @@ ATTACKS: dict[str, dict[str, Attack]] = {
     },
 }
 ATTACKS["outsider"] = ATTACKS["anonymous"]  # the sum of a round is taken for an Update, as it is where one is alone
-"""What each kind of curious server tries."""
+"""What each kind of honest-but-curious server tries."""

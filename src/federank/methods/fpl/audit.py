@@ -1,6 +1,6 @@
-"""The audit of a run: what a curious server could learn about the people behind the devices.
+"""The audit of a run: what a honest-but-curious server could learn about the people behind the devices.
 
-1. Follow people: everybody, or a drawn sample where people x items would pass a budget. A few devices are the
+1. Follow people: everyone, or a drawn sample where people x items would pass a budget. A few devices are the
    attacker's own: it practises on them, and they are not judged.
 2. Watch: note what their Updates show (traffic.py), or the sums over cohorts (sums/), and get one more Update of each
    (updates.py).
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank._numerics.arrays import IntVector
-from federank.audit.observer import Attacked, draw_people, judge_attacks, with_own_attacks
+from federank.audit.observer import Attacked, draw_users, judge_attacks, with_own_attacks
 from federank.audit.scoring import (
     BASELINE,
     THREAT_MODELS,
@@ -39,20 +39,20 @@ from federank.methods.fpl.observer import Observer, SumsObserver, views
 from federank.methods.fpl.recommender import FederatedPairs
 from federank.methods.fpl.settings import Recipe
 from federank.methods.fpl.simulation import Federation
-from federank.methods.fpl.views import Lessons
-from federank.simulation.options import Conduct
+from federank.methods.fpl.views import ShadowModel
+from federank.simulation.options import TrainingOptions
 
-# Whom an audit follows, and whom it attacks: everybody while there is room, else samples drawn with the seed.
+# Whom an audit follows, and whom it attacks: everyone while there is room, else samples drawn with the seed.
 
 
 MOST_CELLS = 2**27
-"""Unless told otherwise, notes are kept of so many (person, item) cells at most: about 150 megabytes."""
+"""Unless told otherwise, notes are kept of this many (person, item) cells at most: about 150 megabytes."""
 MOST_CELLS_OF_SUMS = 2**24
 """The same where sums are seen, whose notes take 9 bytes a cell: also about 150 megabytes."""
 _CELLS_PER_TRIPLE = 0.25
 _FEW_CELLS, _MANY_CELLS = 300_000, 32_000_000
 _MOST_SHADOWS, _MOST_SHADOW_CELLS = 50, 500_000
-_FEWEST_PEOPLE = 4
+_FEWEST_USERS = 4
 
 
 class Followed(NamedTuple):
@@ -65,14 +65,14 @@ class Followed(NamedTuple):
 
 
 def follow(recipe: Recipe, n_items: int, wanted: int | None, triples: float, *, sums: bool) -> Followed:
-    """Draw whom to follow in a run of so many triples; `wanted` asks for a number of people."""
-    people = draw_people(recipe.seed, recipe.participants, wanted)
+    """Draw whom to follow in a run of this many triples; `wanted` asks for a number of people."""
+    people = draw_users(recipe.seed, recipe.participants, wanted)
     cells = min(_MANY_CELLS, max(_FEW_CELLS, int(_CELLS_PER_TRIPLE * triples)))
-    room = MOST_CELLS_OF_SUMS if sums else max(MOST_CELLS, cells)
+    workspace = MOST_CELLS_OF_SUMS if sums else max(MOST_CELLS, cells)
     n_shadows = 0
-    if len(people) >= _FEWEST_PEOPLE:
+    if len(people) >= _FEWEST_USERS:
         n_shadows = max(2, min(len(people) // 10, _MOST_SHADOWS, _MOST_SHADOW_CELLS // n_items))
-    n_targets = min(wanted or max(1, room // n_items), len(people) - n_shadows)
+    n_targets = min(wanted or max(1, workspace // n_items), len(people) - n_shadows)
     n_attacked = min(wanted or max(1, cells // n_items), n_targets)
     drawn = people[: n_shadows + n_targets]
     everyone = np.sort(drawn)
@@ -94,11 +94,11 @@ def audit_pairs_training(
     sees: str,
     people: int | None,
     per_epoch: bool,
-    conduct: Conduct | None,
+    training_options: TrainingOptions | None,
 ) -> Audited:
     """Train a model and watch its run: findings (of each epoch if asked, else of the last), and about the audit."""
-    conduct = conduct or Conduct()
-    asked = conduct.after_epoch
+    training_options = training_options or TrainingOptions()
+    asked = training_options.after_epoch
     findings: list[Findings] = []
     seconds = 0.0
     audit: _Audit | None = None
@@ -114,7 +114,7 @@ def audit_pairs_training(
         if asked is not None:
             asked(epoch)
 
-    model.fit(train, conduct=replace(conduct, after_epoch=look))
+    model.fit(train, training_options=replace(training_options, after_epoch=look))
     assert audit is not None  # every run has an epoch
     return Audited(findings, audit.about(seconds))
 
@@ -153,8 +153,8 @@ class _Audit:
         for observer in (self._observer, self._sums):
             if observer is not None:
                 observer.watch_until(federation.round_number)
-        lessons = self._lessons()
-        untaught = {name for name, lesson in zip(("learned", "held_back"), lessons, strict=True) if lesson is None}
+        shadow_model = self._shadow_model()
+        untaught = {name for name, lesson in zip(("learned", "held_back"), shadow_model, strict=True) if lesson is None}
         ours = {name: attack for name, attack in ATTACKS[self._sees].items() if name not in untaught}
         attacks = with_own_attacks(ours, "pairs", self._sees)
         kinds: dict[str, list[tuple[float, float]]] = {BASELINE: [], "fused": []}
@@ -165,7 +165,7 @@ class _Audit:
 
         people = (
             Attacked(view, [profiles.of(person) for person in followed.everyone[rows]], self._really_sent(rows))
-            for rows, view in self._views(followed.attacked, lessons)
+            for rows, view in self._views(followed.attacked, shadow_model)
         )
         means = judge_attacks(attacks, people, note)
         targets = followed.everyone[followed.targets]
@@ -192,21 +192,21 @@ class _Audit:
             shares += [np.mean(sent[position, profiles.of(person)]) for position, person in enumerate(everyone[rows])]
         return float(np.mean(shares))
 
-    def _views(self, rows: IntVector, lessons: tuple[Lessons | None, Lessons | None]) -> Any:
+    def _views(self, rows: IntVector, shadow_model: tuple[ShadowModel | None, ShadowModel | None]) -> Any:
         choices = self._model.choices
-        return views(self._sees, self._federation, self._observer, self._sums, rows, choices, lessons)
+        return views(self._sees, self._federation, self._observer, self._sums, rows, choices, shadow_model)
 
     def _really_sent(self, rows: IntVector) -> NDArray[np.bool_]:
         """People x items: what was sent as liked because it is; a decoy shares nothing, even if it is liked too."""
         sent: NDArray[np.bool_] = self._observer.sightings.as_positive[rows] > 0
-        outward = self._federation.recipe.outward
-        if len(outward.real) and not outward.real.all():
+        shared_profile = self._federation.recipe.shared_profile
+        if len(shared_profile.real) and not shared_profile.real.all():
             for row, person in enumerate(self._followed.everyone[rows]):
-                here = slice(outward.starts[person], outward.starts[person + 1])
-                sent[row, outward.items[here][~outward.real[here]]] = False
+                here = slice(shared_profile.starts[person], shared_profile.starts[person + 1])
+                sent[row, shared_profile.items[here][~shared_profile.real[here]]] = False
         return sent
 
-    def _lessons(self) -> tuple[Lessons | None, Lessons | None]:
+    def _shadow_model(self) -> tuple[ShadowModel | None, ShadowModel | None]:
         """What the attacker's own devices teach it: about everything, and about what is held back."""
         shadows, profiles = self._followed.shadows, self._model.training.profiles
         if not len(shadows):

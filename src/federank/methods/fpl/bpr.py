@@ -7,7 +7,7 @@ raises x_ui - x_uj by gradient ascent on ln sigma(x_ui - x_uj) (Rendle et al., 2
     positive i    g p_u - lambda_positive q_i      and its bias  g
     negative j   -g p_u - lambda_negative q_j      and its bias -g
 
-All are computed from the values before the step; whoever applies them multiplies by the learning rate. Biases
+All are computed from the values before the step; anyone who applies them multiplies by the learning rate. Biases
 have no regulariser.
 """
 
@@ -22,7 +22,7 @@ from federank._numerics.rows import dot, inlined
 _LOG2_E = np.float32(np.log2(np.e))
 _ONE = np.float32(1.0)
 _FARTHEST = np.float32(80.0)  # e^80 is still a float32, and 1 / (1 + e^80) is zero for every purpose
-_ROUND = np.float32(1.5 * 2**23)  # added to a small number, it leaves the nearest whole number in the lowest bits
+_ROUND = np.float32(1.5 * 2**23)  # added to a small number, it leaves the nearest integer in the lowest bits
 
 # 2^f on [-1/2, 1/2] as a polynomial of degree 6 (interpolated at Chebyshev points): within 1 unit in the last place.
 _C0, _C1, _C2, _C3, _C4, _C5, _C6 = (

@@ -5,7 +5,8 @@ A device trains on T pairs. Each adds g to the bias of the item it likes and tak
 
     the biases add up to 0 at most           what is above 0 adds up to T at most, and what is below 0 to -T at least
 
-A liar that keeps to this still chooses T pairs; what those can do is bounded by the defences around aggregation.
+A malicious client that keeps to this still chooses T pairs; what those can do is bounded by the defences around
+aggregation.
 """
 
 from __future__ import annotations

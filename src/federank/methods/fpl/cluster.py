@@ -1,12 +1,12 @@
 """The cluster engine: one population over many machines, the driver in the place of the server.
 
-The devices are spread over Ray actors (`shard.py`), district by district (`districts.py`). A round:
+The devices are spread over Ray actors (`shard.py`), district by district (`partitions.py`). A round:
 
   1. distribution: the driver draws the clients and puts a Broadcast of the rows that changed into Ray's store, once;
   2. and 3. computation and transmission happen on the shards, with the compiled engine's kernels;
-  4. aggregation: the driver folds the districts' summed Updates in, in the order of districts.
+  4. aggregation: the driver folds the partitions' summed Updates in, in the order of partitions.
 
-The driver also holds the state that a loss goes back to: the shared model and everybody's vectors as of some round. It
+The driver also holds the state that a loss goes back to: the shared model and everyone's vectors as of some round. It
 is renewed whenever the run is made whole (an epoch's end, a checkpoint), and every minute besides. When a machine is
 lost, its shards are started elsewhere, all shards go back to that state, and the rounds since are played again; every
 draw is named by its round, so the result is the same bits as if nothing had happened.
@@ -28,8 +28,15 @@ from federank.data.interactions import Profiles
 from federank.errors import SettingError
 from federank.federation.wire import Broadcast, Update
 from federank.methods.fpl.communication import clients_of_round
-from federank.methods.fpl.kernels import Run, fold_touched, histories_of, room_for_clients, room_for_sum, sum_of_updates
-from federank.methods.fpl.privacy import disguise
+from federank.methods.fpl.kernels import (
+    Run,
+    fold_touched,
+    histories_of,
+    sum_of_updates,
+    workspace_for_clients,
+    workspace_for_sum,
+)
+from federank.methods.fpl.privacy import clip_and_noise
 from federank.methods.fpl.settings import Recipe
 from federank.methods.fpl.simulation import Federation, shard_count, take_step
 from federank.privacy.population import AS_HISTORIES_ARE
@@ -50,7 +57,7 @@ from federank.simulation.cluster import (
 
 
 class Part(NamedTuple):
-    """What a shard starts with: all that a federation knows of the people from `first` on, and of nobody else."""
+    """What a shard starts with: all that a federation knows of the people from `first` on, and of no one else."""
 
     first: int
     n_users: int  # of the whole population
@@ -68,7 +75,7 @@ def part_of(federation: Federation, first: int, last: int) -> Part:
     starts, n_users = histories.starts, len(federation.user_vectors)
     able = recipe.participants[(recipe.participants >= first) & (recipe.participants < last)]
     # Who is there when is the server's matter: a shard is told its clients.
-    nobody_away = np.zeros((0, n_users), dtype=np.bool_)
+    none_away = np.zeros((0, n_users), dtype=np.bool_)
     entries = slice(starts[first], starts[last])
     return Part(
         first,
@@ -78,8 +85,8 @@ def part_of(federation: Federation, first: int, last: int) -> Part:
             triples=recipe.triples[first:last],
             pi=recipe.pi[first:last],
             participants=able,
-            trace=nobody_away,
-            outward=AS_HISTORIES_ARE,
+            trace=none_away,
+            shared_profile=AS_HISTORIES_ARE,
         ),
         starts[first : last + 1] - starts[first],
         histories.items[entries],
@@ -95,14 +102,14 @@ class Shard:
         people = slice(part.first, part.first + len(part.vectors))
         width, n_users, n_items = part.vectors.shape[1], part.n_users, part.n_items
         starts = np.zeros(n_users + 1, dtype=np.int64)
-        # Whoever comes after keeps zeros: their histories are never asked for.
+        # Anyone who comes after keeps zeros: their histories are never asked for.
         starts[people.start : people.stop + 1] = part.starts
         recipe = part.recipe._replace(
-            triples=_amid_nobody(part.recipe.triples, people, n_users),
-            pi=_amid_nobody(part.recipe.pi, people, n_users),
+            triples=_alone(part.recipe.triples, people, n_users),
+            pi=_alone(part.recipe.pi, people, n_users),
             participants=np.array(part.recipe.participants),  # what arrives through Ray cannot be written to
             trace=np.array(part.recipe.trace),
-            outward=AS_HISTORIES_ARE,
+            shared_profile=AS_HISTORIES_ARE,
         )
         histories = histories_of(Profiles(starts, np.array(part.items)), n_items, recipe)
         self._people = people
@@ -111,22 +118,22 @@ class Shard:
             histories._replace(allowed=np.array(part.allowed)),
             np.zeros((n_items, width), dtype=np.float32),
             np.zeros(n_items, dtype=np.float32),
-            _amid_nobody(part.vectors, people, n_users),
+            _alone(part.vectors, people, n_users),
             (0,) * width,
         )
-        self._room = room_for_clients(n_items, width)
-        self._sum_clients(0, np.zeros(0, dtype=np.int32))  # nobody, but the kernel is compiled now
+        self._workspace = workspace_for_clients(n_items, width)
+        self._sum_clients(0, np.zeros(0, dtype=np.int32))  # no one, but the kernel is compiled now
 
     def version(self) -> str:
         """Which FedeRank is installed here."""
         return version("federank")
 
-    def train(self, broadcast: Broadcast, districts: list[IntVector]) -> list[Update]:
+    def train(self, broadcast: Broadcast, partitions: list[IntVector]) -> list[Update]:
         """Computation and transmission on these clients; the sum of what they send, district by district."""
         self._run.item_vectors[broadcast.items, : self._run.recipe.factors] = broadcast.vectors
         self._run.item_biases[broadcast.items] = broadcast.biases
-        sum_clients = self._sum_disguised if self._run.recipe.clip > 0 else self._sum_clients
-        return [sum_clients(broadcast.round_number, np.array(clients)) for clients in districts]
+        sum_clients = self._sum_noised if self._run.recipe.clip > 0 else self._sum_clients
+        return [sum_clients(broadcast.round_number, np.array(clients)) for clients in partitions]
 
     def vectors(self) -> FloatMatrix:
         """Its people's vectors, for when the run is made whole."""
@@ -138,9 +145,9 @@ class Shard:
         self._run.user_vectors[self._people] = vectors
 
     def _sum_clients(self, round_number: int, clients: IntVector) -> Update:
-        return sum_of_updates(self._run, round_number, clients, self._room)
+        return sum_of_updates(self._run, round_number, clients, self._workspace)
 
-    def _sum_disguised(self, round_number: int, clients: IntVector) -> Update:
+    def _sum_noised(self, round_number: int, clients: IntVector) -> Update:
         """The same where Updates are clipped and noisy: device by device, with the noise that each draws for itself."""
         recipe, n_items = self._run.recipe, len(self._run.item_biases)
         vectors, biases = np.zeros((n_items, recipe.factors), dtype=np.float32), np.zeros(n_items, dtype=np.float32)
@@ -148,7 +155,7 @@ class Shard:
         for position, client in enumerate(clients):
             update = self._sum_clients(round_number, clients[position : position + 1])
             if len(update.items):  # a device that drops out sends no row, and no noise
-                items, its_vectors, its_biases = disguise(recipe, int(client), round_number, update, n_items)
+                items, its_vectors, its_biases = clip_and_noise(recipe, int(client), round_number, update, n_items)
                 vectors[items] += its_vectors
                 biases[items] += its_biases
                 sent[items] = True
@@ -156,8 +163,8 @@ class Shard:
         return Update(items, vectors[items], biases[items])
 
 
-def _amid_nobody(values: Any, people: slice, n_users: int) -> Any:
-    """These people's values in their places of a table of everybody."""
+def _alone(values: Any, people: slice, n_users: int) -> Any:
+    """These people's values in their places of a table of everyone."""
     table = np.zeros((n_users, *values.shape[1:]), dtype=values.dtype)
     table[people] = values
     return table
@@ -166,15 +173,15 @@ def _amid_nobody(values: Any, people: slice, n_users: int) -> Any:
 # Districts: the fixed neighbourhoods whose Updates are summed first, wherever their people are simulated.
 
 
-MOST_DISTRICTS = 32
+MAX_PARTITIONS = 32
 
 
-def districts_of(recipe: Recipe, n_users: int, n_items: int, width: int) -> LongVector:
+def partitions_of(recipe: Recipe, n_users: int, n_items: int, width: int) -> LongVector:
     """Where each district begins, by user number, and where the last one ends."""
     able = len(recipe.participants)
     as_compiled = shard_count(recipe, n_items, width)
-    everybody = recipe.clients_per_round == able and recipe.online >= 1.0 and not len(recipe.trace)
-    count = as_compiled if everybody and as_compiled > 1 else min(MOST_DISTRICTS, able)
+    all_users = recipe.clients_per_round == able and recipe.online >= 1.0 and not len(recipe.trace)
+    count = as_compiled if all_users and as_compiled > 1 else min(MAX_PARTITIONS, able)
     starts = np.empty(count + 1, dtype=np.int64)
     starts[:-1] = recipe.participants[np.arange(count) * able // count]
     starts[0], starts[-1] = 0, n_users
@@ -199,15 +206,15 @@ class Cluster:
     def __init__(self, ray: Any, federation: Federation, starts: LongVector, shards: int) -> None:
         self._ray = ray
         self._federation = federation
-        self._starts = starts  # of districts, by user number
-        districts = len(starts) - 1
-        self._bounds = [shard * districts // shards for shard in range(shards + 1)]  # of shards, by district
-        self._sum = room_for_sum(*federation.item_vectors.shape)
+        self._starts = starts  # of partitions, by user number
+        partitions = len(starts) - 1
+        self._bounds = [shard * partitions // shards for shard in range(shards + 1)]  # of shards, by district
+        self._sum = workspace_for_sum(*federation.item_vectors.shape)
         self._looked_at = time.monotonic()
         self._hold()
         self._shards = [self._start(shard, cpus=1) for shard in range(shards)]
         self._send_everything()
-        self._refuse_strangers()
+        self._refuse_unknown()
         self._compile()
 
     def play(self, federation: Federation, rounds: int, threads: int = 1) -> None:
@@ -217,7 +224,7 @@ class Cluster:
         self._reach(federation.round_number + rounds, whole=False)
 
     def bring_home(self) -> None:
-        """Make the federation whole: everybody's vectors as of this round."""
+        """Make the federation whole: everyone's vectors as of this round."""
         if self._held_round != self._federation.round_number:
             self._reach(self._federation.round_number, whole=True)
 
@@ -273,11 +280,11 @@ class Cluster:
     def _distribute(self) -> list[Any]:
         """Hand every shard that has clients their names and a Broadcast; references to the Updates they will answer."""
         number = self._federation.round_number
-        districts = clients_by_district(self._federation.recipe, number, self._starts)
+        partitions = clients_by_district(self._federation.recipe, number, self._starts)
         broadcasts: dict[int, Any] = {}
         asked = []
         for shard, actor in enumerate(self._shards):
-            theirs = districts[self._bounds[shard] : self._bounds[shard + 1]]
+            theirs = partitions[self._bounds[shard] : self._bounds[shard + 1]]
             if any(len(clients) for clients in theirs):
                 seen = self._seen[shard]
                 if seen not in broadcasts:
@@ -304,7 +311,7 @@ class Cluster:
         self._changed[items] = federation.round_number
 
     def _step(self, answered: Iterator[list[Update]]) -> None:
-        """Aggregation by a step that needs the sum of all districts and moves every row."""
+        """Aggregation by a step that needs the sum of all partitions and moves every row."""
         n_items, factors = len(self._federation.item_biases), self._federation.recipe.factors
         vectors, biases = np.zeros((n_items, factors), dtype=np.float32), np.zeros(n_items, dtype=np.float32)
         rows = 0
@@ -368,7 +375,7 @@ class Cluster:
         nothing = np.zeros(0, dtype=np.float32)
         self._fold(Update(np.zeros(0, dtype=np.int32), nothing.reshape(0, self._federation.recipe.factors), nothing))
 
-    def _refuse_strangers(self) -> None:
+    def _refuse_unknown(self) -> None:
         """Machines that cannot run this very FedeRank would give other results, or none."""
         try:
             versions = set(answers(self._ray, [shard.version.remote() for shard in self._shards]))
@@ -390,21 +397,21 @@ class Cluster:
 @contextmanager
 def opened(federation: Federation, address: str = LOCAL, shards: int | None = None) -> Iterator[Cluster]:
     """A cluster with this federation's devices on it, for as long as rounds are played; `shards`: all its cores."""
-    starts = _districts(federation)
-    districts = len(starts) - 1
-    _refuse_more_than(districts, shards, f"a round of this population is summed in {districts} districts")
-    cores = min(shards or os.cpu_count() or 1, districts)
-    with connected(address, cores, _store_bytes(federation, districts)) as ray:
+    starts = _partitions(federation)
+    partitions = len(starts) - 1
+    _refuse_more_than(partitions, shards, f"a round of this population is summed in {partitions} partitions")
+    cores = min(shards or os.cpu_count() or 1, partitions)
+    with connected(address, cores, _store_bytes(federation, partitions)) as ray:
         cores = cluster_cpus(ray)
         _refuse_more_than(cores, shards, f"the cluster has {cores} cores")
-        cluster = Cluster(ray, federation, starts, shards or min(cores, districts))
+        cluster = Cluster(ray, federation, starts, shards or min(cores, partitions))
         try:
             yield cluster
         finally:
             cluster.close()
 
 
-def _districts(federation: Federation) -> LongVector:
+def _partitions(federation: Federation) -> LongVector:
     recipe = federation.recipe
     if len(np.unique(recipe.participants)) < len(recipe.participants):
         raise SettingError(
@@ -415,7 +422,7 @@ def _districts(federation: Federation) -> LongVector:
         raise SettingError(
             "The cluster engine adds Updates up as they are; for the weights mean or profile use --engine compiled."
         )
-    return districts_of(recipe, len(federation.user_vectors), *federation.item_vectors.shape)
+    return partitions_of(recipe, len(federation.user_vectors), *federation.item_vectors.shape)
 
 
 def _refuse_more_than(most: int, shards: int | None, why: str) -> None:
@@ -423,7 +430,7 @@ def _refuse_more_than(most: int, shards: int | None, why: str) -> None:
         raise SettingError(f"{shards} shards were asked for, but {why}; ask for at most {most}.")
 
 
-def _store_bytes(federation: Federation, districts: int) -> int:
+def _store_bytes(federation: Federation, partitions: int) -> int:
     """Room for what passes between processes: histories and vectors once, and a round's messages twice."""
     held = federation.profiles.items.nbytes + 2 * federation.user_vectors.nbytes
-    return int(1.5 * (held + 2 * (districts + 1) * federation.item_vectors.nbytes))
+    return int(1.5 * (held + 2 * (partitions + 1) * federation.item_vectors.nbytes))

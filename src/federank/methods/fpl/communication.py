@@ -2,12 +2,12 @@
 
 What is sent, and to whom, depends on draws alone, never on the values of factors; so a run's traffic can be counted
 exactly by making its draws again without the maths. Upwards a device sends the distinct item rows of its Update.
-Downwards it receives the whole model (dense), or only the rows that changed since it was last there (changed).
+Downwards it receives the full model (dense), or only the rows that changed since it was last there (changed).
 
 How many rows changed since a device was last there is asked once per client and round, so it must be cheap. Every round
 that changes a row gets a tick, counted up, and of each tick is known how many rows changed last in its round. The rows
 changed since a moment are the sum over the ticks after it: of a short array of blocks, and of a part of one block. When
-ticks run out, those that still have rows are numbered anew from zero.
+ticks run out, those that still have rows are numbered again from zero.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from federank._numerics.compiling import compiled
 from federank._numerics.rows import inlined
 from federank.data.interactions import Profiles
 from federank.federation.wire import broadcast_bytes, update_bytes
-from federank.methods.fpl.kernels import LOST, Histories, Pairs, draw_pairs, histories_of, room_for_pairs
+from federank.methods.fpl.kernels import LOST, Histories, Pairs, draw_pairs, histories_of, workspace_for_pairs
 from federank.methods.fpl.method import choose_clients
 from federank.methods.fpl.settings import Recipe
 from federank.simulation.federated import traffic
@@ -45,13 +45,15 @@ def replay(
     """
     n_users = len(histories.starts) - 1
     marks, chosen = np.zeros(n_users, dtype=np.int64), np.empty(n_users, dtype=np.int32)
-    everybody = np.ones(n_users, dtype=np.bool_)
-    room = room_for_pairs(_PAIRS_AT_ONCE)
+    all_users = np.ones(n_users, dtype=np.bool_)
+    workspace = workspace_for_pairs(_PAIRS_AT_ONCE)
     position = np.array([rounds.start, -1, 0, 0], dtype=np.int64)
     while position[_ROUND] < rounds.stop:
-        count = _name(recipe, rounds.stop, everybody if followed is None else followed, marks, chosen, position, room)
-        draw_pairs(recipe, histories, n_items, room, count)
-        yield Pairs(*(column[:count] for column in room))
+        count = _name(
+            recipe, rounds.stop, all_users if followed is None else followed, marks, chosen, position, workspace
+        )
+        draw_pairs(recipe, histories, n_items, workspace, count)
+        yield Pairs(*(column[:count] for column in workspace))
 
 
 @compiled(allocates=False)
@@ -172,11 +174,11 @@ def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds
 
 def _sent_shares(recipe: Recipe) -> RealVector:
     """How much of each device's positives is sent in the long run: the papers' pi, whatever the policy."""
-    if not len(recipe.outward.allowed):
+    if not len(recipe.shared_profile.allowed):
         return recipe.pi
-    sizes = np.diff(recipe.outward.starts)
+    sizes = np.diff(recipe.shared_profile.starts)
     users = np.repeat(np.arange(len(sizes)), sizes)
-    return recipe.pi * np.bincount(users, recipe.outward.allowed, len(sizes)) / np.maximum(sizes, 1)
+    return recipe.pi * np.bincount(users, recipe.shared_profile.allowed, len(sizes)) / np.maximum(sizes, 1)
 
 
 def _total(histogram: Any, factors: int, size: Any, rounds: int) -> dict[str, float]:
@@ -199,7 +201,7 @@ def _rows_after(rows: Any, blocks: Any, tick: Any) -> Any:
 
 
 @compiled
-def _number_anew(rows: Any, blocks: Any, tick_of_item: Any, tick_of_user: Any) -> int:
+def _renumber(rows: Any, blocks: Any, tick_of_item: Any, tick_of_user: Any) -> int:
     """Number the ticks that still have rows from zero in their order; those of devices follow. The next free tick."""
     needed_before = np.empty(len(rows) + 1, np.int64)
     needed_before[0] = 0
@@ -223,8 +225,8 @@ def _number_anew(rows: Any, blocks: Any, tick_of_item: Any, tick_of_user: Any) -
 class _Tally(NamedTuple):
     """What has been counted, and what is known of every row and device while counting goes on."""
 
-    rows_up: LongVector  # how many Updates had so many rows
-    rows_down: LongVector  # how many downloads of changed rows had so many
+    rows_up: LongVector  # how many Updates had this many rows
+    rows_down: LongVector  # how many downloads of changed rows had this many
     rows: IntVector  # per tick: how many rows changed last in its round
     blocks: LongVector  # the same, for each block of ticks
     tick_of_item: IntVector  # -1: has never changed
@@ -294,7 +296,7 @@ def _note(recipe: Recipe, pairs: Pairs, tally: _Tally) -> None:
                 changed = 0
             now_round = r
             if tick == len(tally.rows):
-                tick = _number_anew(tally.rows, tally.blocks, tally.tick_of_item, tally.tick_of_user)
+                tick = _renumber(tally.rows, tally.blocks, tally.tick_of_item, tally.tick_of_user)
         if pairs.counters[k] == 0:
             _download(tally, pairs.users[k], tick)
             update += 1

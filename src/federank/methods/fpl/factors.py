@@ -16,7 +16,7 @@ from federank.methods.fpl.method import HOME_ROUND, HOME_STEPS, NO_BITS, Draw, P
 from federank.methods.fpl.settings import FPLSettings, Recipe, recipe_for
 from federank.methods.fpl.simulation import Federation
 from federank.methods.recommender import Arrays, Recommender, put_back, restored_table, run_identity
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 from federank.simulation.training import train
 
 # Home vectors of many people at once: protocol/pairs/home.py, compiled.
@@ -30,7 +30,7 @@ def home_vectors(
     people: IntVector,
     steps: int = HOME_STEPS,
 ) -> FloatMatrix:
-    """A vector for each of these people, learnt from their whole history with the item factors as they are."""
+    """A vector for each of these people, learnt from their full history with the item factors as they are."""
     factors = recipe.factors
     width = padded_width(factors)
     Q = np.zeros((len(item_biases), width), dtype=np.float32)
@@ -95,7 +95,12 @@ class PairwiseFactors(Recommender):
         raise NotImplementedError
 
     def _run(
-        self, settings: FPLSettings, recipe: Recipe, data: Interactions, conduct: Conduct, chosen: str = ""
+        self,
+        settings: FPLSettings,
+        recipe: Recipe,
+        data: Interactions,
+        training_options: TrainingOptions,
+        chosen: str = "",
     ) -> None:
         """Found a federation and play its rounds; the factors follow it while it runs.
 
@@ -104,7 +109,9 @@ class PairwiseFactors(Recommender):
         federation = Federation.established(settings, recipe, data.profiles, data.n_items)
         put_back(self._earlier, data, {name: getattr(federation, name) for name in self._warm})
         self._follow(federation)
-        seconds = train(federation, settings.epochs, conduct, run_identity(self.name + chosen, self.settings, data))
+        seconds = train(
+            federation, settings.epochs, training_options, run_identity(self.name + chosen, self.settings, data)
+        )
         self._follow(federation)
         triples = int(recipe.triples[recipe.participants].mean() * recipe.clients_per_round * federation.round_number)
         always_there = recipe.online >= 1.0 and not len(recipe.trace)
@@ -140,7 +147,7 @@ class PairwiseFactors(Recommender):
         return vector
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The scores of the whole catalogue for somebody with this vector."""
+        """The scores of the full catalogue for someone with this vector."""
         scores: FloatVector = self.item_vectors @ vector + self.item_biases
         return scores
 

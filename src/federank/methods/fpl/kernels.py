@@ -29,7 +29,7 @@ from federank.federation.wire import Update
 from federank.methods.fpl.bpr import item_gradient, pair_slope, user_gradient
 from federank.methods.fpl.method import Draw, Profile, choose_clients, may_send, pair_of_words
 from federank.methods.fpl.settings import Recipe
-from federank.privacy.population import outward_profiles
+from federank.privacy.population import all_shared_items
 
 # Pairs, drawn in blocks ahead of the steps that use them.
 
@@ -75,18 +75,18 @@ def _set_bits(starts: LongVector, items: IntVector, bits: Any) -> None:
 
 def histories_of(profiles: Profiles, n_items: int, recipe: Recipe) -> Histories:
     """What everyone takes part with (their history, unless their policy says otherwise), as the kernels want it."""
-    profiles = outward_profiles(recipe.outward, profiles)
+    profiles = all_shared_items(recipe.shared_profile, profiles)
     n_users, row = len(profiles.starts) - 1, -(-n_items // 64)
     bits = np.zeros((n_users, row) if 8 * n_users * row <= _MOST_BIT_BYTES else (0, row), dtype=np.uint64)
     starts, items = np.ascontiguousarray(profiles.starts).view(), np.ascontiguousarray(profiles.items).view()
-    # Not to be written to, whoever made them: one form of array, so that one compilation serves every caller.
+    # Not to be written to, anyone who made them: one form of array, so that one compilation serves every caller.
     starts.flags.writeable = items.flags.writeable = False
     _set_bits(starts, items, bits)
-    return Histories(starts, items, bits, recipe.outward.allowed)
+    return Histories(starts, items, bits, recipe.shared_profile.allowed)
 
 
 @inlined
-def room_for_pairs(count: Any) -> Any:
+def workspace_for_pairs(count: Any) -> Any:
     """A block with room for this many pairs."""
     return Pairs(
         np.empty(count, np.int32),
@@ -157,7 +157,7 @@ def next_block(recipe: Any, clients: Any, round_number: Any, client: Any, counte
 
 @compiled(allocates=False)
 def choose_one_each(recipe: Recipe, first_round: int, count: int, marks: Any, chosen: IntVector, pairs: Pairs) -> int:
-    """The one client of each of these rounds; rounds for which nobody is there are left out."""
+    """The one client of each of these rounds; rounds for which no one is there are left out."""
     if recipe.online >= 1.0 and len(recipe.trace) == 0:
         for k in range(count):
             word, _, _, _ = words(recipe.seed, SERVER, SELECT, first_round + k, 0)
@@ -198,7 +198,7 @@ class Bench(NamedTuple):
     moves: FloatMatrix  # one row: how far the client's vector will go, where it moves once at the end of a round
 
 
-class Crew(NamedTuple):
+class ThreadTeam(NamedTuple):
     """What workers share who play the same rounds."""
 
     chosen: IntVector  # the round's clients; the last position tells how many
@@ -225,7 +225,7 @@ class ShardSum(NamedTuple):
     touched: IntVector
 
 
-def room_for_sums(shards: int, n_items: int, width: int) -> Sums:
+def workspace_for_sums(shards: int, n_items: int, width: int) -> Sums:
     """Sums that have no rows yet."""
     return Sums(
         vectors=np.empty((shards, n_items, width), dtype=np.float32),
@@ -245,12 +245,12 @@ def sum_of_shard(sums: Any, s: Any) -> Any:
 @inlined
 def new_bench(width: Any) -> Any:
     """A worker's bench, for rows of this width."""
-    return Bench(room_for_pairs(BLOCK), np.zeros((1, width), np.float32))
+    return Bench(workspace_for_pairs(BLOCK), np.zeros((1, width), np.float32))
 
 
-def new_crew(n_users: int, workers: int) -> Crew:
-    """So many workers, before their first round."""
-    return Crew(np.empty(n_users + 1, dtype=np.int32), new_barrier(), workers)
+def new_thread_team(n_users: int, workers: int) -> ThreadTeam:
+    """This many workers, before their first round."""
+    return ThreadTeam(np.empty(n_users + 1, dtype=np.int32), new_barrier(), workers)
 
 
 @inlined
@@ -283,7 +283,7 @@ def _step_one_by_one(run: Run, pairs: Pairs, count: int) -> None:
 @compiled
 def play_single_pairs(run: Run, first_round: int, rounds: int) -> None:
     """Rounds of one client with one pair each: what it sends is folded in before the next round."""
-    pairs = room_for_pairs(BLOCK)
+    pairs = workspace_for_pairs(BLOCK)
     marks = np.zeros(len(run.user_vectors), np.int64)
     chosen = np.empty(len(run.user_vectors), np.int32)
     for begin in range(0, rounds, BLOCK):
@@ -371,13 +371,13 @@ def _fold_items(run: Run, total: ShardSum, stamp: int, first: int, last: int) ->
 
 
 @compiled
-def play_rounds(run: Run, sums: Sums, crew: Crew, worker: int, first_round: int, rounds: int) -> None:
+def play_rounds(run: Run, sums: Sums, thread_team: ThreadTeam, worker: int, first_round: int, rounds: int) -> None:
     """Rounds of several clients or several pairs: Updates are summed shard by shard, then folded in.
 
     Run by all workers of the crew at once, each with its own number. Worker 0 chooses the clients; shards, and then
     parts of the catalogue, are dealt out.
     """
-    recipe, (chosen, barrier, workers) = run.recipe, crew
+    recipe, (chosen, barrier, workers) = run.recipe, thread_team
     shards, n_items = sums.stamps.shape
     marks = np.zeros(len(run.user_vectors), np.int64)
     bench = new_bench(len(run.width))
@@ -408,14 +408,14 @@ def play_rounds(run: Run, sums: Sums, crew: Crew, worker: int, first_round: int,
 # Some devices' part of a round, apart from the rounds of a run: what they send, as one summed Update.
 
 
-class ClientRoom(NamedTuple):
+class ClientWorkspace(NamedTuple):
     """Working memory, kept from call to call."""
 
     bench: Bench
     total: ShardSum
 
 
-def room_for_sum(n_items: int, width: int) -> ShardSum:
+def workspace_for_sum(n_items: int, width: int) -> ShardSum:
     """A sum of Updates that has no rows yet."""
     return ShardSum(
         vectors=np.zeros((n_items, width), dtype=np.float32),
@@ -425,15 +425,15 @@ def room_for_sum(n_items: int, width: int) -> ShardSum:
     )
 
 
-def room_for_clients(n_items: int, width: int) -> ClientRoom:
+def workspace_for_clients(n_items: int, width: int) -> ClientWorkspace:
     """Room for a catalogue of this size, with rows of this width."""
-    return ClientRoom(new_bench(width), room_for_sum(n_items, width))
+    return ClientWorkspace(new_bench(width), workspace_for_sum(n_items, width))
 
 
-def sum_of_updates(run: Run, round_number: int, clients: IntVector, room: ClientRoom) -> Update:
+def sum_of_updates(run: Run, round_number: int, clients: IntVector, workspace: ClientWorkspace) -> Update:
     """Computation and transmission on these devices, one after the other: the sum of what they send."""
-    total = room.total
-    rows = play_clients(run, round_number, clients, room.bench, total)
+    total = workspace.total
+    rows = play_clients(run, round_number, clients, workspace.bench, total)
     items = np.sort(total.touched[:rows])
     total.stamps[items] = 0  # the next sum begins with nothing, though it be of the same round
     vectors = np.ascontiguousarray(total.vectors[items, : run.recipe.factors])

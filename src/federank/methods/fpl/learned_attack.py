@@ -1,9 +1,9 @@
 """Learned: an attacker that practises on devices of its own.
 
-Whoever runs a server can also enrol devices, with histories it has made up or bought. It sees their Updates (or the
-sums of their rounds) as it sees everybody's, and of these it knows the truth. So it need not think about what a count
+Anyone who runs a server can also enrol devices, with histories it has made up or bought. It sees their Updates (or the
+sums of their rounds) as it sees everyone's, and of these it knows the truth. So it need not think about what a count
 or a gradient means: a logistic regression over the (device, item) pairs of its own devices finds out, and is applied
-to everybody else. The features are what the other attacks look at.
+to everyone else. The features are what the other attacks look at.
 
     single Updates   how often sent as liked, and whether at all; ever a negative; the signed gradient in the latest
                      Update, which also tells what was seen last; what neighbours send; the recovered vector's score;
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, IntVector, RealVector
 from federank.audit.scoring import Guess, standardised
-from federank.methods.fpl.views import AnyView, Lessons, PairsView, SumsView
+from federank.methods.fpl.views import AnyView, PairsView, ShadowModel, SumsView
 
 _MISSING_PER_ITEM = 10
 _FEWEST_MISSING = 500
@@ -34,20 +34,20 @@ _FARTHEST = 30.0
 
 def learned(view: AnyView) -> Guess:
     """Rank by the probability that the attacker's own devices suggest; claim as many items as it adds up to."""
-    assert view.lessons is not None, "the attacker has no devices of its own"
-    return _apply(view, view.lessons)
+    assert view.shadow_model is not None, "the attacker has no devices of its own"
+    return _apply(view, view.shadow_model)
 
 
 def held_back(view: AnyView) -> Guess:
     """The same by lessons about nothing but what was never sent: who looks for secrets need not rank the rest."""
-    assert view.lessons_held_back is not None, "the attacker's own devices have held nothing back"
-    return _apply(view, view.lessons_held_back)
+    assert view.shadow_model_held_back is not None, "the attacker's own devices have held nothing back"
+    return _apply(view, view.shadow_model_held_back)
 
 
-def _apply(view: AnyView, lessons: Lessons) -> Guess:
-    scores = np.full((len(view.vectors), len(view.broadcast.biases)), lessons.intercept, dtype=np.float32)
+def _apply(view: AnyView, shadow_model: ShadowModel) -> Guess:
+    scores = np.full((len(view.vectors), len(view.broadcast.biases)), shadow_model.intercept, dtype=np.float32)
     for feature, centre, scale, weight in zip(
-        features(view), lessons.centres, lessons.scales, lessons.weights, strict=True
+        features(view), shadow_model.centres, shadow_model.scales, shadow_model.weights, strict=True
     ):
         scores += ((feature - np.float32(centre)) * np.float32(weight / scale)).astype(np.float32)
     np.clip(scores, -_FARTHEST, _FARTHEST, out=scores)
@@ -80,7 +80,7 @@ def _of_sums(view: SumsView) -> list[FloatMatrix]:
 
 def learn(
     view: AnyView, histories: list[IntVector], seed: int, sent: NDArray[np.bool_] | None = None
-) -> Lessons | None:
+) -> ShadowModel | None:
     """What the attacker's own devices teach: their view, and their true histories.
 
     With what they have `sent`, only the rest of their histories is asked for; nothing is learnt if that is too little.
@@ -104,7 +104,7 @@ def learn(
     centres, scales = X.mean(axis=0), X.std(axis=0)
     scales[scales == 0] = 1.0
     fitted = _fit((X - centres) / scales, np.concatenate(owned))
-    return Lessons(centres, scales, fitted[1:], float(fitted[0] - np.mean(weights)))
+    return ShadowModel(centres, scales, fitted[1:], float(fitted[0] - np.mean(weights)))
 
 
 def _fit(X: NDArray[np.float64], y: RealVector) -> RealVector:

@@ -35,7 +35,7 @@ from federank.methods.fpl.bpr import item_gradient, pair_slope, user_gradient
 from federank.methods.fpl.settings import Recipe
 
 PATIENCE = 16
-"""After this many times the population in draws, whoever has not been found there is taken to be away."""
+"""After this many times the population in draws, anyone who has not been found there is taken to be away."""
 
 
 @inlined
@@ -56,9 +56,9 @@ def _word_of_device(seed: Any, user: Any, round_number: Any) -> Any:
 
 @inlined
 def choose_clients(recipe: Any, round_number: Any, wanted: Any, marks: Any, chosen: Any) -> Any:
-    """Fill `chosen` with the round's clients, `wanted` of them if so many are there, and answer how many there are.
+    """Fill `chosen` with the round's clients, `wanted` of them if this many are there, and answer how many there are.
 
-    `marks` (one whole number per user, kept between rounds) remembers who was drawn in this round already.
+    `marks` (one integer per user, kept between rounds) remembers who was drawn in this round already.
     """
     seed, participants, online, trace = recipe.seed, recipe.participants, recipe.online, recipe.trace
     population = len(participants)
@@ -131,7 +131,7 @@ class Draw(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """What a device takes part with, as kernels want it: a stretch of everybody's items."""
+    """What a device takes part with, as kernels want it: a stretch of everyone's items."""
 
     items: Any  # ascending from `start` on
     start: Any
@@ -222,7 +222,9 @@ def compute(recipe: Recipe, private: Private, broadcast: Broadcast) -> Gradients
 
 @inlined
 def may_send(allowed: Any, per_row: Any, seed: Any, user: Any, round_number: Any, item: Any, coin: Any, pi: Any) -> Any:
-    """Whether the owner lets this positive item's gradient go; `allowed` is the decision for life on this item."""
+    """Whether the owner lets this positive item's gradient go; `allowed` is the decision for its lifetime on this
+    item.
+    """
     if not allowed:
         return False
     if per_row:
@@ -290,8 +292,8 @@ class Shared:
     square: FloatMatrix = field(default_factory=no_moments)
 
     def distribute(self, recipe: Recipe) -> Broadcast:
-        """The whole shared model, for whoever takes part."""
-        del recipe  # everybody gets all of it
+        """The whole shared model, for anyone who takes part."""
+        del recipe  # everyone gets all of it
         return make_broadcast(self.round_number, self.vectors, self.biases)
 
     def aggregate(self, recipe: Recipe, updates: Iterable[Update]) -> None:
@@ -340,7 +342,7 @@ def weighted(recipe: Recipe, updates: Iterable[tuple[int, Update]]) -> Iterator[
         yield Update(update.items, weight * update.vectors, weight * update.biases)
 
 
-# The home vector: who somebody is, learnt on the device and never used in a round. It is FPL's only fold-in.
+# The home vector: who someone is, learnt on the device and never used in a round. It is FPL's only fold-in.
 
 
 HOME_ROUND = 0xFFFFFFFF

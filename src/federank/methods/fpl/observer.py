@@ -1,4 +1,4 @@
-"""Traffic: what a curious server has seen of each device, kept in bounded room.
+"""Traffic: what a honest-but-curious server has seen of each device, kept in bounded room.
 
 The server of this threat model can link a device's Updates over rounds, and nothing hides a single Update from it. Of
 each row it sees the item and the sign of the bias gradient: above zero for a liked item that was sent, below zero for
@@ -31,23 +31,23 @@ from federank.methods.fpl.communication import clients_of_round, replay
 from federank.methods.fpl.kernels import (
     BOTH,
     LOST,
-    Crew,
     Pairs,
     Run,
     ShardSum,
     Sums,
-    new_crew,
+    ThreadTeam,
+    new_thread_team,
     play_rounds,
-    room_for_clients,
-    room_for_sums,
     sum_of_shard,
     sum_of_updates,
+    workspace_for_clients,
+    workspace_for_sums,
 )
 from federank.methods.fpl.method import make_broadcast
-from federank.methods.fpl.privacy import disguise
+from federank.methods.fpl.privacy import clip_and_noise
 from federank.methods.fpl.settings import Recipe
 from federank.methods.fpl.simulation import Federation, next_sum, take_step
-from federank.methods.fpl.views import AnyView, Lessons, PairsView, SumsView, recovered_vectors
+from federank.methods.fpl.views import AnyView, PairsView, ShadowModel, SumsView, recovered_vectors
 from federank.privacy.population import Choices
 
 _MOST = 255
@@ -62,7 +62,7 @@ class Sightings(NamedTuple):
 
 
 class Observer:
-    """The curious server: follows some devices through the rounds of a run."""
+    """The honest-but-curious server: follows some devices through the rounds of a run."""
 
     def __init__(self, federation: Federation, people: IntVector) -> None:
         n_items, n_users = len(federation.item_biases), len(federation.recipe.triples)
@@ -116,25 +116,25 @@ def _note(row_of_user: IntVector, pairs: Pairs, seen: Sightings, in_update: Long
     return update
 
 
-# One more Update of a device, as the server would receive it; and one more round, as somebody outside sees it.
+# One more Update of a device, as the server would receive it; and one more round, as someone outside sees it.
 
 
 def next_updates(federation: Federation, people: IntVector) -> Iterator[Update]:
     """What each of these devices would send in the round that comes next, were it chosen and its answer not lost."""
     recipe = federation.recipe._replace(dropout=0.0)
     run = _next_run(federation, recipe)
-    room = room_for_clients(*run.item_vectors.shape)
+    workspace = workspace_for_clients(*run.item_vectors.shape)
     for person in people:
-        update = sum_of_updates(run, federation.round_number, np.array([person], dtype=np.int32), room)
+        update = sum_of_updates(run, federation.round_number, np.array([person], dtype=np.int32), workspace)
         with words_wrap_around():
-            yield disguise(recipe, int(person), federation.round_number, update, len(run.item_vectors))
+            yield clip_and_noise(recipe, int(person), federation.round_number, update, len(run.item_vectors))
 
 
 def next_sums(federation: Federation, people: IntVector) -> Iterator[Update]:
     """For each of these people, the sum of a next round that they are in: themselves and others, drawn at random."""
     recipe = federation.recipe._replace(dropout=0.0)
     run = _next_run(federation, recipe)
-    room, own = room_for_clients(*run.item_vectors.shape), run.user_vectors.copy()
+    workspace, own = workspace_for_clients(*run.item_vectors.shape), run.user_vectors.copy()
     for person in people:
         rng = np.random.default_rng([recipe.seed, federation.round_number, int(person)])
         others = recipe.participants[recipe.participants != person]
@@ -143,7 +143,7 @@ def next_sums(federation: Federation, people: IntVector) -> Iterator[Update]:
         if recipe.clip > 0:
             yield _added(next_updates(federation, cohort), *federation.item_vectors.shape)
         else:
-            yield sum_of_updates(run, federation.round_number, cohort, room)
+            yield sum_of_updates(run, federation.round_number, cohort, workspace)
             run.user_vectors[cohort] = own[cohort]
 
 
@@ -189,13 +189,13 @@ class Tally(NamedTuple):
 
 def watch_plain(federation: Federation, rounds: int, row_of_user: IntVector, tally: Tally) -> None:
     """Play this many rounds and tally their sums."""
-    sums = room_for_sums(1, *federation.item_vectors.shape)
-    crew = new_crew(len(federation.user_vectors), workers=1)
-    _watch(federation.run, sums, crew, federation.round_number, rounds, row_of_user, tally)
+    sums = workspace_for_sums(1, *federation.item_vectors.shape)
+    thread_team = new_thread_team(len(federation.user_vectors), workers=1)
+    _watch(federation.run, sums, thread_team, federation.round_number, rounds, row_of_user, tally)
     federation.round_number += rounds
 
 
-def watch_disguised(federation: Federation, rounds: int, row_of_user: IntVector, tally: Tally) -> None:
+def watch_noised(federation: Federation, rounds: int, row_of_user: IntVector, tally: Tally) -> None:
     """The same where Updates are clipped and noisy."""
     recipe, everything = federation.recipe, np.arange(len(federation.item_biases), dtype=np.int32)
     no_stamps = np.zeros(0, dtype=np.int64)
@@ -214,7 +214,7 @@ def watch_stepped(federation: Federation, rounds: int, row_of_user: IntVector, t
     """The same where the server's step is another than adding: the sum is taken before it."""
     everything, factors = np.arange(len(federation.item_biases), dtype=np.int32), federation.recipe.factors
     dense, padded = np.zeros(len(everything), dtype=np.float32), np.zeros_like(federation.item_vectors)
-    sums, no_stamps = room_for_sums(1, *federation.item_vectors.shape), np.zeros(0, dtype=np.int64)
+    sums, no_stamps = workspace_for_sums(1, *federation.item_vectors.shape), np.zeros(0, dtype=np.int64)
     for _ in range(rounds):
         clients = clients_of_round(federation.recipe, federation.round_number, len(row_of_user))
         summed = next_sum(federation, sums)
@@ -227,12 +227,12 @@ def watch_stepped(federation: Federation, rounds: int, row_of_user: IntVector, t
 
 @compiled
 def _watch(
-    run: Run, sums: Sums, crew: Crew, first_round: int, rounds: int, row_of_user: IntVector, tally: Tally
+    run: Run, sums: Sums, thread_team: ThreadTeam, first_round: int, rounds: int, row_of_user: IntVector, tally: Tally
 ) -> None:
     dense = np.zeros(len(run.item_biases), np.float32)
     for r in range(first_round, first_round + rounds):
-        play_rounds(run, sums, crew, 0, r, 1)
-        clients = crew.chosen[: crew.chosen[-1]]
+        play_rounds(run, sums, thread_team, 0, r, 1)
+        clients = thread_team.chosen[: thread_team.chosen[-1]]
         _tally_sum(sum_of_shard(sums, 0), sums.counts[0], clients, row_of_user, tally, dense)
 
 
@@ -355,7 +355,7 @@ class SumsObserver:
 
     def _play(self, rounds: int) -> None:
         recipe = self.federation.recipe
-        adding = watch_disguised if recipe.clip > 0 else watch_plain
+        adding = watch_noised if recipe.clip > 0 else watch_plain
         watch = adding if recipe.only_adds else watch_stepped
         watch(self.federation, rounds, self._row_of_user, self._tally)
         self.round_number += rounds
@@ -390,7 +390,7 @@ def views(
     sums: SumsObserver | None,
     rows: IntVector,
     choices: Choices,
-    lessons: tuple[Lessons | None, Lessons | None],
+    shadow_model: tuple[ShadowModel | None, ShadowModel | None],
 ) -> Iterator[tuple[IntVector, AnyView]]:
     """What the server knows of these people (rows of the observers' notes): their rows and the view, block by block."""
     n_items, recipe = len(federation.item_biases), federation.recipe
@@ -405,7 +405,7 @@ def views(
         if sums is not None:
             yield (
                 some,
-                SumsView(sums.chances(some), sums.vectors(some), broadcast, typical, policies, *lessons),
+                SumsView(sums.chances(some), sums.vectors(some), broadcast, typical, policies, *shadow_model),
             )
             continue
         updates = list((next_sums if sees == "outsider" else next_updates)(federation, people))
@@ -420,7 +420,7 @@ def views(
             typical,
             policies,
             None,
-            *lessons,
+            *shadow_model,
         )
         if sees in ("anonymous", "outsider"):
             yield some, one_update_alone(view)

@@ -1,6 +1,6 @@
 """What may be said of a run's noise: a differential-privacy figure, or why there is none.
 
-A figure (accountant.py) is stated only for noise that hides all there is to see: on all rows, or on sums that nobody
+A figure (accountant.py) is stated only for noise that hides all there is to see: on all rows, or on sums that no one
 drops out of.
 """
 
@@ -51,7 +51,7 @@ def _no_figure(settings: FPLSettings, recipe: Recipe) -> str | None:
 # Clipping and noise: a disguise that goes around transmission and leaves its maths alone.
 
 
-def disguise(recipe: Recipe, user: int, round_number: int, update: Update, n_items: int) -> Update:
+def clip_and_noise(recipe: Recipe, user: int, round_number: int, update: Update, n_items: int) -> Update:
     """The Update as it is sent: clipped and noisy, where the recipe asks for it."""
     if recipe.clip > 0:
         update = clipped(update, recipe.clip)

@@ -1,4 +1,4 @@
-"""What FPL and Frugal with the loss pairs share: rounds of pairs, everybody's choices, and vectors at home.
+"""What FPL and Frugal with the loss pairs share: rounds of pairs, everyone's choices, and vectors at home.
 
 People may choose for themselves: a file of policies (`policies="people.toml"`), or from Python a list of them in the
 sorted order of the users' ids (`fit(train, policies=[...])`). Those whose rounds do not follow their history are
@@ -20,28 +20,28 @@ from federank.methods.fpl.factors import PairwiseFactors
 from federank.methods.fpl.privacy import privacy_figure
 from federank.methods.fpl.settings import FPLSettings, Recipe, recipe_for
 from federank.methods.recommender import Arrays, made_from
-from federank.methods.sharing import ChoosingPeople, choices_as_arrays, choices_from_arrays, read_trace
-from federank.privacy.population import coins, everyones_outward
-from federank.simulation.options import Conduct
+from federank.methods.sharing import ChoosingUsers, choices_as_arrays, choices_from_arrays, read_trace
+from federank.privacy.population import coins, shared_profiles_of_all
+from federank.simulation.options import TrainingOptions
 
 
-class FederatedPairs(ChoosingPeople, PairwiseFactors):
+class FederatedPairs(ChoosingUsers, PairwiseFactors):
     """Scores b_i + p_u . q_i, learnt from pairs by people who choose what leaves their devices."""
 
     home_vectors: FloatMatrix | None
-    """The vectors that recommendations come from, once training is done, where somebody has a home vector."""
+    """The vectors that recommendations come from, once training is done, where someone has a home vector."""
 
     @property
     def pi(self) -> RealVector:
         """Each user's own probability of sending a positive item's gradient."""
         return self.choices.pi
 
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
-        chosen, self.home_vectors = self._ask_everybody(self.pairs(), train), None
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
+        chosen, self.home_vectors = self._ask_all(self.pairs(), train), None
         recipe = self.recipe(train)
         if recipe.clip > 0:  # what the figure needs is asked for before anything long is done
             privacy_figure(self.pairs(), recipe, np.ones(1, dtype=np.int64))
-        self._run(self.pairs(), recipe, train, conduct, chosen)
+        self._run(self.pairs(), recipe, train, training_options, chosen)
         if recipe.clip > 0:
             rounds_of_each = participations(recipe, train.n_users, self.report["rounds"])
             self.report["privacy"] = privacy_figure(self.pairs(), recipe, rounds_of_each)
@@ -49,12 +49,14 @@ class FederatedPairs(ChoosingPeople, PairwiseFactors):
             self.home_vectors = self._tastes(np.arange(train.n_users, dtype=np.int32))
 
     def recipe(self, train: Interactions) -> Recipe:
-        """The settings worked out for this population, with what everybody takes part with."""
+        """The settings worked out for this population, with what everyone takes part with."""
         settings = self.pairs()
         trace = None if settings.trace is None else read_trace(settings.trace, train)
-        outward = everyones_outward(self.choices, settings.seed, train.profiles, train.n_items)
+        shared_profile = shared_profiles_of_all(self.choices, settings.seed, train.profiles, train.n_items)
         own = self.choices.where(policy.triples or 0 for policy in self.choices.kinds)
-        return recipe_for(settings, train.profiles.sizes, train.n_items, coins(self.choices), trace, outward, own)
+        return recipe_for(
+            settings, train.profiles.sizes, train.n_items, coins(self.choices), trace, shared_profile, own
+        )
 
     def communication(self) -> dict[str, Any]:
         """What the run has sent, counted update by update: rows and bytes, beside the papers' formulas."""
@@ -156,7 +158,7 @@ class BPR(PairwiseFactors):
         """The settings of the federation that takes the same steps."""
         return self.settings.as_fpl()
 
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         settings = self.pairs()
         recipe = recipe_for(settings, train.profiles.sizes, train.n_items, np.ones(train.n_users))
-        self._run(settings, recipe, train, conduct)
+        self._run(settings, recipe, train, training_options)

@@ -17,11 +17,11 @@ from federank.federation.rng import DROPOUT, happens, words, words_wrap_around
 from federank.federation.wire import Broadcast, Private, Update
 from federank.methods.fpl import simulation as compiled
 from federank.methods.fpl.method import choose_clients, compute, share, weighted
-from federank.methods.fpl.privacy import disguise
+from federank.methods.fpl.privacy import clip_and_noise
 from federank.methods.fpl.settings import Recipe
 from federank.methods.fpl.simulation import Federation
 from federank.privacy.ledger import Ledger
-from federank.privacy.population import outward_of
+from federank.privacy.population import shared_profile_of
 from federank.simulation.federated import Engine, EngineName, Machines, Open, in_this_process, play_in_memory
 
 
@@ -30,19 +30,21 @@ class FleetInMemory:
 
     def __init__(self, recipe: Recipe, profiles: Profiles, vectors: FloatMatrix) -> None:
         self.recipe = recipe
-        self.outwards = [outward_of(recipe.outward, profiles, user) for user in range(len(vectors))]
-        self.ledgers = [Ledger() for _ in self.outwards]
+        self.shared_profiles = [
+            shared_profile_of(recipe.shared_profile, profiles, user) for user in range(len(vectors))
+        ]
+        self.ledgers = [Ledger() for _ in self.shared_profiles]
         self.devices = [
             Private(
                 user,
                 vectors[user].copy(),
-                outward.profile,
+                shared_profile.profile,
                 float(recipe.pi[user]),
-                outward.allowed,
+                shared_profile.allowed,
                 int(recipe.triples[user]),
-                outward.lifelong,
+                shared_profile.lifelong,
             )
-            for user, outward in enumerate(self.outwards)
+            for user, shared_profile in enumerate(self.shared_profiles)
         ]
         self._marks = np.zeros(len(self.devices), dtype=np.int64)
 
@@ -65,8 +67,8 @@ class FleetInMemory:
             word, _, _, _ = words(self.recipe.seed, user, DROPOUT, broadcast.round_number, 0)
             if not happens(word, self.recipe.dropout):
                 update = share(self.recipe, device, broadcast.round_number, gradients)
-                self.ledgers[user].record(broadcast.round_number, self.outwards[user], update)
-                sent = disguise(self.recipe, int(user), broadcast.round_number, update, len(broadcast.items))
+                self.ledgers[user].record(broadcast.round_number, self.shared_profiles[user], update)
+                sent = clip_and_noise(self.recipe, int(user), broadcast.round_number, update, len(broadcast.items))
                 yield int(user), sent
 
 

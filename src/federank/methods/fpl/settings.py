@@ -26,7 +26,7 @@ from federank._numerics.arrays import IntVector, LongVector, RealVector
 from federank.checks import number, one_of, positive, share, whole, within
 from federank.errors import SettingError
 from federank.privacy.policy import BASES, Policy, default_basis
-from federank.privacy.population import AS_HISTORIES_ARE, Outwards
+from federank.privacy.population import AS_HISTORIES_ARE, SharedProfiles
 
 PRESETS: dict[str, dict[str, Any]] = {
     "sfpl": {"clients_per_round": "1", "triples": "1"},
@@ -69,7 +69,7 @@ class FPLSettings:
     """Pairs a device trains on in a round: a number, `mean` = int(X+/U), `profile` = its own history's size, or
     `3x profile` = three times that."""
     most_triples: int | None = None
-    """People may choose how many pairs their own device trains on, up to so many; without it, up to `triples`."""
+    """People may choose how many pairs their own device trains on, up to this many; without it, up to `triples`."""
     epochs: int = 20
     """Passes over the data: an epoch has as many client-server interactions as there are training interactions."""
     seed: int = 1
@@ -77,15 +77,16 @@ class FPLSettings:
     order: Literal["as-published", "summed"] = "as-published"
     """Within a round the device's own vector moves with every pair (as-published), or once at the end (summed)."""
     sharing: Literal["as-published", "sticky", "deniable"] = "as-published"
-    """Whether a positive is sent is decided anew every time; or once for life, so that only ceil(pi n) of n ever leave
-    (sticky); or once for life with decoys, so that nothing seen is surely its owner's (deniable)."""
+    """Whether a positive is sent is decided again every time; or once for its lifetime, so that only ceil(pi n) of n
+    ever leave
+    (sticky); or once for its lifetime with decoys, so that nothing seen is surely its owner's (deniable)."""
     epsilon: float | None = None
     """Deniable sharing: how far what is seen of an item may tell whether it is liked; e^epsilon bounds the odds."""
     basis: Literal["default", "history", "shared"] = "default"
-    """What Updates are computed from: the whole history, as published, or only what may be sent (shared: the rest is
+    """What Updates are computed from: the full history, as published, or only what may be sent (shared: the rest is
     kept for recommendations at home). By default shared, but history where sharing is as published."""
     budget: int | None = None
-    """At most so many items of a history are ever sent."""
+    """At most this many items of a history are ever sent."""
     policies: str | None = None
     """TOML file of who chooses what: [default], [groups.NAME] with a `share` of people, [people."ID"]."""
     clip: float | None = None
@@ -169,7 +170,7 @@ class FPLSettings:
         one_of("mask", self.mask, ("per-triple", "per-row"))
         one_of("initial_biases", self.initial_biases, ("normal", "zero"))
         if str(self.triples) not in ("mean", "profile") and not _times_profile(self.triples):
-            expected = "a whole number, `mean`, `profile` or `3x profile`"
+            expected = "an integer, `mean`, `profile` or `3x profile`"
             whole("triples", number("triples", self.triples, expected), 1)
         if self.most_triples is not None:
             whole("most_triples", self.most_triples, 1)
@@ -194,7 +195,7 @@ class FPLSettings:
         return idle if self.noise else idle | dict.fromkeys(("delta", "noise_on"), "noise is 0")
 
     def policy(self, pi: float) -> Policy:
-        """What everybody allows who has made no choice of their own."""
+        """What everyone allows who has made no choice of their own."""
         return Policy(
             sharing=self.sharing,
             pi=pi,
@@ -215,12 +216,12 @@ class Recipe(NamedTuple):
     negative_regulariser: np.float32
     summed: bool
     mask_per_row: bool
-    participants: IntVector  # the users who can train: all but those without history or with the whole catalogue;
+    participants: IntVector  # the users who can train: all but those without history or with the full catalogue;
     # as often as they have interactions where users are drawn by activity
     clients_per_round: int
     triples: IntVector  # per user
-    pi: RealVector  # per user: the coin for what may leave; 1 where that was decided for life
-    outward: Outwards  # what everybody takes part with, where it is not their history
+    pi: RealVector  # per user: the coin for what may leave; 1 where that was decided for its lifetime
+    shared_profile: SharedProfiles  # what everyone takes part with, where it is not their history
     clip: float  # the most length of an Update; 0 where none is clipped
     deviation: float  # of the noise on every number a device sends; 0 where there is none
     rounds_per_epoch: int
@@ -251,21 +252,21 @@ def recipe_for(
     n_items: int,
     pi: RealVector,
     trace: np.ndarray[tuple[int, int], np.dtype[np.bool_]] | None = None,
-    outward: Outwards = AS_HISTORIES_ARE,
-    wishes: IntVector | None = None,
+    shared_profile: SharedProfiles = AS_HISTORIES_ARE,
+    specs: IntVector | None = None,
 ) -> Recipe:
     """Work the settings out for users with histories of these sizes over a catalogue of `n_items`.
 
-    `wishes` are the pairs that people have chosen for their own devices, 0 where they have not. `outward` is what they
+    `wishes` are the pairs that people have chosen for their own devices, 0 where they have not. `shared` is what they
     take part with, where their policies make that another thing; `pi` is then the coin for what may leave (see
     policies/choices.py).
     """
     n_users = len(sizes)
-    own_sizes = np.diff(outward.starts) if len(outward.starts) else sizes
+    own_sizes = np.diff(shared_profile.starts) if len(shared_profile.starts) else sizes
     participants = np.flatnonzero((own_sizes > 0) & (own_sizes < n_items)).astype(np.int32)
     if not len(participants):
         raise SettingError(
-            "Nobody can take part: everyone has paused, has nothing to take part with or has the whole catalogue, so "
+            "No one can take part: everyone has paused, has nothing to take part with or has the full catalogue, so "
             "no pair of an item they like and one they do not can be drawn. More items, more history or policies that "
             "share more are needed."
         )
@@ -287,9 +288,9 @@ def recipe_for(
         mask_per_row=settings.mask == "per-row",
         participants=participants,
         clients_per_round=clients,
-        triples=_chosen_triples(settings, _triples(settings.triples, sizes, own_sizes), wishes),
+        triples=_chosen_triples(settings, _triples(settings.triples, sizes, own_sizes), specs),
         pi=np.ascontiguousarray(pi, dtype=np.float64),
-        outward=outward,
+        shared_profile=shared_profile,
         clip=float(settings.clip or 0.0),
         deviation=_deviation(settings, clients),
         rounds_per_epoch=max(1, int(sizes.sum()) // clients),
@@ -327,7 +328,7 @@ def _clients(wanted: str | int | float, population: int) -> int:
     if number < 1:
         return max(1, round(number * population))
     if number != int(number):
-        raise SettingError(f"clients_per_round is {wanted}; a whole number, a share below 1, or `all` is needed.")
+        raise SettingError(f"clients_per_round is {wanted}; an integer, a share below 1, or `all` is needed.")
     if number > population:
         raise SettingError(
             f"clients_per_round is {int(number):,}, but only {population:,} users can take part; ask for fewer, "
@@ -344,16 +345,18 @@ def _triples(wanted: str | int, sizes: LongVector, own_sizes: LongVector) -> Int
 
 
 def _chosen_triples(settings: FPLSettings, usual: IntVector, own: IntVector | None) -> IntVector:
-    """Everybody's pairs, once people have had their say."""
+    """Everyone's pairs, once people have had their say."""
     if own is None:
         return usual
     most = usual if settings.most_triples is None else settings.most_triples
     return np.where(own > 0, np.minimum(own, most), usual).astype(np.int32)
 
 
-def own_triples(settings: FPLSettings, wish: int | None) -> int:
-    """The pairs of one device whose owner wishes for so many, or for nothing; the federation's triples are a number."""
-    return int(settings.triples) if wish is None else min(wish, most_own_triples(settings))
+def own_triples(settings: FPLSettings, spec: int | None) -> int:
+    """The pairs of one device whose owner wishes for this many, or for nothing; the federation's triples are a
+    number.
+    """
+    return int(settings.triples) if spec is None else min(spec, most_own_triples(settings))
 
 
 def most_own_triples(settings: FPLSettings) -> int:

@@ -25,13 +25,13 @@ from federank.methods.fpl.kernels import (
     Sums,
     histories_of,
     new_bench,
-    new_crew,
+    new_thread_team,
     play_clients,
     play_rounds,
     play_single_pairs,
-    room_for_sum,
-    room_for_sums,
     sum_of_shard,
+    workspace_for_sum,
+    workspace_for_sums,
 )
 from federank.methods.fpl.method import Shared, choose_clients, first_moments, fold, no_moments
 from federank.methods.fpl.privacy import fill_with_noise
@@ -95,7 +95,7 @@ class Federation:
         return Shared(vectors, self.item_biases.copy(), self.round_number, self.mean.copy(), self.square.copy())
 
     def take(self, shared: Shared) -> None:
-        """Keep what the server holds now; tables stay where they are, so that whoever looks at them sees it."""
+        """Keep what the server holds now; tables stay where they are, so that anyone who looks at them sees it."""
         self.item_vectors[:, : self.recipe.factors] = shared.vectors
         self.item_biases[:] = shared.biases
         self.mean, self.square, self.round_number = shared.mean, shared.square, shared.round_number
@@ -127,13 +127,13 @@ class Federation:
 # Rounds with clipped, noisy or weighted Updates, compiled (protocol/pairs/noise.py, protocol/pairs/weights.py).
 
 
-def play_disguised(federation: Federation, rounds: int) -> None:
+def play_noised(federation: Federation, rounds: int) -> None:
     """Play this many rounds of a server that adds what it gets."""
     _play_on(federation, rounds, adds=True)
     federation.round_number += rounds
 
 
-def disguised_sum(federation: Federation, rounds: int = 1) -> tuple[FloatMatrix, FloatVector] | None:
+def noised_sum(federation: Federation, rounds: int = 1) -> tuple[FloatMatrix, FloatVector] | None:
     """The devices' part of the next round: the sum of their Updates, which is not folded in; None if none came."""
     sums, answers = _play_on(federation, rounds, adds=False)
     return (sums[:, :-1], sums[:, -1]) if answers else None
@@ -142,7 +142,7 @@ def disguised_sum(federation: Federation, rounds: int = 1) -> tuple[FloatMatrix,
 def _play_on(federation: Federation, rounds: int, adds: bool) -> tuple[FloatMatrix, int]:
     n_items, width = federation.item_vectors.shape
     sums = np.empty((n_items, federation.recipe.factors + 1), dtype=np.float32)
-    own = room_for_sum(n_items, width)
+    own = workspace_for_sum(n_items, width)
     return sums, _play(federation.run, own, sums, adds, federation.round_number, rounds)
 
 
@@ -205,25 +205,25 @@ def _add_clipped(own: ShardSum, rows: int, clip: float, weight: float, factors: 
 
 
 Total = tuple[FloatMatrix, FloatVector]
-"""Vectors and biases of a whole catalogue: the sum of a round's Updates."""
+"""Vectors and biases of a full catalogue: the sum of a round's Updates."""
 
 
 def get_ready(federation: Federation, sums: Sums) -> None:
-    """Play nobody's part, so that whatever needs compiling is compiled before the first round."""
+    """Play no one's part, so that whatever needs compiling is compiled before the first round."""
     if federation.recipe.one_by_one:
-        disguised_sum(federation, rounds=0)
+        noised_sum(federation, rounds=0)
     else:
-        _sum_shards(federation, sums, 1, nobody=True)
+        _sum_shards(federation, sums, 1, no_users=True)
 
 
 def next_sum(federation: Federation, sums: Sums, threads: int = 1) -> Total | None:
     """The devices' part of the next round; the server's is `take_step`. Each shard of `sums` has the room it needs."""
-    return disguised_sum(federation) if federation.recipe.one_by_one else _sum_shards(federation, sums, threads)
+    return noised_sum(federation) if federation.recipe.one_by_one else _sum_shards(federation, sums, threads)
 
 
-def _sum_shards(federation: Federation, sums: Sums, threads: int, nobody: bool = False) -> Total | None:
+def _sum_shards(federation: Federation, sums: Sums, threads: int, no_users: bool = False) -> Total | None:
     run, number = federation.run, federation.round_number
-    clients = clients_of_round(run.recipe, number, len(run.user_vectors))[: 0 if nobody else None]
+    clients = clients_of_round(run.recipe, number, len(run.user_vectors))[: 0 if no_users else None]
     shards = len(sums.counts)
     workers = min(threads, shards)
 
@@ -238,7 +238,7 @@ def _sum_shards(federation: Federation, sums: Sums, threads: int, nobody: bool =
 
 
 def added_up(sums: Sums, factors: int) -> Total | None:
-    """The sum over all shards for the whole catalogue; None where no Update came."""
+    """The sum over all shards for the full catalogue; None where no Update came."""
     if not sums.counts.any():
         return None
     n_items = sums.stamps.shape[1]
@@ -272,22 +272,22 @@ def play(federation: Federation, rounds: int, threads: int = 1) -> None:
     recipe = federation.recipe
     n_items, width = federation.item_vectors.shape
     if not recipe.only_adds:
-        sums = room_for_sums(shard_count(recipe, n_items, width), n_items, width)
+        sums = workspace_for_sums(shard_count(recipe, n_items, width), n_items, width)
         if not rounds:
             get_ready(federation, sums)
         for _ in range(rounds):
             take_step(federation, next_sum(federation, sums, threads))
         return
     if recipe.one_by_one:
-        play_disguised(federation, rounds)
+        play_noised(federation, rounds)
         return
     run, begin = federation.run, federation.round_number
     if recipe.clients_per_round == 1 and np.all(recipe.triples[recipe.participants] == 1):
         play_single_pairs(run, begin, rounds)
     else:
-        sums = room_for_sums(shard_count(recipe, n_items, width), n_items, width)
-        crew = new_crew(len(federation.user_vectors), min(threads, len(sums.counts)))
-        at_once(lambda worker: play_rounds(run, sums, crew, worker, begin, rounds), crew.workers)
+        sums = workspace_for_sums(shard_count(recipe, n_items, width), n_items, width)
+        thread_team = new_thread_team(len(federation.user_vectors), min(threads, len(sums.counts)))
+        at_once(lambda worker: play_rounds(run, sums, thread_team, worker, begin, rounds), thread_team.workers)
     federation.round_number += rounds
 
 

@@ -1,7 +1,7 @@
-"""Views: what a curious server of each threat model has about some people, a block of people at a time.
+"""Views: what a honest-but-curious server of each threat model has about some people, a block of people at a time.
 
 updates      each device's Updates, linked over rounds: the observer's notes, and one more Update
-anonymous    one Update and nothing else: nobody can tell which others came from the same device
+anonymous    one Update and nothing else: no one can tell which others came from the same device
 sums         the sum over each round's devices, and who they were
 outsider     the public model before and after a round, and so its sum; not who was in it
 """
@@ -18,10 +18,10 @@ from federank.audit.observer import KnownPolicies
 from federank.audit.scoring import Guess, claim_typical
 from federank.federation.wire import Broadcast, Update
 
-# What a curious server of pair-wise learning knows about some people.
+# What a honest-but-curious server of pair-wise learning knows about some people.
 
 
-class Lessons(NamedTuple):
+class ShadowModel(NamedTuple):
     """A logistic regression: what each feature of a (person, item) says about ownership."""
 
     centres: RealVector
@@ -41,9 +41,9 @@ class PairsView(NamedTuple):
     broadcast: Broadcast
     typical_size: int  # interactions per device: public, since rounds per epoch are
     policies: KnownPolicies
-    neighbours: FloatMatrix | None = None  # people x items: what those send who send alike; none where nobody is linked
-    lessons: Lessons | None = None  # what the attacker's own devices have taught it
-    lessons_held_back: Lessons | None = None  # the same about items that were never sent
+    neighbours: FloatMatrix | None = None  # people x items: what those send who send alike; none where no one is linked
+    shadow_model: ShadowModel | None = None  # what the attacker's own devices have taught it
+    shadow_model_held_back: ShadowModel | None = None  # the same about items that were never sent
 
 
 class SumsView(NamedTuple):
@@ -54,8 +54,8 @@ class SumsView(NamedTuple):
     broadcast: Broadcast
     typical_size: int
     policies: KnownPolicies
-    lessons: Lessons | None = None
-    lessons_held_back: Lessons | None = None
+    shadow_model: ShadowModel | None = None
+    shadow_model_held_back: ShadowModel | None = None
 
 
 AnyView = PairsView | SumsView

@@ -1,11 +1,11 @@
-"""Attacks on few messages: which items somebody has, and which of those that they held back.
+"""Attacks on few messages: which items someone has, and which of those that they held back.
 
 popularity   the same guess for everyone, from what the sums of all messages say; what others gain is counted from it
 reading      a message is w_i = c_i (p_i - x . y_i) for every item, and tells x; y is public. So p comes back exactly:
              everything that the message was made from, after one message
-vector       the message's own vector scores the whole catalogue as the device would; what was held back is of the
+vector       the message's own vector scores the full catalogue as the device would; what was held back is of the
              same taste
-neighbours   what was read of everybody is a data set like any other: those with alike items have alike
+neighbours   what was read of everyone is a data set like any other: those with alike items have alike
 fused        all of these, with what is known of the person's policy
 membership   sums: items are counted more often in the rounds of people who have them (sums.py)
 sum_vector   sums: the same with the scores that the vectors of a sum give together
@@ -25,9 +25,9 @@ from federank.audit.scoring import BASELINE, Attack, Guess, claim, claim_typical
 from federank.methods.frugal.method import published
 from federank.methods.frugal.objective import Objective
 from federank.methods.frugal.server_steps import SummedMessages
-from federank.methods.frugal.simulation import SquaresFederation
+from federank.methods.frugal.simulation import FrugalFederation
 
-# What a curious server of few messages knows about some people: one row per person.
+# What a honest-but-curious server of few messages knows about some people: one row per person.
 
 
 UNSEEN, WITHOUT, WITH = 0, 1, 2
@@ -40,7 +40,7 @@ class MessagesView(NamedTuple):
     seen: NDArray[np.uint8]  # people x items: UNSEEN, WITHOUT or WITH
     tastes: FloatMatrix  # people x items: the catalogue scored with the vector of the person's last message
     neighbours: FloatMatrix  # people x items: what those have whose messages were made from alike items
-    popularity: FloatVector  # items: what the sums of all messages say of everybody
+    popularity: FloatVector  # items: what the sums of all messages say of everyone
     typical_size: int  # of a history
     policies: KnownPolicies
 
@@ -54,7 +54,7 @@ class SumsView(NamedTuple):
     typical_size: int
 
 
-AnySquaresView = MessagesView | SumsView
+AnyFrugalView = MessagesView | SumsView
 
 
 _TELLS = 0.01
@@ -71,7 +71,7 @@ def read_message(objective: Objective, strengths: FloatMatrix, scores: FloatMatr
     return read
 
 
-def popularity(view: AnySquaresView) -> Guess:
+def popularity(view: AnyFrugalView) -> Guess:
     """Rank everything by how often it is counted in all sums."""
     return claim_typical(np.tile(view.popularity, (len(view.tastes), 1)), view.typical_size)
 
@@ -130,7 +130,7 @@ _READING: dict[str, Attack] = {
     "fused": fused,
 }
 _ADDING_UP: dict[str, Attack] = {BASELINE: popularity, "membership": membership, "sum_vector": sum_vector}
-SQUARES_ATTACKS: dict[str, dict[str, Attack]] = {
+FRUGAL_ATTACKS: dict[str, dict[str, Attack]] = {
     **dict.fromkeys(("updates", "plain", "both", "anonymous"), _READING),
     **dict.fromkeys(("sums", "leader", "helper", "outsider"), _ADDING_UP),
 }
@@ -146,7 +146,7 @@ _LEAST = 1e-6
 class SumsReader:
     """Notes about the sums of rounds."""
 
-    def __init__(self, federation: SquaresFederation) -> None:
+    def __init__(self, federation: FrugalFederation) -> None:
         self._federation = federation
         self._members: list[IntVector] = []
         self._weights: list[float] = []  # of the members of each round together
@@ -163,7 +163,7 @@ class SumsReader:
             self._take_down(answering, sums)
             return
         told = published(recipe, self._federation.item_vectors).astype(np.float64)
-        back = sums.pulls + float(recipe.objective.unobserved) * told @ sums.squares[:-1]
+        back = sums.residuals + float(recipe.objective.unobserved) * told @ sums.squares[:-1]
         back /= float(recipe.objective.liked)
         self._members.append(answering)
         self._weights.append(float(sums.squares[-1, -1]))
@@ -172,18 +172,18 @@ class SumsReader:
         self._tells_counts.append(True)
 
     def _take_down(self, answering: IntVector, sums: SummedMessages) -> None:
-        """Sums of whole numbers: the first round's say what people have, the later ones' what goes together."""
-        first = sums.pulls.shape[1] == 1 and not self._members
-        along = sums.pulls.sum(axis=0)
+        """Sums of integers: the first round's say what people have, the later ones' what goes together."""
+        first = sums.residuals.shape[1] == 1 and not self._members
+        along = sums.residuals.sum(axis=0)
         length = float(np.linalg.norm(along))
         self._members.append(answering)
         self._weights.append(float(sums.messages))
-        self._counts.append(sums.pulls[:, 0] if first else np.zeros(len(sums.pulls)))
-        self._tastes.append(sums.pulls @ along / length if length > 0 else np.zeros(len(sums.pulls)))
+        self._counts.append(sums.residuals[:, 0] if first else np.zeros(len(sums.residuals)))
+        self._tastes.append(sums.residuals @ along / length if length > 0 else np.zeros(len(sums.residuals)))
         self._tells_counts.append(first)
 
     def popularity(self) -> FloatVector:
-        """The share of everybody who has each item, as far as sums tell."""
+        """The share of everyone who has each item, as far as sums tell."""
         weight, total = 0.0, np.zeros(self._federation.recipe.n_items)
         for one, tells, counts in zip(self._weights, self._tells_counts, self._counts, strict=True):
             weight += one if tells else 0.0

@@ -1,11 +1,11 @@
-"""The audit of a run of few messages (Frugal, FCF): what a curious server learns about the people behind it.
+"""The audit of a run of few messages (Frugal, FCF): what a honest-but-curious server learns about the people behind it.
 
-1. Follow people: everybody, or a drawn sample where people x items would pass a budget.
+1. Follow people: everyone, or a drawn sample where people x items would pass a budget.
 2. Watch: the engine plays the run once more, and each round's messages are read (messages.py), or its sums (sums.py).
-3. Attack what is in the view (attacks.py), and judge the guesses by whole histories and by what was held back.
+3. Attack what is in the view (attacks.py), and judge the guesses by full histories and by what was held back.
 
 A plain message gives all that it was made from away, so few messages are few chances to be read, and no secrecy. What
-hides a person is that nobody reads single messages; what stays hidden whatever is read is what is in no message.
+hides a person is that no one reads single messages; what stays hidden whatever is read is what is in no message.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from scipy.special import ndtr
 from federank._numerics.arrays import FloatMatrix, IntVector
 from federank.audit.observer import (
     Senders,
-    draw_people,
+    draw_users,
     in_blocks,
     judge_everyone,
     known_policies,
-    refuse_nobody,
+    refuse_no_users,
     with_own_attacks,
 )
 from federank.audit.scoring import Audited, Findings, about_audit
@@ -33,11 +33,11 @@ from federank.data.interactions import Interactions, Profiles
 from federank.errors import SettingError
 from federank.federation.rng import HELPER, SERVER
 from federank.methods.frugal.attacks import (
-    SQUARES_ATTACKS,
+    FRUGAL_ATTACKS,
     UNSEEN,
     WITH,
     WITHOUT,
-    AnySquaresView,
+    AnyFrugalView,
     MessagesView,
     SumsReader,
     SumsView,
@@ -50,10 +50,10 @@ from federank.methods.frugal.private_server import noise_of
 from federank.methods.frugal.recommender import FewMessages
 from federank.methods.frugal.server_steps import SummedMessages
 from federank.methods.frugal.server_update import private_columns
-from federank.methods.frugal.simulation import SquaresFederation, play, vectors_at_home
+from federank.methods.frugal.simulation import FrugalFederation, play, vectors_at_home
 from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
 from federank.secagg.ring import in_units
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 
 # What a reader of messages writes down about the people it follows, whatever form the messages have.
 
@@ -61,7 +61,7 @@ from federank.simulation.options import Conduct
 class Notes:
     """About the messages of the people that are followed."""
 
-    def __init__(self, federation: SquaresFederation, people: IntVector) -> None:
+    def __init__(self, federation: FrugalFederation, people: IntVector) -> None:
         shape = len(people), federation.recipe.n_items
         self.people, self._federation = people, federation
         self.seen = np.full(shape, UNSEEN, dtype=np.uint8)  # all that was ever read of an item
@@ -69,26 +69,26 @@ class Notes:
         self.tastes = np.zeros(shape, dtype=np.float32)  # the catalogue, scored with the last message's vector
 
 
-# Whoever opens messages of whole numbers: both servers together, or a device that sends them plainly.
+# Anyone who opens messages of integers: both servers together, or a device that sends them plainly.
 
 
-class WholeReader(Notes):
+class CompleteReader(Notes):
     """Reads the messages of the people that are followed, round by round."""
 
     def watch(self, answering: IntVector) -> None:
         """Read the messages of a round before it is folded."""
         federation = self._federation
-        recipe, number, outward = federation.recipe, federation.round_number, federation.outward
+        recipe, number, shared_profile = federation.recipe, federation.round_number, federation.shared_profile
         known = directions_of(published(recipe, federation.item_vectors), federation.weights)
         columns = private_columns(recipe, number)
-        room = new_scratch(recipe.n_items, columns)
+        workspace = new_scratch(recipe.n_items, columns)
         for row in np.flatnonzero(np.isin(self.people, answering)):
             person = int(self.people[row])
-            profile = outward.items[outward.starts[person] : outward.starts[person + 1]]
-            if not private_message(known, profile, recipe.seed, person, number, room):
+            profile = shared_profile.items[shared_profile.starts[person] : shared_profile.starts[person + 1]]
+            if not private_message(known, profile, recipe.seed, person, number, workspace):
                 continue
-            # From here on only what was sent is used: whole numbers, and the public model.
-            message = room.whole.reshape(-1, columns).astype(np.float64)
+            # From here on only what was sent is used: integers, and the public model.
+            message = workspace.whole.reshape(-1, columns).astype(np.float64)
             strongest = message[:, np.abs(message).sum(axis=0).argmax()]
             if number == 0:
                 read = strongest > 0
@@ -113,7 +113,7 @@ class MessageReader(Notes):
         recipe, told = federation.recipe, published(federation.recipe, federation.item_vectors)
         rows = np.flatnonzero(np.isin(self.people, answering)).astype(np.int32)
         for some in in_blocks(rows, recipe.n_items):
-            profiles = profiles_of(federation.outward, self.people[some])
+            profiles = profiles_of(federation.shared_profile, self.people[some])
             vectors = vectors_at_home(recipe, told, federation.weights, float(federation.regulariser[0]), profiles)
             scores = vectors @ told.T
             strengths = strengths_of(recipe.objective, scores, profiles)
@@ -141,7 +141,7 @@ def profiles_of(profiles: Profiles, people: IntVector) -> Profiles:
 
 
 MOST_CELLS = 2**25
-"""Unless told otherwise, notes are kept of so many (person, item) cells at most: about 230 megabytes."""
+"""Unless told otherwise, notes are kept of this many (person, item) cells at most: about 230 megabytes."""
 _MOST_NEIGHBOURS = 2_000
 
 SERVERS = {
@@ -159,17 +159,23 @@ READERS = ("updates", "plain", "both", "anonymous")
 """Those who see single messages."""
 
 
-def audit_squares_training(
-    model: FewMessages, train: Interactions, *, sees: str, people: int | None, per_epoch: bool, conduct: Conduct | None
+def audit_frugal_training(
+    model: FewMessages,
+    train: Interactions,
+    *,
+    sees: str,
+    people: int | None,
+    per_epoch: bool,
+    training_options: TrainingOptions | None,
 ) -> Audited:
     """Train a model, then play its run once more and watch."""
     _refuse(sees, people)
-    model.fit(train, conduct=conduct)
-    return audit_squares_model(model, sees=sees, people=people, per_epoch=per_epoch)
+    model.fit(train, training_options=training_options)
+    return audit_frugal_model(model, sees=sees, people=people, per_epoch=per_epoch)
 
 
-def audit_squares_model(model: FewMessages, *, sees: str, people: int | None, per_epoch: bool = False) -> Audited:
-    """Audit a trained model: findings after each message of everybody's if asked, else after the last."""
+def audit_frugal_model(model: FewMessages, *, sees: str, people: int | None, per_epoch: bool = False) -> Audited:
+    """Audit a trained model: findings after each message of everyone's if asked, else after the last."""
     _refuse(sees, people)
     started = time.perf_counter()
     audit = _Audit(model, sees, people)
@@ -184,19 +190,19 @@ class _Audit:
     def __init__(self, model: FewMessages, sees: str, wanted: int | None) -> None:
         self._model, self._sees, data = model, sees, model.training
         recipe = model.recipe(data)
-        self._federation = SquaresFederation.established(model.squares(), recipe, data.profiles)
+        self._federation = FrugalFederation.established(model.squares(), recipe, data.profiles)
         self.epochs = recipe.rounds // recipe.cohorts
-        drawn = draw_people(recipe.seed, recipe.participants, wanted)
+        drawn = draw_users(recipe.seed, recipe.participants, wanted)
         self._people: IntVector = np.sort(drawn[: wanted or max(1, MOST_CELLS // data.n_items)])
         self._sums = SumsReader(self._federation)
         self._messages = _reader(self._federation, self._people) if sees in READERS else None
         self._sent = np.zeros((len(self._people), data.n_items), dtype=np.bool_)
 
     def look(self, epoch: int) -> Findings:
-        """Watch until everybody could have sent so many messages, run all attacks, and judge them."""
+        """Watch until everyone could have sent this many messages, run all attacks, and judge them."""
         federation, data = self._federation, self._model.training
         play(federation, epoch * federation.rounds_per_epoch - federation.round_number, watch=self._watch)
-        senders, attacks = self._senders(), with_own_attacks(SQUARES_ATTACKS[self._sees], "squares", self._sees)
+        senders, attacks = self._senders(), with_own_attacks(FRUGAL_ATTACKS[self._sees], "squares", self._sees)
         return judge_everyone(
             epoch, data, self._people, self._sent, attacks, view_of=lambda rows: self._view(rows, senders)
         )
@@ -217,9 +223,9 @@ class _Audit:
             audit_seconds=seconds,
         )
         about |= {"family": "squares", "messages": int(federation.spent.max(initial=0))}
-        return about | self._promise()
+        return about | self._guarantee()
 
-    def _promise(self) -> dict[str, Any]:
+    def _guarantee(self) -> dict[str, Any]:
         """What the noise allows this observer at most, where there is noise and it does not see messages."""
         recipe, told = self._federation.recipe, self._sees in ("leader", "helper", "outsider")
         if recipe.private is None or not told:
@@ -236,10 +242,10 @@ class _Audit:
         self._sums.watch(answering, self._as_seen(sums))
         if self._messages is not None:
             self._messages.watch(answering)
-        outward, real = self._federation.outward, self._federation.recipe.outward.real
+        shared_profile, real = self._federation.shared_profile, self._federation.recipe.shared_profile.real
         for row in np.flatnonzero(np.isin(self._people, answering)):
-            here = slice(outward.starts[self._people[row]], outward.starts[self._people[row] + 1])
-            items = outward.items[here][real[here]] if len(real) else outward.items[here]
+            here = slice(shared_profile.starts[self._people[row]], shared_profile.starts[self._people[row] + 1])
+            items = shared_profile.items[here][real[here]] if len(real) else shared_profile.items[here]
             self._sent[row, items] = True
 
     def _as_seen(self, sums: SummedMessages) -> SummedMessages:
@@ -248,11 +254,11 @@ class _Audit:
         if recipe.private is None or not sums.messages:
             return sums
         own = {"leader": (SERVER,), "helper": (HELPER,), "outsider": ()}.get(self._sees, (SERVER, HELPER))
-        pulls = sums.pulls.copy()
+        residuals = sums.residuals.copy()
         for server in own:
-            noise = noise_of(recipe.private, recipe.seed, number, pulls.size, server)
-            pulls -= in_units(noise, 1.0).reshape(pulls.shape)
-        return sums._replace(pulls=pulls)
+            noise = noise_of(recipe.private, recipe.seed, number, residuals.size, server)
+            residuals -= in_units(noise, 1.0).reshape(residuals.shape)
+        return sums._replace(residuals=residuals)
 
     def _senders(self) -> Senders | None:
         if self._messages is None:
@@ -264,7 +270,7 @@ class _Audit:
         assert self._messages is not None
         return self._messages.seen_last if self._sees == "anonymous" else self._messages.seen
 
-    def _view(self, rows: IntVector, senders: Senders | None) -> AnySquaresView:
+    def _view(self, rows: IntVector, senders: Senders | None) -> AnyFrugalView:
         data, people = self._model.training, self._people[rows]
         typical = max(1, round(len(data) / data.n_users))
         if self._messages is None or senders is None:
@@ -282,15 +288,17 @@ class _Audit:
 
 
 def most_order(mu: float) -> float:
-    """How often, at most, anybody tells two worlds apart in which a person's messages are there or zeros (AUC)."""
+    """How often, at most, anyone tells two worlds apart in which a person's messages are there or zeros (AUC)."""
     return float(ndtr(mu / math.sqrt(2)))
 
 
-def _reader(federation: SquaresFederation, people: IntVector) -> MessageReader | WholeReader:
-    return MessageReader(federation, people) if federation.recipe.private is None else WholeReader(federation, people)
+def _reader(federation: FrugalFederation, people: IntVector) -> MessageReader | CompleteReader:
+    return (
+        MessageReader(federation, people) if federation.recipe.private is None else CompleteReader(federation, people)
+    )
 
 
 def _refuse(sees: str, people: int | None) -> None:
     if sees not in SERVERS:
         raise SettingError(f"No server sees {sees!r}; there are {', '.join(SERVERS)}.")
-    refuse_nobody(people)
+    refuse_no_users(people)

@@ -2,7 +2,7 @@
 
 A device of few messages keeps no vector between rounds, so a shard is only its people's profiles: it is told the model,
 sums its people's messages district by district with the compiled engine's kernels, and forgets everything. The driver
-adds districts up in their order, which gives the compiled engine's bits for any number of shards. A shard that is lost
+adds partitions up in their order, which gives the compiled engine's bits for any number of shards. A shard that is lost
 is started elsewhere, and the round is asked for again.
 """
 
@@ -18,16 +18,16 @@ import numpy as np
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector
 from federank.data.interactions import Profiles
 from federank.errors import ClusterGone, SettingError
-from federank.methods.frugal.kernels import Told
-from federank.methods.frugal.settings import SquaresRecipe
+from federank.methods.frugal.kernels import RoundContext
+from federank.methods.frugal.settings import FrugalRecipe
 from federank.methods.frugal.simulation import (
-    Districts,
-    SquaresFederation,
+    FrugalFederation,
+    Partitions,
+    as_broadcast,
     district_starts,
     play_with,
-    room_for,
-    sum_districts,
-    told_to_devices,
+    sum_partitions,
+    workspace_for,
 )
 from federank.privacy.population import AS_HISTORIES_ARE
 from federank.simulation.cluster import LOCAL, answer, cluster_cpus, connected, first_line, losses
@@ -36,44 +36,44 @@ from federank.simulation.federated import Engine, Machines
 _MOST_LOSSES = 5
 
 
-class SquaresPart(NamedTuple):
-    """What a shard is started with: its people's outward profiles, by their numbers in the whole population."""
+class FrugalPart(NamedTuple):
+    """What a shard is started with: its people's shared profiles, by their numbers in the whole population."""
 
-    recipe: SquaresRecipe  # without what is one value per user
-    districts: LongVector  # where its districts begin, and where the last one ends
+    recipe: FrugalRecipe  # without what is one value per user
+    partitions: LongVector  # where its partitions begin, and where the last one ends
     starts: LongVector
     items: IntVector
 
 
-class SquaresShard:
+class FrugalShard:
     """Some of a population's devices, on one machine of a cluster."""
 
-    def __init__(self, part: SquaresPart) -> None:
+    def __init__(self, part: FrugalPart) -> None:
         self._recipe = part.recipe
-        first, last = int(part.districts[0]), int(part.districts[-1])
+        first, last = int(part.partitions[0]), int(part.partitions[-1])
         starts = np.zeros(last + 1, dtype=np.int64)
         starts[first:] = part.starts
         self._profiles = Profiles(starts, np.array(part.items))
-        self._room = room_for(part.recipe, np.array(part.districts))
+        self._workspace = workspace_for(part.recipe, np.array(part.partitions))
 
     def sums(
         self, vectors: FloatMatrix, weights: FloatVector, regulariser: float, people: IntVector
     ) -> tuple[Any, Any, Any]:
         """What these of its people send, summed district by district: own parts, squares, counts."""
-        told = told_to_devices(self._recipe, np.array(vectors), np.array(weights), regulariser)
-        sum_districts(self._recipe, self._profiles, told, np.array(people), self._room)
-        return self._room.own, self._room.squares, self._room.messages
+        told = as_broadcast(self._recipe, np.array(vectors), np.array(weights), regulariser)
+        sum_partitions(self._recipe, self._profiles, told, np.array(people), self._workspace)
+        return self._workspace.own, self._workspace.squares, self._workspace.messages
 
 
-class SquaresCluster:
+class FrugalCluster:
     """The driver's half of a federation whose devices live on the shards of a cluster."""
 
-    def __init__(self, ray: Any, federation: SquaresFederation, starts: LongVector, shards: int) -> None:
+    def __init__(self, ray: Any, federation: FrugalFederation, starts: LongVector, shards: int) -> None:
         self._ray, self._federation, self._starts = ray, federation, starts
         self._bounds = [shard * (len(starts) - 1) // shards for shard in range(shards + 1)]
         self._shards = [self._start(shard, cpus=1) for shard in range(shards)]
 
-    def play(self, federation: SquaresFederation, rounds: int, threads: int = 1) -> None:
+    def play(self, federation: FrugalFederation, rounds: int, threads: int = 1) -> None:
         """Play this many rounds."""
         del threads  # a shard is one core's work
         play_with(federation, rounds, self._fill)
@@ -83,7 +83,7 @@ class SquaresCluster:
         for shard in self._shards:
             self._ray.kill(shard)
 
-    def _fill(self, federation: SquaresFederation, told: Told, people: IntVector, room: Districts) -> None:
+    def _fill(self, federation: FrugalFederation, told: RoundContext, people: IntVector, workspace: Partitions) -> None:
         vectors = told.vectors[:, : federation.recipe.factors]
         model = [self._ray.put(part) for part in (vectors, told.weights, told.regulariser)]
         try:
@@ -91,7 +91,7 @@ class SquaresCluster:
             for shard, reference in enumerate(asked):
                 own, squares, messages = self._answered(shard, reference, model, people)
                 here = slice(self._bounds[shard], self._bounds[shard + 1])
-                room.own[here], room.squares[here], room.messages[here] = own, squares, messages
+                workspace.own[here], workspace.squares[here], workspace.messages[here] = own, squares, messages
         except (ConnectionError, self._ray.exceptions.RaySystemError) as gone:
             raise ClusterGone(f"The cluster went away: {first_line(gone)}") from gone
 
@@ -119,26 +119,26 @@ class SquaresCluster:
 
     def _start(self, shard: int, cpus: int) -> Any:
         first, last = self._people(shard)
-        outward, nobody = self._federation.outward, np.zeros(0, dtype=np.int32)
+        shared_profile, no_users = self._federation.shared_profile, np.zeros(0, dtype=np.int32)
         recipe = self._federation.recipe._replace(
-            participants=nobody,
-            cohort=nobody,
-            messages=nobody,
-            outward=AS_HISTORIES_ARE,
+            participants=no_users,
+            cohort=no_users,
+            messages=no_users,
+            shared_profile=AS_HISTORIES_ARE,
             trace=np.zeros((0, 0), np.bool_),
         )
-        part = SquaresPart(
+        part = FrugalPart(
             recipe,
             self._starts[self._bounds[shard] : self._bounds[shard + 1] + 1],
-            outward.starts[first : last + 1] - outward.starts[first],
-            outward.items[outward.starts[first] : outward.starts[last]],
+            shared_profile.starts[first : last + 1] - shared_profile.starts[first],
+            shared_profile.items[shared_profile.starts[first] : shared_profile.starts[last]],
         )
         where = {"num_cpus": cpus, "max_restarts": 0, "scheduling_strategy": "SPREAD"}
-        return self._ray.remote(SquaresShard).options(**where).remote(part)
+        return self._ray.remote(FrugalShard).options(**where).remote(part)
 
 
 @contextmanager
-def on_a_cluster(federation: SquaresFederation, machines: Machines) -> Iterator[Engine]:
+def on_a_cluster(federation: FrugalFederation, machines: Machines) -> Iterator[Engine]:
     """A cluster with this federation's devices on it, for as long as rounds are played."""
     if federation.recipe.private is not None:
         raise SettingError(
@@ -146,16 +146,16 @@ def on_a_cluster(federation: SquaresFederation, machines: Machines) -> Iterator[
             "sigma, or the cluster."
         )
     starts = district_starts(federation.recipe, len(federation.spent))
-    districts, wanted = len(starts) - 1, machines.shards
-    if wanted is not None and wanted > districts:
+    partitions, wanted = len(starts) - 1, machines.shards
+    if wanted is not None and wanted > partitions:
         raise SettingError(
-            f"{wanted} shards were asked for, but a round of this population is summed in {districts} districts; ask "
-            f"for at most {districts}."
+            f"{wanted} shards were asked for, but a round of this population is summed in {partitions} partitions; ask "
+            f"for at most {partitions}."
         )
-    cores = min(wanted or os.cpu_count() or 1, districts)
-    passing = federation.outward.items.nbytes + 3 * (districts + 2) * federation.item_vectors.nbytes
+    cores = min(wanted or os.cpu_count() or 1, partitions)
+    passing = federation.shared_profile.items.nbytes + 3 * (partitions + 2) * federation.item_vectors.nbytes
     with connected(machines.address or LOCAL, cores, 2 * passing) as ray:
-        cluster = SquaresCluster(ray, federation, starts, wanted or min(cluster_cpus(ray), districts))
+        cluster = FrugalCluster(ray, federation, starts, wanted or min(cluster_cpus(ray), partitions))
         try:
             yield Engine(cluster.play, lambda: None)
         finally:

@@ -1,7 +1,7 @@
 """What few messages send, counted from who took part when.
 
-Upwards a device sends a number for each item and its vector; written out, as sums that nobody may
-read the parts of need it, that is a row for every item. Downwards it gets the whole model the first time and then the
+Upwards a device sends a number for each item and its vector; written out, as sums that no one may
+read the parts of need it, that is a row for every item. Downwards it gets the full model the first time and then the
 rows that changed (all of them), and the last model once more, to recommend from.
 Bytes are those of the messages as they are encoded.
 """
@@ -15,25 +15,25 @@ import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, IntVector
 from federank.methods.frugal.method import choose_cohort, who_answers
-from federank.methods.frugal.objective import Objective, gram_matrix, pulls, solve_person
+from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
 from federank.methods.frugal.server_update import private_columns
-from federank.methods.frugal.settings import SquaresRecipe
-from federank.methods.frugal.wire import dense_bytes, squares_broadcast_bytes, squares_update_bytes
+from federank.methods.frugal.settings import FrugalRecipe
+from federank.methods.frugal.wire import dense_bytes, frugal_broadcast_bytes, frugal_update_bytes
 from federank.simulation.complexity import Cost, Counted, multiplications
 from federank.simulation.federated import traffic
 
 
-def count_squares_communication(recipe: SquaresRecipe, n_users: int, interactions: int, rounds: int) -> dict[str, Any]:
-    """The traffic of the first rounds of a run: totals, means per round, what a device has sent in its life."""
+def count_frugal_communication(recipe: FrugalRecipe, n_users: int, interactions: int, rounds: int) -> dict[str, Any]:
+    """The traffic of the first rounds of a run: totals, means per round, what a device has sent in its lifetime."""
     spent, uploads, rows_up, bytes_up, bytes_dense = np.zeros(n_users, dtype=np.int32), 0, 0, 0, 0
     last_seen = np.full(n_users, -1, dtype=np.int64)  # the version that each device has; -1: none
     changed = np.full(recipe.n_items, 0, dtype=np.int64)  # the version in which each row changed last
-    down_rows, down_bytes, down_whole, downloads = 0, 0, 0, 0
+    down_rows, down_bytes, down_full, downloads = 0, 0, 0, 0
     for number in range(rounds):
         asked = choose_cohort(recipe, number, spent)
         rows, size = _downloads(recipe, last_seen[asked], changed)
         down_rows, down_bytes, downloads = down_rows + rows, down_bytes + size, downloads + len(asked)
-        down_whole += len(asked) * _whole_model(recipe, changed)
+        down_full += len(asked) * _full_model(recipe, changed)
         last_seen[asked] = number
         sent = len(who_answers(recipe, number, asked))
         uploads, rows_up = uploads + sent, rows_up + sent * recipe.n_items
@@ -44,16 +44,16 @@ def count_squares_communication(recipe: SquaresRecipe, n_users: int, interaction
         spent[asked] += 1
         if sent:
             changed[:] = number + 1
-    rows, size = _downloads(recipe, last_seen, changed)  # the last model, for everybody
+    rows, size = _downloads(recipe, last_seen, changed)  # the last model, for everyone
     down_rows, down_bytes, downloads = down_rows + rows, down_bytes + size, downloads + n_users
-    down_whole += n_users * _whole_model(recipe, changed)
+    down_full += n_users * _full_model(recipe, changed)
     return {
         "rounds": rounds,
         "uploads": uploads,
         "downloads": downloads,
         "up": traffic(rows_up, bytes_up, rounds),
         "up_written_out": traffic(rows_up, bytes_dense, rounds),
-        "down_dense": traffic(downloads * recipe.n_items, down_whole, rounds),
+        "down_dense": traffic(downloads * recipe.n_items, down_full, rounds),
         "down_changed": traffic(down_rows, down_bytes, rounds),
         "papers": {
             "cce": 2 * len(recipe.participants) * recipe.n_items,
@@ -63,14 +63,14 @@ def count_squares_communication(recipe: SquaresRecipe, n_users: int, interaction
     }
 
 
-def _upload_bytes(recipe: SquaresRecipe, number: int) -> int:
-    """Bytes of a message: as its factors, or where sums carry noise as a share of whole numbers of 32 bits."""
+def _upload_bytes(recipe: FrugalRecipe, number: int) -> int:
+    """Bytes of a message: as its factors, or where sums carry noise as a share of integers of 32 bits."""
     if recipe.private is None:
-        return squares_update_bytes(recipe.n_items, recipe.factors)
+        return frugal_update_bytes(recipe.n_items, recipe.factors)
     return 4 * recipe.n_items * private_columns(recipe, number)
 
 
-def _downloads(recipe: SquaresRecipe, seen: Any, changed: Any) -> tuple[int, int]:
+def _downloads(recipe: FrugalRecipe, seen: Any, changed: Any) -> tuple[int, int]:
     """Rows and bytes that devices download which have the model as of these versions."""
     rows_of_version = {int(version): int((changed > version).sum()) for version in np.unique(seen)}
     total_rows, total_bytes = 0, 0
@@ -81,16 +81,16 @@ def _downloads(recipe: SquaresRecipe, seen: Any, changed: Any) -> tuple[int, int
     return total_rows, total_bytes
 
 
-def _whole_model(recipe: SquaresRecipe, changed: Any) -> int:
+def _full_model(recipe: FrugalRecipe, changed: Any) -> int:
     """The bytes of all rows as they are now."""
     return _told(recipe, recipe.n_items, changed)
 
 
-def _told(recipe: SquaresRecipe, rows: int, changed: Any) -> int:
-    """The bytes of this many rows; items weigh alike, and weights are left out, until somebody's message has come."""
+def _told(recipe: FrugalRecipe, rows: int, changed: Any) -> int:
+    """The bytes of this many rows; items weigh alike, and weights are left out, until someone's message has come."""
     weighted = (recipe.popularity > 0 or recipe.private is not None) and bool(changed.any())
     whole = rows == recipe.n_items
-    return squares_broadcast_bytes(rows, recipe.factors, whole=whole, as_codes=recipe.as_codes, weighted=weighted)
+    return frugal_broadcast_bytes(rows, recipe.factors, whole=whole, as_codes=recipe.as_codes, weighted=weighted)
 
 
 # What a round of FCF costs, counted, beside FedRec's formulas for it (Lin et al., 2020, section 3.3).
@@ -104,22 +104,22 @@ def fcf_cost(item_vectors: FloatMatrix, profiles: Sequence[IntVector]) -> Cost:
     objective = Objective(np.float32(2), np.float32(1))
 
     def take_part(profile: IntVector) -> None:
-        pulls(objective, vectors, solve_person(objective, 1.0, vectors, weights, gram, profile), profile)
+        residuals(objective, vectors, solve_user(objective, 1.0, vectors, weights, gram, profile), profile)
 
     made = [multiplications(lambda profile=profile: take_part(profile)) + d**3 for profile in profiles]  # type: ignore[misc]
     return Cost(
         vectors_up=m,
         vectors_down=m,
-        bytes_up=squares_update_bytes(m, d),
+        bytes_up=frugal_update_bytes(m, d),
         bytes_up_written_out=dense_bytes(m, d),
-        bytes_down=squares_broadcast_bytes(m, d, whole=True, as_codes=False, weighted=False),
+        bytes_down=frugal_broadcast_bytes(m, d, whole=True, as_codes=False, weighted=False),
         device_operations=float(np.mean(made)),
         server_operations=float(d * m * len(profiles)),
     )
 
 
 def fcf_of_paper(*, size: float, users: int, items: int, factors: int) -> Cost:
-    """The paper's formulas, for devices that have so many items in the mean."""
+    """The paper's formulas, for devices that have this many items in the mean."""
     m, d = items, factors
     return Cost(
         vectors_up=m,

@@ -1,7 +1,7 @@
 """The compiled loops of few messages: the reference engine's messages, summed without being made.
 
 A message is w x' for all items and x x'. Its first part is -w0 (x . y) x' for an item that the person does not have,
-so the sum over everybody of that is -w0 Y X'X: one small product instead of a row for every person and item.
+so the sum over everyone of that is -w0 Y X'X: one small product instead of a row for every person and item.
 What a loop over people adds is only what their own items have more. A person costs a few rows per own item.
 """
 
@@ -17,7 +17,7 @@ from federank._numerics.rows import dot, inlined, load_row, store_row
 from federank.methods.frugal.objective import Objective
 
 
-class Told(NamedTuple):
+class RoundContext(NamedTuple):
     """What every device of a round knows, and what follows from it for all of them alike."""
 
     objective: Objective
@@ -39,7 +39,7 @@ class Sums(NamedTuple):
     messages: LongVector  # one number: how many
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Scratch for one worker."""
 
     row: FloatMatrix  # 1 x padded factors
@@ -48,54 +48,54 @@ class Room(NamedTuple):
     sides: RealMatrix
 
 
-def new_room(factors: int, width: int) -> Room:
+def new_workspace(factors: int, width: int) -> Workspace:
     """Scratch for one worker."""
-    return Room(
+    return Workspace(
         np.zeros((1, width), dtype=np.float32), np.empty(factors), np.empty(factors), np.empty((factors, factors))
     )
 
 
 @inlined
-def _solve(told: Any, items: Any, begin: Any, end: Any, room: Any, width: Any) -> None:
+def _solve(told: Any, items: Any, begin: Any, end: Any, workspace: Any, width: Any) -> None:
     """A person's vector into `room.row`, from the items of their profile."""
-    factors = len(room.aim)
+    factors = len(workspace.aim)
     total = load_row(told.vectors, items[begin], width) * told.weights[items[begin]]
     for k in range(begin + 1, end):
         total = total + load_row(told.vectors, items[k], width) * told.weights[items[k]]
-    store_row(room.row, 0, total)
+    store_row(workspace.row, 0, total)
     more = np.float64(told.objective.liked) - np.float64(told.objective.unobserved)
     for f in range(factors):
-        room.aim[f] = np.float64(told.objective.liked) * room.row[0, f]
-        room.solved[f] = 0.0
+        workspace.aim[f] = np.float64(told.objective.liked) * workspace.row[0, f]
+        workspace.solved[f] = 0.0
     if more == 0.0:
         for f in range(factors):
-            value = room.aim[f]
+            value = workspace.aim[f]
             for g in range(factors):
-                room.solved[g] += value * told.inverse[f, g]
+                workspace.solved[g] += value * told.inverse[f, g]
     else:
-        _own_sides(told, items, begin, end, room, more)
-        _solve_symmetric(room.sides, room.aim)
+        _own_sides(told, items, begin, end, workspace, more)
+        _solve_symmetric(workspace.sides, workspace.aim)
         for f in range(factors):
-            room.solved[f] = room.aim[f]
+            workspace.solved[f] = workspace.aim[f]
     for f in range(factors):
-        room.row[0, f] = np.float32(room.solved[f])
-    room.row[0, factors] = np.float32(1)  # the constant; no item vector has anything there
+        workspace.row[0, f] = np.float32(workspace.solved[f])
+    workspace.row[0, factors] = np.float32(1)  # the constant; no item vector has anything there
 
 
 @inlined
-def _own_sides(told: Any, items: Any, begin: Any, end: Any, room: Any, more: Any) -> None:
+def _own_sides(told: Any, items: Any, begin: Any, end: Any, workspace: Any, more: Any) -> None:
     """The lower half of w0 Y'DY + (1 + alpha - w0) Y_u'DY_u + lambda I, for this person alone."""
-    factors = len(room.aim)
+    factors = len(workspace.aim)
     for f in range(factors):
         for g in range(f + 1):
-            room.sides[f, g] = told.objective.unobserved * told.gram[f, g]
-        room.sides[f, f] += told.regulariser
+            workspace.sides[f, g] = told.objective.unobserved * told.gram[f, g]
+        workspace.sides[f, f] += told.regulariser
     for k in range(begin, end):
         item = items[k]
         for f in range(factors):
             weighted = more * told.weights[item] * told.vectors[item, f]
             for g in range(f + 1):
-                room.sides[f, g] += weighted * told.vectors[item, g]
+                workspace.sides[f, g] += weighted * told.vectors[item, g]
 
 
 @inlined
@@ -119,17 +119,17 @@ def _solve_symmetric(sides: Any, aim: Any) -> None:
 
 
 @inlined
-def _scale(told: Any, items: Any, begin: Any, end: Any, room: Any, width: Any) -> Any:
+def _scale(told: Any, items: Any, begin: Any, end: Any, workspace: Any, width: Any) -> Any:
     """The most that a message may be multiplied by to keep to its largest norm."""
-    factors = len(room.aim)
+    factors = len(workspace.aim)
     length, pulled = 1.0, 0.0
     for f in range(factors):
-        x = np.float64(room.row[0, f])
+        x = np.float64(workspace.row[0, f])
         length += x * x
         for g in range(factors):
-            pulled += x * told.plain_gram[f, g] * room.row[0, g]
+            pulled += x * told.plain_gram[f, g] * workspace.row[0, g]
     pulled *= np.float64(told.objective.unobserved) ** 2
-    x = load_row(room.row, 0, width)
+    x = load_row(workspace.row, 0, width)
     for k in range(begin, end):
         score = np.float64(dot(x, load_row(told.vectors, items[k], width)))
         pulled += (told.objective.liked * (1.0 - score)) ** 2 - (told.objective.unobserved * score) ** 2
@@ -139,49 +139,55 @@ def _scale(told: Any, items: Any, begin: Any, end: Any, room: Any, width: Any) -
 
 @compiled(allocates=False)
 def sum_messages(
-    told: Told, starts: LongVector, items: IntVector, people: IntVector, total: Sums, room: Room, width: Any
+    told: RoundContext,
+    starts: LongVector,
+    items: IntVector,
+    people: IntVector,
+    total: Sums,
+    workspace: Workspace,
+    width: Any,
 ) -> None:
     """Add these people's messages to a district's sums."""
-    factors = len(room.aim)
+    factors = len(workspace.aim)
     liked, unobserved = told.objective.liked, told.objective.unobserved
     for place in range(len(people)):
         begin, end = starts[people[place]], starts[people[place] + 1]
-        _solve(told, items, begin, end, room, width)
+        _solve(told, items, begin, end, workspace, width)
         weight = np.float64(end - begin) ** -told.activity
         if told.clip > 0:
-            weight = min(weight, _scale(told, items, begin, end, room, width))
+            weight = min(weight, _scale(told, items, begin, end, workspace, width))
         scale = np.float32(weight)
-        x = load_row(room.row, 0, width)
+        x = load_row(workspace.row, 0, width)
         for k in range(begin, end):
             item = items[k]
             score = dot(x, load_row(told.vectors, item, width))
             more = scale * (liked * (np.float32(1) - score) + unobserved * score)
             store_row(total.own, item, load_row(total.own, item, width) + x * more)
         for f in range(factors + 1):
-            value = np.float64(scale) * np.float64(room.row[0, f])
+            value = np.float64(scale) * np.float64(workspace.row[0, f])
             for g in range(factors + 1):
-                total.squares[f, g] += value * room.row[0, g]
+                total.squares[f, g] += value * workspace.row[0, g]
         total.messages[0] += 1
 
 
 @compiled(allocates=False)
-def solve_people(
-    told: Told,
+def solve_users(
+    told: RoundContext,
     starts: LongVector,
     items: IntVector,
     first: int,
     last: int,
     vectors: FloatMatrix,
-    room: Room,
+    workspace: Workspace,
     width: Any,
 ) -> None:
     """The vectors of the people from `first` to just before `last`; of those without a profile, zeros."""
-    factors = len(room.aim)
+    factors = len(workspace.aim)
     for user in range(first, last):
         if starts[user] < starts[user + 1]:
-            _solve(told, items, starts[user], starts[user + 1], room, width)
+            _solve(told, items, starts[user], starts[user + 1], workspace, width)
             for f in range(factors):
-                vectors[user, f] = room.row[0, f]
+                vectors[user, f] = workspace.row[0, f]
         else:
             for f in range(factors):
                 vectors[user, f] = np.float32(0)
@@ -189,7 +195,7 @@ def solve_people(
 
 @compiled(allocates=False)
 def add_up(
-    districts: FloatMatrix,
+    partitions: FloatMatrix,
     vectors: FloatMatrix,
     squares: RealMatrix,
     unobserved: float,
@@ -197,7 +203,7 @@ def add_up(
     last: int,
     summed: Any,
 ) -> None:
-    """The sum of all messages for the items from `first` to just before `last`: districts in order, less w0 Y X'X."""
+    """The sum of all messages for the items from `first` to just before `last`: partitions in order, less w0 Y X'X."""
     columns = squares.shape[0]
     for item in range(first, last):
         for f in range(columns):
@@ -206,6 +212,6 @@ def add_up(
             value = unobserved * np.float64(vectors[item, f])
             for g in range(columns):
                 summed[item, g] -= value * squares[f, g]
-        for district in range(districts.shape[0]):
+        for district in range(partitions.shape[0]):
             for f in range(columns):
-                summed[item, f] += districts[district, item, f]
+                summed[item, f] += partitions[district, item, f]

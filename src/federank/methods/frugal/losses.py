@@ -1,7 +1,7 @@
-"""What can be chosen about Frugal, whose devices send a handful of messages in their life, with one of two losses.
+"""What can be chosen about Frugal, whose devices send a handful of messages in their lifetime, with one of two losses.
 
-The promise of messages, cohorts, availability and policies are the same for both. What belongs to one loss alone is
-refused for the other. Frugal with the loss pairs is a federation of pair-wise learning (`as_pairs`): everybody whose
+The guarantee of messages, cohorts, availability and policies are the same for both. What belongs to one loss alone is
+refused for the other. Frugal with the loss pairs is a federation of pair-wise learning (`as_pairs`): everyone whose
 turn it is takes part, T is three times their own profile, and the server takes a step of Adam with the sum.
 """
 
@@ -18,7 +18,7 @@ from federank.methods.frugal.settings import SquaresSettings
 DEFAULT_RATE = 0.05
 """Of pairs; chosen, as the pull of items is, on the validation parts of MovieLens 100K and 1M."""
 
-_OF_SQUARES = (
+_OF_FRUGAL = (
     "alpha",
     "unobserved_weight",
     "regulariser",
@@ -41,7 +41,8 @@ class FrugalSettings(SquaresSettings):
     """What can be chosen about learning from few messages."""
 
     epsilon: float | None = None
-    """The promise of noise: what all messages of a life may tell whoever runs one of two servers, or sees all sums and
+    """The guarantee of noise: what all messages of a lifetime may tell anyone who runs one of two servers, or sees
+    all sums and
     models (delta beside it); both servers add noise. With deniable sharing: how far what is used outwards of one item
     may tell whether it is liked; noise is then asked for by `sigma`."""
     learning_rate: float | None = None
@@ -53,12 +54,12 @@ class FrugalSettings(SquaresSettings):
     triples: str | int = "3x profile"
     """Loss pairs: pairs that a device trains on for a message; a number, `mean`, `profile` or `3x profile`."""
     item_pull: float = 20.0
-    """Loss pairs: pull of all item vectors towards zero at the server, each time that everybody has sent a message."""
+    """Loss pairs: pull of all item vectors towards zero at the server, each time that everyone has sent a message."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("loss", self.loss, ("squares", "pairs"))
-        if self.loss == "pairs" and self.promises:
+        if self.loss == "pairs" and self.guarantees:
             raise SettingError(
                 f"epsilon is {self.epsilon!r}, but noise belongs to the loss squares, and the loss is pairs; leave "
                 "epsilon out, or choose the loss squares."
@@ -84,10 +85,10 @@ class FrugalSettings(SquaresSettings):
         return super().without_effect() | dict.fromkeys(others, f"it belongs to the loss {other}")
 
     def _of_the_other_loss(self) -> tuple[tuple[str, ...], str]:
-        return (_OF_SQUARES, "squares") if self.loss == "pairs" else (_OF_PAIRS, "pairs")
+        return (_OF_FRUGAL, "squares") if self.loss == "pairs" else (_OF_PAIRS, "pairs")
 
     def as_pairs(self, factors: int) -> FPLSettings:
-        """The federation of pair-wise learning with these messages: everybody whose turn it is, Adam at the server."""
+        """The federation of pair-wise learning with these messages: everyone whose turn it is, Adam at the server."""
         return FPLSettings(
             factors=factors,
             learning_rate=DEFAULT_RATE if self.learning_rate is None else self.learning_rate,

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealVector
 from federank.errors import BadMessage
 from federank.federation.rng import DROPOUT, ONLINE, happens, words, words_wrap_around
-from federank.methods.frugal.objective import gram_matrix, pulls, solve_person
-from federank.methods.frugal.settings import SquaresRecipe
-from federank.privacy.policy import Outward
+from federank.methods.frugal.objective import gram_matrix, residuals, solve_user
+from federank.methods.frugal.settings import FrugalRecipe
+from federank.privacy.policy import SharedProfile
 from federank.secagg.ring import C_INT
 
 # What crosses the wire when squares are learnt, and what never does.
@@ -30,7 +30,7 @@ SMALLEST_ROW = 1e-30
 """A row whose largest number is below this is sent as zeros: its scale would lose precision as a subnormal float."""
 
 
-class SquaresBroadcast(NamedTuple):
+class FrugalBroadcast(NamedTuple):
     """The server's message to a device: the item vectors as of a round."""
 
     round_number: int
@@ -38,12 +38,12 @@ class SquaresBroadcast(NamedTuple):
     regulariser: float  # lambda: the pull of a device's own vector towards zero
     items: IntVector  # which rows, ascending; all of them unless the device has the rest already
     weights: FloatVector  # d: how much each of these items counts when a device solves for its own vector
-    codes: NDArray[np.int8]  # one row of whole numbers per item; no columns where vectors are sent as they are
-    scales: FloatVector  # what a row's whole numbers are multiples of
+    codes: NDArray[np.int8]  # one row of integers per item; no columns where vectors are sent as they are
+    scales: FloatVector  # what a row's integers are multiples of
     vectors: FloatMatrix  # the rows as they are; no rows where codes are sent
 
 
-class SquaresUpdate(NamedTuple):
+class FrugalUpdate(NamedTuple):
     """A device's message to the server: all that crosses the wire upwards."""
 
     strengths: FloatVector  # one number for each item
@@ -58,24 +58,24 @@ class PrivateUpdate(NamedTuple):
 
 
 @dataclass(eq=False)
-class SquaresPrivate:
+class FrugalPrivate:
     """What never leaves a device. It is not a message: nothing in the protocol sends it."""
 
     user: int
     history: IntVector
-    outward: Outward  # what stands for the history in messages
-    messages: int  # how many the owner allows in a life
+    shared_profile: SharedProfile  # what stands for the history in messages
+    messages: int  # how many the owner allows in a lifetime
     spent: int = 0  # how many have left
 
 
 class Dense(NamedTuple):
     """What a message, or a sum of messages, means: two matrices. The last column stands for a vector's constant 1."""
 
-    pulls: FloatMatrix  # items x (factors + 1): sum of a_u w_u [x_u, 1]'
+    residuals: FloatMatrix  # items x (factors + 1): sum of a_u w_u [x_u, 1]'
     squares: FloatMatrix  # (factors + 1) x (factors + 1): sum of a_u [x_u, 1] [x_u, 1]'
 
 
-def dense(update: SquaresUpdate) -> Dense:
+def dense(update: FrugalUpdate) -> Dense:
     """The message written out: a row for every item, and the square of the vector."""
     vector = np.append(update.vector, np.float32(1))
     scaled = update.scale * vector
@@ -84,7 +84,7 @@ def dense(update: SquaresUpdate) -> Dense:
 
 def flat(message: Dense) -> RealVector:
     """All numbers of a message in one row, as sums add them up: rows of items, then the square of the vector."""
-    return np.concatenate((message.pulls.ravel(), message.squares.ravel())).astype(np.float64)
+    return np.concatenate((message.residuals.ravel(), message.squares.ravel())).astype(np.float64)
 
 
 def rounded(vectors: FloatMatrix) -> tuple[NDArray[np.int8], FloatVector]:
@@ -101,12 +101,12 @@ def restored(codes: NDArray[np.int8], scales: FloatVector) -> FloatMatrix:
     return rows
 
 
-def rows_of(broadcast: SquaresBroadcast) -> FloatMatrix:
+def rows_of(broadcast: FrugalBroadcast) -> FloatMatrix:
     """The rows that a Broadcast tells, in either form."""
     return restored(broadcast.codes, broadcast.scales) if broadcast.codes.shape[1] else broadcast.vectors
 
 
-def check_squares_update(update: SquaresUpdate, factors: int, n_items: int) -> None:
+def check_frugal_update(update: FrugalUpdate, factors: int, n_items: int) -> None:
     """Refuse an Update that is not of the form the protocol asks for, or that its equations cannot give."""
     strengths, vector, scale = update
     if strengths.dtype != np.float32 or vector.dtype != np.float32:
@@ -125,37 +125,37 @@ def check_squares_update(update: SquaresUpdate, factors: int, n_items: int) -> N
 
 
 def check_private_update(update: PrivateUpdate, length: int) -> None:
-    """Refuse a message of whole numbers that is of another length, or longer than a message may be."""
+    """Refuse a message of integers that is of another length, or longer than a message may be."""
     whole = update.whole
     if whole.dtype != np.int32 or whole.shape != (length,):
         raise BadMessage(
-            f"A message of this round has {length:,} whole numbers of 32 bits; found {whole.shape} of {whole.dtype}."
+            f"A message of this round has {length:,} integers of 32 bits; found {whole.shape} of {whole.dtype}."
         )
     # No number may be above C_INT either, so that squares cannot overflow.
     if len(whole) and (np.abs(whole.astype(np.int64)).max() > C_INT or _squared(whole) > C_INT**2):
-        raise BadMessage(f"A message is longer than it may be: its norm in whole numbers is above {C_INT:,}.")
+        raise BadMessage(f"A message is longer than it may be: its norm in integers is above {C_INT:,}.")
 
 
 def _squared(whole: IntVector) -> int:
     return int(np.dot(whole.astype(np.int64), whole.astype(np.int64)))
 
 
-def choose_cohort(recipe: SquaresRecipe, round_number: int, spent: IntVector) -> IntVector:
+def choose_cohort(recipe: FrugalRecipe, round_number: int, spent: IntVector) -> IntVector:
     """The people who take part in this round, ascending."""
     asked = recipe.participants[recipe.cohort[recipe.participants] == round_number % recipe.cohorts]
     able: IntVector = asked[spent[asked] < recipe.messages[asked]]
     if len(recipe.trace):
         there = recipe.trace[round_number % len(recipe.trace), able]
     elif recipe.online < 1.0:
-        there = happens(words_of_people(recipe.seed, able, ONLINE, round_number), recipe.online)
+        there = happens(draws_of_users(recipe.seed, able, ONLINE, round_number), recipe.online)
     else:
         return able
     present: IntVector = able[there]
     return present
 
 
-def attendance(recipe: SquaresRecipe, n_users: int) -> NDArray[np.bool_]:
-    """Rounds x users: who takes part when, over a whole run; nobody more often than they allow."""
+def attendance(recipe: FrugalRecipe, n_users: int) -> NDArray[np.bool_]:
+    """Rounds x users: who takes part when, over a full run; no one more often than they allow."""
     there: NDArray[np.bool_] = np.zeros((recipe.rounds, n_users), dtype=np.bool_)
     spent = np.zeros(n_users, dtype=np.int32)
     for number in range(recipe.rounds):
@@ -165,64 +165,64 @@ def attendance(recipe: SquaresRecipe, n_users: int) -> NDArray[np.bool_]:
     return there
 
 
-def who_answers(recipe: SquaresRecipe, round_number: int, people: IntVector) -> IntVector:
+def who_answers(recipe: FrugalRecipe, round_number: int, people: IntVector) -> IntVector:
     """Those of the asked whose message arrives."""
     if recipe.dropout <= 0:
         return people
-    answering: IntVector = people[~happens(words_of_people(recipe.seed, people, DROPOUT, round_number), recipe.dropout)]
+    answering: IntVector = people[~happens(draws_of_users(recipe.seed, people, DROPOUT, round_number), recipe.dropout)]
     return answering
 
 
-def words_of_people(seed: int, people: IntVector, purpose: int, round_number: int) -> Any:
+def draws_of_users(seed: int, people: IntVector, purpose: int, round_number: int) -> Any:
     """One random word for each of these people."""
     with words_wrap_around():
         return words(np.uint32(seed), people.astype(np.uint32), purpose, np.uint32(round_number), np.uint32(0))[0]
 
 
-def published(recipe: SquaresRecipe, vectors: FloatMatrix) -> FloatMatrix:
+def published(recipe: FrugalRecipe, vectors: FloatMatrix) -> FloatMatrix:
     """The item vectors as devices read them: rounded where Broadcasts carry bytes."""
     return restored(*rounded(vectors)) if recipe.as_codes else vectors.copy()
 
 
-def make_squares_broadcast(
-    recipe: SquaresRecipe,
+def make_frugal_broadcast(
+    recipe: FrugalRecipe,
     round_number: int,
     regulariser: float,
     vectors: FloatMatrix,
     weights: FloatVector,
     items: IntVector | None = None,
-) -> SquaresBroadcast:
+) -> FrugalBroadcast:
     """The item vectors, or these rows of them, as a copy that no later round can change."""
     told = np.arange(len(vectors), dtype=np.int32) if items is None else items
     rows = vectors[told]
     head = round_number, round_number, regulariser, told, weights[told]
     if recipe.as_codes:
         codes, scales = rounded(rows)
-        return SquaresBroadcast(*head, codes, scales, rows[:0])
+        return FrugalBroadcast(*head, codes, scales, rows[:0])
     no_codes: NDArray[np.int8] = np.zeros((len(rows), 0), dtype=np.int8)
-    return SquaresBroadcast(*head, no_codes, np.zeros(0, dtype=np.float32), rows)
+    return FrugalBroadcast(*head, no_codes, np.zeros(0, dtype=np.float32), rows)
 
 
 # Computation: on the device, with what its owner lets it take part with; the history itself stays there.
 
 
-def own_vector(recipe: SquaresRecipe, broadcast: SquaresBroadcast, profile: IntVector) -> FloatVector:
-    """The vector that explains this profile best: in a message the outward one, at home the whole history."""
+def own_vector(recipe: FrugalRecipe, broadcast: FrugalBroadcast, profile: IntVector) -> FloatVector:
+    """The vector that explains this profile best: in a message the shared one, at home the full history."""
     rows = np.ascontiguousarray(rows_of(broadcast))
     gram = gram_matrix(rows, broadcast.weights)
-    return solve_person(recipe.objective, broadcast.regulariser, rows, broadcast.weights, gram, profile)
+    return solve_user(recipe.objective, broadcast.regulariser, rows, broadcast.weights, gram, profile)
 
 
-def compute_squares(
-    recipe: SquaresRecipe, device: SquaresPrivate, broadcast: SquaresBroadcast
+def compute_frugal(
+    recipe: FrugalRecipe, device: FrugalPrivate, broadcast: FrugalBroadcast
 ) -> tuple[FloatVector, FloatVector]:
     """How strongly each item should move towards the device's vector, and that vector."""
-    profile = device.outward.profile
+    profile = device.shared_profile.profile
     vector = own_vector(recipe, broadcast, profile)
-    return pulls(recipe.objective, rows_of(broadcast), vector, profile), vector
+    return residuals(recipe.objective, rows_of(broadcast), vector, profile), vector
 
 
-# Transmission: what a device lets the server see, at most `messages` times in its life.
+# Transmission: what a device lets the server see, at most `messages` times in its lifetime.
 
 
 def message_norm(strengths: FloatVector, vector: FloatVector) -> float:
@@ -232,11 +232,11 @@ def message_norm(strengths: FloatVector, vector: FloatVector) -> float:
     return math.sqrt(length * (pulled + length))
 
 
-def send(recipe: SquaresRecipe, device: SquaresPrivate, strengths: FloatVector, vector: FloatVector) -> SquaresUpdate:
+def send(recipe: FrugalRecipe, device: FrugalPrivate, strengths: FloatVector, vector: FloatVector) -> FrugalUpdate:
     """The Update, weighted and clipped; the device has one message less from now on."""
     assert device.spent < device.messages, "a device that has spent its messages is not asked"
     device.spent += 1
-    scale = len(device.outward.profile) ** -recipe.activity
+    scale = len(device.shared_profile.profile) ** -recipe.activity
     if recipe.clip > 0:
         scale = min(scale, recipe.clip / message_norm(strengths, vector))
-    return SquaresUpdate(strengths, vector, np.float32(scale))
+    return FrugalUpdate(strengths, vector, np.float32(scale))

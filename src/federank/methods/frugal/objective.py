@@ -13,7 +13,7 @@ where nothing is learnt from what a person does not have.
                                x_u = (w Y'DY + (1 + alpha - w) Y_u'DY_u + lambda I)^-1  (1 + alpha) sum of D Y_u
 2. How strongly each item should be pulled towards x_u, one number an item:
                                w_ui = c_ui (p_ui - x_u . y_i)
-   The gradient of a whole catalogue is then a matrix of rank one, w_u x_u' (items x factors): FCF's upload.
+   The gradient of a full catalogue is then a matrix of rank one, w_u x_u' (items x factors): FCF's upload.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Objective(NamedTuple):
     """w: the confidence that they dislike what they do not have."""
 
 
-def solve_person(
+def solve_user(
     objective: Objective,
     regulariser: float,
     item_vectors: FloatMatrix,
@@ -67,7 +67,7 @@ def refuse_singular(sides: RealMatrix) -> None:
         )
 
 
-def pulls(objective: Objective, item_vectors: FloatMatrix, vector: FloatVector, profile: IntVector) -> FloatVector:
+def residuals(objective: Objective, item_vectors: FloatMatrix, vector: FloatVector, profile: IntVector) -> FloatVector:
     """How strongly each of these items should move towards the person's vector: w_ui, one number an item."""
     scores = item_vectors @ vector
     strengths: FloatVector = -objective.unobserved * scores

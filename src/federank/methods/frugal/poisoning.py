@@ -1,11 +1,11 @@
-"""Frugal with liars: rounds of few messages, summed as a server sums them, some of them made up.
+"""Frugal with malicious clients: rounds of few messages, summed as a server sums them, some of them made up.
 
 With alpha = 0 a message says w = p - Y x: the history itself, seen through the model. So all honest messages of a
-round are two small matrix products. Liars send:
+round are two small matrix products. Malicious clients send:
 
     loud        a message at the largest norm that pulls the target towards what most people like
     noise       a message of random numbers at the largest norm
-    histories   what the protocol gives for a made-up history: the target beside what many like
+    histories   what the protocol gives for a synthetic history: the target beside what many like
     adaptive    the same with a short history, which counts the more
 
 A server that reads single messages knows the first two for lies: no history gives them
@@ -35,9 +35,9 @@ from federank.methods.frugal.server_steps import (
     spectral_tastes,
     usual_length,
 )
-from federank.methods.frugal.server_update import SquaresShared, first_shared, fold, private_columns, published_sum
-from federank.methods.frugal.settings import SquaresRecipe, squares_recipe
-from federank.methods.frugal.simulation import SquaresFederation, home_vectors, sum_in_ring
+from federank.methods.frugal.server_update import FrugalState, first_shared, fold, private_columns, published_sum
+from federank.methods.frugal.settings import FrugalRecipe, frugal_recipe
+from federank.methods.frugal.simulation import FrugalFederation, home_vectors, sum_in_ring
 from federank.secagg.proof.parameters import passing_norm
 from federank.secagg.ring import C_INT, centred, in_ring
 
@@ -45,13 +45,13 @@ from federank.secagg.ring import C_INT, centred, in_ring
 
 
 LIKED = 50
-"""So many of the most liked items a saboteur pulls down."""
+"""This many of the most liked items a saboteur pulls down."""
 
 
 def checked_sums(
     world: World,
     settings: PoisonSettings,
-    recipe: SquaresRecipe,
+    recipe: FrugalRecipe,
     round_number: int,
     told: FloatMatrix,
     tastes: RealMatrix,
@@ -63,31 +63,31 @@ def checked_sums(
     norms = np.sqrt(lengths * (np.einsum("ij,ij->i", strengths, strengths) + lengths))
     scales = np.maximum(world.profiles.sizes, 1).astype(np.float64) ** -recipe.activity
     scales = np.minimum(scales, settings.clip / norms)
-    loudest, liars = passing_norm() * settings.clip, slice(world.honest, world.people)
-    scales[liars] = loudest / norms[liars] if settings.attack == "histories" else 0.0
+    loudest, malicious_users = passing_norm() * settings.clip, slice(world.honest, world.people)
+    scales[malicious_users] = loudest / norms[malicious_users] if settings.attack == "histories" else 0.0
     vectors = np.column_stack((tastes, np.ones(world.people)))
     weighted = vectors * scales[:, None]
     sums = SummedMessages(strengths.T @ weighted, vectors.T @ weighted, world.people)
-    if not world.liars or settings.attack == "histories":
+    if not world.malicious_users or settings.attack == "histories":
         return sums
-    norm = world.liars * loudest
+    norm = world.malicious_users * loudest
     if settings.attack == "noise":
         return _with_noise(world, settings, round_number, norm, sums)
     if settings.attack == "twin":
-        everything = sums.pulls + told @ sums.squares[:-1]
-        return sums._replace(pulls=pretend(sums.pulls, everything, world, norm))
+        everything = sums.residuals + told @ sums.squares[:-1]
+        return sums._replace(residuals=pretend(sums.residuals, everything, world, norm))
     common = tastes[: world.honest].mean(axis=0)
     towards = common / max(float(np.linalg.norm(common)), 1e-12)
     part = np.sqrt(0.5) if (settings.attack, settings.aim) == ("adaptive", "push") else 1.0
-    pushed = push(np.zeros_like(sums.pulls[:, :-1]), world, settings, part * norm * towards)
-    pulls = sums.pulls + np.column_stack((pushed, np.zeros(world.n_items)))
-    pulls[world.target, -1] += np.sqrt(1 - part**2) * norm
-    return sums._replace(pulls=pulls)
+    pushed = push(np.zeros_like(sums.residuals[:, :-1]), world, settings, part * norm * towards)
+    residuals = sums.residuals + np.column_stack((pushed, np.zeros(world.n_items)))
+    residuals[world.target, -1] += np.sqrt(1 - part**2) * norm
+    return sums._replace(residuals=residuals)
 
 
-def push(pulls: RealMatrix, world: World, settings: PoisonSettings, pull: RealMatrix) -> RealMatrix:
+def push(residuals: RealMatrix, world: World, settings: PoisonSettings, pull: RealMatrix) -> RealMatrix:
     """The sums with a pull on the target's row, or for sabotage, of the same norm, on what is liked most, backwards."""
-    pushed = pulls.copy()
+    pushed = residuals.copy()
     if settings.aim == "push":
         pushed[world.target] += pull
         return pushed
@@ -96,10 +96,10 @@ def push(pulls: RealMatrix, world: World, settings: PoisonSettings, pull: RealMa
     return pushed
 
 
-def pretend(pulls: RealMatrix, everything: RealMatrix, world: World, norm: float) -> RealMatrix:
+def pretend(residuals: RealMatrix, everything: RealMatrix, world: World, norm: float) -> RealMatrix:
     """The sums in which the target seems to be what the most popular item is, as far as this norm reaches."""
     missing = everything[int(np.argmax(world.popularity))] - everything[world.target]
-    pretended = pulls.copy()
+    pretended = residuals.copy()
     pretended[world.target] += missing * min(1.0, norm / max(float(np.linalg.norm(missing)), 1e-12))
     return pretended
 
@@ -109,34 +109,36 @@ def _with_noise(
 ) -> SummedMessages:
     """Random numbers everywhere: norms of independent directions add up like a walk."""
     rng = np.random.default_rng([settings.seed, round_number, 5])
-    pulls, squares, messages = sums
-    each = norm / np.sqrt(world.liars * (pulls.size + squares.size))
+    residuals, squares, messages = sums
+    each = norm / np.sqrt(world.malicious_users * (residuals.size + squares.size))
     noise = rng.normal(size=squares.shape) * each
-    return SummedMessages(pulls + rng.normal(size=pulls.shape) * each, squares + (noise + noise.T) / 2, messages)
+    return SummedMessages(
+        residuals + rng.normal(size=residuals.shape) * each, squares + (noise + noise.T) / 2, messages
+    )
 
 
-# The recipe of sums with noise (`federank train frugal --epsilon`), with liars whose norm was checked.
+# The recipe of sums with noise (`federank train frugal --epsilon`), with malicious clients whose norm was checked.
 
 
 def play_private(world: World, settings: PoisonSettings, has: csr_array, *, is_defended: bool) -> Measured:
     """A whole federation of sums, with noise where there is an epsilon."""
     sigma = 0.0 if settings.epsilon is None else None
     method = FrugalSettings(seed=settings.seed, rounding="mean", sigma=sigma, epsilon=settings.epsilon)
-    recipe = squares_recipe(method, world.profiles.sizes, world.n_items)
-    assert recipe.private is not None, "sums with a promise have a plan"
+    recipe = frugal_recipe(method, world.profiles.sizes, world.n_items)
+    assert recipe.private is not None, "sums with a guarantee have a plan"
     if is_defended:
         recipe = recipe._replace(most_shown=USUAL_JOINED if recipe.private.joined else USUAL_PRIVATE)
-    federation = SquaresFederation.established(method, recipe, world.profiles)
-    everybody = np.arange(world.people, dtype=np.int32)
-    honest, liars = np.split(everybody, [world.honest])
+    federation = FrugalFederation.established(method, recipe, world.profiles)
+    all_users = np.arange(world.people, dtype=np.int32)
+    honest, malicious_users = np.split(all_users, [world.honest])
     for number in range(recipe.rounds):
         shape = world.n_items, private_columns(recipe, number)
         said = centred(sum_in_ring(federation, honest)).reshape(shape) / C_INT
         if settings.attack == "histories":
-            said = said + passing_norm() * centred(sum_in_ring(federation, liars)).reshape(shape) / C_INT
-        elif world.liars:
+            said = said + passing_norm() * centred(sum_in_ring(federation, malicious_users)).reshape(shape) / C_INT
+        elif world.malicious_users:
             known = directions_of(published(recipe, federation.item_vectors), federation.weights)
-            said = _with_lies(world, settings, number, said, known, has[: world.honest])
+            said = _with_malicious(world, settings, number, said, known, has[: world.honest])
         total = in_ring(np.rint(C_INT * said.ravel()).astype(np.int64))
         shared = federation.shared
         fold(recipe, shared, published_sum(recipe, number, total, world.people))
@@ -145,14 +147,14 @@ def play_private(world: World, settings: PoisonSettings, has: csr_array, *, is_d
     return measured(world, vectors @ published(recipe, federation.item_vectors).T)
 
 
-def _with_lies(
+def _with_malicious(
     world: World, settings: PoisonSettings, number: int, said: RealMatrix, known: Directions, has: csr_array
 ) -> RealMatrix:
-    """What honest people say together, and what the liars add."""
-    norm = world.liars * passing_norm()
+    """What honest people say together, and what the malicious clients add."""
+    norm = world.malicious_users * passing_norm()
     if settings.attack == "noise":
         rng = np.random.default_rng([settings.seed, number, 5])
-        noisy: RealMatrix = said + rng.normal(size=said.shape) * norm / np.sqrt(world.liars * said.size)
+        noisy: RealMatrix = said + rng.normal(size=said.shape) * norm / np.sqrt(world.malicious_users * said.size)
         return noisy
     if settings.attack == "twin":
         return pretend(said, said, world, norm)
@@ -171,13 +173,13 @@ def _common(known: Directions, has: csr_array) -> RealVector:
     return mean / max(float(np.linalg.norm(mean)), 1e-12)
 
 
-def play_squares(world: World, settings: PoisonSettings, defences: Defences | None) -> Measured:
+def play_frugal(world: World, settings: PoisonSettings, defences: Defences | None) -> Measured:
     """A whole federation of few messages; without `defences` the server folds in whatever comes."""
     has = _matrix(world.profiles, world.n_items)
     if settings.recipe == "private":
         return play_private(world, settings, has, is_defended=defences is not None)
     method = FrugalSettings(seed=settings.seed)
-    recipe = squares_recipe(method, world.profiles.sizes, world.n_items)
+    recipe = frugal_recipe(method, world.profiles.sizes, world.n_items)
     shared = first_shared(recipe, method.initial_scale)
     is_bounded = settings.sees == "checked" and defences is not None
     for _ in range(recipe.rounds):
@@ -199,7 +201,7 @@ def play_squares(world: World, settings: PoisonSettings, defences: Defences | No
     return measured(world, (honest @ told.T).astype(np.float32))
 
 
-def _fold_bounded(recipe: SquaresRecipe, shared: SquaresShared, sums: SummedMessages, bounds: str) -> None:
+def _fold_bounded(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages, bounds: str) -> None:
     """A fold with the bounds that a federation of sums has by default, or with one of the two alone."""
     if bounds != "caps":
         sums = bound_rows(sums, published(recipe, shared.vectors))
@@ -214,8 +216,8 @@ def _fold_bounded(recipe: SquaresRecipe, shared: SquaresShared, sums: SummedMess
 def _sums(
     world: World,
     settings: PoisonSettings,
-    recipe: SquaresRecipe,
-    shared: SquaresShared,
+    recipe: FrugalRecipe,
+    shared: FrugalState,
     told: FloatMatrix,
     has: csr_array,
     defended: bool,
@@ -224,32 +226,38 @@ def _sums(
     scales = np.maximum(world.profiles.sizes, 1).astype(np.float64) ** -recipe.activity
     strengths = has.toarray() - tastes @ told.T
     count = world.people
-    liars = slice(world.honest, world.people)
+    malicious_users = slice(world.honest, world.people)
     if settings.attack in ("loud", "noise") and defended and settings.sees == "updates":
-        strengths[liars], scales[liars], count = 0.0, 0.0, world.honest  # refused: no history gives such a message
-    elif world.liars and settings.attack in ("loud", "noise"):
+        strengths[malicious_users], scales[malicious_users], count = (
+            0.0,
+            0.0,
+            world.honest,
+        )  # refused: no history gives such a message
+    elif world.malicious_users and settings.attack in ("loud", "noise"):
         rng = np.random.default_rng([settings.seed, shared.round_number, 5])
         if settings.attack == "loud":
-            strengths[liars] = 0.0
-            strengths[liars, world.target] = 1.0 if settings.aim == "push" else -1.0
-            tastes[liars] = tastes[: world.honest].mean(axis=0)
+            strengths[malicious_users] = 0.0
+            strengths[malicious_users, world.target] = 1.0 if settings.aim == "push" else -1.0
+            tastes[malicious_users] = tastes[: world.honest].mean(axis=0)
         else:
-            strengths[liars] = rng.normal(size=strengths[liars].shape)
-            tastes[liars] = rng.normal(size=tastes[liars].shape)
+            strengths[malicious_users] = rng.normal(size=strengths[malicious_users].shape)
+            tastes[malicious_users] = rng.normal(size=tastes[malicious_users].shape)
         norms = np.array([_norm(strengths[n], tastes[n]) for n in range(world.honest, world.people)])
         # Its scale must be 1 at most, so the numbers themselves are as large as the norm allows.
-        lengths = 1 + np.einsum("ij,ij->i", tastes[liars], tastes[liars])
-        pulled = np.einsum("ij,ij->i", strengths[liars], strengths[liars])
-        room = np.maximum(settings.most_norm**2 / lengths - lengths, 0.0)
-        strengths[liars] *= np.sqrt(room / np.maximum(pulled, 1e-12))[:, None]
-        scales[liars] = np.minimum(1.0, settings.most_norm / np.maximum(norms, 1.0)) if not room.any() else 1.0
+        lengths = 1 + np.einsum("ij,ij->i", tastes[malicious_users], tastes[malicious_users])
+        pulled = np.einsum("ij,ij->i", strengths[malicious_users], strengths[malicious_users])
+        workspace = np.maximum(settings.most_norm**2 / lengths - lengths, 0.0)
+        strengths[malicious_users] *= np.sqrt(workspace / np.maximum(pulled, 1e-12))[:, None]
+        scales[malicious_users] = (
+            np.minimum(1.0, settings.most_norm / np.maximum(norms, 1.0)) if not workspace.any() else 1.0
+        )
     vectors = np.column_stack((tastes, np.ones(world.people)))
     weighted = vectors * scales[:, None]
     return SummedMessages(strengths.T @ weighted, vectors.T @ weighted, count)
 
 
-def _solve(recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatrix, has: csr_array) -> RealMatrix:
-    """Everybody's own vector, where all confidences are alike: x = (Y'DY + lambda I)^-1 Y'D p."""
+def _solve(recipe: FrugalRecipe, shared: FrugalState, told: FloatMatrix, has: csr_array) -> RealMatrix:
+    """Everyone's own vector, where all confidences are alike: x = (Y'DY + lambda I)^-1 Y'D p."""
     gram = gram_matrix(np.ascontiguousarray(told), shared.weights)
     sides = gram + shared.regulariser * np.eye(recipe.factors)
     solved: RealMatrix = np.linalg.solve(sides, (has @ (told * shared.weights[:, None])).T.astype(np.float64)).T

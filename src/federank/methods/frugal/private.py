@@ -1,6 +1,6 @@
-"""The device's part: a message of length 1 in whole numbers, which says nothing that a longer history would not hide.
+"""The device's part: a message of length 1 in integers, which says nothing that a longer history would not hide.
 
-    first     p / sqrt(n): which items somebody has who has n of them
+    first     p / sqrt(n): which items someone has who has n of them
     later     the history, weighted by D and without what is popular anyway, times where it points among the directions
               V that are looked for:
 
@@ -11,7 +11,7 @@
 
 A history that gives no direction (c or x is zero) sends zeros. Rounding is that of protocol/sums/rounding.py, written
 out for a matrix of rank one: the chances are named draws here, and the operating system's on a real device. Compiled
-once and called by both engines: the same text makes one message, or adds up everybody's.
+once and called by both engines: the same text makes one message, or adds up everyone's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from federank._numerics.compiling import compiled
 from federank._numerics.rows import inlined
 from federank.errors import BadMessage
 from federank.federation.rng import ROUNDING, words
-from federank.methods.frugal.method import PrivateUpdate, SquaresBroadcast, SquaresPrivate, rows_of
+from federank.methods.frugal.method import FrugalBroadcast, FrugalPrivate, PrivateUpdate, rows_of
 from federank.secagg.ring import C_INT, rounded
 
 _LARGEST = float(C_INT * C_INT)
@@ -62,56 +62,56 @@ def directions_of(vectors: FloatMatrix, weights: FloatVector) -> Directions:
 
 
 def new_scratch(n_items: int, columns: int) -> Scratch:
-    """Room for one worker's messages of so many columns."""
+    """Room for one worker's messages of this many columns."""
     cells = n_items * columns
     return Scratch(
         np.zeros(n_items), np.zeros(columns), np.zeros(cells + 8, dtype=np.uint16), np.zeros(cells, dtype=np.int32)
     )
 
 
-def known_from(broadcast: SquaresBroadcast) -> Directions:
+def known_from(broadcast: FrugalBroadcast) -> Directions:
     """What every device of a round works out alike from its Broadcast."""
     return directions_of(rows_of(broadcast), broadcast.weights)
 
 
 @inlined
-def _popularity_row(items: Any, begin: Any, end: Any, room: Any) -> Any:
+def _popularity_row(items: Any, begin: Any, end: Any, workspace: Any) -> Any:
     """p / sqrt(n), with one column."""
-    room.row[:] = 0.0
+    workspace.row[:] = 0.0
     for k in range(begin, end):
-        room.row[items[k]] = 1.0 / np.sqrt(np.float64(end - begin))
-    room.pointed[0] = 1.0
+        workspace.row[items[k]] = 1.0 / np.sqrt(np.float64(end - begin))
+    workspace.pointed[0] = 1.0
     return True
 
 
 @inlined
-def _history_row(known: Any, items: Any, begin: Any, end: Any, room: Any) -> Any:
+def _history_row(known: Any, items: Any, begin: Any, end: Any, workspace: Any) -> Any:
     """c / |c| and x / |x|; whether there is a direction at all."""
-    columns = len(room.pointed)
+    columns = len(workspace.pointed)
     popular = 0.0
     for k in range(begin, end):
         popular += known.popular[items[k]] * known.scales[items[k]]
     length = 0.0
-    for item in range(len(room.row)):
-        room.row[item] = -popular * known.popular[item]
+    for item in range(len(workspace.row)):
+        workspace.row[item] = -popular * known.popular[item]
     for k in range(begin, end):
-        room.row[items[k]] += known.scales[items[k]]
-    for item in range(len(room.row)):
-        length += room.row[item] * room.row[item]
+        workspace.row[items[k]] += known.scales[items[k]]
+    for item in range(len(workspace.row)):
+        length += workspace.row[item] * workspace.row[item]
     for f in range(columns):
-        room.pointed[f] = 0.0
-    for item in range(len(room.row)):
+        workspace.pointed[f] = 0.0
+    for item in range(len(workspace.row)):
         for f in range(columns):
-            room.pointed[f] += room.row[item] * known.wanted[item, f]
+            workspace.pointed[f] += workspace.row[item] * known.wanted[item, f]
     pointed = 0.0
     for f in range(columns):
-        pointed += room.pointed[f] * room.pointed[f]
+        pointed += workspace.pointed[f] * workspace.pointed[f]
     if length <= 1e-20 or pointed <= 1e-20:
         return False
-    for item in range(len(room.row)):
-        room.row[item] /= np.sqrt(length)
+    for item in range(len(workspace.row)):
+        workspace.row[item] /= np.sqrt(length)
     for f in range(columns):
-        room.pointed[f] /= np.sqrt(pointed)
+        workspace.pointed[f] /= np.sqrt(pointed)
     return True
 
 
@@ -126,18 +126,20 @@ def _draw_chances(seed: Any, user: Any, round_number: Any, chances: Any, count: 
 
 
 @inlined
-def _round_row_by_row(room: Any) -> None:
-    """The matrix of rank one in whole numbers of norm at most C_INT: round_message of what is of length 1."""
-    columns = len(room.pointed)
+def _round_row_by_row(workspace: Any) -> None:
+    """The matrix of rank one in integers of norm at most C_INT: round_message of what is of length 1."""
+    columns = len(workspace.pointed)
     factor = np.float64(C_INT)
     while True:
         length = np.int64(0)
-        for item in range(len(room.row)):
+        for item in range(len(workspace.row)):
             for f in range(columns):
                 cell = item * columns + f
-                value = np.floor(room.row[item] * room.pointed[f] * factor + room.chances[cell] * _CHANCES)
+                value = np.floor(
+                    workspace.row[item] * workspace.pointed[f] * factor + workspace.chances[cell] * _CHANCES
+                )
                 whole = np.int32(value)
-                room.whole[cell] = whole
+                workspace.whole[cell] = whole
                 length += np.int64(whole) * np.int64(whole)
         if length <= _LARGEST:
             return
@@ -145,41 +147,43 @@ def _round_row_by_row(room: Any) -> None:
 
 
 @inlined
-def _message(known: Any, items: Any, begin: Any, end: Any, seed: Any, user: Any, round_number: Any, room: Any) -> Any:
+def _message(
+    known: Any, items: Any, begin: Any, end: Any, seed: Any, user: Any, round_number: Any, workspace: Any
+) -> Any:
     """One message into `room.whole`; whether it is other than zeros."""
     pointing = False
     if round_number == 0:
-        pointing = _popularity_row(items, begin, end, room)
+        pointing = _popularity_row(items, begin, end, workspace)
     else:
-        pointing = _history_row(known, items, begin, end, room)
+        pointing = _history_row(known, items, begin, end, workspace)
     if pointing:
-        _draw_chances(seed, user, round_number, room.chances, len(room.whole))
-        _round_row_by_row(room)
+        _draw_chances(seed, user, round_number, workspace.chances, len(workspace.whole))
+        _round_row_by_row(workspace)
     return pointing
 
 
 @compiled(allocates=False)
 def private_message(
-    known: Directions, profile: IntVector, seed: int, user: int, round_number: int, room: Scratch
+    known: Directions, profile: IntVector, seed: int, user: int, round_number: int, workspace: Scratch
 ) -> bool:
     """One device's message into `room.whole`; whether it is other than zeros."""
-    return bool(_message(known, profile, 0, len(profile), seed, user, round_number, room))
+    return bool(_message(known, profile, 0, len(profile), seed, user, round_number, workspace))
 
 
 def sent_privately(
-    broadcast: SquaresBroadcast, device: SquaresPrivate, seed: int, known: Directions, room: Scratch
+    broadcast: FrugalBroadcast, device: FrugalPrivate, seed: int, known: Directions, workspace: Scratch
 ) -> PrivateUpdate:
     """The device's message for this round, from what its owner lets out; it has one message less from now on."""
-    return sent_in_stage(broadcast.round_number, device, seed, known, room)
+    return sent_in_stage(broadcast.round_number, device, seed, known, workspace)
 
 
-def sent_in_stage(stage: int, device: SquaresPrivate, seed: int, known: Directions, room: Scratch) -> PrivateUpdate:
+def sent_in_stage(stage: int, device: FrugalPrivate, seed: int, known: Directions, workspace: Scratch) -> PrivateUpdate:
     """The device's message of a stage of the plan; a simulation's rounds are the stages."""
     assert device.spent < device.messages, "a device that has spent its messages is not asked"
     device.spent += 1
-    if not private_message(known, device.outward.profile, seed, device.user, stage, room):
-        room.whole[:] = 0
-    return PrivateUpdate(room.whole.copy())
+    if not private_message(known, device.shared_profile.profile, seed, device.user, stage, workspace):
+        workspace.whole[:] = 0
+    return PrivateUpdate(workspace.whole.copy())
 
 
 @compiled(allocates=False)
@@ -191,14 +195,14 @@ def sum_private(
     seed: int,
     round_number: int,
     total: NDArray[np.uint32],
-    room: Scratch,
+    workspace: Scratch,
 ) -> None:
     """Add these people's messages to a sum in the ring; in which order makes no difference."""
     for place in range(len(people)):
         user = people[place]
-        if _message(known, items, starts[user], starts[user + 1], seed, user, round_number, room):
+        if _message(known, items, starts[user], starts[user + 1], seed, user, round_number, workspace):
             for cell in range(len(total)):
-                total[cell] += np.uint32(room.whole[cell])
+                total[cell] += np.uint32(workspace.whole[cell])
 
 
 # One device's message, outside of a simulation: the steps of message.py, in the order in which a browser does them.
@@ -219,7 +223,7 @@ def directions_at_home(vectors: FloatMatrix, weights: FloatVector) -> Directions
 def one_message(
     stage: int, n_items: int, profile: IntVector, known: Directions | None, chances: NDArray[np.uint16]
 ) -> IntVector:
-    """The message of a plan's stage, in whole numbers; `known` is needed by all stages but the first.
+    """The message of a plan's stage, in integers; `known` is needed by all stages but the first.
 
     A history that gives no direction sends zeros. What is not finite is refused before anything is rounded.
     """

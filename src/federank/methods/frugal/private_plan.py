@@ -1,9 +1,10 @@
-"""The plan of a promise: how much noise each of a life's messages gets, and what is asked for under it.
+"""The plan of a guarantee: how much noise each of a lifetime's messages gets, and what is asked for under it.
 
-A person's promise is one number mu (accountant.py): what all their messages may tell together, to whoever runs one of
+A person's guarantee is one number mu (accountant.py): what all their messages may tell together, to anyone who runs
+one of
 the two servers or sees all sums and models. It is divided over the messages by their shares of mu^2. The first one,
 which says what is popular, gets a tenth; of the others each gets e^(2/3) times what the one before got, since the
-last decides about the model, and the first about where to look. A message has length 1 (of `C_INT` in whole numbers),
+last decides about the model, and the first about where to look. A message has length 1 (of `C_INT` in integers),
 so a share s means noise of deviation 1 / (mu sqrt(s)) from *each* server. The model carries both.
 
 The noise is the same for any number of people, so what can be learnt depends on people x mu / sqrt(items), the signal
@@ -40,12 +41,12 @@ MOST_MESSAGES = 2 + int(2 / GROWTH * math.log(MOST_DEVIATION / LEAST_DEVIATION))
 class PrivatePlan(NamedTuple):
     """What is fixed before the first message."""
 
-    deviations: tuple[int, ...]  # one server's noise on each round's sum, in whole numbers; 0: none at all
+    deviations: tuple[int, ...]  # one server's noise on each round's sum, in integers; 0: none at all
     factors: int
     power: float
 
     def sigmas(self, messages: int) -> tuple[float, ...]:
-        """One server's noise on the first so many messages, as multiples of a message's largest length."""
+        """One server's noise on the first this many messages, as multiples of a message's largest length."""
         return tuple(deviation / C_INT for deviation in self.deviations[:messages])
 
     @property
@@ -59,7 +60,7 @@ class PrivatePlan(NamedTuple):
 
 
 def planned(mu: float, messages: int, people: int, n_items: int, factors: int | None) -> PrivatePlan:
-    """Divide a promise over so many messages; mu infinite: no noise, but messages in whole numbers all the same."""
+    """Divide a guarantee over this many messages; mu infinite: no noise, but messages in integers all the same."""
     if math.isinf(mu):
         signal, deviations = math.inf, (0,) * messages
     else:
@@ -74,7 +75,7 @@ def _deviations(mu: float, messages: int) -> tuple[int, ...]:
     most = _most_messages(mu)
     if messages > most and mu * math.sqrt(POPULARITY_SHARE) >= C_INT / MOST_DEVIATION:
         raise SettingError(
-            f"messages is {messages:,}, but a promise of this size can be divided over at most {most} before the "
+            f"messages is {messages:,}, but a guarantee of this size can be divided over at most {most} before the "
             "noise on one of them drowns everything; ask for fewer messages."
         )
     later = [math.exp(GROWTH * number) for number in range(min(messages, MOST_MESSAGES) - 1)]
@@ -83,17 +84,17 @@ def _deviations(mu: float, messages: int) -> tuple[int, ...]:
 
 
 def _most_messages(mu: float) -> int:
-    """Over how many messages a promise can be divided: the second one's noise, the largest, is one that is drawn.
+    """Over how many messages a guarantee can be divided: the second one's noise, the largest, is one that is drawn.
 
     With n messages its share is (1 - POPULARITY_SHARE) (e^GROWTH - 1) / (e^(GROWTH (n - 1)) - 1).
     """
     root = mu * MOST_DEVIATION / C_INT  # of one over the smallest share that can be had
-    grown = math.log1p((1 - POPULARITY_SHARE) * math.expm1(GROWTH) * root * root)
-    return 1 + int(min(MOST_MESSAGES - 1, grown / GROWTH))
+    extended = math.log1p((1 - POPULARITY_SHARE) * math.expm1(GROWTH) * root * root)
+    return 1 + int(min(MOST_MESSAGES - 1, extended / GROWTH))
 
 
 def _shape(signal: float) -> tuple[int, float]:
-    """How many factors, and the power of popularity, for a signal of so many times the noise."""
+    """How many factors, and the power of popularity, for a signal of this many times the noise."""
     if signal < JOINED_BELOW:
         heard = _between(signal, DROWNED, HEARD)
         factors = min(MOST_JOINED, max(FEWEST_JOINED, JOINED_PER_SIGNAL * signal))
@@ -107,8 +108,10 @@ def _between(signal: float, low: float, high: float) -> float:
     return min(1.0, max(0.0, math.log(signal / low) / math.log(high / low)))
 
 
-def promise_of(plan: PrivatePlan, messages: int, delta: float) -> float | None:
-    """Epsilon for somebody who has sent so many messages; None where there is no noise, so that nothing is promised."""
+def guarantee_of(plan: PrivatePlan, messages: int, delta: float) -> float | None:
+    """Epsilon for someone who has sent this many messages; None where there is no noise, so that nothing is
+    promised.
+    """
     sigmas = plan.sigmas(messages)
     if not all(sigmas):
         return None

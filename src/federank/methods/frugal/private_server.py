@@ -13,7 +13,7 @@ are, and would drown them. As vectors that devices solve with (models/squares.py
     Y = D^-1 [U sqrt(f / (1 - f)), q]
 
 Where noise is strong, few directions are looked for, and what all rounds have told is read together (joined.py): then
-lambda is a share of the sigma in the middle, since half of the directions are mostly noise.
+lambda is a share of the sigma in the median, since half of the directions are mostly noise.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from federank._numerics.arrays import FloatMatrix, FloatVector, RealMatrix, RealVector
 from federank.federation.rng import HELPER, ITEM_FACTORS, SERVER, SUM_NOISE, normal_columns, words, words_wrap_around
 from federank.methods.frugal.private import directions_of
-from federank.methods.frugal.private_plan import PrivatePlan, planned, promise_of
+from federank.methods.frugal.private_plan import PrivatePlan, guarantee_of, planned
 from federank.methods.frugal.server_steps import hold_back, private_tastes
 from federank.privacy.accountant import mu_for
 from federank.secagg.ring import C_INT, centred, in_ring, in_units, noise_table, rounded_noise
@@ -42,7 +42,7 @@ ALIKE = 0.25
 _LEAST = 1e-3
 
 
-class Heard(NamedTuple):
+class RoundBuffer(NamedTuple):
     """What rounds have asked and were answered, both in units of their noise."""
 
     asked: RealMatrix  # items x directions, orthogonal: B diag(s)
@@ -53,23 +53,23 @@ class Heard(NamedTuple):
         return np.hstack(self)
 
 
-def heard_from(stored: RealMatrix) -> Heard:
+def received_from(stored: RealMatrix) -> RoundBuffer:
     """What `stored` gave; nothing yet where there are no columns, or zeros."""
     asked, answered = np.hsplit(stored, 2)
     told = np.einsum("ij,ij->j", asked, asked) > 0
-    return Heard(asked[:, told], answered[:, told])
+    return RoundBuffer(asked[:, told], answered[:, told])
 
 
-def heard_also(heard: Heard, asked: RealMatrix, answered: RealMatrix, noise: float) -> Heard:
+def received_also(heard: RoundBuffer, asked: RealMatrix, answered: RealMatrix, noise: float) -> RoundBuffer:
     """One more round; as many directions are kept as it asked in."""
     directions = asked.shape[1]
     unit = np.sqrt(directions) / np.linalg.norm(asked) / noise  # messages are of length 1, however long V is
     left, s, right = np.linalg.svd(np.hstack((heard.asked, unit * asked)), full_matrices=False)
     together = np.hstack((heard.answered, answered / noise)) @ right.T
-    return Heard((left * s)[:, :directions], together[:, :directions])
+    return RoundBuffer((left * s)[:, :directions], together[:, :directions])
 
 
-def sketch_of_heard(heard: Heard, expected: RealVector) -> RealMatrix:
+def sketch_of_received(heard: RoundBuffer, expected: RealVector) -> RealMatrix:
     """What people's items have in common, as all rounds together tell it: items x directions, C ~ S S'."""
     s = np.linalg.norm(heard.asked, axis=0)
     sides, seen, noise = heard.asked / s, heard.answered / s, 1 / s
@@ -176,8 +176,8 @@ def fold_histories(
     popularity: RealVector,
     told: FloatMatrix,
     sums: RealMatrix,
-    heard: Heard,
-) -> tuple[FloatMatrix, RealMatrix, Heard]:
+    heard: RoundBuffer,
+) -> tuple[FloatMatrix, RealMatrix, RoundBuffer]:
     """After a later round: the vectors of the next model, what people's items have in common, and what was heard.
 
     `told` are the vectors as devices had them.
@@ -188,8 +188,8 @@ def fold_histories(
     if not plan.joined:
         sketch = _sketch_of(space, known.wanted, seen, noise)
     else:
-        heard = heard_also(heard, known.wanted, seen, noise)
-        sketch = sketch_of_heard(heard, space.expected)
+        heard = received_also(heard, known.wanted, seen, noise)
+        sketch = sketch_of_received(heard, space.expected)
         if round_number + 1 < len(plan.deviations):
             left = np.linalg.svd(sketch, full_matrices=False)[0]
             return space.vectors(left * np.sqrt(ALIKE / (1 - ALIKE))), sketch, heard
@@ -244,7 +244,7 @@ class PrivateModel(NamedTuple):
     summed: RealVector  # popularity as all cohorts together have told it
     earlier: RealMatrix  # what earlier cohorts' items have in common, items x directions; no columns for the first one
     newest: RealMatrix  # the same after the newest fold
-    heard: Heard  # what this cohort's rounds have told, where they are read together; no columns elsewhere
+    heard: RoundBuffer  # what this cohort's rounds have told, where they are read together; no columns elsewhere
 
 
 def fold_of_cohort(
@@ -290,11 +290,11 @@ def _after_popularity(
     if earlier.shape[1]:
         earlier = moved(plan, model.popularity, popularity, earlier)
         vectors = vectors_of_sketch(plan, shrinkage, popularity, earlier)
-    nothing = heard_from(earlier[:, :0])
+    nothing = received_from(earlier[:, :0])
     return PrivateModel(vectors, weights, popularity, summed, earlier, earlier, nothing)
 
 
-# What accuracy to expect under a promise: read off federations that were measured.
+# What accuracy to expect under a guarantee: read off federations that were measured.
 
 
 Curve = tuple[tuple[float, float], ...]
@@ -321,14 +321,14 @@ _ROUNDED = 0.005
 
 
 class Forecast(NamedTuple):
-    """A promise for a federation of a size, and what follows."""
+    """A guarantee for a federation of a size, and what follows."""
 
     people: int
     items: int
     epsilon: float
     delta: float
     messages: int
-    bound: int  # the length of a message in whole numbers
+    bound: int  # the length of a message in integers
     sigma: float  # one server's noise, if all messages had the same
     sigmas: tuple[float, ...]  # as the messages really get it
     factors: int
@@ -337,19 +337,19 @@ class Forecast(NamedTuple):
     kept_films: float | None  # the same, as on MovieLens: popularity explains much
     kept_italy: float | None  # the same, as in Italy: few people, many items
     kept_amazon: float | None  # the same, as on Amazon: few people, many items, and hardly anything is popular
-    measured_messages: int  # how many everybody sent where these shares were measured
+    measured_messages: int  # how many everyone sent where these shares were measured
     affordable: float | None  # the smallest epsilon that costs less than a tenth, as in cities
 
 
 def forecast(people: int, items: int, epsilon: float, delta: float, messages: int) -> Forecast:
-    """What a promise takes and costs in a federation of this size."""
+    """What a guarantee takes and costs in a federation of this size."""
     mu = mu_for(epsilon, delta)
     plan = planned(mu, messages, people, items, None)
     signal = people * mu / math.sqrt(items)
     return Forecast(
         people=people,
         items=items,
-        epsilon=promise_of(plan, messages, delta) or epsilon,
+        epsilon=guarantee_of(plan, messages, delta) or epsilon,
         delta=delta,
         messages=messages,
         bound=C_INT,
@@ -369,7 +369,7 @@ def forecast(people: int, items: int, epsilon: float, delta: float, messages: in
 def kept_at(curve: Curve, signal: float) -> float | None:
     """The share of P@10 that federations of this signal kept, between those that were measured; never falling.
 
-    Below the smallest signal nobody knows, and None is told; above the largest it is the last share.
+    Below the smallest signal no one knows, and None is told; above the largest it is the last share.
     """
     if signal < min(curve)[0] * (1 - _ROUNDED):
         return None

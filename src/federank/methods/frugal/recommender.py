@@ -1,4 +1,4 @@
-"""What Frugal and FCF share: rounds of few messages, item vectors, and everybody's own vector solved at home."""
+"""What Frugal and FCF share: rounds of few messages, item vectors, and everyone's own vector solved at home."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from federank.errors import ModelError, SettingError
 from federank.methods.fpl.communication import participations
 from federank.methods.fpl.recommender import FederatedPairs
 from federank.methods.fpl.settings import FPLSettings, Recipe
-from federank.methods.frugal.communication import count_squares_communication, fcf_cost, fcf_of_paper
+from federank.methods.frugal.communication import count_frugal_communication, fcf_cost, fcf_of_paper
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import attendance, published
-from federank.methods.frugal.private_plan import PrivatePlan, promise_of
+from federank.methods.frugal.private_plan import PrivatePlan, guarantee_of
 from federank.methods.frugal.settings import (
     DEFAULT_FACTORS,
-    SquaresRecipe,
+    FrugalRecipe,
     SquaresSettings,
     factors_for,
-    squares_recipe,
+    frugal_recipe,
 )
-from federank.methods.frugal.simulation import SquaresFederation, vectors_at_home
+from federank.methods.frugal.simulation import FrugalFederation, vectors_at_home
 from federank.methods.recommender import Arrays, Recommender, made_from, restored_table, run_identity
 from federank.methods.sharing import (
-    ChoosingPeople,
+    ChoosingUsers,
     choices_as_arrays,
     choices_from_arrays,
     messages_allowed,
     read_trace,
     refuse_coins,
 )
-from federank.privacy.policy import OutwardSettings
-from federank.privacy.population import AS_HISTORIES_ARE, Choices, Outwards, everyones_outward
+from federank.privacy.policy import SharedProfileSettings
+from federank.privacy.population import AS_HISTORIES_ARE, Choices, SharedProfiles, shared_profiles_of_all
 from federank.simulation.complexity import cost_figures
-from federank.simulation.options import Conduct
+from federank.simulation.options import TrainingOptions
 from federank.simulation.training import train as play_epochs
 
 
-class FewMessages(ChoosingPeople):
+class FewMessages(ChoosingUsers):
     """Scores x_u . y_i, learnt from squares by the rounds of a federation."""
 
     in_rounds = True
@@ -61,41 +61,43 @@ class FewMessages(ChoosingPeople):
         """The method's settings as those of few messages."""
         raise NotImplementedError
 
-    def recipe(self, train: Interactions) -> SquaresRecipe:
-        """The settings worked out for this population, with what everybody takes part with."""
+    def recipe(self, train: Interactions) -> FrugalRecipe:
+        """The settings worked out for this population, with what everyone takes part with."""
         settings = self.squares()
         trace = None if settings.trace is None else read_trace(settings.trace, train)
         messages = messages_allowed(self.choices)
-        outward = _outward(self.choices, settings.seed, train)
+        shared_profile = _shared_profile(self.choices, settings.seed, train)
         sizes = train.profiles.sizes
-        return squares_recipe(settings, sizes, train.n_items, messages=messages, outward=outward, trace=trace)
+        return frugal_recipe(
+            settings, sizes, train.n_items, messages=messages, shared_profile=shared_profile, trace=trace
+        )
 
     def communication(self) -> dict[str, Any]:
         """What the run has sent, counted message by message."""
         data = self._fitted()
-        return count_squares_communication(self.recipe(data), data.n_users, len(data), self.report["rounds"])
+        return count_frugal_communication(self.recipe(data), data.n_users, len(data), self.report["rounds"])
 
     def enrolled(self, profile: IntVector) -> FloatVector:
-        """The vector of somebody with this history, in closed form; nothing is sent."""
+        """The vector of someone with this history, in closed form; nothing is sent."""
         starts = np.array([0, len(profile)], dtype=np.int64)
         vectors = vectors_at_home(self._alone(), *self._model(), Profiles(starts, profile))
         vector: FloatVector = vectors[0]
         return vector
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The scores of the whole catalogue for somebody with this vector."""
+        """The scores of the full catalogue for someone with this vector."""
         scores: FloatVector = self.item_vectors @ vector
         return scores
 
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
-        chosen = self._ask_everybody(self.squares(), train)
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
+        chosen = self._ask_all(self.squares(), train)
         recipe = self.recipe(train)
-        federation = SquaresFederation.established(self.squares(), recipe, train.profiles)
+        federation = FrugalFederation.established(self.squares(), recipe, train.profiles)
         identity = run_identity(self.name + chosen, self.settings, train)
         seconds = play_epochs(
-            federation, recipe.rounds // recipe.cohorts, self._followed(federation, conduct), identity
+            federation, recipe.rounds // recipe.cohorts, self._followed(federation, training_options), identity
         )
-        self._follow(federation, conduct.threads)
+        self._follow(federation, training_options.threads)
         self.report |= {
             "seconds": seconds,
             "rounds": federation.round_number,
@@ -106,21 +108,21 @@ class FewMessages(ChoosingPeople):
             "epochs": recipe.rounds // recipe.cohorts,
         }
         if recipe.private is not None:
-            self.report |= promise(recipe.private, self.squares(), int(federation.spent.max(initial=0)))
+            self.report |= guarantee(recipe.private, self.squares(), int(federation.spent.max(initial=0)))
 
-    def _followed(self, federation: SquaresFederation, conduct: Conduct) -> Conduct:
+    def _followed(self, federation: FrugalFederation, training_options: TrainingOptions) -> TrainingOptions:
         """The same conduct, with the model's vectors current whenever an epoch has been played."""
-        then = conduct.after_epoch
+        then = training_options.after_epoch
         if then is None:
-            return conduct
+            return training_options
 
         def follow_first(number: int) -> None:
-            self._follow(federation, conduct.threads)
+            self._follow(federation, training_options.threads)
             then(number)
 
-        return replace(conduct, after_epoch=follow_first)
+        return replace(training_options, after_epoch=follow_first)
 
-    def _follow(self, federation: SquaresFederation, threads: int) -> None:
+    def _follow(self, federation: FrugalFederation, threads: int) -> None:
         recipe = federation.recipe
         self.item_vectors = published(recipe, federation.item_vectors)
         self.regulariser, self.item_weights = float(federation.regulariser[0]), federation.weights
@@ -130,13 +132,13 @@ class FewMessages(ChoosingPeople):
         """What a device needs to solve for a vector."""
         return self.item_vectors, self.item_weights, self.regulariser
 
-    def _alone(self) -> SquaresRecipe:
-        """The recipe of one person at home: nobody else, and nothing is sent."""
+    def _alone(self) -> FrugalRecipe:
+        """The recipe of one person at home: no one else, and nothing is sent."""
         settings = replace(self.squares(), factors=self.item_vectors.shape[1])
-        if settings.promises:  # solving at home needs no plan of noise
+        if settings.guarantees:  # solving at home needs no plan of noise
             settings = replace(settings, epsilon=settings.policy(0.5).epsilon, sigma=None, rounding="drawn")
         alone = replace(settings, cohorts=1, rounds=None, trace=None)
-        return squares_recipe(alone, np.ones(1, dtype=np.int64), len(self.item_vectors))
+        return frugal_recipe(alone, np.ones(1, dtype=np.int64), len(self.item_vectors))
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
         scores: FloatMatrix = self.user_vectors[users] @ self.item_vectors.T
@@ -164,23 +166,23 @@ class FewMessages(ChoosingPeople):
 
 
 def _columns(table: NDArray[Any] | None) -> int:
-    """How long the vectors of a table are; what is no table of vectors is refused by whoever takes it."""
+    """How long the vectors of a table are; what is no table of vectors is refused by anyone who takes it."""
     return table.shape[1] if table is not None and table.ndim == 2 else 0
 
 
-def promise(plan: PrivatePlan, settings: SquaresSettings, messages: int) -> dict[str, Any]:
-    """What may be said of a run's noise, for somebody who has sent so many messages."""
+def guarantee(plan: PrivatePlan, settings: SquaresSettings, messages: int) -> dict[str, Any]:
+    """What may be said of a run's noise, for someone who has sent this many messages."""
     return {
-        "epsilon": promise_of(plan, messages, settings.delta),
+        "epsilon": guarantee_of(plan, messages, settings.delta),
         "delta": settings.delta,
         "sigmas": list(plan.sigmas(messages)),
-        "against": "whoever runs one of the two servers, or sees every sum and every model",
+        "against": "anyone who runs one of the two servers, or sees every sum and every model",
         "adjacency": "a person's messages are replaced by zeros",
     }
 
 
-def _outward(choices: Choices, seed: int, train: Interactions) -> Outwards:
-    """What everybody takes part with; nothing to compute where that is everybody's whole history."""
+def _shared_profile(choices: Choices, seed: int, train: Interactions) -> SharedProfiles:
+    """What everyone takes part with; nothing to compute where that is everyone's full history."""
     refuse_coins(choices)
     whole = all(
         kind.sharing == "sticky" and not kind.never_items and kind.budget is None and not kind.paused
@@ -188,7 +190,7 @@ def _outward(choices: Choices, seed: int, train: Interactions) -> Outwards:
     )
     if whole and np.all(choices.pi >= 1):
         return AS_HISTORIES_ARE
-    return everyones_outward(choices, seed, train.profiles, train.n_items)
+    return shared_profiles_of_all(choices, seed, train.profiles, train.n_items)
 
 
 # Frugal: a handful of messages in a lifetime, simulated for a whole population.
@@ -220,7 +222,7 @@ class Frugal(Recommender):
     def __init__(self) -> None: ...
 
     # The class of the loss has these; a Frugal that has none of them is never made.
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         raise NotImplementedError
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
@@ -253,22 +255,22 @@ class FrugalPairs(FederatedPairs, Frugal):
         return self.settings.as_pairs(factors_for(self.settings, people, items, most=DEFAULT_FACTORS))
 
     def recipe(self, train: Interactions) -> Recipe:
-        """The recipe of pairs, in which everybody takes part when it is their turn and they have a message left."""
+        """The recipe of pairs, in which everyone takes part when it is their turn and they have a message left."""
         refuse_coins(self.choices)
         recipe, settings = super().recipe(train), self.settings
         trace = None if settings.trace is None else read_trace(settings.trace, train)
-        promised = squares_recipe(
+        promised = frugal_recipe(
             settings,
             train.profiles.sizes,
             train.n_items,
             messages=messages_allowed(self.choices),
-            outward=recipe.outward,
+            shared_profile=recipe.shared_profile,
             trace=trace,
         )
         able = np.intersect1d(recipe.participants, promised.participants).astype(np.int32)
         if not len(able):
             raise SettingError(
-                "Nobody can take part: those who allow a message have nothing to take part with, or the whole "
+                "No one can take part: those who allow a message have nothing to take part with, or the whole "
                 "catalogue. More history, or policies that share more, are needed."
             )
         there = attendance(promised, train.n_users)
@@ -280,8 +282,8 @@ class FrugalPairs(FederatedPairs, Frugal):
             trace=recipe.trace if always else there,
         )
 
-    def _learn(self, train: Interactions, conduct: Conduct) -> None:
-        super()._learn(train, conduct)
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
+        super()._learn(train, training_options)
         sent = participations(self.recipe(train), train.n_users, self.report["rounds"])
         self.report |= {"messages": int(sent.max()), "epochs": self.pairs().epochs}
 
@@ -294,7 +296,7 @@ FrugalSquares.__name__ = FrugalPairs.__name__ = Frugal.__name__
 
 
 @dataclass(frozen=True, kw_only=True)
-class FCFSettings(OutwardSettings):
+class FCFSettings(SharedProfileSettings):
     """What can be chosen about federated collaborative filtering."""
 
     factors: int = 20
@@ -323,10 +325,10 @@ class FCFSettings(OutwardSettings):
         checks.whole("factors", self.factors, 1, 1024)
         checks.whole("rounds", self.rounds, 1)
         checks.positive("regulariser", self.regulariser)
-        self.as_squares()
+        self.as_least()
 
-    def as_squares(self) -> SquaresSettings:
-        """The federation of few messages that takes the same steps: one message of everybody a round, Adam."""
+    def as_least(self) -> SquaresSettings:
+        """The federation of few messages that takes the same steps: one message of everyone a round, Adam."""
         same = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "rounds"}
         return SquaresSettings(**same, messages=self.rounds, server="adam", broadcast="float32")
 
@@ -343,7 +345,7 @@ class FCF(FewMessages):
 
     def squares(self) -> SquaresSettings:
         """The settings as those of few messages."""
-        return self.settings.as_squares()
+        return self.settings.as_least()
 
     def complexity(self) -> dict[str, float]:
         """What a round costs a device and the server, counted, beside the formulas of FedRec's authors for it."""

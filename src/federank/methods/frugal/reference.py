@@ -15,28 +15,28 @@ from federank._numerics.arrays import IntVector
 from federank.errors import SettingError
 from federank.methods.frugal import simulation as compiled
 from federank.methods.frugal.method import (
+    FrugalBroadcast,
+    FrugalPrivate,
+    FrugalUpdate,
     PrivateUpdate,
-    SquaresBroadcast,
-    SquaresPrivate,
-    SquaresUpdate,
     choose_cohort,
-    compute_squares,
+    compute_frugal,
     send,
     who_answers,
 )
 from federank.methods.frugal.private import known_from, new_scratch, sent_privately
 from federank.methods.frugal.server_update import private_columns
-from federank.methods.frugal.settings import SquaresRecipe
-from federank.methods.frugal.simulation import SquaresFederation
+from federank.methods.frugal.settings import FrugalRecipe
+from federank.methods.frugal.simulation import FrugalFederation
 from federank.privacy.ledger import Ledger
-from federank.privacy.population import outward_of
+from federank.privacy.population import shared_profile_of
 from federank.simulation.federated import Engine, EngineName, Machines, Open, in_this_process, play_in_memory
 
 
-class SquaresFleetInMemory:
+class FrugalFleetInMemory:
     """Devices that live in this process, each with its own private state and its own ledger."""
 
-    def __init__(self, recipe: SquaresRecipe, devices: list[SquaresPrivate]) -> None:
+    def __init__(self, recipe: FrugalRecipe, devices: list[FrugalPrivate]) -> None:
         self.recipe = recipe
         self.devices = devices
         self.ledgers = [Ledger() for _ in devices]
@@ -50,40 +50,40 @@ class SquaresFleetInMemory:
         """The devices that take part in this round."""
         return choose_cohort(self.recipe, round_number, self.spent)
 
-    def train(self, clients: IntVector, broadcast: SquaresBroadcast) -> Iterator[SquaresUpdate | PrivateUpdate]:
+    def train(self, clients: IntVector, broadcast: FrugalBroadcast) -> Iterator[FrugalUpdate | PrivateUpdate]:
         """Computation and transmission on each of these devices; a message that is lost on the way is spent too."""
         recipe, number = self.recipe, broadcast.round_number
         answering = set(who_answers(recipe, number, clients).tolist())
-        known, room = known_from(broadcast), new_scratch(recipe.n_items, private_columns(recipe, number))
+        known, workspace = known_from(broadcast), new_scratch(recipe.n_items, private_columns(recipe, number))
         for user in clients:
             device = self.devices[user]
-            update: SquaresUpdate | PrivateUpdate
+            update: FrugalUpdate | PrivateUpdate
             if recipe.private is not None:
-                update = sent_privately(broadcast, device, recipe.seed, known, room)
+                update = sent_privately(broadcast, device, recipe.seed, known, workspace)
             else:
-                update = send(recipe, device, *compute_squares(recipe, device, broadcast))
-            self.ledgers[user].record_message(number, device.outward, device.spent, device.messages)
+                update = send(recipe, device, *compute_frugal(recipe, device, broadcast))
+            self.ledgers[user].record_message(number, device.shared_profile, device.spent, device.messages)
             if user in answering:
                 yield update
 
 
-def play(federation: SquaresFederation, rounds: int, threads: int = 1) -> None:
+def play(federation: FrugalFederation, rounds: int, threads: int = 1) -> None:
     """Play this many rounds of a federation."""
     del threads  # one device after the other: this engine is for reading
     recipe, profiles = federation.recipe, federation.profiles
     if recipe.rounds_on_average:
         raise SettingError("rounding is mean, and the reference engine rounds every message; leave rounding out.")
     devices = [
-        SquaresPrivate(
+        FrugalPrivate(
             user,
             profiles.of(user),
-            outward_of(recipe.outward, profiles, user),
+            shared_profile_of(recipe.shared_profile, profiles, user),
             int(recipe.messages[user]),
             int(federation.spent[user]),
         )
         for user in range(len(federation.spent))
     ]
-    fleet = SquaresFleetInMemory(recipe, devices)
+    fleet = FrugalFleetInMemory(recipe, devices)
     play_in_memory(federation, fleet, rounds)
     federation.spent = fleet.spent
 
@@ -92,7 +92,7 @@ def play(federation: SquaresFederation, rounds: int, threads: int = 1) -> None:
 
 
 @contextmanager
-def _on_a_cluster(federation: SquaresFederation, machines: Machines) -> Iterator[Engine]:
+def _on_a_cluster(federation: FrugalFederation, machines: Machines) -> Iterator[Engine]:
     from federank.methods.frugal.cluster import on_a_cluster
 
     with on_a_cluster(federation, machines) as engine:

@@ -3,19 +3,19 @@
 The sums are S = sum of a_u w_u x_u' (items x factors) and H = sum of a_u x_u x_u' (factors x factors); a constant 1 at
 the end of every x_u adds a column to S from which the number of people n_i of each item follows.
 
-**spectral** (where alpha = 0, the default). With Y as it was told, A = S + Y H = P'X: what everybody's items have in
+**spectral** (where alpha = 0, the default). With Y as it was told, A = S + Y H = P'X: what everyone's items have in
 common, seen through Y. A round is so a step of subspace iteration on C = P'P, and C itself is known inside the span by
 Nystrom's formula, C ~ A H^-1 A'. Items weigh d_i = n_i^-popularity (1 - 1/n_i): what one person alone has tells nothing
-about anybody else, and what everybody has tells little. With C = V diag(sigma^2) V' and V'DV = I, the solution of the
+about anyone else, and what everyone has tells little. With C = V diag(sigma^2) V' and V'DV = I, the solution of the
 whole problem in that span follows at once:
 
     lambda = shrinkage x sigma_F        Y = V diag(sqrt(sigma - lambda))
 
 so a person's scores become V (1 - lambda / sigma) V'D p. Alternating solves reach the same, but creep there. A cohort's
-C is added to what is known of the others'; once everybody has spoken, what is known fades as much as is added.
+C is added to what is known of the others'; once everyone has spoken, what is known fades as much as is added.
 
 **solve**: Y + damping (S - lambda Y)(H + lambda I)^-1, the step of alternating least squares; also for alpha > 0, where
-damping below 1 makes up for H not knowing of confidences. A cohort's sums are scaled up to everybody, and averaged in:
+damping below 1 makes up for H not knowing of confidences. A cohort's sums are scaled up to everyone, and averaged in:
 H <- (1 - b) H + b h, and damping x b of the way, with b = max(1 / t, 1.5 / cohorts) at the t-th cohort.
 
 **adam** (protocol/server_steps.py): a step against the gradient -2 S + 2 lambda Y, as FCF published it.
@@ -30,7 +30,7 @@ import numpy as np
 from federank._numerics.arrays import FloatMatrix, FloatVector, RealMatrix, RealVector
 from federank._numerics.topn import tall_product, weighted_gram
 from federank.errors import Diverged
-from federank.methods.frugal.settings import SquaresRecipe
+from federank.methods.frugal.settings import FrugalRecipe
 
 _NOTHING = 1e-9
 LEAST = 0.01
@@ -41,7 +41,7 @@ would be in no later message."""
 class SummedMessages(NamedTuple):
     """All that the server takes from a round."""
 
-    pulls: RealMatrix  # S for every item, and the column of the constant 1
+    residuals: RealMatrix  # S for every item, and the column of the constant 1
     squares: RealMatrix  # H, with the row and column of the constant 1
     messages: int
 
@@ -54,7 +54,7 @@ class Spectrum(NamedTuple):
 
 
 def spectrum_of(products: RealMatrix, squares: RealMatrix, threads: int = 1) -> RealMatrix:
-    """W with W W' = A H^-1 A', Nystrom's formula; directions in which nobody has anything are left out."""
+    """W with W W' = A H^-1 A', Nystrom's formula; directions in which no one has anything are left out."""
     values, directions = np.linalg.eigh(squares)
     kept = values > _NOTHING * max(values[-1], 0.0)
     if not kept.any():
@@ -64,7 +64,7 @@ def spectrum_of(products: RealMatrix, squares: RealMatrix, threads: int = 1) -> 
 
 
 def item_weights(counts: RealVector, popularity: float, heard: float = 1.0) -> FloatVector:
-    """How much items count that so many people have: d, 1 for items of mean popularity that many share.
+    """How much items count that this many people have: d, 1 for items of mean popularity that many share.
 
     What one person alone has weighs nothing, or a little less than the rest where only a share of people was `heard`.
     """
@@ -85,9 +85,9 @@ def strongest(sketch: RealMatrix, weights: FloatVector, factors: int, threads: i
     return Spectrum(tall_product(sketch, directions * scale, threads), singular)
 
 
-def faded(heard: float, now: int, everybody: int) -> float:
-    """How much is kept of what is known: all until everybody has spoken; then those who speak again replace it."""
-    return 1.0 if not heard or heard + now <= everybody else max(0.0, everybody - now) / heard
+def faded(heard: float, now: int, all_users: int) -> float:
+    """How much is kept of what is known: all until everyone has spoken; then those who speak again replace it."""
+    return 1.0 if not heard or heard + now <= all_users else max(0.0, all_users - now) / heard
 
 
 def balanced(spectrum: Spectrum, shrinkage: float, regulariser: float) -> tuple[FloatMatrix, float]:
@@ -108,8 +108,8 @@ def balanced(spectrum: Spectrum, shrinkage: float, regulariser: float) -> tuple[
     return vectors.astype(np.float32), float(pull)
 
 
-def smallest_singular_value(recipe: SquaresRecipe, gram: RealMatrix, squares: RealMatrix, regulariser: float) -> float:
-    """sigma_F of everybody's items inside the span of Y, from H and Y'Y alone (Rayleigh and Ritz).
+def smallest_singular_value(recipe: FrugalRecipe, gram: RealMatrix, squares: RealMatrix, regulariser: float) -> float:
+    """sigma_F of everyone's items inside the span of Y, from H and Y'Y alone (Rayleigh and Ritz).
 
     x = (Y'Y + lambda I)^-1 (1 + alpha) Y'p where own items weigh little, so H gives Y'P'PY back.
     """
@@ -124,9 +124,9 @@ def smallest_singular_value(recipe: SquaresRecipe, gram: RealMatrix, squares: Re
 
 
 def solved(
-    recipe: SquaresRecipe,
+    recipe: FrugalRecipe,
     vectors: FloatMatrix,
-    pulls: RealMatrix,
+    residuals: RealMatrix,
     curvature: RealMatrix,
     regulariser: float,
     part: float,
@@ -134,7 +134,7 @@ def solved(
     """One step of alternating least squares for these items, this part of the way."""
     sides = curvature + regulariser * np.eye(recipe.factors)
     try:
-        steps = np.linalg.solve(sides, (pulls - regulariser * vectors).T).T
+        steps = np.linalg.solve(sides, (residuals - regulariser * vectors).T).T
     except np.linalg.LinAlgError as reason:
         raise Diverged(
             "The sum of the devices' vectors cannot be solved from: it is singular. A regulariser above 0 is needed."
@@ -143,7 +143,7 @@ def solved(
     return moved
 
 
-# Bounds for whoever reads only sums: no row that people cannot have made, and no item that nearly everybody is shown.
+# Bounds for anyone who reads only sums: no row that people cannot have made, and no item that nearly everyone is shown.
 
 
 LIST = 10
@@ -151,13 +151,13 @@ LIST = 10
 LEAST_ITEMS = 200
 """Below this many items nothing is bounded."""
 ROW_QUANTILE = 0.95
-"""Rows of a sum may be as long, for each person who has the item, as so many of the rows of well-known items are."""
+"""Rows of a sum may be as long, for each person who has the item, as this many of the rows of well-known items are."""
 LENGTH_QUANTILE = 0.9
-"""So many vectors are shorter than one is ever made."""
+"""This many vectors are shorter than one is ever made."""
 POPULAR_PART = 0.1
 """Sums with noise: the part of a history's length that lies in the direction of popularity; .05 to .17 as measured."""
 USUAL_SPECTRAL, USUAL_PRIVATE, USUAL_JOINED = 0.15, 0.2, 0.3
-"""To how large a share of people an item may be shown: what costs at most 2 % of P@10 with nobody lying. Under much
+"""To how large a share of people an item may be shown: what costs at most 2 % of P@10 with no one lying. Under much
 noise lists are alike, and so the best items shown to more."""
 _HALVINGS = 60
 _LITTLE = 1e-15
@@ -171,15 +171,15 @@ class Tastes(NamedTuple):
 
 
 def bound_rows(sums: SummedMessages, told: FloatMatrix, threads: int = 1) -> SummedMessages:
-    """No row is longer than the people who seem to have the item can make it, and nobody has an item more than once.
+    """No row is longer than the people who seem to have the item can make it, and no one has an item more than once.
 
     The last column of S + Y H says how many people have each item, each with their weight (server_steps.py). What a row
     may have for each of them is what rows of the better known half of the catalogue have.
     """
-    if len(told) < LEAST_ITEMS or len(sums.pulls) != len(told):
+    if len(told) < LEAST_ITEMS or len(sums.residuals) != len(told):
         return sums
     seen = tall_product(told, sums.squares[:-1], threads)
-    products = sums.pulls + seen
+    products = sums.residuals + seen
     people = np.clip(products[:, -1], 0.0, max(float(sums.squares[-1, -1]), 0.0))
     lengths = np.sqrt(np.einsum("ij,ij->i", products[:, :-1], products[:, :-1]))
     known = (people > 0) & (people >= np.median(people))
@@ -188,7 +188,7 @@ def bound_rows(sums: SummedMessages, told: FloatMatrix, threads: int = 1) -> Sum
     most = people * np.quantile(lengths[known] / people[known], ROW_QUANTILE)
     kept = np.where(lengths > most, most / np.maximum(lengths, _LITTLE), 1.0)
     bounded = np.column_stack((products[:, :-1] * kept[:, None], people))
-    return sums._replace(pulls=bounded - seen)
+    return sums._replace(residuals=bounded - seen)
 
 
 def spectral_tastes(
@@ -221,7 +221,8 @@ def private_tastes(vectors: FloatMatrix, weights: FloatVector, threads: int = 1)
 def usual_length(vectors: FloatMatrix) -> float:
     """The length that most vectors stay below: no vector of Frugal's own recipe need be held back to less.
 
-    Liars who turn many well-liked rows around make a model look as if people lay far apart in that direction, so that
+    Malicious clients who turn many well-liked rows around make a model look as if people lay far apart in that
+    direction, so that
     all that they like would be shortened to nothing.
     """
     return float(np.quantile(np.sqrt(np.einsum("ij,ij->i", vectors, vectors)), LENGTH_QUANTILE))

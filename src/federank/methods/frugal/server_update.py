@@ -1,7 +1,7 @@
 """Aggregation: the server adds the messages of a round up, and solves for the item vectors from the two sums alone.
 
 What the server holds is the model (item vectors and the lambda they belong to) and the memory of its step
-(server_steps.py). Because only sums enter, sums that nobody could read the parts of would do as well.
+(server_steps.py). Because only sums enter, sums that no one could read the parts of would do as well.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from federank._numerics.topn import tall_product
 from federank.federation.rng import ITEM_FACTORS, Draw, normal_columns, normal_rows
 from federank.federation.round import Adam, adam_step
 from federank.methods.frugal.method import (
+    FrugalBroadcast,
+    FrugalUpdate,
     PrivateUpdate,
-    SquaresBroadcast,
-    SquaresUpdate,
+    check_frugal_update,
     check_private_update,
-    check_squares_update,
     dense,
-    make_squares_broadcast,
+    make_frugal_broadcast,
     published,
 )
 from federank.methods.frugal.objective import gram_matrix
@@ -32,7 +32,7 @@ from federank.methods.frugal.private_server import (
     PULL,
     fold_histories,
     fold_popularity,
-    heard_from,
+    received_from,
     values_of,
     with_both_noises,
 )
@@ -52,19 +52,19 @@ from federank.methods.frugal.server_steps import (
     strongest,
     usual_length,
 )
-from federank.methods.frugal.settings import SquaresRecipe
+from federank.methods.frugal.settings import FrugalRecipe
 from federank.secagg.ring import in_ring
 
 _LITTLE = 1e-5
 
 
 @dataclass(eq=False)
-class SquaresShared:
+class FrugalState:
     """What the server holds between two rounds."""
 
     vectors: FloatMatrix  # items x factors
     regulariser: float  # lambda: told to devices with the vectors
-    sketch: RealMatrix  # spectral: what is known of everybody's items, V diag(sigma); solve: the average of H;
+    sketch: RealMatrix  # spectral: what is known of everyone's items, V diag(sigma); solve: the average of H;
     # private: what rounds have told, where they are read together (private/joined.py)
     mean: FloatMatrix  # adam: past gradients; no rows for the other steps
     square: FloatMatrix
@@ -73,35 +73,35 @@ class SquaresShared:
     heard: float = 0.0  # spectral: how many messages sketch and counts stand for
     round_number: int = 0
 
-    def distribute(self, recipe: SquaresRecipe) -> SquaresBroadcast:
-        """All item vectors, for whoever takes part."""
-        return make_squares_broadcast(recipe, self.round_number, self.regulariser, self.vectors, self.weights)
+    def distribute(self, recipe: FrugalRecipe) -> FrugalBroadcast:
+        """All item vectors, for anyone who takes part."""
+        return make_frugal_broadcast(recipe, self.round_number, self.regulariser, self.vectors, self.weights)
 
-    def aggregate(self, recipe: SquaresRecipe, updates: Iterable[SquaresUpdate | PrivateUpdate]) -> None:
+    def aggregate(self, recipe: FrugalRecipe, updates: Iterable[FrugalUpdate | PrivateUpdate]) -> None:
         """Fold a round's Updates into the shared model: all of them, or none if one breaks the protocol."""
         if recipe.private is not None:
             fold(recipe, self, _sum_of_updates(recipe, self.round_number, updates))
             return
-        pulls = np.zeros((recipe.n_items, recipe.factors + 1))
+        residuals = np.zeros((recipe.n_items, recipe.factors + 1))
         squares = np.zeros((recipe.factors + 1, recipe.factors + 1))
         count = 0
         for update in updates:
-            assert isinstance(update, SquaresUpdate), "only rounds with a plan have messages of whole numbers"
-            check_squares_update(update, recipe.factors, recipe.n_items)
+            assert isinstance(update, FrugalUpdate), "only rounds with a plan have messages of integers"
+            check_frugal_update(update, recipe.factors, recipe.n_items)
             message = dense(update)
-            pulls += message.pulls
+            residuals += message.residuals
             squares += message.squares
             count += 1
-        fold(recipe, self, SummedMessages(pulls, squares, count))
+        fold(recipe, self, SummedMessages(residuals, squares, count))
 
 
-def first_shared(recipe: SquaresRecipe, initial_scale: float, draw: Draw = normal_rows) -> SquaresShared:
+def first_shared(recipe: FrugalRecipe, initial_scale: float, draw: Draw = normal_rows) -> FrugalState:
     """What the server begins with: vectors drawn from the seed, and no memory."""
     vectors = draw(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=initial_scale)
-    # Before anybody has spoken nothing is known of the data: devices weigh the catalogue and the pull to zero alike.
+    # Before anyone has spoken nothing is known of the data: devices weigh the catalogue and the pull to zero alike.
     own = initial_scale**2 * recipe.n_items
     moments = vectors.shape if recipe.step == "adam" else (0, recipe.factors)
-    return SquaresShared(
+    return FrugalState(
         vectors,
         own if recipe.regulariser < 0 else recipe.regulariser,
         _empty_sketch(recipe),
@@ -112,13 +112,13 @@ def first_shared(recipe: SquaresRecipe, initial_scale: float, draw: Draw = norma
     )
 
 
-def _empty_sketch(recipe: SquaresRecipe) -> RealMatrix:
+def _empty_sketch(recipe: FrugalRecipe) -> RealMatrix:
     if recipe.private is not None and recipe.private.joined:
         return np.zeros((recipe.n_items, 2 * (recipe.factors - 1)))
     return np.zeros((recipe.n_items if recipe.step == "spectral" else recipe.factors, recipe.factors))
 
 
-def fold(recipe: SquaresRecipe, shared: SquaresShared, sums: SummedMessages, threads: int = 1) -> None:
+def fold(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages, threads: int = 1) -> None:
     """The next version of the model, from the sums of a round; the number of threads changes no bit of it.
 
     There is nothing to learn without a message, from people who weigh nothing, or whose vectors are all zero.
@@ -139,44 +139,44 @@ def fold(recipe: SquaresRecipe, shared: SquaresShared, sums: SummedMessages, thr
 
 
 def _sum_of_updates(
-    recipe: SquaresRecipe, round_number: int, updates: Iterable[SquaresUpdate | PrivateUpdate]
+    recipe: FrugalRecipe, round_number: int, updates: Iterable[FrugalUpdate | PrivateUpdate]
 ) -> SummedMessages:
     """What two servers publish of these messages: their sum in the ring, with noise of both."""
     columns = private_columns(recipe, round_number)
     total, count = np.zeros(recipe.n_items * columns, dtype=np.uint32), 0
     for update in updates:
-        assert isinstance(update, PrivateUpdate), "rounds with a plan have messages of whole numbers"
+        assert isinstance(update, PrivateUpdate), "rounds with a plan have messages of integers"
         check_private_update(update, len(total))
         total += in_ring(update.whole)
         count += 1
     return published_sum(recipe, round_number, total, count)
 
 
-def published_sum(recipe: SquaresRecipe, round_number: int, total: NDArray[np.uint32], count: int) -> SummedMessages:
-    """A round's sum of whole numbers with the noise of both servers, in units of a message's length."""
+def published_sum(recipe: FrugalRecipe, round_number: int, total: NDArray[np.uint32], count: int) -> SummedMessages:
+    """A round's sum of integers with the noise of both servers, in units of a message's length."""
     assert recipe.private is not None, "only sums with a plan are published so"
     noisy = with_both_noises(recipe.private, recipe.seed, round_number, total) if count else total
     values = values_of(noisy, private_columns(recipe, round_number))
     return SummedMessages(values, np.zeros((0, 0)), count)
 
 
-def private_columns(recipe: SquaresRecipe, round_number: int) -> int:
+def private_columns(recipe: FrugalRecipe, round_number: int) -> int:
     """Numbers a row of a message: one in the first round, then one for each direction that is looked for."""
     return 1 if round_number == 0 else recipe.factors - 1
 
 
 def _fold_private(
-    recipe: SquaresRecipe, plan: PrivatePlan, shared: SquaresShared, told: FloatMatrix, sums: SummedMessages
+    recipe: FrugalRecipe, plan: PrivatePlan, shared: FrugalState, told: FloatMatrix, sums: SummedMessages
 ) -> None:
     shared.heard = float(sums.messages)
     if shared.round_number == 0:
-        first = fold_popularity(plan, recipe.seed, sums.pulls[:, 0])
+        first = fold_popularity(plan, recipe.seed, sums.residuals[:, 0])
         shared.counts, shared.weights, shared.vectors = first
         shared.regulariser = PULL
-    elif shared.counts.any():  # where nobody came to the first round, nothing is known to look with
+    elif shared.counts.any():  # where no one came to the first round, nothing is known to look with
         number = shared.round_number
-        heard = heard_from(shared.sketch if plan.joined else np.zeros((recipe.n_items, 0)))
-        folded = fold_histories(plan, number, recipe.shrinkage, shared.counts, told, sums.pulls, heard)
+        heard = received_from(shared.sketch if plan.joined else np.zeros((recipe.n_items, 0)))
+        folded = fold_histories(plan, number, recipe.shrinkage, shared.counts, told, sums.residuals, heard)
         shared.vectors, _, heard = folded
         if plan.joined:
             shared.sketch = heard.stored()
@@ -186,20 +186,20 @@ def _fold_private(
 
 
 def _fold_spectral(
-    recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatrix, sums: SummedMessages, threads: int
+    recipe: FrugalRecipe, shared: FrugalState, told: FloatMatrix, sums: SummedMessages, threads: int
 ) -> None:
-    everybody = max(len(recipe.participants), 1)
+    all_users = max(len(recipe.participants), 1)
     # S + Y H = P'X, with the column of the constant 1: how many people have each item, each person with their weight.
-    products = sums.pulls + tall_product(told, sums.squares[:-1], threads)
+    products = sums.residuals + tall_product(told, sums.squares[:-1], threads)
     mean_weight = sums.squares[-1, -1] / sums.messages
     # Nystrom's sketch of what these people's items have in common joins what is known.
     now = spectrum_of(products[:, :-1], sums.squares[:-1, :-1], threads)
-    kept = faded(shared.heard, sums.messages, everybody)
+    kept = faded(shared.heard, sums.messages, all_users)
     together = np.hstack((np.sqrt(kept) * shared.sketch, now)) if kept > 0 else now
     shared.counts = kept * shared.counts + products[:, -1] / mean_weight
     shared.heard = kept * shared.heard + sums.messages
-    heard = shared.heard / everybody
-    few = shared.heard < min(recipe.factors, everybody)  # too few to tell what nobody else will have
+    heard = shared.heard / all_users
+    few = shared.heard < min(recipe.factors, all_users)  # too few to tell what no one else will have
     weights = item_weights(shared.counts / heard, recipe.popularity, heard if few else 1.0)
     said = np.einsum("ij,ij->i", together, together)
     # Where no two people share an item yet, what they said is kept: a model of it would be nothing, and lead nowhere.
@@ -212,7 +212,7 @@ def _fold_spectral(
     shared.vectors, shared.regulariser = balanced(spectrum, recipe.shrinkage, recipe.regulariser)
     unknown = spectrum.singular_values == 0
     if unknown.any():
-        # A few people fill few directions. Whoever shares nothing with them must be seen through the others.
+        # A few people fill few directions. Anyone who shares nothing with them must be seen through the others.
         scale = float(np.sqrt(LEAST * spectrum.singular_values[~unknown][-1] / recipe.n_items))
         drawn = normal_columns(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=scale)
         shared.vectors[:, unknown] = drawn[:, unknown]
@@ -223,21 +223,21 @@ def _fold_spectral(
         shared.vectors = hold_back(shared.vectors, tastes, recipe.most_shown, threads, least=least)
 
 
-def _fold_solved(recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatrix, sums: SummedMessages) -> None:
-    everybody = len(recipe.participants) / sums.messages
-    squares = everybody * sums.squares[:-1, :-1]
+def _fold_solved(recipe: FrugalRecipe, shared: FrugalState, told: FloatMatrix, sums: SummedMessages) -> None:
+    all_users = len(recipe.participants) / sums.messages
+    squares = all_users * sums.squares[:-1, :-1]
     part = min(1.0, max(1 / (shared.round_number + 1), 1.5 / recipe.cohorts)) if recipe.cohorts > 1 else 1.0
     shared.sketch = (1 - part) * shared.sketch + part * squares
     if recipe.regulariser < 0:
         gram = gram_matrix(np.ascontiguousarray(told), shared.weights)
         smallest = smallest_singular_value(recipe, gram, shared.sketch, shared.regulariser)
         shared.regulariser = recipe.shrinkage * smallest or shared.regulariser
-    pulls = everybody * sums.pulls[:, :-1]
-    moved = solved(recipe, told, pulls, shared.sketch, shared.regulariser, recipe.damping * part)
+    residuals = all_users * sums.residuals[:, :-1]
+    moved = solved(recipe, told, residuals, shared.sketch, shared.regulariser, recipe.damping * part)
     shared.vectors = np.ascontiguousarray(moved)
 
 
-def _fold_adam(recipe: SquaresRecipe, shared: SquaresShared, sums: SummedMessages) -> None:
-    gradient = (2 * (shared.regulariser * shared.vectors - sums.pulls[:, :-1])).astype(np.float32)
+def _fold_adam(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages) -> None:
+    gradient = (2 * (shared.regulariser * shared.vectors - sums.residuals[:, :-1])).astype(np.float32)
     adam = Adam(recipe.learning_rate, recipe.beta1, recipe.beta2)
     shared.vectors = adam_step(adam, shared.vectors, gradient, shared.mean, shared.square, shared.round_number + 1)

@@ -1,7 +1,8 @@
 """Recipes of few messages: Frugal, and FCF as its special case, each as one value.
 
-A recipe is settings worked out for a population. `messages` is a promise of each device, for life; `cohorts` divides
-the people, for life too, so that a round needs only one cohort and everybody still speaks `messages` times.
+A recipe is settings worked out for a population. `messages` is a guarantee of each device, for its lifetime;
+`cohorts` divides
+the people, for its lifetime too, so that a round needs only one cohort and everyone still speaks `messages` times.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from federank.federation.rng import COHORT, words, words_wrap_around
 from federank.methods.frugal.objective import Objective
 from federank.methods.frugal.private_plan import PrivatePlan, planned
 from federank.privacy.accountant import mu_for
-from federank.privacy.policy import OutwardSettings, Policy
-from federank.privacy.population import AS_HISTORIES_ARE, Outwards
+from federank.privacy.policy import Policy, SharedProfileSettings
+from federank.privacy.population import AS_HISTORIES_ARE, SharedProfiles
 
 DEFAULT_FACTORS, MOST_DEFAULT_FACTORS, DEFAULT_ACTIVITY, DEFAULT_POPULARITY = 64, 96, 0.3, 0.4
 DEFAULT_SHRINKAGE, PRIVATE_SHRINKAGE = 0.95, 0.9
@@ -37,15 +38,15 @@ Step = Literal["spectral", "solve", "adam", "private"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SquaresSettings(OutwardSettings):
+class SquaresSettings(SharedProfileSettings):
     """What can be chosen about learning squares from few messages."""
 
     messages: int = 5
-    """How many messages each device sends in its life; whoever has sent them still gets models."""
+    """How many messages each device sends in its lifetime; anyone who has sent them still gets models."""
     cohorts: int = 1
-    """Into how many groups people are divided, for life; a round asks one of them."""
+    """Into how many groups people are divided, for its lifetime; a round asks one of them."""
     rounds: int | None = None
-    """How many rounds are played.  [default: messages x cohorts, so that everybody can send all theirs]"""
+    """How many rounds are played.  [default: messages x cohorts, so that everyone can send all theirs]"""
     factors: int | None = None
     """Length of the vectors that describe people and items.  [default: 64; with squares up to 96, one
     for every 64 items of a large catalogue; where there are fewer than 512 people or 1,024 items, one for every 8
@@ -60,7 +61,7 @@ class SquaresSettings(OutwardSettings):
     """Where lambda follows the data: lambda as a multiple of the smallest singular value that is kept.  [default:
     0.95; 0.9 where sums carry noise]"""
     activity: float | None = None
-    """How little the active count for: somebody who takes part with n items weighs n^-activity.  [default: 0.3; 0
+    """How little the active count for: someone who takes part with n items weighs n^-activity.  [default: 0.3; 0
     where alpha is above 0, or the server steps with Adam]"""
     popularity: float | None = None
     """How little the popular counts for: an item of n people weighs n^-popularity (1 - 1/n).  [default: 0.4; 0 as
@@ -124,10 +125,10 @@ class SquaresSettings(OutwardSettings):
         for name in ("activity", "popularity"):
             if getattr(self, name) is not None:
                 within(name, getattr(self, name), 0, 1)
-                if getattr(self, name) and squares_step(self) != "spectral":
+                if getattr(self, name) and frugal_step(self) != "spectral":
                     raise SettingError(
                         f"{name} is {getattr(self, name):g}, but weights need a server that solves, alpha 0, damping 1 "
-                        "and messages that cover the whole catalogue; leave it out."
+                        "and messages that cover the full catalogue; leave it out."
                     )
         positive("damping", self.damping)
         within("damping", self.damping, 0, 1)
@@ -148,9 +149,9 @@ class SquaresSettings(OutwardSettings):
             raise SettingError(f"delta is {self.delta!r}; a probability above 0 and below 1 is needed.")
         one_of("rounding", self.rounding, ("drawn", "mean"))
         self._check_most_shown()
-        if self.rounding == "mean" and not self.promises:
+        if self.rounding == "mean" and not self.guarantees:
             raise SettingError("rounding is mean, but only messages of sums with noise are rounded; leave it out.")
-        if self.promises:
+        if self.guarantees:
             _refuse_beside_noise(self)
 
     @property
@@ -168,7 +169,7 @@ class SquaresSettings(OutwardSettings):
     def without_effect(self) -> dict[str, str]:
         """The settings that do nothing beside the others, each with the reason."""
         idle = {} if self.takes_steps else dict.fromkeys(_OF_ADAM, _NO_STEPS)
-        if not self.promises:
+        if not self.guarantees:
             idle |= dict.fromkeys(("delta", "rounding"), "without epsilon or sigma sums carry no noise")
         if self.regulariser is not None:
             idle["shrinkage"] = "lambda does not follow the data, because a regulariser is named"
@@ -181,32 +182,32 @@ class SquaresSettings(OutwardSettings):
             raise SettingError(
                 f"most_shown is {self.most_shown!r}; a share of people above 0 is needed, and at most 1 (no bound)."
             )
-        if self.most_shown < 1 and squares_step(self) not in ("spectral", "private"):
+        if self.most_shown < 1 and frugal_step(self) not in ("spectral", "private"):
             raise SettingError(
                 f"most_shown is {self.most_shown:g}, but what people are shown follows from the model only where a "
-                "server solves, alpha is 0, damping 1, and messages cover the whole catalogue; leave it out."
+                "server solves, alpha is 0, damping 1, and messages cover the full catalogue; leave it out."
             )
 
     @property
-    def promises(self) -> bool:
+    def guarantees(self) -> bool:
         """Whether sums carry noise (or would, at sigma 0), so that messages are those of squares/private/."""
         return self.sigma is not None or (self.epsilon is not None and self.sharing != "deniable")
 
     def policy(self, pi: float) -> Policy:
-        """What everybody allows who has made no choice of their own; the epsilon of noise is no part of it."""
+        """What everyone allows who has made no choice of their own; the epsilon of noise is no part of it."""
         own = self.epsilon if self.sharing == "deniable" else None
         return Policy(sharing=self.sharing, pi=pi, epsilon=own, basis="shared", budget=self.budget)
 
     @property
     def mu(self) -> float:
-        """What all messages of a life may tell together (accountant.py); infinite where there is no noise."""
+        """What all messages of a lifetime may tell together (accountant.py); infinite where there is no noise."""
         if self.sigma is not None:
             return math.sqrt(self.messages) / self.sigma if self.sigma > 0 else math.inf
         assert self.epsilon is not None, "only asked of settings with noise"
         return mu_for(self.epsilon, self.delta)
 
 
-class SquaresRecipe(NamedTuple):
+class FrugalRecipe(NamedTuple):
     """Settings worked out for a population; plain numbers and arrays that every engine can use."""
 
     seed: int
@@ -225,11 +226,11 @@ class SquaresRecipe(NamedTuple):
     as_codes: bool  # Broadcasts
     clip: float  # the most length of a message; 0 where none is clipped
     participants: IntVector  # the people who can take part: all who have something to take part with
-    cohort: IntVector  # per user: the one they belong to for life; -1 for those who never take part
+    cohort: IntVector  # per user: the one they belong to for its lifetime; -1 for those who never take part
     cohorts: int
-    messages: IntVector  # per user: how many they allow in their life
+    messages: IntVector  # per user: how many they allow in their lifetime
     rounds: int
-    outward: Outwards  # what everybody takes part with, where it is not their history
+    shared_profile: SharedProfiles  # what everyone takes part with, where it is not their history
     online: float
     trace: NDArray[np.bool_]  # rounds x users; no rows where there is none
     dropout: float
@@ -238,38 +239,38 @@ class SquaresRecipe(NamedTuple):
     most_shown: float = 1.0  # the share of people to whom one item may be shown (shown.py); 1: no bound
 
 
-def squares_recipe(
+def frugal_recipe(
     settings: SquaresSettings,
     sizes: LongVector,
     n_items: int,
     *,
     messages: IntVector | None = None,
-    outward: Outwards = AS_HISTORIES_ARE,
+    shared_profile: SharedProfiles = AS_HISTORIES_ARE,
     trace: NDArray[np.bool_] | None = None,
-) -> SquaresRecipe:
+) -> FrugalRecipe:
     """Work the settings out for people with histories of these sizes over a catalogue of `n_items`.
 
-    `messages` is how many each of them allows, where that is fewer than the settings; `outward` is what they take part
+    `messages` is how many each of them allows, where that is fewer than the settings; `shared` is what they take part
     with, where their policies make that another thing than their history.
     """
     n_users = len(sizes)
     allowed = np.full(n_users, settings.messages, dtype=np.int32)
     if messages is not None:
         allowed = np.minimum(allowed, messages).astype(np.int32)
-    own_sizes = np.diff(outward.starts) if len(outward.starts) else sizes
+    own_sizes = np.diff(shared_profile.starts) if len(shared_profile.starts) else sizes
     participants = np.flatnonzero((own_sizes > 0) & (allowed > 0)).astype(np.int32)
     _refuse_impossible(settings, len(participants), n_items)
     plan = None
-    if settings.promises:
+    if settings.guarantees:
         plan = planned(settings.mu, settings.messages, len(participants), n_items, settings.factors)
-    return SquaresRecipe(
+    return FrugalRecipe(
         seed=settings.seed,
         factors=factors_for(settings, n_users, n_items) if plan is None else plan.factors,
         n_items=n_items,
         objective=Objective(np.float32(1 + settings.alpha), np.float32(settings.unobserved_weight)),
         regulariser=-1.0 if settings.regulariser is None else settings.regulariser,
         shrinkage=shrinkage_for(settings),
-        step=squares_step(settings),
+        step=frugal_step(settings),
         activity=_weight(settings, settings.activity, DEFAULT_ACTIVITY),
         popularity=_weight(settings, settings.popularity, DEFAULT_POPULARITY),
         damping=settings.damping,
@@ -283,7 +284,7 @@ def squares_recipe(
         cohorts=settings.cohorts,
         messages=allowed,
         rounds=settings.rounds or settings.messages * settings.cohorts,
-        outward=outward,
+        shared_profile=shared_profile,
         online=settings.online,
         trace=np.zeros((0, n_users), dtype=np.bool_) if trace is None else trace,
         dropout=settings.dropout,
@@ -294,7 +295,7 @@ def squares_recipe(
 
 
 def factors_for(settings: SquaresSettings, people: int | None, n_items: int, most: int = MOST_DEFAULT_FACTORS) -> int:
-    """The length of vectors for so many people (None where that is not known yet) and a catalogue of this size."""
+    """The length of vectors for this many people (None where that is not known yet) and a catalogue of this size."""
     if settings.factors is not None:
         return settings.factors
     filled = n_items // _ITEMS_A_FACTOR
@@ -308,12 +309,12 @@ def shrinkage_for(settings: SquaresSettings) -> float:
     """Lambda over the smallest singular value that is kept: as chosen, or as suits sums with or without noise."""
     if settings.shrinkage is not None:
         return settings.shrinkage
-    return PRIVATE_SHRINKAGE if settings.promises else DEFAULT_SHRINKAGE
+    return PRIVATE_SHRINKAGE if settings.guarantees else DEFAULT_SHRINKAGE
 
 
-def squares_step(settings: SquaresSettings) -> Step:
+def frugal_step(settings: SquaresSettings) -> Step:
     """From the spectrum of the sums where all confidences are alike."""
-    if settings.promises:
+    if settings.guarantees:
         return "private"
     if settings.server == "adam":
         return "adam"
@@ -324,11 +325,11 @@ def squares_step(settings: SquaresSettings) -> Step:
 def _weight(settings: SquaresSettings, chosen: float | None, usual: float) -> float:
     if chosen is not None:
         return chosen
-    return usual if squares_step(settings) == "spectral" else 0.0
+    return usual if frugal_step(settings) == "spectral" else 0.0
 
 
 def cohorts_of(run_seed: int, participants: IntVector, cohorts: int, n_users: int) -> IntVector:
-    """Everybody's cohort, for life: as even as can be, in an order drawn from each person's own word."""
+    """Everyone's cohort, for its lifetime: as even as can be, in an order drawn from each person's own word."""
     cohort = np.full(n_users, -1, dtype=np.int32)
     if cohorts == 1:
         cohort[participants] = 0
@@ -356,7 +357,7 @@ _NOT_BESIDE_NOISE = {
 
 
 def _refuse_beside_noise(settings: SquaresSettings) -> None:
-    """Refuse what a promise cannot be kept with, or what its recipe has chosen already."""
+    """Refuse what a guarantee cannot be kept with, or what its recipe has chosen already."""
     if settings.sigma is not None:
         within("sigma", settings.sigma, 0, math.inf)
         if settings.epsilon is not None and settings.sharing != "deniable":
@@ -367,7 +368,7 @@ def _refuse_beside_noise(settings: SquaresSettings) -> None:
         if getattr(settings, name) != usual:
             raise SettingError(
                 f"{name} is {getattr(settings, name)!r}, but sums with noise have a recipe of their own, in which "
-                f"everybody sends each message in the same round; leave {name} out, or epsilon and sigma."
+                f"everyone sends each message in the same round; leave {name} out, or epsilon and sigma."
             )
     if settings.messages < 2:
         raise SettingError(
@@ -381,7 +382,7 @@ def _refuse_beside_noise(settings: SquaresSettings) -> None:
 def _refuse_impossible(settings: SquaresSettings, able: int, n_items: int) -> None:
     if not able:
         raise SettingError(
-            "Nobody can take part: everyone has paused, allows no message or has nothing to take part with. More "
+            "No one can take part: everyone has paused, allows no message or has nothing to take part with. More "
             "history, or policies that share more, are needed."
         )
     if settings.factors is not None and settings.factors > n_items:

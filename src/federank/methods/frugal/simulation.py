@@ -1,8 +1,8 @@
-"""A federation of few messages, in memory: the shared model, how many messages everybody has sent, and how far it is.
+"""A federation of few messages, in memory: the shared model, how many messages everyone has sent, and how far it is.
 
 What an engine works on. `item_vectors`, `regulariser`, `sketch`, `mean` and `square` are the server's (see
 protocol/squares/aggregation.py); profiles and `spent` are the devices'. A device keeps no vector between rounds: it is
-solved anew from the history whenever it is needed.
+solved again from the history whenever it is needed.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongV
 from federank._numerics.compiling import at_once
 from federank._numerics.rows import padded_width
 from federank.data.interactions import Profiles
-from federank.methods.frugal.kernels import Sums, Told, add_up, new_room, solve_people, sum_messages
+from federank.methods.frugal.kernels import RoundContext, Sums, add_up, new_workspace, solve_users, sum_messages
 from federank.methods.frugal.method import choose_cohort, published, who_answers
 from federank.methods.frugal.objective import gram_rows, refuse_singular
 from federank.methods.frugal.private import Directions, directions_of, new_scratch, sum_private
 from federank.methods.frugal.server_steps import SummedMessages
-from federank.methods.frugal.server_update import SquaresShared, first_shared, fold, private_columns, published_sum
-from federank.methods.frugal.settings import SquaresRecipe, SquaresSettings
-from federank.privacy.population import outward_profiles
+from federank.methods.frugal.server_update import FrugalState, first_shared, fold, private_columns, published_sum
+from federank.methods.frugal.settings import FrugalRecipe, SquaresSettings
+from federank.privacy.population import all_shared_items
 from federank.secagg.ring import C_INT, in_ring
 from federank.simulation.federated import EngineName, Open, Tables
 
 
 @dataclass(eq=False)
-class SquaresFederation:
+class FrugalFederation:
     """Server and devices of a simulation between two rounds."""
 
-    recipe: SquaresRecipe
-    profiles: Profiles  # whole histories
+    recipe: FrugalRecipe
+    profiles: Profiles  # full histories
     item_vectors: FloatMatrix
     regulariser: RealVector  # one number
     sketch: RealMatrix
@@ -50,7 +50,7 @@ class SquaresFederation:
     round_number: int = 0
 
     @classmethod
-    def established(cls, settings: SquaresSettings, recipe: SquaresRecipe, profiles: Profiles) -> SquaresFederation:
+    def established(cls, settings: SquaresSettings, recipe: FrugalRecipe, profiles: Profiles) -> FrugalFederation:
         """A federation before its first round."""
         first = first_shared(recipe, settings.initial_scale)
         spent = np.zeros(len(profiles.starts) - 1, dtype=np.int32)
@@ -59,14 +59,14 @@ class SquaresFederation:
         return cls(recipe, profiles, *server, spent)
 
     @cached_property
-    def outward(self) -> Profiles:
-        """What everybody takes part with."""
-        return outward_profiles(self.recipe.outward, self.profiles)
+    def shared_profile(self) -> Profiles:
+        """What everyone takes part with."""
+        return all_shared_items(self.recipe.shared_profile, self.profiles)
 
     @property
-    def shared(self) -> SquaresShared:
+    def shared(self) -> FrugalState:
         """What the server holds, as the protocol speaks of it."""
-        return SquaresShared(
+        return FrugalState(
             self.item_vectors,
             float(self.regulariser[0]),
             self.sketch,
@@ -78,7 +78,7 @@ class SquaresFederation:
             self.round_number,
         )
 
-    def take(self, shared: SquaresShared) -> None:
+    def take(self, shared: FrugalState) -> None:
         """Keep what the server holds now."""
         self.item_vectors, self.sketch = shared.vectors, shared.sketch
         self.mean, self.square = shared.mean, shared.square
@@ -88,13 +88,13 @@ class SquaresFederation:
 
     @property
     def rounds_per_epoch(self) -> int:
-        """How many rounds it takes until everybody could send one message."""
+        """How many rounds it takes until everyone could send one message."""
         return self.recipe.cohorts
 
     @property
     def steps_per_round(self) -> float:
         """How many interactions a round learns from on average."""
-        return float(self.outward.sizes[self.recipe.participants].sum()) / self.recipe.cohorts
+        return float(self.shared_profile.sizes[self.recipe.participants].sum()) / self.recipe.cohorts
 
     @property
     def engines(self) -> Mapping[EngineName, Open]:
@@ -117,36 +117,38 @@ class SquaresFederation:
         return "initial_scale or clip is too small for 32-bit numbers; leave it out."
 
 
-# Rounds whose sums carry noise: everybody's messages of whole numbers, added up in the ring on several threads.
+# Rounds whose sums carry noise: everyone's messages of integers, added up in the ring on several threads.
 
 
-_PEOPLE_AT_A_TIME = 2**15
+_USERS_AT_A_TIME = 2**15
 _LEAST = 1e-20
 
 
-def sum_with_noise(federation: SquaresFederation, people: IntVector, threads: int = 1) -> SummedMessages:
+def sum_with_noise(federation: FrugalFederation, people: IntVector, threads: int = 1) -> SummedMessages:
     """What two servers publish of these people's messages in the federation's next round."""
     total = sum_in_ring(federation, people, threads)
     return published_sum(federation.recipe, federation.round_number, total, len(people))
 
 
-def sum_in_ring(federation: SquaresFederation, people: IntVector, threads: int = 1) -> NDArray[np.uint32]:
+def sum_in_ring(federation: FrugalFederation, people: IntVector, threads: int = 1) -> NDArray[np.uint32]:
     """The sum of these people's messages in the federation's next round, before any noise."""
-    recipe, number, outward = federation.recipe, federation.round_number, federation.outward
+    recipe, number, shared_profile = federation.recipe, federation.round_number, federation.shared_profile
     known = directions_of(published(recipe, federation.item_vectors), federation.weights)
     columns = private_columns(recipe, number)
     if recipe.rounds_on_average:
         mean = np.zeros((recipe.n_items, columns))
-        for start in range(0, len(people), _PEOPLE_AT_A_TIME):
-            some = _histories(outward, people[start : start + _PEOPLE_AT_A_TIME], recipe.n_items)
+        for start in range(0, len(people), _USERS_AT_A_TIME):
+            some = _histories(shared_profile, people[start : start + _USERS_AT_A_TIME], recipe.n_items)
             mean += _popularity(some) if number == 0 else _in_common(known, some)
         return in_ring(np.rint(C_INT * mean.ravel()).astype(np.int64))
     totals = np.zeros((threads, recipe.n_items * columns), dtype=np.uint32)
 
     def work(worker: int) -> None:
-        room = new_scratch(recipe.n_items, columns)
+        workspace = new_scratch(recipe.n_items, columns)
         some = people[worker::threads]
-        sum_private(known, outward.starts, outward.items, some, recipe.seed, number, totals[worker], room)
+        sum_private(
+            known, shared_profile.starts, shared_profile.items, some, recipe.seed, number, totals[worker], workspace
+        )
 
     at_once(work, threads)
     summed: NDArray[np.uint32] = totals.sum(axis=0, dtype=np.uint32)
@@ -154,7 +156,7 @@ def sum_in_ring(federation: SquaresFederation, people: IntVector, threads: int =
 
 
 def _histories(profiles: Profiles, people: IntVector, n_items: int) -> sparse.csr_matrix:
-    """People x items: 1 where somebody has an item."""
+    """People x items: 1 where someone has an item."""
     sizes = profiles.sizes[people]
     starts = np.concatenate(([0], np.cumsum(sizes)))
     places = np.repeat(profiles.starts[people] - starts[:-1], sizes) + np.arange(starts[-1])
@@ -181,41 +183,41 @@ def _in_common(known: Directions, histories: sparse.csr_matrix) -> RealMatrix:
     return summed
 
 
-# The compiled engine of few messages: districts of people are summed side by side, then the server's step is taken.
+# The compiled engine of few messages: partitions of people are summed side by side, then the server's step is taken.
 
 
-_MOST_DISTRICTS = 16
-_PEOPLE_PER_DISTRICT = 64
+_MAX_PARTITIONS = 16
+_USERS_PER_PARTITION = 64
 _MOST_SUM_BYTES = 2**29
 
 
-class Districts(NamedTuple):
-    """Sums of each district, and where districts begin by user number."""
+class Partitions(NamedTuple):
+    """Sums of each district, and where partitions begin by user number."""
 
     starts: LongVector
-    own: FloatMatrix  # districts x items x padded factors
-    squares: RealMatrix  # districts x factors x factors
-    messages: LongVector  # districts x 1
+    own: FloatMatrix  # partitions x items x padded factors
+    squares: RealMatrix  # partitions x factors x factors
+    messages: LongVector  # partitions x 1
 
 
-def district_starts(recipe: SquaresRecipe, n_users: int) -> LongVector:
+def district_starts(recipe: FrugalRecipe, n_users: int) -> LongVector:
     """Where each district begins, by user number, and where the last one ends."""
     able = len(recipe.participants)
     fitting = _MOST_SUM_BYTES // (4 * recipe.n_items * padded_width(recipe.factors + 1))
-    count = max(1, min(_MOST_DISTRICTS, able // _PEOPLE_PER_DISTRICT, fitting))
+    count = max(1, min(_MAX_PARTITIONS, able // _USERS_PER_PARTITION, fitting))
     starts = np.empty(count + 1, dtype=np.int64)
     starts[:-1] = recipe.participants[np.arange(count) * able // count]
     starts[0], starts[-1] = 0, n_users
     return starts
 
 
-def told_to_devices(
-    recipe: SquaresRecipe,
+def as_broadcast(
+    recipe: FrugalRecipe,
     vectors: FloatMatrix,
     weights: FloatVector,
     regulariser: float,
     threads: int = 1,
-) -> Told:
+) -> RoundContext:
     """What every device of a round works out alike, once for all of them."""
     width = padded_width(recipe.factors + 1)
     padded = np.zeros((len(vectors), width), dtype=np.float32)
@@ -227,7 +229,7 @@ def told_to_devices(
     alike = recipe.objective.liked == recipe.objective.unobserved
     refuse_singular(sides)
     inverse = np.linalg.inv(sides).astype(np.float64) if alike else sides
-    return Told(
+    return RoundContext(
         recipe.objective,
         padded,
         weights,
@@ -255,32 +257,32 @@ def _gram(vectors: FloatMatrix, weights: FloatVector, threads: int) -> RealMatri
 Watch = Callable[[IntVector, SummedMessages], None]
 """Sees a round before it is folded: who has answered, and the sums of their messages."""
 
-Fill = Callable[[SquaresFederation, Told, IntVector, Districts], None]
-"""Sums the messages of some people (ascending) into the room of their districts."""
+Fill = Callable[[FrugalFederation, RoundContext, IntVector, Partitions], None]
+"""Sums the messages of some people (ascending) into the room of their partitions."""
 
 
-def play(federation: SquaresFederation, rounds: int, threads: int = 1, watch: Watch | None = None) -> None:
+def play(federation: FrugalFederation, rounds: int, threads: int = 1, watch: Watch | None = None) -> None:
     """Play this many rounds of a federation on this many threads; the result does not depend on how many."""
 
-    def fill(played: SquaresFederation, told: Told, people: IntVector, room: Districts) -> None:
-        sum_districts(played.recipe, played.outward, told, people, room, threads)
+    def fill(played: FrugalFederation, told: RoundContext, people: IntVector, workspace: Partitions) -> None:
+        sum_partitions(played.recipe, played.shared_profile, told, people, workspace, threads)
 
     play_with(federation, rounds, fill, threads, watch)
 
 
 def play_with(
-    federation: SquaresFederation, rounds: int, fill: Fill, threads: int = 1, watch: Watch | None = None
+    federation: FrugalFederation, rounds: int, fill: Fill, threads: int = 1, watch: Watch | None = None
 ) -> None:
-    """Play this many rounds, the districts' sums coming from wherever the devices are."""
-    room = None if federation.recipe.private is not None else _room(federation)
+    """Play this many rounds, the partitions' sums coming from wherever the devices are."""
+    workspace = None if federation.recipe.private is not None else _workspace(federation)
     for _ in range(rounds):
-        _play_round(federation, room, fill, threads, watch)
-    if not rounds and room is not None:  # whatever needs compiling is compiled now
-        _sum_round(federation, room, np.zeros(0, dtype=np.int32), fill, 1)
+        _play_round(federation, workspace, fill, threads, watch)
+    if not rounds and workspace is not None:  # whatever needs compiling is compiled now
+        _sum_round(federation, workspace, np.zeros(0, dtype=np.int32), fill, 1)
 
 
-def home_vectors(federation: SquaresFederation, threads: int = 1) -> FloatMatrix:
-    """Everybody's vector at home: solved from the whole history and the model as published."""
+def home_vectors(federation: FrugalFederation, threads: int = 1) -> FloatMatrix:
+    """Everyone's vector at home: solved from the full history and the model as published."""
     recipe = federation.recipe
     vectors = published(recipe, federation.item_vectors)
     model = vectors, federation.weights, float(federation.regulariser[0])
@@ -288,7 +290,7 @@ def home_vectors(federation: SquaresFederation, threads: int = 1) -> FloatMatrix
 
 
 def vectors_at_home(
-    recipe: SquaresRecipe,
+    recipe: FrugalRecipe,
     item_vectors: FloatMatrix,
     weights: FloatVector,
     regulariser: float,
@@ -296,27 +298,27 @@ def vectors_at_home(
     threads: int = 1,
 ) -> FloatMatrix:
     """The vectors that explain these profiles best, with the item vectors as they are."""
-    told = told_to_devices(recipe, item_vectors, weights, regulariser, threads)
+    told = as_broadcast(recipe, item_vectors, weights, regulariser, threads)
     n_users, width = len(profiles.starts) - 1, told.vectors.shape[1]
     found = np.zeros((n_users, recipe.factors), dtype=np.float32)
 
     def work(worker: int) -> None:
         first, last = worker * n_users // threads, (worker + 1) * n_users // threads
-        room = new_room(recipe.factors, width)
-        solve_people(told, profiles.starts, profiles.items, first, last, found, room, (0,) * width)
+        workspace = new_workspace(recipe.factors, width)
+        solve_users(told, profiles.starts, profiles.items, first, last, found, workspace, (0,) * width)
 
     at_once(work, threads)
     return found
 
 
-def _room(federation: SquaresFederation) -> Districts:
-    return room_for(federation.recipe, district_starts(federation.recipe, len(federation.spent)))
+def _workspace(federation: FrugalFederation) -> Partitions:
+    return workspace_for(federation.recipe, district_starts(federation.recipe, len(federation.spent)))
 
 
-def room_for(recipe: SquaresRecipe, starts: LongVector) -> Districts:
-    """Room for the sums of these districts."""
+def workspace_for(recipe: FrugalRecipe, starts: LongVector) -> Partitions:
+    """Room for the sums of these partitions."""
     count, width = len(starts) - 1, padded_width(recipe.factors + 1)
-    return Districts(
+    return Partitions(
         starts,
         np.empty((count, recipe.n_items, width), dtype=np.float32),
         np.empty((count, recipe.factors + 1, recipe.factors + 1)),
@@ -325,15 +327,15 @@ def room_for(recipe: SquaresRecipe, starts: LongVector) -> Districts:
 
 
 def _play_round(
-    federation: SquaresFederation, room: Districts | None, fill: Fill, threads: int, watch: Watch | None
+    federation: FrugalFederation, workspace: Partitions | None, fill: Fill, threads: int, watch: Watch | None
 ) -> None:
     recipe, number = federation.recipe, federation.round_number
     asked = choose_cohort(recipe, number, federation.spent)
     answering = who_answers(recipe, number, asked)
-    if room is None:
+    if workspace is None:
         sums = sum_with_noise(federation, answering, threads)
     else:
-        sums = _sum_round(federation, room, answering, fill, threads)
+        sums = _sum_round(federation, workspace, answering, fill, threads)
     if watch is not None:
         watch(answering, sums)
     federation.spent[asked] += 1
@@ -343,35 +345,40 @@ def _play_round(
 
 
 def _sum_round(
-    federation: SquaresFederation, room: Districts, people: IntVector, fill: Fill, threads: int
+    federation: FrugalFederation, workspace: Partitions, people: IntVector, fill: Fill, threads: int
 ) -> SummedMessages:
     """The sums of these people's messages: district by district, then items on threads."""
     recipe = federation.recipe
     model = published(recipe, federation.item_vectors), federation.weights, float(federation.regulariser[0])
-    told = told_to_devices(recipe, *model, threads)
-    fill(federation, told, people, room)
-    squares = room.squares.sum(axis=0)
+    told = as_broadcast(recipe, *model, threads)
+    fill(federation, told, people, workspace)
+    squares = workspace.squares.sum(axis=0)
     summed = np.empty((recipe.n_items, recipe.factors + 1))
 
     def add_items(worker: int) -> None:
         first, last = worker * recipe.n_items // threads, (worker + 1) * recipe.n_items // threads
-        add_up(room.own, told.vectors, squares, float(recipe.objective.unobserved), first, last, summed)
+        add_up(workspace.own, told.vectors, squares, float(recipe.objective.unobserved), first, last, summed)
 
     at_once(add_items, threads)
-    return SummedMessages(summed, squares, int(room.messages.sum()))
+    return SummedMessages(summed, squares, int(workspace.messages.sum()))
 
 
-def sum_districts(
-    recipe: SquaresRecipe, profiles: Profiles, told: Told, people: IntVector, room: Districts, threads: int = 1
+def sum_partitions(
+    recipe: FrugalRecipe,
+    profiles: Profiles,
+    told: RoundContext,
+    people: IntVector,
+    workspace: Partitions,
+    threads: int = 1,
 ) -> None:
-    """Sum the messages of these people, ascending, into their districts' room, on so many threads."""
-    width, count = (0,) * told.vectors.shape[1], len(room.starts) - 1
-    bounds = np.searchsorted(people, room.starts)
+    """Sum the messages of these people, ascending, into their partitions' room, on this many threads."""
+    width, count = (0,) * told.vectors.shape[1], len(workspace.starts) - 1
+    bounds = np.searchsorted(people, workspace.starts)
 
     def work(worker: int) -> None:
-        scratch = new_room(recipe.factors, len(width))
+        scratch = new_workspace(recipe.factors, len(width))
         for district in range(worker, count, threads):
-            total = Sums(room.own[district], room.squares[district], room.messages[district])
+            total = Sums(workspace.own[district], workspace.squares[district], workspace.messages[district])
             for empty in total:
                 empty[:] = 0
             theirs = people[bounds[district] : bounds[district + 1]]

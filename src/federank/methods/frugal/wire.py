@@ -15,35 +15,35 @@ import numpy as np
 from federank._numerics.arrays import FloatMatrix, FloatVector, RealMatrix
 from federank.errors import BadMessage
 from federank.federation.wire import Array, check_items, check_values, decode_parts, encode_parts
-from federank.methods.frugal.method import LEVELS, SquaresBroadcast, SquaresUpdate, check_squares_update, restored
-from federank.methods.frugal.objective import solve_person
-from federank.methods.frugal.settings import SquaresRecipe
+from federank.methods.frugal.method import LEVELS, FrugalBroadcast, FrugalUpdate, check_frugal_update, restored
+from federank.methods.frugal.objective import solve_user
+from federank.methods.frugal.settings import FrugalRecipe
 
 _UPDATE, _BROADCAST = "an Update", "a Broadcast"
 _UPDATE_PARTS = ("strengths", "vector", "scale")
 
 
-def encode_squares_update(update: SquaresUpdate) -> bytes:
+def encode_frugal_update(update: FrugalUpdate) -> bytes:
     """The bytes of an Update."""
-    if not isinstance(update, SquaresUpdate):
+    if not isinstance(update, FrugalUpdate):
         raise TypeError(f"only an Update may leave a device, not a {type(update).__name__}")
     return encode_parts(
         {"strengths": update.strengths, "vector": update.vector, "scale": np.array([update.scale], dtype=np.float32)}
     )
 
 
-def decode_squares_update(content: bytes, factors: int, n_items: int) -> SquaresUpdate:
+def decode_frugal_update(content: bytes, factors: int, n_items: int) -> FrugalUpdate:
     """An Update from the wire, once it is sure to be one."""
     arrays, _ = decode_parts(content, _UPDATE, _UPDATE_PARTS)
     check_values(_UPDATE, "scale", arrays["scale"], (1,))
-    update = SquaresUpdate(arrays["strengths"], arrays["vector"], np.float32(arrays["scale"][0]))
-    check_squares_update(update, factors, n_items)
+    update = FrugalUpdate(arrays["strengths"], arrays["vector"], np.float32(arrays["scale"][0]))
+    check_frugal_update(update, factors, n_items)
     return update
 
 
-def encode_squares_broadcast(broadcast: SquaresBroadcast, n_items: int) -> bytes:
+def encode_frugal_broadcast(broadcast: FrugalBroadcast, n_items: int) -> bytes:
     """The bytes of a Broadcast to devices that know of `n_items`."""
-    if not isinstance(broadcast, SquaresBroadcast):
+    if not isinstance(broadcast, FrugalBroadcast):
         raise TypeError(f"only a Broadcast may be told to devices, not a {type(broadcast).__name__}")
     arrays: dict[str, Array] = {"regulariser": np.array([broadcast.regulariser])}
     if len(broadcast.items) < n_items:
@@ -57,7 +57,7 @@ def encode_squares_broadcast(broadcast: SquaresBroadcast, n_items: int) -> bytes
     return encode_parts(arrays, {"round": broadcast.round_number, "version": broadcast.version})
 
 
-def decode_squares_broadcast(content: bytes, factors: int, n_items: int) -> SquaresBroadcast:
+def decode_frugal_broadcast(content: bytes, factors: int, n_items: int) -> FrugalBroadcast:
     """A Broadcast from the wire, once it is sure to be one."""
     optional = ("items", "weights", "codes", "scales", "vectors")
     arrays, numbers = decode_parts(content, _BROADCAST, ("regulariser",), ("round", "version"), optional)
@@ -84,7 +84,7 @@ def decode_squares_broadcast(content: bytes, factors: int, n_items: int) -> Squa
         vectors = arrays["vectors"]
         check_values(_BROADCAST, "vectors", vectors, (len(items), factors))
     pull = _regulariser(arrays["regulariser"])
-    return SquaresBroadcast(numbers["round"], numbers["version"], pull, items, weights, codes, scales, vectors)
+    return FrugalBroadcast(numbers["round"], numbers["version"], pull, items, weights, codes, scales, vectors)
 
 
 def _check_codes(codes: Array, shape: tuple[int, ...]) -> None:
@@ -103,29 +103,29 @@ def _regulariser(told: Array) -> float:
 
 
 @cache
-def squares_update_bytes(n_items: int, factors: int) -> int:
+def frugal_update_bytes(n_items: int, factors: int) -> int:
     """How many bytes an Update of this many items takes on the wire."""
     blank = np.zeros(n_items, dtype=np.float32), np.zeros(factors, dtype=np.float32)
-    return len(encode_squares_update(SquaresUpdate(*blank, np.float32(1))))
+    return len(encode_frugal_update(FrugalUpdate(*blank, np.float32(1))))
 
 
 @cache
-def squares_broadcast_bytes(rows: int, factors: int, *, whole: bool, as_codes: bool, weighted: bool) -> int:
+def frugal_broadcast_bytes(rows: int, factors: int, *, whole: bool, as_codes: bool, weighted: bool) -> int:
     """How many bytes a Broadcast of this many rows takes on the wire; `whole`: they are all there are."""
     codes = np.zeros((rows, factors if as_codes else 0), dtype=np.int8)
     scales = np.zeros(rows if as_codes else 0, dtype=np.float32)
     vectors = np.zeros((0 if as_codes else rows, factors), dtype=np.float32)
     weights = np.full(rows, 0.5 if weighted else 1.0, dtype=np.float32)
-    blank = SquaresBroadcast(0, 0, 0.0, np.zeros(rows, dtype=np.int32), weights, codes, scales, vectors)
-    return len(encode_squares_broadcast(blank, rows if whole else rows + 1))
+    blank = FrugalBroadcast(0, 0, 0.0, np.zeros(rows, dtype=np.int32), weights, codes, scales, vectors)
+    return len(encode_frugal_broadcast(blank, rows if whole else rows + 1))
 
 
 @cache
 def dense_bytes(n_items: int, factors: int) -> int:
     """How many bytes an Update takes that is written out, as it must be where only sums are read."""
     columns = factors + 1
-    pulls, squares = np.zeros((n_items, columns), dtype=np.float32), np.zeros((columns, columns), dtype=np.float32)
-    return len(encode_parts({"pulls": pulls, "squares": squares}))
+    residuals, squares = np.zeros((n_items, columns), dtype=np.float32), np.zeros((columns, columns), dtype=np.float32)
+    return len(encode_parts({"pulls": residuals, "squares": squares}))
 
 
 # What the equations of few messages can give: a message that they cannot is a lie, and is refused where it is readable.
@@ -135,9 +135,9 @@ SLACK = 0.01
 """Strengths of 32-bit floats, and a vector that a browser has solved for in its own order."""
 
 
-def why_implausible_squares(
-    recipe: SquaresRecipe,
-    update: SquaresUpdate,
+def why_implausible_frugal(
+    recipe: FrugalRecipe,
+    update: FrugalUpdate,
     vectors: FloatMatrix,
     weights: FloatVector,
     gram: RealMatrix,
@@ -157,7 +157,7 @@ def why_implausible_squares(
         return "A message must be that of a history; this one has no item."
     if float(update.scale) > len(profile) ** -recipe.activity * (1 + SLACK):
         return f"A message of {len(profile)} items counts less; its scale is {float(update.scale):g}."
-    solved = solve_person(recipe.objective, regulariser, vectors, weights, gram, profile)
+    solved = solve_user(recipe.objective, regulariser, vectors, weights, gram, profile)
     if np.linalg.norm(solved - update.vector) > SLACK * (1 + np.linalg.norm(solved)):
         return "The vector of a message must be the one that its history gives; this one is not."
     return None

@@ -74,7 +74,7 @@ def drawn_coefficients(parameters: Parameters, parts: Parts, part_wires: bytes) 
 
 
 def random_elements(stream: KeyStream, count: int) -> Elements:
-    """So many elements of the field: the words of a key stream, but those that are no element."""
+    """This many elements of the field: the words of a key stream, but those that are no element."""
     found: Elements = np.empty(0, dtype=np.uint64)
     while len(found) < count:
         words = np.frombuffer(stream.next(ELEMENT_BYTES * (count - len(found))), dtype="<u8").astype(np.uint64)

@@ -27,7 +27,7 @@ def root_of_unity(order: int) -> int:
 
 
 def element(number: int) -> Elements:
-    """A whole number of any sign as an array of one element."""
+    """An integer of any sign as an array of one element."""
     return np.array([number % MODULUS], dtype=np.uint64)
 
 

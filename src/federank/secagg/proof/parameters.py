@@ -19,10 +19,12 @@ MOST_LENGTH = 2**25
 """How many numbers a message may have: the argument about messages that wrap holds up to here."""
 ELEMENT_BYTES = 8
 USUAL_PROJECTIONS = 128
-"""What a federation asks for unless its operator says otherwise: a liar can try at home, and 128 hold better."""
+"""What a federation asks for unless its operator says otherwise: a malicious client can try at home, and 128 hold
+better.
+"""
 PASSING_NORMS = {64: {20: 3.0, 40: 4.6, 60: 14.4}, 128: {20: 2.2, 40: 2.7, 60: 3.1}}
 """By the number of projections, and by bits: a message of this norm, in units of the bound C, passes with a chance of
-at most 2^-bits a try. Proved in docs/norm-check.md; so no liar is louder than this, but for that chance."""
+at most 2^-bits a try. Proved in docs/norm-check.md; so no malicious client is louder than this, but for that chance."""
 _LIMITS = {64: 95, 128: 144}
 
 

@@ -1,7 +1,7 @@
 """One exchange for each report: the helper's look goes to the leader, who adds its own and decides.
 
 A look on the wire is the point, the gadget's inputs, its output and the circuit's sum, eight bytes each. A report that
-does not stand has none: why is told to nobody. Looks at several reports follow one another, a byte before each: 1 and
+does not stand has none: why is told to no one. Looks at several reports follow one another, a byte before each: 1 and
 the look, or 0.
 """
 
@@ -47,7 +47,7 @@ def encode_looks(looks: Iterable[bytes | None]) -> bytes:
 
 
 def decode_looks(parameters: Parameters, content: bytes, reports: int) -> list[bytes | None]:
-    """A look at each of so many reports, or None where it does not stand."""
+    """A look at each of this many reports, or None where it does not stand."""
     found: list[bytes | None] = []
     at, size = 0, look_bytes(parameters)
     for _ in range(reports):

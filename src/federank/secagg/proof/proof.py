@@ -8,7 +8,7 @@
                   of unity; and the polynomial that the gadget makes of them
 
 Honest messages are outside of what can be proved with a probability below 2^-40. Then there is no proof, and the device
-draws its secrets anew.
+draws its secrets again.
 """
 
 from __future__ import annotations

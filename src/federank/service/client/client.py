@@ -30,8 +30,8 @@ from federank._numerics.arrays import IntVector
 from federank.errors import BadAnswer, NoAnswer, Refused, Withdrawn
 from federank.privacy.accountant import SQUARED, answered
 from federank.privacy.ledger import Ledger
-from federank.privacy.policy import Outward, Policy, outward
-from federank.service.client.enrolment import follow_growth, has_grown, settle, settle_again
+from federank.privacy.policy import Policy, SharedProfile, shared_profile
+from federank.service.client.enrolment import follow_growth, is_extended, settle, settle_again
 from federank.service.client.federation import (
     Facts,
     Outcome,
@@ -46,7 +46,7 @@ from federank.service.client.federation import (
     wait_for_work,
 )
 from federank.service.client.http import Client
-from federank.service.client.methods.method import History, Model, Person, Played, RoundVector
+from federank.service.client.methods.method import History, Model, Played, RoundVector, User
 from federank.service.client.methods.summed import Terms, can_afford, spent_of
 from federank.service.client.rules import BETWEEN_POLLS, FIRST_WAIT, LONG_POLL, LONGEST_WAIT, MOST_OLDER_OFFERS
 from federank.service.client.secure import NOTHING_CAN_BE_SENT, Pinned, fetch_offer, shows_no_sum
@@ -66,21 +66,21 @@ from federank.service.client.store import DeviceStore
 # A device's part of one round: what it takes part with, computation, transmission, the ledger; nothing is sent yet.
 
 
-def can_take_part(taken: Outward, policy: Policy, facts: Facts) -> bool:
+def can_take_part(taken: SharedProfile, policy: Policy, facts: Facts) -> bool:
     """Whether its owner lets the device, and with something: neither paused, nor nothing, nor everything to show."""
     most = facts.n_items - 1 if facts.rules.needs_others else facts.n_items
     return not policy.paused and 0 < len(taken.profile) <= most
 
 
-def outward_of(identity: Identity, policy: Policy, history: IntVector, ledger: Ledger) -> Outward:
+def shared_profile_of(identity: Identity, policy: Policy, history: IntVector, ledger: Ledger) -> SharedProfile:
     """What the device would take part with now."""
     facts = identity.facts
-    kept = facts.rules.outward_policy(policy)
-    return outward(kept, identity.seed, identity.user, history, facts.n_items, ledger.really_liked())
+    kept = facts.rules.sharing_policy(policy)
+    return shared_profile(kept, identity.seed, identity.user, history, facts.n_items, ledger.really_liked())
 
 
 def messages_left(identity: Identity, policy: Policy, ledger: Ledger) -> int | None:
-    """How many messages may still leave this device in its life; None where no number was promised."""
+    """How many messages may still leave this device in its lifetime; None where no number was promised."""
     allowed = identity.facts.rules.messages(identity.facts.settings, policy)
     return None if allowed is None else max(0, allowed - ledger.spent)
 
@@ -100,10 +100,10 @@ def play(
     `terms` are those on which a message is split, where no single server may read it.
     """
     facts = identity.facts
-    taken = outward_of(identity, policy, history.items, ledger)
+    taken = shared_profile_of(identity, policy, history.items, ledger)
     if not can_take_part(taken, policy, facts) or messages_left(identity, policy, ledger) == 0:
         return None
-    person = Person(identity.seed, identity.user, facts.settings, facts.n_items, policy, taken, kept, terms)
+    person = User(identity.seed, identity.user, facts.settings, facts.n_items, policy, taken, kept, terms)
     person = person._replace(ratings=history.ratings_of(taken.profile))
     return facts.rules.play(person, model, ledger, round_number)
 
@@ -168,7 +168,7 @@ def line_of(word: str, identity: Identity) -> str:
 
 
 class Wait(NamedTuple):
-    """How long a device waits before it takes part again, after so many discarded rounds in a row."""
+    """How long a device waits before it takes part again, after this many discarded rounds in a row."""
 
     rounds: int
     seconds: float
@@ -371,7 +371,7 @@ def reason_to_stay_out(store: DeviceStore, identity: Identity) -> str | None:
         uploads = store.uploads()
         waits = identity.sums is not None and any(sent.outcome is None for sent in uploads)
         return spent_line(ledger.spent, sum(sent.outcome == RELEASED for sent in uploads), waits=waits)
-    if outward_profile(store, identity) is None:
+    if shared_items(store, identity) is None:
         return "The owner's policy leaves nothing to take part with; the device recommends, and sends nothing."
     return None
 
@@ -382,7 +382,7 @@ def spent_line(spent: int, released: int = 0, *, waits: bool = False) -> str:
     sent += f" (and {released} in discarded rounds, not charged)" if released else ""
     if waits:
         return f"This device has {sent}, all that it may; the last round has not ended yet."
-    return f"This device has {sent} and may send none more in its life; it still gets models, and recommends from them."
+    return f"This device has {sent} and may send no more; it still gets models, and recommends from them."
 
 
 def wait_line(wait: Wait) -> str:
@@ -399,7 +399,7 @@ def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: 
         note(f"The newest model could not be fetched ({reason})")
         return identity
     except BadAnswer:  # of a larger catalogue, perhaps
-        if not has_grown(identity.facts, fetch_facts(client)):
+        if not is_extended(identity.facts, fetch_facts(client)):
             raise
         return follow_growth(store, client, identity, note)
     if model.version > store.model_version():
@@ -408,10 +408,10 @@ def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: 
     return identity
 
 
-def outward_profile(store: DeviceStore, identity: Identity) -> Outward | None:
+def shared_items(store: DeviceStore, identity: Identity) -> SharedProfile | None:
     """What the device would take part with now, if with anything."""
     policy = store.policy().policy
-    taken = outward_of(identity, policy, store.training_profile(), store.ledger())
+    taken = shared_profile_of(identity, policy, store.training_profile(), store.ledger())
     return taken if can_take_part(taken, policy, identity.facts) else None
 
 

@@ -2,22 +2,25 @@
 
 **Enrolling.** Everything is read and checked before the server is asked for an id, and the device's file gets its name
 only once it is whole: an enrolment that fails leaves nothing behind. The server learns that one more device is there,
-and nothing else; the words that name the device's draws are made here and never sent (whoever knows them could replay
+and nothing else; the words that name the device's draws are made here and never sent (anyone who knows them could
+replay
 its choices).
 
 **Settling.** Is the federation at this address still the one that the device enrolled in? It says which one it is by a
 word that is another for every founding (`founding` of GET /federation).
 
     the same                        the device goes on; a catalogue that has grown meanwhile is followed (growing.py)
-    begun anew, the same catalogue  the device enrols in it: history, policy and ledger stay, and so do the words that
-                                    name its draws, so that what was chosen once for life stays chosen; its token, the
+    begun again, the same catalogue  the device enrols in it: history, policy and ledger stay, and so do the words that
+                                    name its draws, so that what was chosen once for its lifetime stays chosen; its
+                                    token, the
                                     model, the vector of rounds and an Update on its way were the old federation's
     another catalogue or method     nothing goes on: the numbers of the history and of the ledger mean other things
 
-A number of messages is promised once: messages that were sent count for life, in a federation begun anew too, and a
+A number of messages is promised once: messages that were sent count for its lifetime, in a federation begun again
+too, and a
 server that asks for more than it promised gets nothing.
 
-**Leaving.** The server is asked to forget the token; then it is removed here too, so that nobody can take part with the
+**Leaving.** The server is asked to forget the token; then it is removed here too, so that no one can take part with the
 file any more. The ledger stays: what has left cannot be called back, and its owner may want to know.
 """
 
@@ -42,14 +45,14 @@ from federank.service.client.federation import (
 from federank.service.client.http import Client
 from federank.service.client.owner import Matched, read_profile
 from federank.service.client.rules import BETWEEN_POLLS, MOST_OLDER_OFFERS
-from federank.service.client.secure import pin, pin_anew, refuse_another_list
+from federank.service.client.secure import pin, pin_again, refuse_another_list
 from federank.service.client.state import ChosenPolicy, Identity
 from federank.service.client.store import DeviceStore, created, taking_part
 
 # Following a catalogue that grows: the operator of a federation adds items while its devices go on.
 
 
-def has_grown(before: Facts, now: Facts) -> bool:
+def is_extended(before: Facts, now: Facts) -> bool:
     """Whether a federation says that its catalogue has grown, and that it is the same one otherwise."""
     same = (now.founding, now.method, now.factors) == (before.founding, before.method, before.factors)
     return same and not (before.is_summed or now.is_summed) and now.n_items > before.n_items
@@ -66,7 +69,7 @@ def follow_growth(store: DeviceStore, client: Client, identity: Identity, note: 
         if now.n_items == identity.facts.n_items and attempt + 1 < MOST_OLDER_OFFERS:
             client.sleep(BETWEEN_POLLS)  # a worker that lags behind
             continue
-        if not has_grown(identity.facts, now):
+        if not is_extended(identity.facts, now):
             return identity
         try:
             catalogue = fetch_catalogue(client, now)
@@ -92,7 +95,7 @@ def refuse_other_items(known: Catalogue, now: Catalogue) -> None:
     if now.ids[: len(known.ids)] != known.ids:
         raise BadAnswer(
             "The server says that its catalogue has grown, but items that this device knows have other numbers in it. "
-            "Nothing was sent; ask the operator, or enrol anew with another --state."
+            "Nothing was sent; ask the operator, or enrol again with another --state."
         )
 
 
@@ -138,7 +141,7 @@ def enrol(
     if evaluates and len(matched.profile) < 2:
         raise SettingError(f"{profile} names one item that is known here; to hold one back, two are needed.")
     chosen = choose(facts, catalogue)
-    facts.rules.outward_policy(chosen.policy)  # what the method cannot keep is refused before anything begins
+    facts.rules.sharing_policy(chosen.policy)  # what the method cannot keep is refused before anything begins
     pinned = pin(client, facts, helper_ca) if facts.is_summed else None
     if pinned is not None:
         refuse_another_list(pinned.charter, catalogue.sha256)
@@ -179,22 +182,22 @@ def refuse_empty(profile: Path, matched: Matched, facts: Facts) -> None:
         left = (
             "compare with or recommend" if facts.scale is None else "predict, and nothing to hide what was rated among"
         )
-        raise SettingError(f"{profile} names the whole catalogue; there is nothing left to {left}.")
+        raise SettingError(f"{profile} names the full catalogue; there is nothing left to {left}.")
 
 
 def settle(store: DeviceStore, client: Client, note: Callable[[str], None]) -> Identity:
     """Who this device is in the federation that is at its address now."""
     identity = store.identity()
     if not identity.token:
-        raise BadState(f"The device of {store.path} has left its federation; enrol anew with another --state.")
+        raise BadState(f"The device of {store.path} has left its federation; enrol again with another --state.")
     now = fetch_facts(client)
-    if has_grown(identity.facts, now):
+    if is_extended(identity.facts, now):
         identity = follow_growth(store, client, identity, note)
         now = identity.facts
     refuse_another_catalogue(identity.facts, now)
     if identity.facts.founding and now.founding and now.founding != identity.facts.founding:
         note(
-            "The federation was begun anew: this device enrols in the new one. Its history, policy and ledger stay; "
+            "The federation was begun again: this device enrols in the new one. Its history, policy and ledger stay; "
             "the old model and what was on its way to the old federation are dropped."
         )
         return enrol_again(store, client, identity, now)
@@ -206,10 +209,11 @@ def settle(store: DeviceStore, client: Client, note: Callable[[str], None]) -> I
 def settle_again(
     store: DeviceStore, client: Client, identity: Identity, refusal: Refused, note: Callable[[str], None]
 ) -> Identity:
-    """Who this device is after its token was refused: another, if the federation was begun anew or has forgotten it.
+    """Who this device is after its token was refused: another, if the federation was begun again or has forgotten it.
 
     A server whose store was restored from a backup does not know the devices that came since. It is the same
-    federation: the device enrols again and keeps what it has, its vector, its ledger and what it chose for life. It
+    federation: the device enrols again and keeps what it has, its vector, its ledger and what it chose for its
+    lifetime. It
     does so once.
     """
     if refusal.status != 401:
@@ -240,27 +244,28 @@ def refuse_another_catalogue(before: Facts, now: Facts) -> None:
     ):
         raise BadAnswer(
             "The server's federation is not the one that this device enrolled in: its method, its catalogue or the "
-            "size of its vectors has changed. Enrol anew with another --state."
+            "size of its vectors has changed. Enrol again with another --state."
         )
     if before.is_summed and before.founding == now.founding and before.settings != now.settings:
         raise BadAnswer(
-            "The server's settings are not those of the charter that this device has pinned. Nothing was sent; ask the "
+            "The server's settings are not those of the federation config that this device has pinned. Nothing was "
+            "sent; ask the "
             "operator."
         )
     promised, asked = (getattr(facts.settings, "messages", None) or 0 for facts in (before, now))
     if asked > promised:
         raise BadAnswer(
             f"The server asks for {asked} messages in a device's life, and this device enrolled where {promised} were "
-            "promised. Nothing was sent; ask the operator, or enrol anew with another --state."
+            "promised. Nothing was sent; ask the operator, or enrol again with another --state."
         )
 
 
 def enrol_again(store: DeviceStore, client: Client, identity: Identity, facts: Facts) -> Identity:
-    """Enrol in a federation that was begun anew; everything of the old one is replaced at once, or nothing is."""
-    pinned = None if identity.sums is None else pin_anew(identity.sums, client, facts)
+    """Enrol in a federation that was begun again; everything of the old one is replaced at once, or nothing is."""
+    pinned = None if identity.sums is None else pin_again(identity.sums, client, facts)
     model = fetch_model(client, facts)
     vector = facts.rules.first_vector(facts.settings, identity.seed, identity.user)
-    client.token = None  # the old federation's is nobody's business here
+    client.token = None  # the old federation's is no one's business here
     device, token = register(client)
     renewed = replace(identity, device=device, token=token, facts=facts, sums=pinned)
     store.write_new_federation(renewed, vector, model)

@@ -69,7 +69,7 @@ class Facts:
 
     @property
     def summed(self) -> Summed:
-        """What it knows of the charter of such a federation, where no single server reads a message."""
+        """What it knows of the federation config of such a federation, where no single server reads a message."""
         assert self.rules.summed is not None, "asked of federations of sums alone"
         return self.rules.summed
 
@@ -310,7 +310,7 @@ def read_rows(content: bytes, facts: Facts) -> Rows:
 
 
 def merged(rows: Rows, have: Model | None, n_items: int) -> Model:
-    """The whole model: the rows received over those that the device has already."""
+    """The full model: the rows received over those that the device has already."""
     if have is None:
         if len(rows.items) != n_items:
             raise BadAnswer(
@@ -322,13 +322,13 @@ def merged(rows: Rows, have: Model | None, n_items: int) -> Model:
         raise BadAnswer(
             f"The server offers version {received.version} of its model, and this device has version {have.version} "
             "already: versions never go back. Nothing was sent; ask the operator whether the federation was reset, "
-            "and if so enrol anew with another --state."
+            "and if so enrol again with another --state."
         )
     vectors, biases, weights = have.vectors.copy(), have.biases.copy(), have.weights.copy()
     implicit = have.implicit.copy()
     vectors[rows.items] = received.vectors
     parts = ((biases, received.biases), (weights, received.weights), (implicit, received.implicit))
-    for whole_column, part in parts:
-        if len(whole_column):
-            whole_column[rows.items] = part
+    for full_column, part in parts:
+        if len(full_column):
+            full_column[rows.items] = part
     return Model(received.version, vectors, biases, weights, received.regulariser, implicit, received.iteration)

@@ -1,6 +1,6 @@
 """The device's HTTP client: one request at a time, retried with backoff, and never more read than was asked for.
 
-A device lives on bad networks and trusts nobody. So here, and nowhere else in the device:
+A device lives on bad networks and trusts no one. So here, and nowhere else in the device:
 
 1. The address is https, with the server's certificate checked (against the operator's own authority where `ca` names
    one). Plain http is for this very machine, or for who says `insecure` out loud.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 PREFIX = "/api/v1"
 CONNECT_TIMEOUT, FIRST_BYTE_TIMEOUT = 10.0, 30.0
-WHOLE_RESPONSE_TIMEOUT = 120.0
+RESPONSE_TIMEOUT = 120.0
 """However slowly a response drips, it is given up after this many seconds."""
 
 
@@ -117,7 +117,7 @@ class Client:
         is_wanted: Callable[[], bool] = lambda: True,
         headers: dict[str, str] | None = None,
     ) -> Response:
-        """The server's response, with retries until the deadline (of `time.monotonic`) and at most so many attempts.
+        """The server's response, with retries until the deadline (of `time.monotonic`) and at most this many attempts.
 
         `hold` is how long the server may hold the request (a long poll) beyond the usual timeout. `is_wanted` is asked
         before every attempt. A rate limit (429) that says when to retry uses up no attempt: the server has answered.
@@ -187,8 +187,8 @@ def bounded_content(response: httpx.Response, most_bytes: int) -> bytes:
                 f"The server's answer is longer than the {most_bytes:,} bytes it can have at most; it was not read "
                 "further."
             )
-        if time.monotonic() - began > WHOLE_RESPONSE_TIMEOUT:
-            raise Retryable(f"the answer was not complete after {WHOLE_RESPONSE_TIMEOUT:.0f} s")
+        if time.monotonic() - began > RESPONSE_TIMEOUT:
+            raise Retryable(f"the answer was not complete after {RESPONSE_TIMEOUT:.0f} s")
     return bytes(content)
 
 
@@ -239,7 +239,7 @@ def checked_address(address: str, insecure: bool = False) -> str:
         raise SettingError(f"--server is {address!r}; an address such as https://example.org:8470 is needed.")
     if parts.scheme == "http" and not insecure and not is_loopback(parts.hostname):
         raise SettingError(
-            f"{address} is plain http to another machine: anybody on the way could read and change what is sent. Use "
+            f"{address} is plain http to another machine: anyone on the way could read and change what is sent. Use "
             "https, or say --insecure if the way is private."
         )
     return address.rstrip("/")
@@ -306,9 +306,9 @@ def json_object(content: bytes, what: str) -> dict[str, Any]:
 
 
 def whole(value: Any, least: int, most: float = 2**53) -> int:
-    """A whole number in its range."""
+    """An integer in its range."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise BadAnswer(f"The server answered {str(value)[:40]!r} where a whole number from {least} is needed.")
+        raise BadAnswer(f"The server answered {str(value)[:40]!r} where an integer from {least} is needed.")
     return value
 
 
@@ -316,7 +316,7 @@ def number(value: Any) -> float:
     """A finite number from 0."""
     try:
         found = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer beyond all floats
         found = math.inf
     if not math.isfinite(found) or found < 0:
         raise BadAnswer(f"The server answered {str(value)[:40]!r} where a finite number from 0 is needed.")

@@ -263,7 +263,7 @@ def recommend(store: DeviceStore, n: int) -> list[Suggestion]:
         scores = scores + model.biases
     scores[store.profile()] = -np.inf
     if facts.scale is not None:
-        # Predictions are told within the range; an item that nobody has told anything of has none.
+        # Predictions are told within the range; an item that no one has told anything of has none.
         scores = np.where(model.weights > 0, scores, -np.inf)
     # Of equal scores the smaller number comes first, as everywhere.
     best = np.argsort(-scores, kind="stable")[:n]
@@ -301,7 +301,7 @@ class Predicted(NamedTuple):
     item: str
     title: str
     rating: float
-    fallback: bool  # nobody has told anything of it: the rating is the owner's mean
+    fallback: bool  # no one has told anything of it: the rating is the owner's mean
     own: float | None  # what the owner has given it already
 
 

@@ -101,6 +101,6 @@ def _sentence(path: Path, reason: str) -> str:
     if "readonly" in reason or "unable to open" in reason or "Errno" in reason or "I/O" in reason:
         return f"{path} cannot be read and written ({reason}); look at the folder's permissions and disk."
     return (
-        f"{path} is damaged ({reason}). Restore it from a copy, or enrol anew with another --state; what the damaged "
+        f"{path} is damaged ({reason}). Restore it from a copy, or enrol again with another --state; what the damaged "
         "file recorded as sent stays sent."
     )

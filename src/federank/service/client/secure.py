@@ -1,13 +1,17 @@
 """Messages that no single server can read, on a device: what it pins, what it checks, and how a message is split.
 
-When it enrols, a device reads the charter of sums from the leader and the helper's key from the helper's own address;
-it keeps the charter, and from then on trusts no other. Before it makes a message it checks the round's offer: signed by
-the helper, about this charter and a stage of its plan, about the very model that it holds. Only then is the message
+When it enrols, a device reads the federation config of sums from the leader and the helper's key from the helper's
+own address;
+it keeps the federation config, and from then on trusts no other. Before it makes a message it checks the round's
+offer: signed by
+the helper, about this federation config and a stage of its plan, about the very model that it holds. Only then is the
+message
 rounded and split (methods/summed.py); what is kept until it is sent is already the upload, which the leader cannot
 read.
 
-A federation that is begun anew has another charter. It must name the same helper and be no weaker: no more messages,
-no less noise, no smaller cohorts. Messages that were sent count for life.
+A federation that is begun again has another federation config. It must name the same helper and be no weaker: no more
+messages,
+no less noise, no smaller cohorts. Messages that were sent count for its lifetime.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from federank.errors import BadAnswer, BadMessage, HelperAway, NoAnswer
 from federank.secagg.canonical import digest, hexadecimal, read_canonical
-from federank.secagg.config import SumsCharter, charter_from
+from federank.secagg.config import SecaggConfig, config_from
 from federank.secagg.exchange import ABANDONED, read_record
 from federank.secagg.keys import PUBLIC_BYTES, SIGNATURE_BYTES, fingerprint, follow
 from federank.secagg.round_config import Offer, check_offer, read_offer
@@ -37,7 +41,7 @@ NOTHING_CAN_BE_SENT = (
 class Pinned(NamedTuple):
     """What a device keeps of a federation of sums."""
 
-    charter: SumsCharter
+    charter: SecaggConfig
     helper_ca: str | None
 
     @property
@@ -47,22 +51,24 @@ class Pinned(NamedTuple):
 
 
 def pin(client: Client, facts: Facts, helper_ca: str | None = None) -> Pinned:
-    """The charter of a federation to enrol in, once it fits what the leader says and who the helper is."""
+    """The federation config of a federation to enrol in, once it fits what the leader says and who the helper is."""
     charter = _agreed(client, facts)
     helper_key(charter, helper_ca)
     return Pinned(charter, helper_ca)
 
 
-def pin_anew(before: Pinned, client: Client, facts: Facts) -> Pinned:
-    """The charter of a federation that was begun anew, if it is no weaker than the one that this device knows."""
+def pin_again(before: Pinned, client: Client, facts: Facts) -> Pinned:
+    """The federation config of a federation that was begun again, if it is no weaker than the one that this device
+    knows.
+    """
     charter, known = _agreed(client, facts), before.charter
     refuse_another_list(charter, known.catalogue)
     if charter.helper_origin != known.helper_origin or (
         charter.helper_public() not in (known.helper_public(), helper_key(known, before.helper_ca))
     ):
         raise BadAnswer(
-            "The federation was begun anew with another helper than the one that this device knows. Nothing was sent; "
-            "ask the operator, compare fingerprints, and enrol anew with another --state."
+            "The federation was begun again with another helper than the one that this device knows. Nothing was sent; "
+            "ask the operator, compare fingerprints, and enrol again with another --state."
         )
     weaker = [
         name
@@ -75,21 +81,23 @@ def pin_anew(before: Pinned, client: Client, facts: Facts) -> Pinned:
     ]
     if weaker:
         raise BadAnswer(
-            f"The federation was begun anew with {' and '.join(weaker)} than it promised this device. Nothing was "
-            "sent; ask the operator, or enrol anew with another --state."
+            f"The federation was begun again with {' and '.join(weaker)} than it promised this device. Nothing was "
+            "sent; ask the operator, or enrol again with another --state."
         )
     helper_key(charter, before.helper_ca)
     return before._replace(charter=charter)
 
 
-def refuse_another_list(charter: SumsCharter, catalogue: str) -> None:
-    """The items that a device was told must be those of the charter: the same for everybody."""
+def refuse_another_list(charter: SecaggConfig, catalogue: str) -> None:
+    """The items that a device was told must be those of the federation config: the same for everyone."""
     if charter.catalogue != catalogue:
-        raise BadAnswer("The list of items is not the one that the charter of sums names; nothing was sent.")
+        raise BadAnswer("The list of items is not the one that the federation config of sums names; nothing was sent.")
 
 
-def helper_key(charter: SumsCharter, helper_ca: str | None) -> bytes:
-    """The helper's key of now, from the helper's own address: the charter's, or one that it has signed for."""
+def helper_key(charter: SecaggConfig, helper_ca: str | None) -> bytes:
+    """The helper's key of now, from the helper's own address: the federation config's, or one that it has signed
+    for.
+    """
     with Client(charter.helper_origin, ca=helper_ca) as line:
         try:
             content = line.request("GET", "/identity", attempts=_ATTEMPTS).content
@@ -120,7 +128,7 @@ def helper_key(charter: SumsCharter, helper_ca: str | None) -> bytes:
 def fetch_offer(
     client: Client, facts: Facts, pinned: Pinned, model: Model, round_number: int, deadline: float
 ) -> Offer:
-    """The offer of a round, if the helper has signed it and it is about this charter and this very model."""
+    """The offer of a round, if the helper has signed it and it is about this federation config and this very model."""
     content = client.request("GET", f"/sums/offer?round={round_number}", deadline=deadline).content
     return checked_offer(content, facts, pinned, model, round_number)
 
@@ -159,14 +167,14 @@ def shows_no_sum(record: str, pinned: Pinned, offer: str | None, round_number: i
     return about == (ABANDONED, charter.digest().hex(), offer, round_number)
 
 
-def _agreed(client: Client, facts: Facts) -> SumsCharter:
-    """The leader's charter, if it is of the federation that the leader says this is."""
+def _agreed(client: Client, facts: Facts) -> SecaggConfig:
+    """The leader's federation config, if it is of the federation that the leader says this is."""
     try:
-        charter = charter_from(client.request("GET", "/sums/charter", attempts=_ATTEMPTS).content)
+        charter = config_from(client.request("GET", "/sums/charter", attempts=_ATTEMPTS).content)
         content = client.request("GET", "/sums/settings", attempts=_ATTEMPTS).content
         settings = read_canonical(content, "The settings of a federation")
     except BadMessage as reason:
-        raise BadAnswer(f"The leader's charter of sums cannot be used: {reason}") from reason
+        raise BadAnswer(f"The leader's federation config of sums cannot be used: {reason}") from reason
     summed, told = facts.summed, {name: getattr(facts.settings, name) for name in facts.summed.told}
     promised = {name: repr(value) if isinstance(value, float) else value for name, value in told.items()}
     settings |= {name: value for name, value in summed.unsaid.items() if settings.get(name) is None}
@@ -177,5 +185,5 @@ def _agreed(client: Client, facts: Facts) -> SumsCharter:
         and (charter.recipe, charter.columns, charter.clip) == summed.shape(facts.settings)
     )
     if not fits:
-        raise BadAnswer("The leader's charter of sums is not of the federation that the leader says this is.")
+        raise BadAnswer("The leader's federation config of sums is not of the federation that the leader says this is.")
     return charter

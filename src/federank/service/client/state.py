@@ -18,7 +18,7 @@ from federank.service.client.secure import Pinned
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """Who this device is: to the server (a random id and a token) and to its own draws (two words nobody else has)."""
+    """Who this device is: to the server (a random id and a token) and to its own draws (two words no one else has)."""
 
     server: str
     device: str
@@ -93,7 +93,7 @@ def suggested_policy(facts: Facts) -> ChosenPolicy:
     if facts.suggested_policy is None:
         raise SettingError(
             "What may leave this device? This federation suggests nothing; say it with --pi, from 0 (no liked item) to "
-            "1 (all of them), and --sharing sticky so that it holds for life."
+            "1 (all of them), and --sharing sticky so that it holds for its lifetime."
         )
     values: dict[str, Any] = {name: value for name, value in facts.suggested_policy.items() if value is not None}
     try:

@@ -13,7 +13,7 @@ either all of a step or none of it. It holds
     pending     an Update that is recorded as sent and whose receipt has not come yet: the very bytes
     model       the shared model as last received, and its version
     catalogue   the items' ids, titles and categories
-    sums        where no single server reads uploads: the charter that the device has pinned
+    sums        where no single server reads uploads: the federation config that the device has pinned
 
 A round is one transaction: the new vector, the ledger's lines, the model and the pending Update are written
 together, before a byte is sent. A second one removes the pending Update when its receipt or a definite refusal has
@@ -100,7 +100,7 @@ def check_format(sql: sqlite3.Connection, path: Path) -> None:
     if version != FORMAT:
         raise BadState(
             f"{path} has format {version}, and this program reads format {FORMAT}; use the version of "
-            "federank that wrote it, or enrol anew with another --state."
+            "federank that wrote it, or enrol again with another --state."
         )
     (check,) = sql.execute("PRAGMA quick_check(1)").fetchone()
     if check != "ok":
@@ -268,7 +268,7 @@ class DeviceStore(StoredState):
             self._sql.execute("DELETE FROM pending")
 
     def write_history(self, history: History) -> None:
-        """Keep another history in the place of the last one; the home vector is learnt anew.
+        """Keep another history in the place of the last one; the home vector is learnt again.
 
         An Update that waits to be sent again is dropped if anything was taken out of the history that it was made from,
         or rated otherwise.
@@ -329,7 +329,7 @@ class DeviceStore(StoredState):
             self._sql.execute("DELETE FROM pending WHERE ticket = ?", (ticket,))
 
     def drop_token(self) -> None:
-        """Forget the token, so that nobody can take part with this file any more."""
+        """Forget the token, so that no one can take part with this file any more."""
         with self.transaction():
             self._sql.execute("UPDATE identity SET token = ''")
             self._sql.execute("DELETE FROM pending")
@@ -337,7 +337,7 @@ class DeviceStore(StoredState):
     # How it is done.
 
     def _end_uploads(self) -> None:
-        """Nobody can be asked any more about uploads under another name."""
+        """No one can be asked any more about uploads under another name."""
         self._sql.execute("UPDATE uploads SET outcome = ? WHERE outcome IS NULL", (UNKNOWN,))
 
     def _write_pinned(self, pinned: Pinned | None) -> None:

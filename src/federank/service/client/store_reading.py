@@ -18,7 +18,7 @@ import numpy as np
 from federank._numerics.arrays import FloatVector, IntVector
 from federank.errors import BadMessage, BadState
 from federank.privacy.ledger import Ledger, SentMessage
-from federank.secagg.config import charter_from
+from federank.secagg.config import config_from
 from federank.service.client.federation import Catalogue, Facts, read_facts
 from federank.service.client.methods.method import History, Model, RoundVector
 from federank.service.client.private_file import faults_as_sentences
@@ -53,9 +53,11 @@ class StoredState:
         if row is None:
             return None
         try:
-            return Pinned(charter_from(row[0]), row[1])
+            return Pinned(config_from(row[0]), row[1])
         except BadMessage as reason:
-            raise BadState(f"{self.path} is damaged: the charter in it cannot be read ({reason}).") from reason
+            raise BadState(
+                f"{self.path} is damaged: the federation config in it cannot be read ({reason})."
+            ) from reason
 
     def policy(self) -> ChosenPolicy:
         """What the owner allows, and who chose it."""

@@ -1,16 +1,16 @@
 """What a helper can be asked over HTTP, by whom, and what it answers.
 
-    GET  /identity                                anybody, from any page: the key, its fingerprint, the keys before it
-    POST /federations                             a charter, signed by the leader that it names
+    GET  /identity                                anyone, from any page: the key, its fingerprint, the keys before it
+    POST /federations                             a federation config, signed by the leader that it names
     POST /federations/CHARTER/rounds/N/offer      the leader: terms in, a signed offer out
     POST /federations/CHARTER/rounds/N/prepare    the leader: reports in, which of them stand out
     POST /federations/CHARTER/rounds/N/answer     the leader: a set of reports in, the record and the noisy sum out
     POST /federations/CHARTER/rounds/N/abandon    the leader: the record of a round that has ended without an answer
-    GET  /federations/CHARTER/rounds              anybody: rounds and their states
-    GET  /federations/CHARTER/rounds/N/offer | record | set | sum       anybody: what is published of a round
+    GET  /federations/CHARTER/rounds              anyone: rounds and their states
+    GET  /federations/CHARTER/rounds/N/offer | record | set | sum       anyone: what is published of a round
     GET  /health, /ready, /metrics
 
-A leader's request carries a signature of its path and body by the key in the charter.
+A leader's request carries a signature of its path and body by the key in the federation config.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from federank.errors import BadMessage
-from federank.secagg.config import SumsCharter, charter_from
+from federank.secagg.config import SecaggConfig, config_from
 from federank.secagg.exchange import SIGNATURE_HEADER, decode_reports, report_bytes, verify_request
 from federank.secagg.keys import fingerprint
 from federank.secagg.proof.preparing import encode_looks
@@ -37,7 +37,7 @@ from federank.service.server.store.database import Connection
 
 Endpoint = Callable[[HelperService, Request], Awaitable[Response]]
 
-MOST_CHARTER = 100_000
+MAX_CONFIG = 100_000
 MOST_TERMS = 2000
 MOST_PREPARED = 1024
 """Reports that may be prepared in one request."""
@@ -60,8 +60,8 @@ async def identity(service: HelperService, request: Request) -> Response:  # noq
 
 async def register(service: HelperService, request: Request) -> Response:
     """Take a federation on."""
-    body = await read_body(request, MOST_CHARTER, service.settings.body_seconds)
-    charter = charter_from(body)
+    body = await read_body(request, MAX_CONFIG, service.settings.body_seconds)
+    charter = config_from(body)
     _check_signature(request, charter, body)
     await service.ask(lambda connection: rounds.register(connection, service.helper, body))
     return json_response({"charter": charter.digest().hex()}, 201)
@@ -116,7 +116,7 @@ async def listing(service: HelperService, request: Request) -> Response:
 
 
 async def published_offer(service: HelperService, request: Request) -> Response:
-    """The offer of a round, as everybody was given it."""
+    """The offer of a round, as everyone was given it."""
     return bytes_response((await _round(service, request)).offer, OPEN_TO_PAGES, JSON)
 
 
@@ -153,7 +153,7 @@ async def metrics(service: HelperService, request: Request) -> Response:  # noqa
     return bytes_response(service.metrics.text(await service.ask(store.count_rounds)), {}, CONTENT_TYPE)
 
 
-async def _asked(service: HelperService, request: Request, most: int) -> tuple[SumsCharter, int, bytes]:
+async def _asked(service: HelperService, request: Request, most: int) -> tuple[SecaggConfig, int, bytes]:
     """A leader's request: whose federation it is about, which round, and its body; if the leader has signed it."""
     charter = await _charter(service, request)
     body = await read_body(request, most, service.settings.body_seconds)
@@ -161,29 +161,31 @@ async def _asked(service: HelperService, request: Request, most: int) -> tuple[S
     return charter, _whole(request.path_params["number"]), body
 
 
-async def _reports(service: HelperService, request: Request, most: int) -> tuple[SumsCharter, int, list[Report]]:
-    """A leader's request that is about reports, at most so many, in the form that the charter gives them."""
+async def _reports(service: HelperService, request: Request, most: int) -> tuple[SecaggConfig, int, list[Report]]:
+    """A leader's request that is about reports, at most this many, in the form that the federation config gives
+    them.
+    """
     is_checked = (await _charter(service, request)).norm_check() is not None
     charter, number, body = await _asked(service, request, most * report_bytes(is_checked=is_checked))
     return charter, number, decode_reports(body, is_checked=is_checked)
 
 
-def _check_signature(request: Request, charter: SumsCharter, body: bytes) -> None:
+def _check_signature(request: Request, charter: SecaggConfig, body: bytes) -> None:
     try:
         verify_request(charter.leader_public(), request.url.path, body, request.headers.get(SIGNATURE_HEADER, ""))
     except BadMessage as reason:
         raise Refusal(401, "unsigned", f"The federation's leader has not signed this request. {reason}") from reason
 
 
-async def _charter(service: HelperService, request: Request) -> SumsCharter:
+async def _charter(service: HelperService, request: Request) -> SecaggConfig:
     text = str(request.path_params["charter"])
     content = None
     if len(text) == 64 and set(text) <= set("0123456789abcdef"):
         name = bytes.fromhex(text)
-        content = await service.ask(lambda connection: store.charter_of(connection, name))
+        content = await service.ask(lambda connection: store.config_of(connection, name))
     if content is None:
-        raise Refusal(404, "unknown", "This helper serves no federation with this charter.")
-    return charter_from(content)
+        raise Refusal(404, "unknown", "This helper serves no federation with this federation config.")
+    return config_from(content)
 
 
 async def _round(service: HelperService, request: Request) -> Round:
@@ -207,7 +209,7 @@ async def _ended(service: HelperService, request: Request) -> Round:
 
 def _whole(text: Any) -> int:
     if not (isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) < 16):
-        raise Refusal(404, "unknown", "Rounds are named by whole numbers.")
+        raise Refusal(404, "unknown", "Rounds are named by integers.")
     return int(text)
 
 

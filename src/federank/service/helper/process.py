@@ -43,7 +43,7 @@ _STATUS = {"unknown": 404, "full": 507}
 
 
 class HelperApp:
-    """One application for leaders, devices and whoever watches."""
+    """One application for leaders, devices and anyone who watches."""
 
     def __init__(self, service: HelperService) -> None:
         self._service = service

@@ -1,4 +1,5 @@
-"""What a helper does for a leader: take a charter, offer a round, say which reports stand, answer once, abandon.
+"""What a helper does for a leader: take a federation config, offer a round, say which reports stand, answer once,
+abandon.
 
     offer     once for each number, and numbers only rise; the key is kept before the offer is
     prepare   a pure function of the round's key: asking again tells nothing new; where messages carry a proof of their
@@ -21,7 +22,7 @@ from typing import NamedTuple
 
 from federank.checks import positive, whole, within
 from federank.errors import BadMessage
-from federank.secagg.config import SumsCharter, charter_from
+from federank.secagg.config import SecaggConfig, config_from
 from federank.secagg.exchange import (
     ABANDONED,
     FOLDED,
@@ -77,7 +78,7 @@ class HelperSettings:
         positive("header_seconds", self.header_seconds)
 
 
-LONGEST_LIFE = 7 * 86_400
+MAX_LIFETIME = 7 * 86_400
 """Seconds after an offer's expiry when its round is abandoned, whatever the leader does."""
 
 
@@ -125,16 +126,18 @@ def sweep(connection: Connection, helper: Helper) -> int:
     return helper.keys.destroy_all_but(store.open_keys(connection))
 
 
-def register(connection: Connection, helper: Helper, content: bytes) -> SumsCharter:
-    """Take a federation on, if its charter names this helper."""
-    charter = charter_from(content)
+def register(connection: Connection, helper: Helper, content: bytes) -> SecaggConfig:
+    """Take a federation on, if its federation config names this helper."""
+    charter = config_from(content)
     if charter.helper_public() not in {identity.public for identity in helper.identities}:
-        raise BadMessage("The charter names another helper's key; fetch the key from this helper's /identity.")
+        raise BadMessage(
+            "The federation config names another helper's key; fetch the key from this helper's /identity."
+        )
     if charter.helper_origin != helper.origin:
-        raise BadMessage(f"The charter says that this helper is somewhere else; it is at {helper.origin}.")
+        raise BadMessage(f"The federation config says that this helper is somewhere else; it is at {helper.origin}.")
     name = charter.digest()
     with connection.transaction():
-        known = store.charter_of(connection, name) is not None
+        known = store.config_of(connection, name) is not None
         if not known and store.count_federations(connection) >= helper.settings.most_federations:
             raise NotNow(
                 "full", "This helper serves as many federations as it takes; its operator can raise the bound."
@@ -143,8 +146,8 @@ def register(connection: Connection, helper: Helper, content: bytes) -> SumsChar
     return charter
 
 
-def offer(connection: Connection, helper: Helper, charter: SumsCharter, number: int, content: bytes) -> bytes:
-    """The signed offer of a round: made once, and told again to whoever asks with the same terms."""
+def offer(connection: Connection, helper: Helper, charter: SecaggConfig, number: int, content: bytes) -> bytes:
+    """The signed offer of a round: made once, and told again to anyone who asks with the same terms."""
     name = charter.digest()
     terms = terms_from(content, helper.settings.most_length)
     _check_stage(charter, terms)
@@ -170,23 +173,25 @@ def offer(connection: Connection, helper: Helper, charter: SumsCharter, number: 
     return signed
 
 
-def _check_stage(charter: SumsCharter, terms: Terms) -> None:
-    """Refuse what is no stage of the charter's plan, or another length than its messages have."""
+def _check_stage(charter: SecaggConfig, terms: Terms) -> None:
+    """Refuse what is no stage of the federation config's plan, or another length than its messages have."""
     if terms.stage >= charter.messages:
-        raise BadMessage(f"The charter's plan has {charter.messages:,} stages; this round asks for another one.")
+        raise BadMessage(
+            f"The federation config's plan has {charter.messages:,} stages; this round asks for another one."
+        )
     if terms.length != charter.length_of(terms.stage):
-        raise BadMessage("The round's messages have another length than the charter's plan gives them.")
+        raise BadMessage("The round's messages have another length than the federation config's plan gives them.")
 
 
 def _signed_by_the_key_of_now(helper: Helper, content: bytes) -> bytes:
-    """An offer that is told again: signed anew where the helper has a new identity, because leaders know no other."""
+    """An offer that is told again: signed again where the helper has a new identity, because leaders know no other."""
     signer = _signer(helper, content)
     if signer == helper.identity.public:
         return content
     return sign_offer(helper.identity.private, read_offer(content, signer))
 
 
-def _offer_of(charter: SumsCharter, number: int, terms: Terms, public: bytes, now: int) -> Offer:
+def _offer_of(charter: SecaggConfig, number: int, terms: Terms, public: bytes, now: int) -> Offer:
     return Offer(
         charter=charter.digest().hex(),
         round=number,
@@ -204,7 +209,7 @@ def _offer_of(charter: SumsCharter, number: int, terms: Terms, public: bytes, no
 
 
 def prepare(
-    connection: Connection, helper: Helper, charter: SumsCharter, number: int, reports: list[Report]
+    connection: Connection, helper: Helper, charter: SecaggConfig, number: int, reports: list[Report]
 ) -> list[bool]:
     """Which of these reports stand."""
     _, private, terms = _open_round(connection, helper, charter, number)
@@ -212,7 +217,7 @@ def prepare(
 
 
 def prepare_checked(
-    connection: Connection, helper: Helper, charter: SumsCharter, number: int, reports: list[Report], check: Parameters
+    connection: Connection, helper: Helper, charter: SecaggConfig, number: int, reports: list[Report], check: Parameters
 ) -> list[bytes | None]:
     """The helper's look at each of these reports; None for one that does not stand."""
     _, private, terms = _open_round(connection, helper, charter, number)
@@ -220,14 +225,14 @@ def prepare_checked(
     return [look_at(check, private, name, terms.length, report) for report in reports]
 
 
-def answer(connection: Connection, helper: Helper, charter: SumsCharter, number: int, reports: list[Report]) -> bytes:
+def answer(connection: Connection, helper: Helper, charter: SecaggConfig, number: int, reports: list[Report]) -> bytes:
     """The record and the noisy sum of masks of this set: the first that is asked for, and the same again for ever."""
     name, identifiers = charter.digest(), [report.id for report in reports]
     check_set(identifiers, charter.least_cohort, charter.largest_cohort)
     try:
         found, private, terms = _open_round(connection, helper, charter, number)
     except NotNow:
-        # Answered before, or just now by another process: whoever asks with the same set gets the same answer.
+        # Answered before, or just now by another process: anyone who asks with the same set gets the same answer.
         if _was_answered(connection, name, number):
             return _answer_again(connection, helper, name, number, identifiers)
         raise
@@ -251,7 +256,7 @@ def answer(connection: Connection, helper: Helper, charter: SumsCharter, number:
                 connection, name, number, store.ANSWERED, signed, members, ring_bytes(total), len(identifiers)
             )
     helper.keys.destroy(found.public)
-    # Read back: if somebody else was faster, theirs is the answer, and this noise was never told to anybody.
+    # Read back: if someone else was faster, theirs is the answer, and this noise was never told to anyone.
     if not _was_answered(connection, name, number):
         raise NotNow("ended", f"Round {number} was abandoned; nothing is told of it.")
     return _answer_again(connection, helper, name, number, identifiers)
@@ -272,7 +277,7 @@ def _answer_again(connection: Connection, helper: Helper, name: bytes, number: i
     return encode_answer(ended.record, ring_from(store.total_of(connection, name, ended.number)))
 
 
-def abandon(connection: Connection, helper: Helper, charter: SumsCharter, number: int) -> bytes:
+def abandon(connection: Connection, helper: Helper, charter: SecaggConfig, number: int) -> bytes:
     """End a round without an answer; its record."""
     ended = _end_if_open(connection, helper, charter, number)
     if ended.state != store.ABANDONED:
@@ -280,7 +285,7 @@ def abandon(connection: Connection, helper: Helper, charter: SumsCharter, number
     return ended.record
 
 
-def _end_if_open(connection: Connection, helper: Helper, charter: SumsCharter, number: int) -> Round:
+def _end_if_open(connection: Connection, helper: Helper, charter: SecaggConfig, number: int) -> Round:
     """Abandon a round unless it has ended, by whomever; the round as it is then."""
     name = charter.digest()
     with connection.transaction():
@@ -294,7 +299,7 @@ def _end_if_open(connection: Connection, helper: Helper, charter: SumsCharter, n
     return store.round_of(connection, name, number) or found
 
 
-def _abandoned(helper: Helper, charter: SumsCharter, found: Round) -> bytes:
+def _abandoned(helper: Helper, charter: SecaggConfig, found: Round) -> bytes:
     terms = read_offer(found.offer, _signer(helper, found.offer))
     record = RoundRecord(
         charter=charter.digest().hex(),
@@ -309,7 +314,7 @@ def _abandoned(helper: Helper, charter: SumsCharter, found: Round) -> bytes:
 
 
 def _open_round(
-    connection: Connection, helper: Helper, charter: SumsCharter, number: int
+    connection: Connection, helper: Helper, charter: SecaggConfig, number: int
 ) -> tuple[Round, bytes, Offer]:
     """A round that is open and whose key is there: the round, the key, the offer."""
     _end_what_is_lost(connection, helper, charter)
@@ -322,11 +327,11 @@ def _open_round(
     return found, private, read_offer(found.offer, _signer(helper, found.offer))
 
 
-def _end_what_is_lost(connection: Connection, helper: Helper, charter: SumsCharter) -> None:
-    """Abandon the newest round if its key is lost, or if nobody has asked for it for long after it expired."""
+def _end_what_is_lost(connection: Connection, helper: Helper, charter: SecaggConfig) -> None:
+    """Abandon the newest round if its key is lost, or if no one has asked for it for long after it expired."""
     newest = store.newest_round(connection, charter.digest())
     if newest is not None and newest.state == store.OPEN:
-        expired = helper.clock() > newest.expires + LONGEST_LIFE
+        expired = helper.clock() > newest.expires + MAX_LIFETIME
         if expired or helper.keys.get(newest.public) is None:
             _end_if_open(connection, helper, charter, newest.number)
 

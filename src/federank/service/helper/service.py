@@ -17,7 +17,7 @@ from federank.service.server.logs import Log
 from federank.service.server.store.database import Connection, Database
 from federank.service.server.store.schema import create_tables
 
-# What an operator's monitoring asks a helper for, as Prometheus text: counts and times, of nobody in particular.
+# What an operator's monitoring asks a helper for, as Prometheus text: counts and times, of no one in particular.
 
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -46,7 +46,7 @@ class Metrics:
         self._seconds.labels(route).observe(seconds)
 
     def reports(self, stand: int, fall: int) -> None:
-        """So many reports stand, and so many do not."""
+        """This many reports stand, and this many do not."""
         self._reports.labels("stands").inc(stand)
         self._reports.labels("does not stand").inc(fall)
 

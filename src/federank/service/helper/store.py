@@ -1,10 +1,11 @@
-"""The helper's store: its identity, the charters it serves, and one row for each round.
+"""The helper's store: its identity, the federation configs it serves, and one row for each round.
 
     identities    the key that signs now, and those before it with their word for the next
-    federations   charters, by their digests
+    federations   federation configs, by their digests
     rounds        open -> answered, or open -> abandoned; the offer, and once it has ended set, sum and record
 
-No round key is here, and no seed: a copy of this store opens nothing. Statements take a connection; whoever changes a
+No round key is here, and no seed: a copy of this store opens nothing. Statements take a connection; anyone who
+changes a
 round holds its row, so that two processes cannot both answer it.
 """
 
@@ -70,8 +71,8 @@ def add_identity(connection: Connection, number: int, identity: Identity) -> Non
     connection.run("INSERT INTO identities (number, private, public, signature) VALUES (?, ?, ?, ?)", number, *identity)
 
 
-def charter_of(connection: Connection, charter: bytes) -> bytes | None:
-    """The charter of this digest."""
+def config_of(connection: Connection, charter: bytes) -> bytes | None:
+    """The federation config of this digest."""
     row = connection.one("SELECT content FROM federations WHERE charter = ?", charter)
     return None if row is None else bytes(row[0])
 
@@ -90,7 +91,7 @@ def add_federation(connection: Connection, charter: bytes, content: bytes) -> No
 
 
 def lock_federation(connection: Connection, charter: bytes) -> None:
-    """Let nobody else begin or end a round of this federation until the transaction ends."""
+    """Let no one else begin or end a round of this federation until the transaction ends."""
     connection.one(f"SELECT 1 FROM federations WHERE charter = ?{connection.update_lock()}", charter)
 
 
@@ -110,7 +111,7 @@ def newest_round(connection: Connection, charter: bytes) -> Round | None:
 
 
 def rounds_of(connection: Connection, charter: bytes, first: int, most: int) -> list[Round]:
-    """Rounds from this number on, at most so many."""
+    """Rounds from this number on, at most this many."""
     rows = connection.all(f"{_ROUND} WHERE charter = ? AND number >= ? ORDER BY number LIMIT ?", charter, first, most)
     return [_round(row) for row in rows]
 
@@ -221,7 +222,7 @@ class RoundKeys:
         return content if len(content) == PRIVATE_BYTES and any(content) else None
 
     def destroy(self, public: bytes) -> None:
-        """Overwrite a round's key and take it away; whoever asks for it from now on finds nothing."""
+        """Overwrite a round's key and take it away; anyone who asks for it from now on finds nothing."""
         _destroy(self._path(public))
 
     def destroy_all_but(self, kept: list[bytes]) -> int:

@@ -3,7 +3,7 @@
 It calls the protocol and its own rooms, and imports no device: all that passes between them crosses the wire. Read
 service.py first (one worker, all its parts), then rounds.py.
 
-    federation    what a federation is: charter, catalogue, first model, published versions
+    federation    what a federation is: federation config, catalogue, first model, published versions
     families      what a server must know of a method
     http          middleware, rate limits, timeouts, TLS
     endpoints     what can be asked, by whom

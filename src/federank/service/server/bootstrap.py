@@ -17,7 +17,14 @@ from typing import Any, NamedTuple
 from federank.data.interactions import Interactions
 from federank.errors import FedeRankError, ModelError, SettingError
 from federank.methods.model_folder import load_model
-from federank.service.server.config import Charter, catalogue_of, founding_of, read_charter, usual_noun, why_unreadable
+from federank.service.server.config import (
+    FederationConfig,
+    catalogue_of,
+    founding_of,
+    read_config,
+    usual_noun,
+    why_unreadable,
+)
 from federank.service.server.families.family import Family
 from federank.service.server.families.pairs import PAIRS
 from federank.service.server.families.registry import FAMILIES
@@ -38,11 +45,11 @@ from federank.service.server.settings import LEAST_MINIMUM, RoundSettings, refus
 from federank.service.server.store.database import Connection, Database
 from federank.service.server.store.queries import get_fact, lock_facts, put_content, put_fact
 from federank.service.server.store.schema import create_tables
-from federank.service.server.store.versions import jump_ahead, put_whole
+from federank.service.server.store.versions import jump_ahead, put_all
 from federank.service.server.store.writer import note_action
 from federank.service.server.tickets import hash_of_token, new_token
 
-# Establishing a federation: its charter and its first model are written into an empty store, once.
+# Establishing a federation: its federation config and its first model are written into an empty store, once.
 
 
 def establish(
@@ -56,7 +63,8 @@ def establish(
     trained: Any = None,
     sums: SumsDemand | None = None,
 ) -> str | None:
-    """Write a charter and a first model into an empty store; the operator's token, or None if there was one already.
+    """Write a federation config and a first model into an empty store; the operator's token, or None if there was one
+    already.
 
     `settings` are the family's. `trained` is a trained model of its method: its items' factors are taken for the items
     it knows. With `sums` uploads are such that no single server can read one, and the helper is asked first.
@@ -65,14 +73,14 @@ def establish(
         raise SettingError(f"The catalogue of {data.name} has {data.n_items} items; at least two are needed.")
     if sums is None and getattr(settings, "promises", False):
         raise SettingError(
-            "A promise of noise needs two servers: name a helper (--helper), or leave epsilon and sigma out."
+            "A guarantee of noise needs two servers: name a helper (--helper), or leave epsilon and sigma out."
         )
     plan = None
     if sums is not None:
         method = summable(family)
         sums = sums.for_size(rounds.target, data.n_items, method.affordable)
-        settings = family.settle(method.settings(settings, sums.promise), data, trained)
-        plan = method.plan(settings, data.n_items, rounds.target, sums.promise)
+        settings = family.settle(method.settings(settings, sums.guarantee), data, trained)
+        plan = method.plan(settings, data.n_items, rounds.target, sums.guarantee)
         settings = replace(settings, factors=plan.factors)
         if plan.most_shown is not None and settings.most_shown is None:
             settings = replace(settings, most_shown=plan.most_shown)
@@ -106,7 +114,7 @@ def establish(
         if agreement is not None:
             put_agreement(connection, agreement)
             put_content(connection, "first content", stored_content(model.content))
-        put_whole(connection, 0, model)
+        put_all(connection, 0, model)
         note_action(connection, "established", name=charter["name"], items=data.n_items)
     return token
 
@@ -149,7 +157,7 @@ class Demand:
     description: str | None = None
     """What people should know of it before they take part."""
     seen: str | None = None
-    """What somebody says of an item that they know already."""
+    """What someone says of an item that they know already."""
     run_by: str | None = None
     """Who runs it, in their own words."""
     sums: SumsDemand | None = None
@@ -194,7 +202,7 @@ def open_store(address: str, demand: Demand, log: Log | None = None) -> str | No
     try:
         with database.connection() as connection:
             create_tables(connection)
-            charter = read_charter(connection)
+            charter = read_config(connection)
             token = _begin(connection, demand) if charter is None else None
             if charter is not None:
                 _go_on(connection, charter, demand)
@@ -254,7 +262,7 @@ def _chosen(demand: Demand, learnt_by: str) -> tuple[Family, Any, RoundSettings]
     return family, settings, rounds
 
 
-def _go_on(connection: Connection, charter: Charter, demand: Demand) -> None:
+def _go_on(connection: Connection, charter: FederationConfig, demand: Demand) -> None:
     _refuse_sharing(charter.family, demand)
     if demand.sums is not None and charter.sums is None:
         # To go on would serve uploads that this server reads, where the operator asks for ones that it cannot read.
@@ -264,7 +272,9 @@ def _go_on(connection: Connection, charter: Charter, demand: Demand) -> None:
     if demand.rounds and charter.sums is not None:
         least = charter.sums.charter.least_cohort
         if demand.rounds.get("minimum", least) < least:
-            raise SettingError(f"minimum is below the least cohort of {least} that the charter promises; leave it out.")
+            raise SettingError(
+                f"minimum is below the least cohort of {least} that the federation config guarantees; leave it out."
+            )
     if demand.rounds:
         rounds = RoundSettings(**get_fact(connection, "rounds") | demand.rounds)
         if "minimum" in demand.rounds and charter.sums is None and not demand.accepts_few:
@@ -312,12 +322,12 @@ def _refuse_sharing(family: Family, demand: Demand) -> None:
     suggested = (demand.suggested_policy or {}).get("sharing")
     if suggested not in (None, *family.sharing):
         raise SettingError(
-            f"--suggest-sharing is {suggested}, but devices of {family.method} decide once for life; "
+            f"--suggest-sharing is {suggested}, but devices of {family.method} decide once for its lifetime; "
             f"{' or '.join(family.sharing)} is needed."
         )
 
 
-def ignored_flags(connection: Connection, charter: Charter, demand: Demand) -> Iterator[Ignored]:
+def ignored_flags(connection: Connection, charter: FederationConfig, demand: Demand) -> Iterator[Ignored]:
     """The flags of a later start that differ from the first start's and from the values in force."""
     first = get_fact(connection, _FIRST_START) or {}
     in_force = {"name": charter.name, "method": charter.family.method}

@@ -1,4 +1,4 @@
-"""The charter: what a federation is, the same for every worker and every restart.
+"""The federation config: what a federation is, the same for every worker and every restart.
 
 It holds what no worker may decide for itself: the method and its settings, the catalogue, the key of the tickets; and
 what devices are told beside it: a suggested policy, and what an item is called. establishing.py writes it, once.
@@ -36,7 +36,7 @@ class Catalogue(NamedTuple):
 
 
 def catalogue_of(data: Interactions) -> Catalogue:
-    """The items of a data set, without anybody's history."""
+    """The items of a data set, without anyone's history."""
     items: list[dict[str, Any]] = []
     for number, identity in enumerate(data.item_ids.tolist()):
         title = "" if data.titles is None else str(data.titles[number])
@@ -67,7 +67,7 @@ LONGEST_NOUN = 30
 LONGEST_WORDS = 400
 
 
-class Charter(NamedTuple):
+class FederationConfig(NamedTuple):
     """What a federation is."""
 
     name: str
@@ -81,14 +81,14 @@ class Charter(NamedTuple):
     noun: dict[str, str] | None  # what an item is called, one and many of them: place and places
     sums: Agreement | None = None  # where uploads are such that no single server can read one
     description: str | None = None  # what people should know of it before they take part
-    seen: str | None = None  # the button that hides an item that somebody knows already: Seen it
+    seen: str | None = None  # the button that hides an item that someone knows already: Seen it
     run_by: str | None = None  # who runs it, in their own words
-    joining: dict[str, Any] | None = None  # how somebody on the same network joins: an address, a code, a fingerprint
+    joining: dict[str, Any] | None = None  # how someone on the same network joins: an address, a code, a fingerprint
     trained: bool = False  # whether the first model had learnt from people
 
     @property
     def told_method(self) -> str:
-        """What devices are told: another word where uploads are sums, so that nobody sends a plain one by mistake."""
+        """What devices are told: another word where uploads are sums, so that no one sends a plain one by mistake."""
         return self.family.method if self.sums is None else f"{self.family.method}-sums"
 
     @property
@@ -106,7 +106,7 @@ class Charter(NamedTuple):
     def founding(self) -> str:
         """Which federation this is: another word for each, worked out from its key, which it does not betray.
 
-        A federation begun anew at the same address has another one, whatever else is the same.
+        A federation begun again at the same address has another one, whatever else is the same.
         """
         return founding_of(self.ticket_key)
 
@@ -115,10 +115,10 @@ class Charter(NamedTuple):
         told = {name: getattr(self.settings, name) for name in self.family.device_settings}
         return (
             told if told.get("activity", 0.0) is not None else told | {"activity": 0.0}
-        )  # with noise, nobody weighs less
+        )  # with noise, no one weighs less
 
     def kept_settings(self) -> dict[str, Any]:
-        """All settings of the method, as the charter keeps them."""
+        """All settings of the method, as the federation config keeps them."""
         return asdict(self.settings)
 
     def extend(self, content: Content, n_items: int) -> Content:
@@ -152,16 +152,16 @@ def founding_of(ticket_key: bytes) -> str:
     return hashlib.blake2b(b"founding", digest_size=16, key=ticket_key).hexdigest()
 
 
-def read_charter(connection: Connection) -> Charter | None:
-    """The charter in the store; None where there is none yet."""
+def read_config(connection: Connection) -> FederationConfig | None:
+    """The federation config in the store; None where there is none yet."""
     kept = get_fact(connection, "charter")
     if kept is None:
         return None
     catalogue = get_content(connection, "catalogue")
-    assert catalogue is not None, "charter and catalogue are written together"
+    assert catalogue is not None, "federation config and catalogue are written together"
     family = family_of(kept["method"])
     settings = family.settings(**kept["settings"])
-    return Charter(
+    return FederationConfig(
         name=kept["name"],
         family=family,
         settings=settings,

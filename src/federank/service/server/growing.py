@@ -6,7 +6,7 @@
     3. every worker sees a version with more rows, and reads the catalogue again (service.py)
 
 Items are never taken out and never change their numbers, so whatever a device knows stays true. Where uploads are sums
-nothing can be added: the charter that devices and the helper have pinned names the catalogue.
+nothing can be added: the federation config that devices and the helper have pinned names the catalogue.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 from typing import Any
 
 from federank.errors import SettingError
-from federank.service.server.config import Charter, catalogue_from, read_catalogue
+from federank.service.server.config import FederationConfig, catalogue_from, read_catalogue
 from federank.service.server.model_versions import Published
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import (
@@ -26,14 +26,14 @@ from federank.service.server.store.queries import (
     replace_content,
     tickets_under_way,
 )
-from federank.service.server.store.versions import model_to_fold, newest_version, put_whole
+from federank.service.server.store.versions import model_to_fold, newest_version, put_all
 from federank.service.server.store.writer import note_action
 
 MOST_AT_ONCE = 100_000
 MOST_ITEMS = 10_000_000
 """Devices take no larger catalogue (service/device/rules.py)."""
 LONGEST_TEXT = 500
-_WISH = "new items"
+_SPEC = "new items"
 
 
 def ask_for_items(connection: Connection, given: Any) -> int:
@@ -46,14 +46,14 @@ def ask_for_items(connection: Connection, given: Any) -> int:
     added = checked_items(given, [item["id"] for item in (*known, *waiting)])
     if len(known) + len(waiting) + len(added) > MOST_ITEMS:
         raise SettingError(f"A catalogue has {MOST_ITEMS:,} items at most; this one would have more.")
-    put_fact(connection, _WISH, waiting + added)
+    put_fact(connection, _SPEC, waiting + added)
     note_action(connection, "add-items", count=len(added), first=str(added[0]["id"]), last=str(added[-1]["id"]))
     return len(waiting) + len(added)
 
 
 def waiting_items(connection: Connection) -> list[dict[str, Any]]:
     """The items that are to be added when the round that is under way has ended."""
-    return get_fact(connection, _WISH) or []
+    return get_fact(connection, _SPEC) or []
 
 
 def catalogue_now(connection: Connection) -> dict[str, int]:
@@ -93,7 +93,7 @@ def _identity(item: Any, numbered: bool) -> int | str:
     if not numbered:
         return text
     if not (text.isascii() and text.removeprefix("-").isdecimal() and str(int(text)) == text):
-        raise SettingError(f"The id {text!r} is no whole number, as the ids of this catalogue are.")
+        raise SettingError(f"The id {text!r} is no integer, as the ids of this catalogue are.")
     return int(text)
 
 
@@ -103,14 +103,14 @@ def _text(given: Any, what: str) -> str:
     return given.strip()
 
 
-def grow(connection: Connection, charter: Charter) -> Published | None:
+def grow(connection: Connection, charter: FederationConfig) -> Published | None:
     """Publish a version with rows for the items that wait, if any do; one transaction.
 
-    A round that is open goes on with the new version, unless somebody has a ticket of it: messages belong to one
+    A round that is open goes on with the new version, unless someone has a ticket of it: messages belong to one
     version, and then the items go on waiting.
     """
     with connection.transaction():
-        tickets = tickets_under_way(connection)  # before facts, as everybody who writes both
+        tickets = tickets_under_way(connection)  # before facts, as everyone who writes both
         lock_facts(connection)
         waiting = waiting_items(connection)
         if not waiting or tickets:
@@ -118,18 +118,18 @@ def grow(connection: Connection, charter: Charter) -> Published | None:
         return _publish(connection, charter, waiting)
 
 
-def _publish(connection: Connection, charter: Charter, waiting: list[dict[str, Any]]) -> Published:
+def _publish(connection: Connection, charter: FederationConfig, waiting: list[dict[str, Any]]) -> Published:
     content = get_content(connection, "catalogue")
     assert content is not None, "a federation is established with a catalogue"
     catalogue = catalogue_from(json.loads(content)["items"] + waiting)
     items = len(json.loads(catalogue.content)["items"])
     newest = model_to_fold(connection)
-    model = newest.grown(charter.extend(newest.content, items))
+    model = newest.extended(charter.extend(newest.content, items))
     replace_content(connection, "catalogue", catalogue.content)
     put_fact(connection, "charter", get_fact(connection, "charter") | {"items": items})
-    put_fact(connection, _WISH, [])
+    put_fact(connection, _SPEC, [])
     row = connection.one("SELECT COALESCE(MAX(number), 0) FROM rounds")
-    put_whole(connection, int(row[0]) if row else 0, model)
+    put_all(connection, int(row[0]) if row else 0, model)
     connection.run("UPDATE rounds SET version = ? WHERE state = 'open'", model.version)
     put_fact(connection, "skipped", int(get_fact(connection, "skipped") or 0) + 1)  # no round has made this version
     note_action(connection, "items added", items=items, as_version=model.version)

@@ -33,7 +33,7 @@ class Log:
             self._stream.write(json.dumps(line) + "\n")
             self._stream.flush()
         except (OSError, ValueError):
-            self._stream = None  # nobody reads any more
+            self._stream = None  # no one reads any more
 
     def store_away(self, reason: BaseException) -> None:
         """The store does not take what it is given: that there is no room is told by its name."""

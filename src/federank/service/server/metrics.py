@@ -1,4 +1,4 @@
-"""Metrics: what an operator's monitoring asks for, as Prometheus text. Counts and sizes only, nobody in particular.
+"""Metrics: what an operator's monitoring asks for, as Prometheus text. Counts and sizes only, no one in particular.
 
 Each process counts its own requests and uploads; with several workers on one machine their counts are added up through
 a folder that they share (the Prometheus client's own way). What is true of the federation as a whole (version, reports,

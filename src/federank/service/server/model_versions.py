@@ -58,7 +58,7 @@ def lowest_rows(content: Content, n_items: int) -> Content:
 
 
 def lowest_bias(biases: FloatVector) -> float:
-    """The bias that an item nobody knows yet starts with: a tenth of the items have a lower one."""
+    """The bias that an item no one knows yet starts with: a tenth of the items have a lower one."""
     return float(np.quantile(biases, LOW)) if len(biases) else 0.0
 
 
@@ -93,7 +93,7 @@ class Published(NamedTuple):
             differs |= different if different.ndim == 1 else different.any(axis=1)
         return Published(self.version + 1, np.where(differs, self.version + 1, self.changed), content)
 
-    def grown(self, content: Content) -> Published:
+    def extended(self, content: Content) -> Published:
         """The next version, with rows for items that were added; those that were there stay as they are."""
         more = len(content.tables["vectors"]) - len(self.changed)
         changed = np.concatenate((self.changed, np.full(more, self.version + 1, dtype=np.int64)))
@@ -116,7 +116,7 @@ class Published(NamedTuple):
 
 
 def stored_content(content: Content) -> bytes:
-    """All of a content as bytes, with what the next fold remembers: whoever has it can fold on."""
+    """All of a content as bytes, with what the next fold remembers: anyone who has it can fold on."""
     parts = {f"tables.{name}": value for name, value in content.tables.items()}
     parts |= {f"overall.{name}": value for name, value in content.overall.items()}
     return encode_parts(parts | {f"state.{name}": value for name, value in content.state.items()})
@@ -136,7 +136,7 @@ def first_model(content: Content) -> Published:
     return Published(0, np.zeros(len(content.tables["vectors"]), dtype=np.int64), content)
 
 
-def whole_model(version: int, stored: bytes, changed: bytes) -> Published:
+def full_model(version: int, stored: bytes, changed: bytes) -> Published:
     """A model that was stored whole."""
     _, tables, overall = _read(stored)
     rows: LongVector = np.frombuffer(changed, dtype="<i8").astype(np.int64)

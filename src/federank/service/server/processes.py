@@ -1,7 +1,7 @@
 """The server's processes: sockets, workers, and their end.
 
 One process binds the addresses. With one worker it serves them itself; with more it starts that many processes, hands
-them the sockets, and starts anew whichever dies. A worker that ends leaves nothing behind that matters: all is in the
+them the sockets, and starts again whichever dies. A worker that ends leaves nothing behind that matters: all is in the
 store.
 """
 
@@ -131,7 +131,7 @@ def _uvicorn(app: Any, serving: Serving) -> Any:
 
 
 def _keep_workers(serving: Serving, public: socket.socket, admin: socket.socket) -> int:
-    """Start the workers, and start anew those that die, until told to stop."""
+    """Start the workers, and start again those that die, until told to stop."""
     stopping: list[int] = []
     again: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):

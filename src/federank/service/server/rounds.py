@@ -8,7 +8,7 @@
 
 Everything that must survive is in the store before it counts, so the thread that plays can die anywhere: the next one
 finds the round open, closed or folded and goes on. Clocks are not compared: a deadline is a span that the leading
-worker measures from a round's first ticket on, and begins anew with a new leader.
+worker measures from a round's first ticket on, and begins again with a new leader.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 
 from federank.federation.defences import NO_DEFENCES, Defences, Rows, defend
 from federank.federation.round import play_round
-from federank.service.server.config import Charter, read_charter
+from federank.service.server.config import FederationConfig, read_config
 from federank.service.server.families.family import Family, Form
 from federank.service.server.growing import grow, waiting_items
 from federank.service.server.logs import Log
 from federank.service.server.model_versions import Content, Published, signals_of
 from federank.service.server.secure_config import Agreement
-from federank.service.server.secure_rounds import HelperLine, RoundOfSums, Unfit
+from federank.service.server.secure_rounds import HelperLine, RoundOfSums, Unavailable
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
 from federank.service.server.store.evaluation import undo_fall
@@ -62,7 +62,7 @@ class Rejected(Exception):
     """The aggregate must not become a model; the reason is for the operator."""
 
 
-class Grown(Exception):
+class Extended(Exception):
     """The catalogue has grown: the round is played on a version with more rows."""
 
 
@@ -73,7 +73,7 @@ class Stopped(Exception):
 class PublishedModel:
     """The shared model as the world knows it: a version of it is what devices fetch."""
 
-    def __init__(self, charter: Charter, connection: Connection, defences: Defences = NO_DEFENCES) -> None:
+    def __init__(self, charter: FederationConfig, connection: Connection, defences: Defences = NO_DEFENCES) -> None:
         self._charter, self._connection, self._defences = charter, connection, defences
         self.held = self.capped = 0  # rows that the last fold would have moved or lengthened too much
         self.published, self.round_number = model_to_fold(connection), next_round(connection)
@@ -118,7 +118,7 @@ class PublishedModel:
 
 
 class OpenRound(NamedTuple):
-    """A round that devices may join: whoever asks gets a ticket, as long as there are any; nobody is named."""
+    """A round that devices may join: anyone who asks gets a ticket, as long as there are any; no one is named."""
 
     number: int
     rules: RoundSettings
@@ -136,7 +136,7 @@ class RemoteFleet:
         self.opened = 0.0
 
     def choose(self, round_number: int) -> OpenRound:
-        """Open the round to whoever asks."""
+        """Open the round to anyone who asks."""
         if state_of_round(self._connection, round_number) is None:
             while get_fact(self._connection, "paused"):
                 self._leader.truncate_log(self._connection)
@@ -193,7 +193,9 @@ class RemoteFleet:
 class FleetOfSums(RemoteFleet):
     """The same devices where no single server reads an upload: a helper takes part in every round."""
 
-    def __init__(self, connection: Connection, model: Published, charter: Charter, form: Form, leader: Leader) -> None:
+    def __init__(
+        self, connection: Connection, model: Published, charter: FederationConfig, form: Form, leader: Leader
+    ) -> None:
         assert charter.sums is not None, "a federation of sums has an agreement"
         super().__init__(connection, model.version, charter.family, form, leader)
         self._charter, self._model, self._least = charter, model, charter.sums.charter.least_cohort
@@ -238,8 +240,8 @@ class Leader:
     def __init__(
         self,
         database: Database,
-        charter: Charter,
-        form_of: Callable[[Charter], Form],
+        charter: FederationConfig,
+        form_of: Callable[[FederationConfig], Form],
         keep_updates: bool,
         log: Log,
         announce: Callable[[], None],
@@ -290,7 +292,7 @@ class Leader:
             self._log_dirty_since = time.monotonic()
 
     def truncate_log(self, connection: Connection) -> None:
-        """Truncate the store's log, when it is time to; if somebody is in the way, retry a second later."""
+        """Truncate the store's log, when it is time to; if someone is in the way, retry a second later."""
         now = time.monotonic()
         if self._log_dirty_since is not None and now - self._log_dirty_since >= LONGEST_DIRTY_SECONDS:
             self._log_dirty_since = None if connection.truncate_log() else now - LONGEST_DIRTY_SECONDS + 1.0
@@ -303,11 +305,11 @@ class Leader:
         if model is not None:
             self._log.say("items added", version=model.version, items=len(model.changed))
             self.announce()
-            raise Grown
+            raise Extended
 
-    def _read_charter(self, connection: Connection) -> None:
-        """The charter as it is now: the catalogue may have grown since, by another worker's doing."""
-        charter = read_charter(connection)
+    def _read_config(self, connection: Connection) -> None:
+        """The federation config as it is now: the catalogue may have grown since, by another worker's doing."""
+        charter = read_config(connection)
         assert charter is not None, "a store that was served holds a federation"
         self._charter, self._form = charter, self._form_of(charter)
 
@@ -360,7 +362,7 @@ class Leader:
 
         return write
 
-    def _discard(self, connection: Connection, fleet: RemoteFleet, number: int, reason: Unfit | Rejected) -> None:
+    def _discard(self, connection: Connection, fleet: RemoteFleet, number: int, reason: Unavailable | Rejected) -> None:
         """End a closed round whose uploads make no model; the operator is told why."""
         if isinstance(reason, Rejected):
             self._log.say("aggregate rejected", "error", round=number, reason=str(reason))
@@ -375,17 +377,17 @@ class Leader:
             abandon_closed(connection, number)
 
     def _lead(self, connection: Connection) -> None:
-        self._read_charter(connection)
+        self._read_config(connection)
         shared = PublishedModel(self._charter, connection, self._defences)
-        self.mark_log_dirty()  # whoever led before may have been cut off
+        self.mark_log_dirty()  # anyone who led before may have been cut off
         while True:
             before = shared.published
             fleet = self._fleet(connection, before)
             try:
                 self.grow(connection)
                 play_round(None, shared, fleet)
-            except Grown:
-                self._read_charter(connection)
+            except Extended:
+                self._read_config(connection)
                 shared = PublishedModel(self._charter, connection, self._defences)
                 continue
             except Abandoned:
@@ -396,7 +398,7 @@ class Leader:
                     self._charter, connection, self._defences
                 )  # the operator may have gone back meanwhile
                 continue
-            except (Unfit, Rejected) as reason:
+            except (Unavailable, Rejected) as reason:
                 self._discard(connection, fleet, shared.round_number, reason)
                 shared.round_number += 1
                 self.mark_log_dirty()

@@ -1,7 +1,8 @@
-"""The charter of sums: made once, when a federation is established, together with the helper that it names.
+"""The federation config of sums: made once, when a federation is established, together with the helper that it names.
 
 The helper's key is fetched from the helper's own address, and the helper is asked to serve the federation before
-anything is written: a federation whose helper is not there is not begun. The method's settings are in the charter by
+anything is written: a federation whose helper is not there is not begun. The method's settings are in the federation
+config by
 their digest, and published in the very bytes that it is of; numbers that are not whole are text in them.
 """
 
@@ -16,10 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from federank.errors import BadMessage, SettingError
 from federank.privacy.accountant import epsilon_of_mu
 from federank.secagg.canonical import canonical, digest
-from federank.secagg.config import SumsCharter, charter_from, fields_of_check
+from federank.secagg.config import SecaggConfig, config_from, fields_of_check
 from federank.secagg.keys import new_private_key, public_key_of
 from federank.secagg.proof.parameters import USUAL_PROJECTIONS
-from federank.service.server.families.family import Family, Promise, SumsOf, SumsPlan
+from federank.service.server.families.family import Family, Guarantee, SumsOf, SumsPlan
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import get_content, put_content, replace_content
 
@@ -32,10 +33,11 @@ USUAL_COHORT = 50
 USUAL_DELTA = 1e-6
 USUAL_CLIP = 1.0
 """A longest message, where few people play Frugal's own recipe without noise: nearly all are of that length then, so
-that nobody is louder than others. It costs at most .6 % of P@10, and leaves liars a quarter of what 4 would."""
+that no one is louder than others. It costs at most .6 % of P@10, and leaves malicious clients a quarter of what 4
+would."""
 
 MOST_MESSAGES = 10_000
-"""Messages of a life that a charter may be about."""
+"""Messages of a lifetime that a federation config may be about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +48,10 @@ class SumsDemand:
     """The helper's address."""
     sigma: float | None = None
     """Noise of each server, as a multiple of the longest message; messages may get unequal noise, together as if each
-    had this. 0: none, and no promise."""
+    had this. 0: none, and no guarantee."""
     epsilon: float | None = None
-    """The same said as a promise: what all messages of a life may tell whoever runs one of the two servers. Where
+    """The same said as a guarantee: what all messages of a lifetime may tell anyone who runs one of the two servers.
+    Where
     neither is named, the size of a round decides (`for_size`)."""
     delta: float | None = None
     """The probability with which epsilon may fail; `USUAL_DELTA` where none is named."""
@@ -61,7 +64,9 @@ class SumsDemand:
 
     def __post_init__(self) -> None:
         if self.sigma is not None and not (math.isfinite(self.sigma) and self.sigma >= 0):
-            raise SettingError(f"sigma is {self.sigma}; a number of 0 or more is needed (0: no noise, and no promise).")
+            raise SettingError(
+                f"sigma is {self.sigma}; a number of 0 or more is needed (0: no noise, and no guarantee)."
+            )
         if self.epsilon is not None and not (math.isfinite(self.epsilon) and self.epsilon > 0):
             raise SettingError(f"epsilon is {self.epsilon}; a number above 0 is needed.")
         if self.sigma is not None and self.epsilon is not None:
@@ -91,9 +96,9 @@ class SumsDemand:
         }
 
     @property
-    def promise(self) -> Promise:
-        """What is promised of all messages of a life."""
-        return Promise(self.sigma, self.epsilon, self.chosen_delta)
+    def guarantee(self) -> Guarantee:
+        """What is promised of all messages of a lifetime."""
+        return Guarantee(self.sigma, self.epsilon, self.chosen_delta)
 
     @property
     def chosen_delta(self) -> float:
@@ -112,9 +117,9 @@ class SumsDemand:
 
 
 def rounds_of_sums(demand: SumsDemand, rounds: dict[str, Any]) -> dict[str, Any]:
-    """Settings of rounds that keep the promise of a least cohort: that many reports at least, and time for them."""
+    """Settings of rounds that keep the guarantee of a least cohort: that many reports at least, and time for them."""
     least = demand.chosen_cohort
-    # Whoever is invited spends a message of a life, so nobody is invited to spare.
+    # Anyone who is invited spends a message of a lifetime, so no one is invited to spare.
     usual = {"target": max(least, 50), "minimum": least, "deadline": 3600.0, "over_selection": 1.0}
     if rounds.get("minimum", least) < least:
         raise SettingError(
@@ -124,7 +129,7 @@ def rounds_of_sums(demand: SumsDemand, rounds: dict[str, Any]) -> dict[str, Any]
     return {**usual, **rounds}
 
 
-def agreed_values(charter: SumsCharter) -> dict[str, Any]:
+def agreed_values(charter: SecaggConfig) -> dict[str, Any]:
     """What was agreed on once, as the flags of `serve` name it."""
     mu = charter.mu()  # infinite without noise
     return {
@@ -140,7 +145,7 @@ def agreed_values(charter: SumsCharter) -> dict[str, Any]:
 class Agreement(NamedTuple):
     """What a leader keeps of sums."""
 
-    charter: SumsCharter
+    charter: SecaggConfig
     private: bytes  # the leader's identity key
     settings: bytes  # the method's settings, as they are published
     authority: str | None
@@ -150,7 +155,7 @@ class Agreement(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The charter's digest, as it stands in addresses."""
+        """The federation config's digest, as it stands in addresses."""
         return self.charter.digest().hex()
 
     def line(self) -> HelperLine:
@@ -193,19 +198,19 @@ def _unusable(demand: SumsDemand, reason: Exception) -> SettingError:
 def agree(
     demand: SumsDemand, plan: SumsPlan, settings: Any, founding: str, catalogue: bytes, n_items: int
 ) -> Agreement:
-    """The charter of sums of a new federation, agreed on with its helper."""
+    """The federation config of sums of a new federation, agreed on with its helper."""
     from federank.service.server.secure_rounds import HelperAway, HelperLine, HelperRefused
 
     if len(plan.noises) > MOST_MESSAGES:
         raise SettingError(
             f"messages is {len(plan.noises):,}; a federation of sums has {MOST_MESSAGES:,} at most, because the "
-            "charter that every device reads names the noise of each. Choose fewer."
+            "federation config that every device reads names the noise of each. Choose fewer."
         )
     private = new_private_key()
     line = HelperLine(demand.helper.rstrip("/"), private, demand.authority)
     try:
         identity = line.identity()
-        charter = SumsCharter(
+        charter = SecaggConfig(
             founding=founding,
             catalogue=hashlib.sha256(catalogue).hexdigest(),
             settings=digest("settings", settings_text(settings)).hex(),
@@ -260,7 +265,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-_CHARTER, _PRIVATE, _SETTINGS, _AUTHORITY = "sums charter", "sums key", "sums settings", "sums authority"
+_CHARTER, _PRIVATE, _SETTINGS, _AUTHORITY = "sums federation config", "sums key", "sums settings", "sums authority"
 
 
 def put_agreement(connection: Connection, agreement: Agreement) -> None:
@@ -282,4 +287,4 @@ def get_agreement(connection: Connection) -> Agreement | None:
     if content is None:
         return None
     private, settings, authority = (get_content(connection, name) or b"" for name in (_PRIVATE, _SETTINGS, _AUTHORITY))
-    return Agreement(charter_from(content), private, settings, authority.decode() or None)
+    return Agreement(config_from(content), private, settings, authority.decode() or None)

@@ -7,9 +7,9 @@
               kept before it is used
     fold      the leader's own noise is drawn, and goes into the store with the next version, in one transaction
 
-A crash leaves the round where it was, and whoever leads next goes on: every question to the helper may be repeated.
+A crash leaves the round where it was, and anyone who leads next goes on: every question to the helper may be repeated.
 While the helper is away, uploads are still taken; a round that is closed waits. A round ends folded or abandoned.
-Where the helper gets a new identity key meanwhile, it signs the same offer anew, for devices that come after that.
+Where the helper gets a new identity key meanwhile, it signs the same offer again, for devices that come after that.
 """
 
 from __future__ import annotations
@@ -217,11 +217,11 @@ OFFER_SECONDS = 30 * 86_400
 class Summed(NamedTuple):
     """All that a fold takes from a round of sums."""
 
-    total: IntVector  # the noisy sum, in whole numbers
+    total: IntVector  # the noisy sum, in integers
     messages: int
 
 
-class Unfit(Exception):
+class Unavailable(Exception):
     """The round cannot be folded; the reason is for the operator."""
 
 
@@ -276,13 +276,13 @@ class RoundOfSums:
                 self._wait(HELPER_PAUSE)
 
     def _learn_key(self) -> None:
-        """The helper's key as of now, the charter's or one that it has signed for, and those between them."""
+        """The helper's key as of now, the federation config's or one that it has signed for, and those between them."""
         identity = self._line.identity()
         self._helper_keys = successors(self._agreement.charter.helper_public(), identity.successions)
         self._next_identity = time.monotonic() + IDENTITY_PAUSE
 
     def _renew_offer(self, number: int) -> None:
-        """Have the offer of an open round signed anew where the helper has a new key: devices know no other."""
+        """Have the offer of an open round signed again where the helper has a new key: devices know no other."""
         if time.monotonic() < self._next_identity:
             return
         self._learn_key()
@@ -293,7 +293,7 @@ class RoundOfSums:
         terms = _terms(version=kept.version, model=kept.model, length=kept.length, stage=kept.stage)
         signed = self._line.offer(self._agreement.name, number, terms)
         if read_offer(signed, self._helper_keys[-1]) != kept:
-            raise BadMessage("The helper has signed another offer anew than the one that it gave before.")
+            raise BadMessage("The helper has signed another offer again than the one that it gave before.")
         store.renew_offer(self._connection, number, signed)
 
     def _end_forgotten(self, number: int) -> None:
@@ -356,17 +356,19 @@ class RoundOfSums:
         for (_, upload), report, look in zip(uploads, reports, looks, strict=True):
             assert isinstance(upload, CheckedUpload)
             holds = look is not None and accepts(check, terms, upload, report, look)
-            yield report, store.COUNTED if holds else store.UNOPENED if look is None else store.TOO_LOUD
+            yield report, store.COUNTED if holds else store.UNOPENED if look is None else store.NORM_TOO_LARGE
 
     def finish(self, number: int) -> Summed:
         """The noisy sum of a closed round; `Unfit` where it cannot be had or makes no sense."""
-        while self._refused_is_unfit(lambda: self._prepare_chunk(number)):
+        while self._refused_is_unavailable(lambda: self._prepare_chunk(number)):
             pass
         charter, offer = self._agreement.charter, self._offer_of(number)
         reports = store.standing_reports(self._connection, number, is_checked=self._check is not None)
         if len(reports) < charter.least_cohort:
-            raise Unfit(f"{len(reports)} reports stand, and {charter.least_cohort} are needed")
-        content = self._refused_is_unfit(lambda: self._line.answer(self._agreement.name, number, reports, offer.length))
+            raise Unavailable(f"{len(reports)} reports stand, and {charter.least_cohort} are needed")
+        content = self._refused_is_unavailable(
+            lambda: self._line.answer(self._agreement.name, number, reports, offer.length)
+        )
         record, masks = decode_answer(content, offer.length)
         self._check_answer(record, masks, offer, reports)
         store.put_answer(self._connection, number, record, masks)
@@ -375,7 +377,7 @@ class RoundOfSums:
         total = centred(self._noisy + masks)
         why = implausible(total, offer.columns, len(reports), offer.noise)
         if why is not None:
-            raise Unfit(why)
+            raise Unavailable(why)
         return Summed(total, len(reports))
 
     def _check_answer(self, record: bytes, masks: RingVector, offer: Offer, reports: list[Report]) -> None:
@@ -388,14 +390,14 @@ class RoundOfSums:
             sum_digest(masks).hex(),
         )
         if (told.offer, told.messages, told.set, told.sum) != expected:
-            raise Unfit("the helper's record is not of what it was asked for")
+            raise Unavailable("the helper's record is not of what it was asked for")
 
     def _record_of_helper(self, record: bytes) -> RoundRecord:
         """The helper's record of an answer, by whichever of its keys it was signed with when it was first given."""
         for key in reversed(self._helper_keys):
             with suppress(BadMessage):
                 return read_record(record, key)
-        raise Unfit("the helper's record is signed by none of its keys")
+        raise Unavailable("the helper's record is signed by none of its keys")
 
     def record(self, number: int, model: bytes, people: int) -> Callable[[Connection], None]:
         """What publishes this round, within the transaction that publishes its version."""
@@ -452,7 +454,7 @@ class RoundOfSums:
                     return key
             if not attempt:
                 self._insist(self._learn_key)
-        raise Unfit("the round's offer is signed by none of the helper's keys")
+        raise Unavailable("the round's offer is signed by none of the helper's keys")
 
     def _insist(self, ask: Callable[[], Any]) -> Any:
         """Ask until the helper is there."""
@@ -462,13 +464,13 @@ class RoundOfSums:
             except HelperAway:
                 self._wait(HELPER_PAUSE)
 
-    def _refused_is_unfit(self, ask: Callable[[], Any]) -> Any:
+    def _refused_is_unavailable(self, ask: Callable[[], Any]) -> Any:
         try:
             return self._insist(ask)
         except HelperRefused as refusal:
-            raise Unfit(f"the helper refused ({refusal.slug})") from refusal
+            raise Unavailable(f"the helper refused ({refusal.slug})") from refusal
         except BadMessage as reason:
-            raise Unfit(f"the helper's answer cannot be used: {reason}") from reason
+            raise Unavailable(f"the helper's answer cannot be used: {reason}") from reason
 
 
 def _decoded(
@@ -485,7 +487,7 @@ def _decoded(
 
 
 def _terms(*, version: int, model: str, length: int, stage: int) -> Terms:
-    """What the helper is asked to offer; the same for the same round, whoever asks and when."""
+    """What the helper is asked to offer; the same for the same round, anyone who asks and when."""
     return Terms(version=version, model=model, length=length, stage=stage, seconds=OFFER_SECONDS)
 
 

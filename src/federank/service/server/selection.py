@@ -1,14 +1,14 @@
 """The dispatcher: devices wait in a long poll, a round opens, and as many as are wanted are handed its tickets.
 
 Those who wait are taken in a random order, so that who takes part depends on nothing but being there. Where messages
-are counted, those come first who were invited least often: so everybody is heard before anybody is heard twice, and a
-newcomer is heard soon. All that wait at a moment are served by one transaction. A device that has reported in a round
+are counted, those come first who were invited least often: so everyone is heard before anyone is heard twice, and a
+new user is heard soon. All that wait at a moment are served by one transaction. A device that has reported in a round
 waits for the next one; one that has been invited as often as the federation's method allows is told so, and waits for
 nothing.
 
 Some never answer. As many more are asked as lately did not: with three of ten missing, ten are asked for seven reports.
-A ticket that has had three times what an answer usually takes is given to somebody else, so that a round does not wait
-for its deadline; whoever answers first counts. A device that misses rounds in a row is asked last. All of this is a
+A ticket that has had three times what an answer usually takes is given to someone else, so that a round does not wait
+for its deadline; anyone who answers first counts. A device that misses rounds in a row is asked last. All of this is a
 worker's own memory of devices' random names, and is gone when it ends.
 """
 
@@ -32,9 +32,9 @@ from federank.service.server.tickets import Ticket, make_ticket
 from federank.service.server.worker_cache import Latest
 
 PATIENCE_SHARE, LEAST_PATIENCE = 0.25, 0.5
-"""A ticket is given to somebody else after a share of the deadline at most, and so many seconds at least."""
+"""A ticket is given to someone else after a share of the deadline at most, and this many seconds at least."""
 SILENT_AFTER = 2
-"""Who has missed so many rounds in a row is asked last: when a round has waited and nobody else is there."""
+"""Who has missed this many rounds in a row is asked last: when a round has waited and no one else is there."""
 MOST_MISSING, MISSING_RATE = 0.5, 0.02
 """No more than half of all are expected to be missing; how much one ticket counts in what is expected."""
 LOOK_SECONDS, REMEMBERED_ANSWERS, MOST_MISSED = 0.25, 200, 100_000
@@ -101,7 +101,7 @@ class Dispatcher:
         self._missed.pop(device, None)
 
     def _patience(self) -> float:
-        """Seconds after which a ticket is given to somebody else: three times what an answer usually takes."""
+        """Seconds after which a ticket is given to someone else: three times what an answer usually takes."""
         longest = PATIENCE_SHARE * self._latest.rounds.deadline
         if not self._answer_seconds:
             return longest
@@ -126,7 +126,8 @@ class Dispatcher:
     def _most_tickets(self) -> int:
         """How many a round gives out: enough for its reports if as many are missing as lately.
 
-        Where devices have few messages in a life, one that comes too late is a message lost: there it is rather a few
+        Where devices have few messages in a lifetime, one that comes too late is a message lost: there it is rather a
+        few
         tickets less, by what chance may add to the answers.
         """
         wanted, missing = self._latest.rounds.most_tickets, min(self._missing, MOST_MISSING)
@@ -161,7 +162,7 @@ class Dispatcher:
                 self._hoping.discard(device)
 
     def end(self) -> None:
-        """Send everybody home: the server is about to end."""
+        """Send everyone home: the server is about to end."""
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_result(None)
@@ -178,7 +179,7 @@ class Dispatcher:
             except Exception as reason:
                 if not isinstance(reason, StoreAway):
                     self._log.fault("work", reason)
-                self._hoping = set(self._waiting)  # nobody was served: all may hope again
+                self._hoping = set(self._waiting)  # no one was served: all may hope again
                 await asyncio.sleep(0.3)
                 self._news.set()
 
@@ -227,17 +228,17 @@ class Dispatcher:
         if answer is not None and not answer.done():
             answer.set_result(told)
 
-    def _next_devices(self, room: int) -> list[str]:
+    def _next_devices(self, workspace: int) -> list[str]:
         """Who is asked about next, in a random order; a few more than there is room for, as some may have reported."""
         self._hoping -= self._reported
         if self._no_room:  # only for those who have lost the ticket that they were given
             devices = [device for device in self._hoping if device in self._given]
             self._hoping.clear()
             return devices
-        wave = max(LEAST_WAVE, min(room + LEAST_WAVE, MOST_WAVE))
+        wave = max(LEAST_WAVE, min(workspace + LEAST_WAVE, MOST_WAVE))
         asked = [device for device in self._hoping if self._missed.get(device, 0) < SILENT_AFTER]
         if not asked and time.monotonic() - self._began >= self._patience():
-            asked = list(self._hoping)  # nobody else has come
+            asked = list(self._hoping)  # no one else has come
         devices = self._chance.sample(asked, min(wave, len(asked)))
         self._hoping.difference_update(devices)
         return devices

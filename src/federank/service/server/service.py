@@ -10,7 +10,7 @@ from typing import Any
 from federank.errors import SettingError
 from federank.federation.defences import Defences
 from federank.secagg.forms import bytes_needed
-from federank.service.server.config import Charter, read_charter
+from federank.service.server.config import FederationConfig, read_config
 from federank.service.server.families.family import Form
 from federank.service.server.health import Health, HealthInputs, health_of
 from federank.service.server.http.limits import Ranges, TokenBuckets
@@ -29,7 +29,7 @@ MOST_KNOWN = 200_000
 REFUSALS_SECONDS = 0.5
 
 
-def form_of(charter: Charter, trust: TrustSettings) -> Form:
+def form_of(charter: FederationConfig, trust: TrustSettings) -> Form:
     """What an upload must look like; those of sums have one length in a round."""
     form = charter.family.form(charter.settings, charter.n_items, trust.most_norm)
     if charter.sums is None:
@@ -48,7 +48,7 @@ def form_of(charter: Charter, trust: TrustSettings) -> Form:
 class Service:
     """A worker: its view of the federation, its writer, and its part in the rounds."""
 
-    def __init__(self, database: Database, charter: Charter, trust: TrustSettings, log: Log) -> None:
+    def __init__(self, database: Database, charter: FederationConfig, trust: TrustSettings, log: Log) -> None:
         self.database, self.charter, self.trust, self.log = database, charter, trust, log
         self.form = form_of(charter, trust)
         self.metrics = Metrics()
@@ -120,7 +120,7 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self._readers, ask)
 
     async def device_of_token(self, token_hash: bytes) -> Owner | None:
-        """Whose token this is; remembered while nobody has left."""
+        """Whose token this is; remembered while no one has left."""
         if self.latest.departures != self._departures:
             self._departures = self.latest.departures
             self._known.clear()
@@ -138,7 +138,7 @@ class Service:
             self._known.popitem(last=False)
 
     def forget(self, token_hash: bytes) -> None:
-        """This token is nobody's any more."""
+        """This token is no one's any more."""
         self._known.pop(token_hash, None)
 
     def health(self) -> Health:
@@ -182,7 +182,7 @@ class Service:
                 self._refusals.update(counts)  # told when the store is back
 
 
-def defences_of(charter: Charter, trust: TrustSettings) -> Defences:
+def defences_of(charter: FederationConfig, trust: TrustSettings) -> Defences:
     """What one fold may do: as the operator says, or as the method has it."""
     row, move = charter.family.defences
     return Defences(
@@ -204,8 +204,8 @@ def open_service(address: str, trust: TrustSettings, log: Log) -> Service:
     return Service(database, charter, trust, log)
 
 
-def _charter(connection: Connection) -> Charter:
-    charter = read_charter(connection)
+def _charter(connection: Connection) -> FederationConfig:
+    charter = read_config(connection)
     if charter is None:
         raise StoreAway("The store holds no federation yet.")
     return charter

@@ -24,7 +24,7 @@ class RoundSettings:
     `serve` establishes begins with 20; 50 are better."""
     over_selection: float = 1.3
     """How many devices are given a round's task, as a multiple of the target: some will never answer. A federation of
-    frugal begins with 1: whoever is invited spends a message."""
+    frugal begins with 1: anyone who is invited spends a message."""
     deadline: float = 60.0
     """Seconds after which a round ends."""
 
@@ -49,11 +49,11 @@ LEAST_MINIMUM = 20
 
 
 def refuse_few(rounds: RoundSettings) -> None:
-    """Raise where so few reports are folded that whoever fetches the model could read Updates from it."""
+    """Raise where so few reports are folded that anyone who fetches the model could read Updates from it."""
     if rounds.minimum < LEAST_MINIMUM:
         raise SettingError(
             f"minimum is {rounds.minimum}, and {rounds.target} reports end a round: with fewer than {LEAST_MINIMUM}, "
-            "somebody who fetches the public model before and after a round can read what devices have sent. Let "
+            "someone who fetches the public model before and after a round can read what devices have sent. Let "
             f"rounds have at least {LEAST_MINIMUM} (50 are better), or add --i-accept-that-outsiders-can-read-updates."
         )
 

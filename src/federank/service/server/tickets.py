@@ -2,7 +2,7 @@
 
 A token is 256 random bits, shown once; the store keeps its SHA-256, from which it cannot be worked out. A ticket is a
 round, a version and a keyed digest (BLAKE2) of both and of the device it was given to: any worker can check it without
-asking the store, nobody can make one, and a device that asks twice in a round is given the same.
+asking the store, no one can make one, and a device that asks twice in a round is given the same.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def new_token() -> str:
 
 
 def new_device() -> str:
-    """A name that says nothing about anybody."""
+    """A name that says nothing about anyone."""
     return secrets.token_hex(16)
 
 

@@ -1,7 +1,7 @@
 """Virtual devices: the people of a data set, each with a private vector and history, in the memory of one process.
 
 They follow the federation's recipe with the draws of a simulation (its seed, and users numbered as in the data), so a
-federation in which everybody answers learns what the simulation learns. A device's part of a round is played by the
+federation in which everyone answers learns what the simulation learns. A device's part of a round is played by the
 compiled engine's own kernel: thousands of devices share the two cores of a laptop with the server that they test.
 
 Every device downloads what it is sent; in memory, devices that have the same version of the model share it.
@@ -22,10 +22,10 @@ from federank.errors import BadAnswer, DataError
 from federank.federation.rng import DROPOUT, happens, words, words_wrap_around
 from federank.federation.wire import Update, encode
 from federank.methods.fpl.factors import home_vectors
-from federank.methods.fpl.kernels import room_for_clients, sum_of_updates
+from federank.methods.fpl.kernels import sum_of_updates, workspace_for_clients
 from federank.methods.fpl.settings import recipe_for
 from federank.methods.fpl.simulation import Federation
-from federank.privacy.population import Choices, coins, everyones_outward
+from federank.privacy.population import Choices, coins, shared_profiles_of_all
 from federank.service.client.federation import Facts, merged
 from federank.service.client.methods.method import Model, Rows
 from federank.service.client.methods.summed import Terms
@@ -86,7 +86,7 @@ class Devices(Protocol):
         ...
 
     def upload(self, user: int, model: Model, terms: Terms) -> bytes | None:
-        """The same where no single server reads a message: split, or nothing where its promise has no room."""
+        """The same where no single server reads a message: split, or nothing where its guarantee has no room."""
         ...
 
     def release(self, user: int, noise: int) -> None:
@@ -98,40 +98,42 @@ class Devices(Protocol):
         ...
 
     def vectors(self) -> FloatMatrix:
-        """Everybody's vector of the rounds, where the method keeps one."""
+        """Everyone's vector of the rounds, where the method keeps one."""
         ...
 
     def scores(self, model: Model, vectors: FloatMatrix) -> FloatMatrix:
-        """How good everybody's device finds each item; `vectors` are those of the rounds."""
+        """How good everyone's device finds each item; `vectors` are those of the rounds."""
         ...
 
 
 class VirtualDevices:
-    """The private side of a fleet of pair-wise learning: vectors, histories and draws of everybody in a data set."""
+    """The private side of a fleet of pair-wise learning: vectors, histories and draws of everyone in a data set."""
 
-    def __init__(self, facts: Facts, ids: list[str], data: Interactions, seed: int, wishes: dict[str, Any]) -> None:
-        settings = replace(facts.settings, seed=seed, clients_per_round="all", **wishes)
+    def __init__(self, facts: Facts, ids: list[str], data: Interactions, seed: int, specs: dict[str, Any]) -> None:
+        settings = replace(facts.settings, seed=seed, clients_per_round="all", **specs)
         self.profiles, self.unknown_items = in_catalogue(data, ids)
-        choices = Choices.alike(settings.policy(0.5), np.full(data.n_users, float(wishes.get("pi", 1.0))))
-        outward = everyones_outward(choices, seed, self.profiles, facts.n_items)
-        recipe = recipe_for(settings, self.profiles.sizes, facts.n_items, coins(choices), None, outward)
+        choices = Choices.alike(settings.policy(0.5), np.full(data.n_users, float(specs.get("pi", 1.0))))
+        shared_profile = shared_profiles_of_all(choices, seed, self.profiles, facts.n_items)
+        recipe = recipe_for(settings, self.profiles.sizes, facts.n_items, coins(choices), None, shared_profile)
         self.federation = Federation.established(settings, recipe, self.profiles, facts.n_items)
         self.choices, self.recipe, self.participants = choices, recipe, recipe.participants
         self._run = self.federation.run
-        self._room = room_for_clients(*self.federation.item_vectors.shape)
-        sum_of_updates(self._run, 0, np.zeros(0, dtype=np.int32), self._room)  # nobody, but the kernel is compiled now
+        self._workspace = workspace_for_clients(*self.federation.item_vectors.shape)
+        sum_of_updates(
+            self._run, 0, np.zeros(0, dtype=np.int32), self._workspace
+        )  # no one, but the kernel is compiled now
 
     def play(self, user: int, round_number: int, model: Model) -> Update:
         """One device's part of a round: its vector moves, and an Update comes out."""
         run = self._run._replace(item_vectors=model.vectors, item_biases=model.biases)
-        return sum_of_updates(run, round_number, np.array([user], dtype=np.int32), self._room)
+        return sum_of_updates(run, round_number, np.array([user], dtype=np.int32), self._workspace)
 
     def take_over(self, before: VirtualDevices) -> None:
-        """Everybody keeps the vector that was learnt so far."""
+        """Everyone keeps the vector that was learnt so far."""
         self.federation.user_vectors[:] = before.federation.user_vectors
 
     def may_take_part(self, user: int) -> bool:
-        """Nobody has promised a number of messages."""
+        """No one has promised a number of messages."""
         del user
         return True
 
@@ -142,7 +144,7 @@ class VirtualDevices:
     def upload(self, user: int, model: Model, terms: Terms) -> bytes | None:
         """Pairs are not sent as sums."""
         del user, model, terms
-        raise AssertionError("a federation of pairs has no charter of sums")
+        raise AssertionError("a federation of pairs has no federation config of sums")
 
     def release(self, user: int, noise: int) -> None:
         """Nothing was charged."""
@@ -152,7 +154,7 @@ class VirtualDevices:
         return vanishes(self.recipe.seed, user, round_number, share)
 
     def vectors(self) -> FloatMatrix:
-        """Everybody's vector of the rounds."""
+        """Everyone's vector of the rounds."""
         return self.federation.user_vectors[:, : self.recipe.factors].copy()
 
     def scores(self, model: Model, vectors: FloatMatrix) -> FloatMatrix:

@@ -2,7 +2,7 @@
 
 It is kept alive (HTTP/1.1), on asyncio's own transports, with httptools reading the responses: a load test on the
 machine of its server must not spend the processor on its client. No pools, no redirects, no retries; a cut connection
-is made anew at the next request. Bytes are counted as they pass.
+is made again at the next request. Bytes are counted as they pass.
 """
 
 from __future__ import annotations

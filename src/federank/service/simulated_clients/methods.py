@@ -1,4 +1,5 @@
-"""Virtual devices of few messages: the people of a data set, each with a history and a number of messages for life.
+"""Virtual devices of few messages: the people of a data set, each with a history and a number of messages for its
+lifetime.
 
 They follow the federation's recipe as a simulation does. Devices that have the same version of the model share what
 depends on it alone (Y'DY), so that thousands of them can play on a laptop; the message itself is each one's own, made
@@ -21,15 +22,15 @@ from federank.federation.rng import words_wrap_around
 from federank.methods.fedrec.method import beside_of, compute_ratings, share_ratings
 from federank.methods.fedrec.settings import rating_recipe
 from federank.methods.fedrec.wire import RatingBroadcast, RatingPrivate, RatingUpdate, encode_rating_message
-from federank.methods.frugal.method import SquaresPrivate, SquaresUpdate, send
-from federank.methods.frugal.objective import gram_matrix, pulls, solve_person
+from federank.methods.frugal.method import FrugalPrivate, FrugalUpdate, send
+from federank.methods.frugal.objective import gram_matrix, residuals, solve_user
 from federank.methods.frugal.private import Directions, Scratch, directions_of, new_scratch, sent_in_stage
-from federank.methods.frugal.settings import squares_recipe
+from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.simulation import vectors_at_home
-from federank.methods.frugal.wire import encode_squares_update
+from federank.methods.frugal.wire import encode_frugal_update
 from federank.methods.predicting import refuse_bad_ratings
 from federank.privacy.policy import Policy
-from federank.privacy.population import Choices, everyones_outward, outward_of, outward_profiles
+from federank.privacy.population import Choices, all_shared_items, shared_profile_of, shared_profiles_of_all
 from federank.secagg.config import PRIVATE
 from federank.service.client.federation import Facts
 from federank.service.client.methods.method import History, Model
@@ -45,20 +46,22 @@ from federank.service.simulated_clients.clients import Devices, VirtualDevices, 
 class RatingDevices:
     """The private side of a fleet of ratings."""
 
-    def __init__(self, facts: Facts, ids: list[str], data: Interactions, seed: int, wishes: dict[str, Any]) -> None:
-        policy = _policy(facts, wishes)
+    def __init__(self, facts: Facts, ids: list[str], data: Interactions, seed: int, specs: dict[str, Any]) -> None:
+        policy = _policy(facts, specs)
         if data.ratings is None:
             raise DataError(f"{data.name} has no ratings, and this federation is of ratings; choose data with some.")
         refuse_bad_ratings(data, facts.settings)
         self.facts = facts
         self.profiles, self.unknown_items, self.ratings = rated_in_catalogue(data, ids)
         choices = Choices.alike(policy, np.full(data.n_users, policy.pi))
-        self.outward = outward_profiles(everyones_outward(choices, seed, self.profiles, facts.n_items), self.profiles)
+        self.shared_profile = all_shared_items(
+            shared_profiles_of_all(choices, seed, self.profiles, facts.n_items), self.profiles
+        )
         hidden: dict[str, Any] = {"filling": policy.filling, "rho": policy.rho, "sampling": policy.sampling}
         if facts.is_summed:
             hidden = {"filling": "none", "rho": 0.0}
         settings = replace(facts.settings, seed=seed, **hidden)
-        self.recipe = rating_recipe(settings, self.outward.sizes, facts.n_items)
+        self.recipe = rating_recipe(settings, self.shared_profile.sizes, facts.n_items)
         self._messages = facts.rules.messages(facts.settings, policy)
         self._sent: dict[int, int] = {}  # messages of each device, where their number was promised
         self._told: dict[int, float] = {}  # what they have told, as a square of mu
@@ -66,7 +69,7 @@ class RatingDevices:
         self._devices = {user: self._device(user, seed) for user in self.participants.tolist()}
 
     def _device(self, user: int, seed: int) -> RatingPrivate:
-        items = np.array(self.outward.of(user))
+        items = np.array(self.shared_profile.of(user))
         ratings = self.history(user).ratings_of(items)
         vector = first_vector(self.facts.settings, seed, user)
         virtual = int(self.recipe.virtual[user])
@@ -78,7 +81,7 @@ class RatingDevices:
         return History(self.profiles.items[here], self.ratings[here])
 
     def take_over(self, before: RatingDevices) -> None:
-        """Everybody keeps what was learnt and sent so far."""
+        """Everyone keeps what was learnt and sent so far."""
         self._sent, self._told = before._sent, before._told
         for user in self._devices.keys() & before._devices.keys():
             mine, earlier = self._devices[user], before._devices[user]
@@ -103,7 +106,7 @@ class RatingDevices:
             return share_ratings(compute_ratings(self.recipe, device, broadcast))
 
     def upload(self, user: int, model: Model, terms: Terms) -> bytes | None:
-        """The same where no single server reads a message: split; nothing where its promise has no room."""
+        """The same where no single server reads a message: split; nothing where its guarantee has no room."""
         told = self._told.get(user, 0.0)
         if not can_afford(terms.charter, terms.offer, told):
             return None
@@ -121,21 +124,21 @@ class RatingDevices:
         return vanishes(self.recipe.seed, user, round_number, share)
 
     def vectors(self) -> FloatMatrix:
-        """Everybody's vector of the rounds."""
+        """Everyone's vector of the rounds."""
         table = np.zeros((len(self.profiles.sizes), self.recipe.factors), dtype=np.float32)
         for user, device in self._devices.items():
             table[user] = device.vector
         return table
 
     def tastes(self, model: Model) -> FloatMatrix:
-        """What everybody's device predicts with: solved for at home, from all ratings."""
+        """What everyone's device predicts with: solved for at home, from all ratings."""
         tastes = np.zeros((len(self.profiles.sizes), self.recipe.factors), dtype=np.float32)
         for user in np.flatnonzero(self.profiles.sizes).tolist():
             tastes[user] = at_home(self.facts.settings, self.facts.n_items, 0, user, self.history(user), model)
         return tastes
 
     def scores(self, model: Model, vectors: FloatMatrix) -> FloatMatrix:
-        """By vectors that are solved for at home, from everybody's ratings."""
+        """By vectors that are solved for at home, from everyone's ratings."""
         del vectors
         scores: FloatMatrix = self.tastes(model) @ model.vectors[:, : self.recipe.factors].T
         return scores
@@ -143,7 +146,7 @@ class RatingDevices:
     def errors(self, model: Model, vectors: FloatMatrix, split: Split, ids: list[str]) -> dict[str, float]:
         """MAE and RMSE of held-out ratings: as devices predict (at home), and by the vectors of the rounds.
 
-        The second are the simulation's own. As in `evaluate`, the person's mean stands in where nobody has rated the
+        The second are the simulation's own. As in `evaluate`, the person's mean stands in where no one has rated the
         item in training.
         """
         data, settings = split.test, self.facts.settings
@@ -181,17 +184,18 @@ class RatingDevices:
         )
 
 
-def _policy(facts: Facts, wishes: dict[str, Any]) -> Policy:
-    """Everybody's policy: what the federation suggests, with what was wished for in its place."""
-    wishes = dict(wishes)
-    if wishes.pop("sharing", "sticky") != "sticky" or wishes.pop("basis", "shared") != "shared" or "epsilon" in wishes:
+def _policy(facts: Facts, specs: dict[str, Any]) -> Policy:
+    """Everyone's policy: what the federation suggests, with what was wished for in its place."""
+    specs = dict(specs)
+    if specs.pop("sharing", "sticky") != "sticky" or specs.pop("basis", "shared") != "shared" or "epsilon" in specs:
         raise SettingError(
-            "This federation is of ratings: which of them may leave is decided once for life, and virtual ratings hide "
+            "This federation is of ratings: which of them may leave is decided once for its lifetime, and virtual "
+            "ratings hide "
             "them. Leave --sharing, --basis and --epsilon out; --filling, --rho and --sampling say how."
         )
-    if wishes.get("filling") == "none":
-        wishes = {"rho": 0.0} | wishes
-    return facts.rules.outward_policy(replace(suggested_policy(facts).policy, **wishes))
+    if specs.get("filling") == "none":
+        specs = {"rho": 0.0} | specs
+    return facts.rules.sharing_policy(replace(suggested_policy(facts).policy, **specs))
 
 
 def rated_in_catalogue(data: Interactions, ids: list[str]) -> tuple[Profiles, int, FloatVector]:
@@ -212,22 +216,25 @@ def rated_in_catalogue(data: Interactions, ids: list[str]) -> tuple[Profiles, in
 class FrugalDevices:
     """The private side of a fleet of few messages: histories, and how many messages each device has sent."""
 
-    def __init__(self, facts: Facts, ids: list[str], data: Interactions, seed: int, wishes: dict[str, Any]) -> None:
-        wishes = dict(wishes)
-        if wishes.pop("basis", "shared") != "shared" or wishes.get("sharing") == "as-published":
+    def __init__(self, facts: Facts, ids: list[str], data: Interactions, seed: int, specs: dict[str, Any]) -> None:
+        specs = dict(specs)
+        if specs.pop("basis", "shared") != "shared" or specs.get("sharing") == "as-published":
             raise SettingError(
                 "This federation's devices send few messages: what stands for a history in them is decided once for "
                 "life. Choose --sharing sticky or deniable, and the basis shared."
             )
-        settings = replace(facts.settings, seed=seed, **wishes)
+        settings = replace(facts.settings, seed=seed, **specs)
         self.profiles, self.unknown_items = in_catalogue(data, ids)
-        choices = Choices.alike(settings.policy(0.5), np.full(data.n_users, float(wishes.get("pi", 1.0))))
-        outward = everyones_outward(choices, seed, self.profiles, facts.n_items)
-        self.recipe = squares_recipe(settings, self.profiles.sizes, facts.n_items, outward=outward)
+        choices = Choices.alike(settings.policy(0.5), np.full(data.n_users, float(specs.get("pi", 1.0))))
+        shared_profile = shared_profiles_of_all(choices, seed, self.profiles, facts.n_items)
+        self.recipe = frugal_recipe(settings, self.profiles.sizes, facts.n_items, shared_profile=shared_profile)
         self.participants = self.recipe.participants
         self._devices = {
-            user: SquaresPrivate(
-                user, self.profiles.of(user), outward_of(outward, self.profiles, user), int(self.recipe.messages[user])
+            user: FrugalPrivate(
+                user,
+                self.profiles.of(user),
+                shared_profile_of(shared_profile, self.profiles, user),
+                int(self.recipe.messages[user]),
             )
             for user in self.participants.tolist()
         }
@@ -249,19 +256,19 @@ class FrugalDevices:
     def message(self, user: int, round_number: int, model: Model) -> bytes:
         """One device's part of a round: the bytes that it sends; it has one message less."""
         del round_number
-        return encode_squares_update(self._update(user, model))
+        return encode_frugal_update(self._update(user, model))
 
-    def _update(self, user: int, model: Model) -> SquaresUpdate:
+    def _update(self, user: int, model: Model) -> FrugalUpdate:
         device, vectors = self._devices[user], model.vectors[:, : self.recipe.factors]
-        profile = device.outward.profile
+        profile = device.shared_profile.profile
         if self._gram is None or self._gram[0] != model.version:
             self._gram = model.version, gram_matrix(np.ascontiguousarray(vectors), model.weights)
         objective, gram = self.recipe.objective, self._gram[1]
-        vector = solve_person(objective, model.regulariser, vectors, model.weights, gram, profile)
-        return send(self.recipe, device, pulls(objective, vectors, vector, profile), vector)
+        vector = solve_user(objective, model.regulariser, vectors, model.weights, gram, profile)
+        return send(self.recipe, device, residuals(objective, vectors, vector, profile), vector)
 
     def upload(self, user: int, model: Model, terms: Terms) -> bytes | None:
-        """One device's part of a round that no single server reads, split; nothing where its promise has no room.
+        """One device's part of a round that no single server reads, split; nothing where its guarantee has no room.
 
         Rounding follows the draws of a simulation, so that without noise the model is the simulation's. What splits a
         message is the operating system's.
@@ -271,8 +278,8 @@ class FrugalDevices:
             return None
         self._told[user] = self._told.get(user, 0.0) + cost_of(offer.noise)
         if terms.charter.recipe == PRIVATE:
-            known, room = self._known(model, terms)
-            update = sent_in_stage(offer.stage, device, self.recipe.seed, known, room)
+            known, workspace = self._known(model, terms)
+            update = sent_in_stage(offer.stage, device, self.recipe.seed, known, workspace)
             return split(terms, update.whole)
         return split(terms, spectral_message(terms, self._update(user, model)))
 
@@ -285,8 +292,8 @@ class FrugalDevices:
         """What all devices of a round work out alike, and room for a message."""
         if self._shared is None or self._shared[0] != model.version:
             vectors = np.ascontiguousarray(model.vectors[:, : self.recipe.factors])
-            room = new_scratch(terms.charter.items, terms.offer.columns)
-            self._shared = model.version, directions_of(vectors, model.weights), room
+            workspace = new_scratch(terms.charter.items, terms.offer.columns)
+            self._shared = model.version, directions_of(vectors, model.weights), workspace
         return self._shared[1:]
 
     def vanishes(self, user: int, round_number: int, share: float) -> bool:
@@ -298,16 +305,16 @@ class FrugalDevices:
         return np.zeros((len(self.profiles.sizes), 0), dtype=np.float32)
 
     def scores(self, model: Model, vectors: FloatMatrix) -> FloatMatrix:
-        """By vectors that are solved for at home, from everybody's whole history."""
+        """By vectors that are solved for at home, from everyone's full history."""
         del vectors
         own = vectors_at_home(self.recipe, model.vectors, model.weights, model.regulariser, self.profiles)
         scores: FloatMatrix = own @ model.vectors.T
         return scores
 
 
-def virtual_devices(facts: Facts, ids: list[str], data: Interactions, seed: int, wishes: dict[str, Any]) -> Devices:
-    """The devices of everybody in a data set, of the federation's method."""
-    made: Devices = DEVICES_OF[facts.method](facts, ids, data, seed, wishes)
+def virtual_devices(facts: Facts, ids: list[str], data: Interactions, seed: int, specs: dict[str, Any]) -> Devices:
+    """The devices of everyone in a data set, of the federation's method."""
+    made: Devices = DEVICES_OF[facts.method](facts, ids, data, seed, specs)
     return made
 
 

@@ -46,10 +46,10 @@ class Rehearsal:
     rounds: int | None = None
     """End when the server has folded this many more rounds."""
     users: int | None = None
-    """The first so many of the data who can take part; everybody where it is not said."""
+    """The first this many of the data who can take part; everyone where it is not said."""
     seed: int = 1
-    wishes: dict[str, Any]
-    """Everybody's policy, as settings of the method: pi, sharing, epsilon, basis, budget."""
+    specs: dict[str, Any]
+    """Everyone's policy, as settings of the method: pi, sharing, epsilon, basis, budget."""
     ca: str | None = None
     insecure: bool = False
     helper_ca: str | None = None
@@ -69,7 +69,7 @@ class Played(NamedTuple):
 
     tally: Tally
     users: list[int]
-    vectors: FloatMatrix  # everybody's, where a method keeps them; those who took no part have their first values
+    vectors: FloatMatrix  # everyone's, where a method keeps them; those who took no part have their first values
 
 
 def fetch_federation(client: Client) -> Federation:
@@ -88,7 +88,7 @@ def rehearse(rehearsal: Rehearsal, processes: int = 1) -> Played:
     if processes == 1:
         return _play_part(rehearsal, federation, 0, 1)
     # What needs compiling is compiled here, once: the processes find it kept.
-    virtual_devices(*federation, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+    virtual_devices(*federation, rehearsal.data, rehearsal.seed, rehearsal.specs)
     spawned = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=spawned) as pool:
         parts = [pool.submit(_play_part, rehearsal, federation, part, processes) for part in range(processes)]
@@ -104,13 +104,13 @@ def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: i
     plan, (facts, ids) = rehearsal.plan, federation
 
     def made(facts: Facts, ids: list[str]) -> Devices:
-        return virtual_devices(facts, ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+        return virtual_devices(facts, ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
 
     devices = made(facts, ids)
-    everybody = devices.participants.tolist()
-    if rehearsal.users is not None and rehearsal.users > len(everybody):
-        raise SettingError(f"{rehearsal.users:,} devices are asked for, and {len(everybody):,} people can take part.")
-    users = everybody[: rehearsal.users][part::parts]
+    all_users = devices.participants.tolist()
+    if rehearsal.users is not None and rehearsal.users > len(all_users):
+        raise SettingError(f"{rehearsal.users:,} devices are asked for, and {len(all_users):,} people can take part.")
+    users = all_users[: rehearsal.users][part::parts]
     if plan.address.startswith("https"):
         plan = replace(plan, trusted=trusted_certificates(rehearsal.ca))
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -136,14 +136,14 @@ def _loop_factory() -> Any:
     return uvloop.new_event_loop
 
 
-# How good a rehearsed federation recommends or predicts: everybody's device against what a split holds out.
+# How good a rehearsed federation recommends or predicts: everyone's device against what a split holds out.
 
 
 def recommendations(
     rehearsal: Rehearsal, federation: Federation, model: Model, vectors: FloatMatrix, n: int
 ) -> Recommendations:
-    """What everybody's device would recommend after the rehearsal: the best of the items that somebody has."""
-    devices = virtual_devices(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+    """What everyone's device would recommend after the rehearsal: the best of the items that someone has."""
+    devices = virtual_devices(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
     scores = devices.scores(model, vectors)
     scores[:, np.bincount(devices.profiles.items, minlength=federation.facts.n_items) == 0] = -np.inf
     items, best = top_n(scores, np.arange(len(scores), dtype=np.int32), devices.profiles, n)
@@ -156,7 +156,7 @@ def accuracy(
 ) -> dict[str, float]:
     """How good the recommendations are by what the split holds out."""
     if federation.facts.scale is not None:
-        devices = virtual_devices(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+        devices = virtual_devices(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
         assert isinstance(devices, RatingDevices)
         return devices.errors(model, vectors, split, federation.ids)
     listed = recommendations(rehearsal, federation, model, vectors, 10)

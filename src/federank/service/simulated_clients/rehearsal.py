@@ -2,7 +2,7 @@
 
 Each device lives as a person's does: it enrols, waits for work, fetches the rows that changed, plays its part, sends
 its Update, waits until its round has ended, and keeps nothing on disk. A share of them may vanish in each round after
-they have learnt, as phones do. The fleet ends after a number of the server's rounds or of seconds, or when nobody has a
+they have learnt, as phones do. The fleet ends after a number of the server's rounds or of seconds, or when no one has a
 message left. A fleet with successors does not run out: a client that has sent its uploads leaves, and the next user's
 joins. The fleet tells how many interactions (task, changed rows, upload, receipt) there were in a second, how long
 requests took, and what crossed the wire.
@@ -47,11 +47,13 @@ ENROLLING_AT_ONCE = 32
 SECONDS_TO_FINISH = 20
 ATTEMPTS = 6
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 7.0
-"""A fleet's backoff begins sooner than that of people's devices: somebody waits for its figures."""
+"""A fleet's backoff begins sooner than that of people's devices: someone waits for its figures."""
 FIRST_LOOK, LONGEST_LOOK = 0.05, 0.4
 """Seconds between two questions about a round that has not ended."""
 MOST_RELEASED = 3
-"""Uploads in a row that are given back with discarded rounds: whoever is left over in a fleet would go on for ever."""
+"""Uploads in a row that are given back with discarded rounds: anyone who is left over in a fleet would go on for
+ever.
+"""
 SECONDS_UNTIL_ANOTHER = 0.4
 """After a round that is not for a device, because its model is older than the device's, the next is asked for."""
 
@@ -69,7 +71,7 @@ class Plan:
     vanish: float = 0.0
     """Share of devices that vanish in a round before they reply."""
     rate: float | None = None
-    """Ask for work at most so many times a second, all devices together."""
+    """Ask for work at most this many times a second, all devices together."""
     attempts: int = ATTEMPTS
     """How often a request is tried while the server is away or busy: 6 times are twelve seconds."""
 
@@ -128,12 +130,12 @@ class Fleet:
         self._is_limited = False
 
     async def play(self) -> Tally:
-        """Enrol everybody, then take part until the plan's end."""
+        """Enrol everyone, then take part until the plan's end."""
         await self.enrol()
         return await self.take_part()
 
     async def enrol(self) -> None:
-        """Enrol everybody, as fast as the server allows."""
+        """Enrol everyone, as fast as the server allows."""
         self._connections = {user: self._connection() for user in self.users}
         try:
             await self._all(self._enrol(connection) for connection in self._connections.values())
@@ -173,7 +175,7 @@ class Fleet:
         return self.tally
 
     async def _finish(self) -> None:
-        """Nobody begins any more; who holds a ticket may use it, so that no round waits in vain."""
+        """No one begins any more; who holds a ticket may use it, so that no round waits in vain."""
         self._ending = True
         for _ in range(SECONDS_TO_FINISH * 20):
             if not self._busy:
@@ -186,7 +188,7 @@ class Fleet:
         return connection
 
     async def _follow_growth(self, connection: Connection, items: int) -> None:
-        """The catalogue has grown to so many items: everybody's device learns of them."""
+        """The catalogue has grown to this many items: everyone's device learns of them."""
         async with self._growing:
             for _ in range(MOST_OLDER_OFFERS):  # a worker of the server may not have heard of it yet
                 if self.era.facts.n_items >= items or self._made is None:
@@ -248,7 +250,7 @@ class Fleet:
                 if self.plan.seconds is not None and time.monotonic() - began >= self.plan.seconds:
                     return
                 if all_sent and not self._reports:
-                    return  # everybody has sent all their messages, and they are in the model
+                    return  # everyone has sent all their messages, and they are in the model
         finally:
             connection.close()
 
@@ -371,7 +373,7 @@ class Fleet:
             return None
         body = era.devices.upload(user, model, Terms(self._pinned.charter, offer))
         if body is None:
-            self.tally.counts["beyond the promise"] += 1
+            self.tally.counts["beyond the guarantee"] += 1
         return body
 
     async def _offer(self, connection: Connection, pinned: Pinned, number: int, model: Model) -> Offer | None:

@@ -138,7 +138,7 @@ def _leave_out_the_start(axes: Any, curves: Sequence[Curve], metric: str) -> Non
         axes.set_ylim(low - 0.05 * (top - low), top)
 
 
-# Accuracy against what one device sends and receives in its life, on a logarithmic axis.
+# Accuracy against what one device sends and receives in its lifetime, on a logarithmic axis.
 
 
 _COST, _MESSAGES = "lifetime_megabytes", "lifetime_messages"
@@ -176,7 +176,7 @@ def draw_lifetime(shown: Shown) -> Drawn | None:
     reached, spent = written_once(up, best.mean(up)), written_once(up, dearest.mean(up))
     return Drawn(
         figure,
-        f"Best: {best.label} ({words_of(up).short} {reached}) with {_megabytes(best)} a device in its life. "
+        f"Best: {best.label} ({words_of(up).short} {reached}) with {_megabytes(best)} a device in its lifetime. "
         f"Dearest: {dearest.label} ({spent}) with {_megabytes(dearest)}.",
     )
 
@@ -227,28 +227,29 @@ def _draw_levels(axes: Axes, rows: Sequence[Row], up: str) -> None:
     for row in rows:
         axes.axhline(row.mean(up) or 0.0, color=FAINT, linewidth=0.8, linestyle=(0, (2, 3)))
     bottom, top = axes.get_ylim()
-    room = _NAME_HEIGHT * (top - bottom)
-    lowest, place = bottom - room, 0.0
+    workspace = _NAME_HEIGHT * (top - bottom)
+    lowest, place = bottom - workspace, 0.0
     for row in sorted(rows, key=lambda row: row.mean(up) or 0.0):
         level, name = row.mean(up) or 0.0, legible(row.label)
-        if level - lowest >= room:
+        if level - lowest >= workspace:
             lowest, place = level, 0.995
         beside = axes.get_yaxis_transform()
         axes.text(place, level, name, transform=beside, fontsize=8, color=FAINT, ha="right", va="bottom")
         place -= _LETTER_WIDTH * (len(name) + 1)
 
 
-# What liars reach, attack by attack: without the defences, and with them; between the two is what these stop.
+# What malicious clients reach, attack by attack: without the defences, and with them; between the two is what these
+# stop.
 
 
 _EXPOSURE = re.compile(r"exposure_undefended_([0-9.]+)")
 USUAL, GOAL = 5.0, 0.05
-"""The share of liars, in per cent, that is drawn where it was played, and the exposure that is aimed at."""
+"""The share of malicious clients, in per cent, that is drawn where it was played, and the exposure that is aimed at."""
 _ROW_INCHES = 0.27
 
 
 def draw_poisoning(shown: Shown) -> Drawn | None:
-    """One data set's panel and what it shows, or None where nobody has pushed anything."""
+    """One data set's panel and what it shows, or None where no one has pushed anything."""
     share = _share(shown.rows)
     if share is None:
         return None
@@ -279,7 +280,7 @@ def draw_poisoning(shown: Shown) -> Drawn | None:
 
 
 def _share(rows: Sequence[Row]) -> float | None:
-    """The share of liars that is drawn, in per cent."""
+    """The share of malicious clients that is drawn, in per cent."""
     names = {name for row in rows for line in row.lines for name in line.metrics}
     shares = sorted(float(match[1]) for match in map(_EXPOSURE.fullmatch, names) if match is not None)
     return None if not shares else USUAL if USUAL in shares else shares[-1]

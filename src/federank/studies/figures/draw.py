@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from federank.checks import no_such
 from federank.errors import SettingError
 from federank.studies.figures.curves import draw_convergence, draw_lifetime, draw_poisoning
-from federank.studies.figures.privacy import draw_leakage, draw_price, draw_privacy, draw_promise, draw_whole_price
+from federank.studies.figures.privacy import draw_full_price, draw_guarantee, draw_leakage, draw_price, draw_privacy
 from federank.studies.figures.style import MOST_SERIES, Drawn, Shown, as_svg, drawing
 from federank.studies.figures.sweep import (
     draw_cost,
@@ -23,7 +23,7 @@ from federank.studies.figures.sweep import (
     draw_popularity,
     draw_sweep,
 )
-from federank.studies.report_spec import FigureWish, Wishes
+from federank.studies.report_spec import FigureSpec, ReportSpec
 from federank.studies.results import Line
 from federank.studies.rows import Row, best_of_sweeps
 
@@ -75,7 +75,7 @@ KINDS = {
     ),
     "lifetime": Kind(
         draw_lifetime,
-        title="Accuracy against what a device sends and receives in its life",
+        title="Accuracy against what a device sends and receives in its lifetime",
         caption="Up is more accurate, left is cheaper; each step along the bottom is ten times as much. Lines join the "
         "numbers of messages of one method, black marks are the best of methods with one such number, level lines see "
         "every history.",
@@ -111,7 +111,7 @@ KINDS = {
     ),
     "rho": Kind(
         draw_sweep,
-        title="What made-up ratings cost",
+        title="What synthetic ratings cost",
         caption="Further right, more unrated items are sent to hide the rated ones. Lower is better; crosses are the "
         "paper's.",
         metric="rmse",
@@ -121,21 +121,21 @@ KINDS = {
     "privacy": Kind(
         draw_privacy,
         title="What messages give away",
-        caption="Of everything that people have: how often a curious server, with its best attack, ranks it above "
+        caption="Of everything that people have: how often the server, with its best attack, ranks it above "
         "something else. The gap between the two bars is what it has learnt beyond what is popular anyway.",
     ),
     "leakage": Kind(
         draw_leakage,
         title="Accuracy against leakage",
-        caption="Right is more accurate, down is more private: by how much the best attack of a curious server ranks "
+        caption="Right is more accurate, down is more private: by how much the best attack of the server ranks "
         "what people have above what popularity alone tells (the dotted line).",
         metric="precision@10",
     ),
     "poisoning": Kind(
         draw_poisoning,
-        title="What liars reach",
+        title="What malicious clients reach",
         caption="Hollow: the federation as published. Filled: with the defences that a server has by default, or "
-        "that the name says. Attacks that reach nobody are left out.",
+        "that the name says. Attacks that reach no one are left out.",
     ),
     "price": Kind(
         draw_price,
@@ -146,14 +146,14 @@ KINDS = {
         metric="precision@10",
     ),
     "gain": Kind(
-        draw_whole_price,
+        draw_full_price,
         title="Accuracy against what the best attacker gains",
         caption="Right is more accurate, down is more private. In the pale band the best attacker has learnt next to "
         "nothing about people beyond what is popular; marks on the broad line are not beaten in both by any other.",
         metric="precision@10",
     ),
     "promise": Kind(
-        draw_promise,
+        draw_guarantee,
         title="Accuracy against epsilon, for federations of different size",
         caption="Further left, messages tell less. The noise is the same for any number of people, so the larger a "
         "federation, the less it costs. Hollow marks do worse than what is popular.",
@@ -184,40 +184,40 @@ class Picture(NamedTuple):
     panels: tuple[Panel, ...]
 
 
-def draw_figures(wishes: Wishes, rows: Sequence[Row], lines: Sequence[Line]) -> Iterator[Picture]:
+def draw_figures(specs: ReportSpec, rows: Sequence[Row], lines: Sequence[Line]) -> Iterator[Picture]:
     """The wished figures (without any wish, every kind); those without anything to show are left out."""
-    everything = [] if wishes.tables else [FigureWish(kind=name) for name in KINDS]
-    for wish in wishes.figures or everything:
-        if wish.kind is None or wish.kind not in KINDS:
-            raise SettingError(no_such("kind of figure", wish.kind, KINDS))
-        kind = KINDS[wish.kind]
-        panels = tuple(_panels(kind, wish, wishes, rows, lines))
+    everything = [] if specs.tables else [FigureSpec(kind=name) for name in KINDS]
+    for spec in specs.figures or everything:
+        if spec.kind is None or spec.kind not in KINDS:
+            raise SettingError(no_such("kind of figure", spec.kind, KINDS))
+        kind = KINDS[spec.kind]
+        panels = tuple(_panels(kind, spec, specs, rows, lines))
         if panels:
-            yield Picture(wish.kind, wish.title or kind.title, wish.caption or kind.caption, panels)
+            yield Picture(spec.kind, spec.title or kind.title, spec.caption or kind.caption, panels)
 
 
 def _panels(
-    kind: Kind, wish: FigureWish, wishes: Wishes, rows: Sequence[Row], lines: Sequence[Line]
+    kind: Kind, spec: FigureSpec, specs: ReportSpec, rows: Sequence[Row], lines: Sequence[Line]
 ) -> Iterator[Panel]:
-    metric, sweep = wish.metric or kind.metric, wish.sweep or kind.sweep
-    for name, held in _parts(kind, wish, rows, lines):
+    metric, sweep = spec.metric or kind.metric, spec.sweep or kind.sweep
+    for name, held in _parts(kind, spec, rows, lines):
         with drawing():
-            drawn = kind.draw(Shown(name, held, metric, sweep, wish, wishes, lines))
+            drawn = kind.draw(Shown(name, held, metric, sweep, spec, specs, lines))
             if drawn is not None:
                 yield Panel(name, as_svg(drawn.figure), drawn.seen)
 
 
-def _parts(kind: Kind, wish: FigureWish, rows: Sequence[Row], lines: Sequence[Line]) -> Iterator[tuple[str, list[Row]]]:
+def _parts(kind: Kind, spec: FigureSpec, rows: Sequence[Row], lines: Sequence[Line]) -> Iterator[tuple[str, list[Row]]]:
     """The panels of a figure: data sets, and within them groups or the study's own `panels` (beginnings of labels)."""
     if kind.panels == "all":
-        yield wish.panel or "all data", [row for row in rows if not wish.data or row.data in wish.data]
+        yield spec.panel or "all data", [row for row in rows if not spec.data or row.data in spec.data]
         return
-    for data in wish.data or list(dict.fromkeys(line.data for line in lines)):
+    for data in spec.data or list(dict.fromkeys(line.data for line in lines)):
         held = [row for row in rows if row.data == data and (kind.shows_best or not row.is_best)]
-        if wish.groups and not kind.keeps_others:
-            held = [row for group in wish.groups for row in held if group in (row.group, row.family)]
-        if wish.panels:
-            for start in wish.panels:
+        if spec.groups and not kind.keeps_others:
+            held = [row for group in spec.groups for row in held if group in (row.group, row.family)]
+        if spec.panels:
+            for start in spec.panels:
                 yield f"{start}, {data}", [row for row in held if row.label.startswith(start)]
         elif kind.panels == "groups":
             for group in dict.fromkeys(row.group for row in held):

@@ -115,7 +115,7 @@ def _label(line: Line) -> str:
     return named if precision is None else f"{named} (P@10 {precision:.3f})"
 
 
-# What privacy costs: accuracy against what a curious server still learns of what people held back.
+# What privacy costs: accuracy against what a honest-but-curious server still learns of what people held back.
 
 
 GOAL = 0.02
@@ -134,12 +134,12 @@ _LABEL = 0.035  # room for an epsilon, of the panel's width
 _TICKS = (-0.04, -0.02, 0.0, 0.02, 0.04, 0.1, 0.2, 0.5)
 
 
-def draw_whole_price(shown: Shown) -> Drawn | None:
-    """The same of whole histories: what the best attacker gains on everything that a person has.
+def draw_full_price(shown: Shown) -> Drawn | None:
+    """The same of full histories: what the best attacker gains on everything that a person has.
 
     Whether messages are sent plainly or added up is then a way of sharing of its own.
     """
-    return draw_price(shown, WHOLE_GAIN, "Best attack on whole histories,\nabove popularity", each_server=True)
+    return draw_price(shown, WHOLE_GAIN, "Best attack on full histories,\nabove popularity", each_server=True)
 
 
 def draw_price(
@@ -154,7 +154,7 @@ def draw_price(
     seen = [row for _, row in seen_rows(shown.rows) if row.sees and row.mean(across) is not None]
     if not seen:
         return None
-    starts = list(shown.wish.families) or sorted({row.group for row in seen}, key=len)
+    starts = list(shown.spec.families) or sorted({row.group for row in seen}, key=len)
     families = list(dict.fromkeys([*starts, *(family_of(row, starts) for row in seen)]))  # a colour for each
     colors = {family: look(position)["color"] for position, family in enumerate(families)}
     shapes = shapes_of(seen)
@@ -183,10 +183,10 @@ def draw_price(
     axes.minorticks_off()
     axes.margins(x=0.1)
     axes.locator_params(axis="x", nbins=5)
-    promises = [(row.mean(across) or 0.0, gain, row) for row, gain in hidden if isinstance(row.at("epsilon"), float)]
+    guarantees = [(row.mean(across) or 0.0, gain, row) for row, gain in hidden if isinstance(row.at("epsilon"), float)]
     left, right = axes.get_xlim()
     for shared, offset in ((False, 6), (True, -14)):
-        beside = [promise for promise in promises if (_SHARE in promise[2].group) == shared]
+        beside = [guarantee for guarantee in guarantees if (_SHARE in guarantee[2].group) == shared]
         places = apart([x for x, _, _ in beside], _LABEL * (right - left))
         for (_, gain, row), place in zip(beside, places, strict=True):
             note: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
@@ -200,7 +200,7 @@ def draw_price(
     if any(_SHARE in row.group for row in seen):
         hollow = Line2D([], [], marker="o", linestyle="", markerfacecolor=PAPER, markeredgecolor=FAINT)
         keys.append((hollow, f"hollow: {_SHARE}"))
-    if promises:
+    if guarantees:
         keys.append((Line2D([], [], linestyle=""), "numbers: epsilon"))
     legend_of(figure, keys)
     return Drawn(figure, _told(seen, hidden, front, across))
@@ -216,12 +216,12 @@ def _keys(colors: Mapping[str, str], shapes: Mapping[str, str]) -> list[tuple[An
     ]
 
 
-def apart(places: Sequence[float], room: float) -> list[float]:
+def apart(places: Sequence[float], workspace: float) -> list[float]:
     """Where labels stand that need so much room each: at their places, or moved to the right of their neighbours."""
     moved = list(places)
     order = sorted(range(len(places)), key=lambda position: places[position])
     for before, after in itertools.pairwise(order):
-        moved[after] = max(moved[after], moved[before] + room)
+        moved[after] = max(moved[after], moved[before] + workspace)
     return moved
 
 
@@ -241,7 +241,7 @@ def at_worst(hidden: Sequence[tuple[Row, float]]) -> list[tuple[Row, float]]:
 
 
 def shapes_of(rows: Sequence[Row]) -> dict[str, str]:
-    """A shape for everything a server sees; sums in the order of their cohorts, those over everybody last."""
+    """A shape for everything a server sees; sums in the order of their cohorts, those over everyone last."""
     seen = dict.fromkeys(row.sees for row in rows)
     sums = sorted(
         (sees for sees in seen if sees not in _SHAPES), key=lambda sees: (sees.endswith("all"), len(sees), sees)
@@ -265,27 +265,27 @@ def _told(
     )
 
 
-# What a promise costs in federations of different size: the share of accuracy that is kept, against epsilon.
+# What a guarantee costs in federations of different size: the share of accuracy that is kept, against epsilon.
 
 
 _CHEAP = 0.9
-"""A promise that keeps so much costs less than a tenth."""
+"""A guarantee that keeps so much costs less than a tenth."""
 _PEOPLE = "leader:cohort"
 
 
-def draw_promise(shown: Shown) -> Drawn | None:
+def draw_guarantee(shown: Shown) -> Drawn | None:
     """The panel and what it shows, or None where nothing was run with and without noise."""
-    without, popular, *_ = *(shown.wish.baselines or ()), "", ""
+    without, popular, *_ = *(shown.spec.baselines or ()), "", ""
     curves = {}
     for data in dict.fromkeys(row.data for row in shown.rows):
         of_data = [row for row in shown.rows if row.data == data]
         full, least = (_value(of_data, group, shown.metric) for group in (without, popular))
-        held = [row for row in of_data if row.group in shown.wish.groups and row.mean(shown.metric) is not None]
+        held = [row for row in of_data if row.group in shown.spec.groups and row.mean(shown.metric) is not None]
         if full and held:
             curves[data] = _Curve(held, shown, full, least or 0.0)
     if not curves:
         return None
-    figure, axes = new_panel(shown.wish.panel or shown.panel, height=4.0)
+    figure, axes = new_panel(shown.spec.panel or shown.panel, height=4.0)
     cities = sorted((data for data in curves if data.startswith("city")), key=lambda data: curves[data].people)
     others = [data for data in curves if data not in cities]
     keys: list[tuple[Any, str]] = []

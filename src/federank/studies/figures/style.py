@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from federank.studies.report_spec import FigureWish, Wishes
+from federank.studies.report_spec import FigureSpec, ReportSpec
 from federank.studies.results import Line
 from federank.studies.rows import Row
 
@@ -170,7 +170,7 @@ def as_svg(figure: Figure) -> str:
     """The figure as an SVG document, the same text every time."""
     sentences = io.StringIO()
     with warnings.catch_warnings():
-        # A name in a script that the font lacks is drawn as boxes; that is no reason to trouble anybody.
+        # A name in a script that the font lacks is drawn as boxes; that is no reason to trouble anyone.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(sentences, format="svg", metadata={"Date": None, "Creator": None}, facecolor=PAPER)
     return sentences.getvalue()
@@ -206,8 +206,8 @@ class Shown(NamedTuple):
     """What the study wishes to see, or what this kind of figure shows; empty where the runs themselves tell."""
     sweep: str
     """The setting whose values are drawn."""
-    wish: FigureWish
-    wishes: Wishes
+    spec: FigureSpec
+    specs: ReportSpec
     lines: Sequence[Line]
     """Every run of the study, also those that chose and those that audits kept."""
 

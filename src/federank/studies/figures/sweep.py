@@ -37,20 +37,20 @@ from federank.studies.rows import Row
 SWEEPS = {
     "pi": "π: how often a liked item's update may leave the device",
     "epsilon": "ε: what all messages of a person may tell",
-    "rho": "ρ: made-up ratings for every real one",
+    "rho": "ρ: synthetic ratings for every real one",
 }
 
 
 def draw_sweep(shown: Shown) -> Drawn | None:
     """One data set's panel and what it shows, or None where nothing was swept."""
-    sweep, metric, wishes = shown.sweep, shown.metric, shown.wishes
-    families = swept_families(shown.rows, sweep, shown.wish.groups)
+    sweep, metric, specs = shown.sweep, shown.metric, shown.specs
+    families = swept_families(shown.rows, sweep, shown.spec.groups)
     families = {
         group: held for group, held in families.items() if any(value_of(row, metric) is not None for row in held)
     }
     if not families:
         return None
-    figure, axes = new_panel(shown.wish.panel or shown.panel)
+    figure, axes = new_panel(shown.spec.panel or shown.panel)
     crosses = False
     for position, (group, held) in enumerate(families.items()):
         points = [row for row in held if value_of(row, metric) is not None]
@@ -60,7 +60,7 @@ def draw_sweep(shown: Shown) -> Drawn | None:
         axes.plot(xs, ys, label=group, **look(position))
         if spread.any():
             axes.fill_between(xs, ys - spread, ys + spread, color=look(position)["color"], alpha=0.18, linewidth=0)
-        theirs = [(x, published(wishes, row, points, metric)) for x, row in zip(xs, points, strict=True)]
+        theirs = [(x, published(specs, row, points, metric)) for x, row in zip(xs, points, strict=True)]
         theirs = [(x, y) for x, y in theirs if y is not None]
         if theirs:
             axes.plot(*zip(*theirs, strict=True), "x", color=INK, markersize=6, label=None if crosses else "paper")
@@ -90,7 +90,7 @@ def swept_families(rows: Sequence[Row], sweep: str, groups: Sequence[str]) -> di
 
 def level_rows(shown: Shown) -> list[Row]:
     """The baselines: those the study names, or all that were not swept."""
-    named, sweep = shown.wish.baselines, shown.sweep
+    named, sweep = shown.spec.baselines, shown.sweep
     return [
         row
         for row in shown.rows
@@ -224,7 +224,7 @@ def draw_coverage(shown: Shown) -> Drawn | None:
     """One data set's panel and what it shows, or None where nothing was swept."""
     sweep, across, up = shown.sweep, "item_coverage@10", shown.metric
     valued = [row for row in shown.rows if None not in (row.mean(across), row.mean(up))]
-    families = swept_families(valued, sweep, shown.wish.groups)
+    families = swept_families(valued, sweep, shown.spec.groups)
     if not families:
         return None
     figure, axes = new_panel(shown.panel)
@@ -234,7 +234,7 @@ def draw_coverage(shown: Shown) -> Drawn | None:
         draw_path(axes, points, [float(row.at(sweep)) for row in held], group, position)
         widest = max(held, key=lambda row: row.mean(across) or 0.0)
         sentences.append(f"{group} shows most items at {sweep} = {widest.at(sweep):g} ({widest.mean(across):,.0f})")
-    if shown.wish.baselines:
+    if shown.spec.baselines:
         for row in level_rows(shown):
             x, y = row.mean(across), row.mean(up)
             if x is not None and y is not None:
@@ -284,7 +284,7 @@ def draw_cost(shown: Shown) -> Drawn | None:
     """One data set's panel and what it shows, or None where no run has a cost."""
     sweep, up = shown.sweep, shown.metric
     priced = [row for row in shown.rows if row.mean("cce") and row.mean(up) is not None]
-    families = swept_families(priced, sweep, shown.wish.groups)
+    families = swept_families(priced, sweep, shown.spec.groups)
     if not families:
         return None
     figure, axes = new_panel(shown.panel)

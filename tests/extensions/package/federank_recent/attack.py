@@ -1,4 +1,4 @@
-"""An attack on messages of any form: whoever names an item in a message has it."""
+"""An attack on messages of any form: anyone who names an item in a message has it."""
 
 import numpy as np
 

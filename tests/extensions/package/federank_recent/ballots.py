@@ -1,4 +1,4 @@
-"""A federated method: everybody casts a ballot for what they take part with, and short histories weigh more."""
+"""A federated method: everyone casts a ballot for what they take part with, and short histories weigh more."""
 
 from dataclasses import dataclass
 

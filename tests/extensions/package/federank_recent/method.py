@@ -21,7 +21,7 @@ class Recent(fr.Recommender):
     name = "recent"
     settings_type = RecentSettings
 
-    def _learn(self, train, conduct):  # noqa: ARG002 (every method is asked alike)
+    def _learn(self, train, training_options):  # noqa: ARG002 (every method is asked alike)
         age = (train.times.max() - train.times) / 86_400
         weights = 0.5 ** (age / self.settings.days)
         self.freshness = np.bincount(train.items, weights=weights, minlength=train.n_items).astype(np.float32)

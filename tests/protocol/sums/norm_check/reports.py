@@ -1,4 +1,6 @@
-"""Reports with proofs for the tests of the norm check: honest ones, and those of a liar who may send what it likes."""
+"""Reports with proofs for the tests of the norm check: honest ones, and those of a malicious client who may send what
+it likes.
+"""
 
 import numpy as np
 from tests.protocol.sums.worlds import bytes_from
@@ -19,10 +21,10 @@ def accepted(parameters, terms, key, upload):
     return look is not None and accepts(parameters, terms.digest(), upload, report, look)
 
 
-def liars_upload(parameters, terms, message, lie, seed=1):
+def liars_upload(parameters, terms, message, poisoning_attack, seed=1):
     """An upload of a message of any norm. `lie` makes the wires from the projections of both shares.
 
-    Everything else is as the protocol has it: what a liar changes elsewhere is a flipped byte.
+    Everything else is as the protocol has it: what a malicious client changes elsewhere is a flipped byte.
     """
     random = bytes_from(seed)
     secrets, proof_seed = new_secrets(random), random(32)
@@ -31,7 +33,7 @@ def liars_upload(parameters, terms, message, lie, seed=1):
     share = in_ring(np.asarray(message)) - hidden
     parts = Parts(context, leader_part(context, secrets.blind, share), helper_part(context, secrets.seed))
     projected = project(projection_key(parts), context, parameters.projections, share, hidden)
-    wires = np.array(lie(parameters, *projected), dtype=np.uint64)
+    wires = np.array(poisoning_attack(parameters, *projected), dtype=np.uint64)
     proof = prove_wires(parameters, parts, secrets.blind, secrets.seed, proof_seed, wires)
     inside = secrets.seed + parts.leader + proof.part_wires
     sealed = seal(terms.public(), seal_info(terms.digest(), secrets.id), inside)

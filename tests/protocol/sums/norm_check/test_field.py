@@ -1,4 +1,4 @@
-"""The field of 2^64 - 2^32 + 1 elements: compiled arithmetic against Python's whole numbers."""
+"""The field of 2^64 - 2^32 + 1 elements: compiled arithmetic against Python's integers."""
 
 import numpy as np
 import pytest

@@ -223,7 +223,7 @@ def no_slack(parameters, leader, helper):
     return [*negative_slack(parameters, leader, helper)[: -parameters.slack_bits], *[0] * parameters.slack_bits]
 
 
-LIES = {  # how, the norm of the message, and the coefficients of the one demand that is broken
+POISONING_ATTACKS = {  # how, the norm of the message, and the coefficients of the one demand that is broken
     "values out of range": (values_out_of_range, 40 * C_INT, "rho"),
     "wraps that are no bits": (wraps_that_are_no_bits, 40 * C_INT, "rho"),
     "a negative slack": (negative_slack, 6 * C_INT, "rho"),
@@ -239,20 +239,20 @@ def loud(norm):
 
 
 @pytest.mark.parametrize("parameters", SIZES)
-@pytest.mark.parametrize("lie", LIES)
-def test_a_proof_of_something_untrue_is_rejected(parameters, lie):
+@pytest.mark.parametrize("lie", POISONING_ATTACKS)
+def test_a_proof_of_something_untrue_is_rejected(parameters, poisoning_attack):
     terms, key = offer()
-    how, norm, _ = LIES[lie]
+    how, norm, _ = POISONING_ATTACKS[poisoning_attack]
     for seed in range(5):
         assert not accepted(parameters, terms, key, liars_upload(parameters, terms, loud(norm), how, seed)), seed
     assert accepted(parameters, terms, key, liars_upload(parameters, terms, loud(C_INT), no_lie))
 
 
-@pytest.mark.parametrize("lie", LIES)
-def test_every_demand_of_the_circuit_is_needed(lie, monkeypatch):
+@pytest.mark.parametrize("lie", POISONING_ATTACKS)
+def test_every_demand_of_the_circuit_is_needed(poisoning_attack, monkeypatch):
     """Each lie breaks one demand alone: where that one is not made, it passes."""
     terms, key = offer()
-    how, norm, demand = LIES[lie]
+    how, norm, demand = POISONING_ATTACKS[poisoning_attack]
 
     def without(*asked):
         drawn = drawn_coefficients(*asked)

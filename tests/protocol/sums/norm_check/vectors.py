@@ -1,6 +1,6 @@
 """Test vectors of the norm check: fixed inputs, and what follows from them on the way to a decision.
 
-vectors.json holds them for both languages and for whoever writes a third. To write it anew:
+vectors.json holds them for both languages and for anyone who writes a third. To write it again:
 
     python -m tests.protocol.sums.norm_check.vectors
 

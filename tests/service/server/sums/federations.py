@@ -11,11 +11,11 @@ from tests.service.helper.helpers import ThreadedHelper
 
 from federank.errors import BadMessage
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.method import SquaresPrivate, compute_squares, dense, flat, rows_of, send
-from federank.methods.frugal.settings import squares_recipe
-from federank.methods.frugal.wire import decode_squares_broadcast
-from federank.privacy.policy import Outward
-from federank.secagg.config import charter_from
+from federank.methods.frugal.method import FrugalPrivate, compute_frugal, dense, flat, rows_of, send
+from federank.methods.frugal.settings import frugal_recipe
+from federank.methods.frugal.wire import decode_frugal_broadcast
+from federank.privacy.policy import SharedProfile
+from federank.secagg.config import config_from
 from federank.secagg.forms import bytes_of_message
 from federank.secagg.proof.proof import wires_of
 from federank.secagg.proof.upload import encode_checked
@@ -62,25 +62,25 @@ async def federation(tmp_path, store=None, rounds=None, sigma=0.0, **given):
 
 
 def recipe_of(**given):
-    return squares_recipe(settings_of(**given), np.ones(1, dtype=np.int64), ITEMS)
+    return frugal_recipe(settings_of(**given), np.ones(1, dtype=np.int64), ITEMS)
 
 
 def whole_message(broadcast, history, clip, random=os.urandom, **given):
-    """What a device with this history sends, as whole numbers."""
+    """What a device with this history sends, as integers."""
     profile = np.array(history, dtype=np.int32)
     everything = np.ones(len(profile), dtype=np.bool_)
-    device = SquaresPrivate(0, profile, Outward(profile, everything, everything, True), 1)
+    device = FrugalPrivate(0, profile, SharedProfile(profile, everything, everything, True), 1)
     recipe = recipe_of(**given)
-    update = send(recipe, device, *compute_squares(recipe, device, broadcast))
+    update = send(recipe, device, *compute_frugal(recipe, device, broadcast))
     values = flat(dense(update))
     return round_message(values, clip, rounding_chances(len(values), random))
 
 
 async def prepared_upload(device, ticket, history, now=0):
-    """A device's upload of a round, after every check that it makes; the whole numbers, and the bytes."""
+    """A device's upload of a round, after every check that it makes; the integers, and the bytes."""
     client = device.client
-    charter = charter_from((await client.get("/api/v1/sums/charter")).content)
-    broadcast = decode_squares_broadcast((await device.task(ticket)).content, FACTORS, ITEMS)
+    charter = config_from((await client.get("/api/v1/sums/charter")).content)
+    broadcast = decode_frugal_broadcast((await device.task(ticket)).content, FACTORS, ITEMS)
     content = (await client.get("/api/v1/sums/offer")).content
     try:
         terms = read_offer(content, charter.helper_public())
@@ -93,7 +93,7 @@ async def prepared_upload(device, ticket, history, now=0):
 
 
 async def take_part(device, history):
-    """One whole interaction of a device with this history; the whole numbers that it has split."""
+    """One whole interaction of a device with this history; the integers that it has split."""
     ticket = await device.ticket()
     message, body = await prepared_upload(device, ticket, history)
     answer = await device.send(ticket, body)
@@ -102,8 +102,8 @@ async def take_part(device, history):
 
 
 async def loud_upload(device, times=50):
-    """An upload of a message so many times as long as one may be, with a proof about a short one."""
-    charter = charter_from((await device.client.get("/api/v1/sums/charter")).content)
+    """An upload of a message this many times as long as one may be, with a proof about a short one."""
+    charter = config_from((await device.client.get("/api/v1/sums/charter")).content)
     terms = read_offer((await device.client.get("/api/v1/sums/offer")).content, charter.helper_public())
     message = np.zeros(terms.length, dtype=np.int64)
     message[3] = times * charter.bound

@@ -7,7 +7,7 @@ reports, and opens from each the seed of a mask. A message is share + mask. From
     helper    the masks             made from seeds that were drawn before there was a message
     both      share + mask          the message itself
 
-somebody who knows the two histories between which a person has chosen guesses which it was: how far each record leans
+someone who knows the two histories between which a person has chosen guesses which it was: how far each record leans
 from the first message towards the second, in deviations of a record that is random. Of random numbers that is a draw
 from N(0, 1), and the guess is a coin. Bytes that are all alike often would give a broken mask away too.
 """
@@ -35,7 +35,7 @@ Records = dict[bytes, RingVector]
 _UNIFORM = 2.0**32 / np.sqrt(12)
 
 
-class Told(NamedTuple):
+class RoundContext(NamedTuple):
     """What one observer's records tell."""
 
     leanings: RealVector  # for each report: towards the second history above 0, in deviations of chance
@@ -61,7 +61,7 @@ def records_of_both(leader: Records, helper: Records) -> Records:
     return {name: leader[name] + helper[name] for name in leader.keys() & helper.keys()}
 
 
-def tell_apart(records: Records, messages: tuple[IntVector, IntVector], second: set[bytes]) -> Told:
+def tell_apart(records: Records, messages: tuple[IntVector, IntVector], second: set[bytes]) -> RoundContext:
     """Guess of each report which of two messages it splits; `second` are those that split the second one."""
     first, other = (message.astype(np.float64) for message in messages)
     towards = other - first
@@ -69,7 +69,7 @@ def tell_apart(records: Records, messages: tuple[IntVector, IntVector], second: 
     numbers = np.array([centred(records[name]) for name in names], dtype=np.float64)
     leanings: RealVector = (numbers - (first + other) / 2) @ towards / (_UNIFORM * np.linalg.norm(towards))
     is_second = np.array([name in second for name in names])
-    return Told(leanings, float(np.mean((leanings > 0) == is_second)), _unevenness(records))
+    return RoundContext(leanings, float(np.mean((leanings > 0) == is_second)), _unevenness(records))
 
 
 def _unevenness(records: Records) -> float:

@@ -1,4 +1,4 @@
-"""What may change or be lost in the middle of a round: the helper's identity key, its answers; and clocks apart."""
+"""What may change or be lost in the median of a round: the helper's identity key, its answers; and clocks apart."""
 
 import asyncio
 import socket
@@ -29,13 +29,13 @@ async def signed_by(running, key):
             return read_offer((await running.client.get("/api/v1/sums/offer")).content, key)
         except BadMessage:
             await asyncio.sleep(0.05)
-    raise AssertionError("The offer was never signed anew.")
+    raise AssertionError("The offer was never signed again.")
 
 
 @pytest.mark.slow
 @in_a_loop
 async def test_the_helper_changes_its_key_twice_in_the_middle_of_a_round(sqlite_store, tmp_path, monkeypatch):
-    """The offer stays the same and is signed anew; who came before and who comes after are in one sum."""
+    """The offer stays the same and is signed again; who came before and who comes after are in one sum."""
     monkeypatch.setattr(rounds, "IDENTITY_PAUSE", 0.0)
     async with federation(tmp_path, sqlite_store) as (helper, running):
         people = [await running.device() for _ in range(3)]
@@ -78,7 +78,7 @@ async def test_an_answer_that_was_lost_is_told_again_by_a_helper_with_a_new_key(
 async def test_clocks_that_are_minutes_apart_end_no_round(sqlite_store, tmp_path, monkeypatch, minutes):
     """The helper's clock is ahead or behind; every device checks the offer by its own."""
     assert abs(60 * minutes) < CLOCKS_APART
-    monkeypatch.setattr(rounds, "OFFER_SECONDS", 1)  # it has expired by everybody's clock before anybody has answered
+    monkeypatch.setattr(rounds, "OFFER_SECONDS", 1)  # it has expired by everyone's clock before anyone has answered
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
         helper.service.helper = helper.service.helper._replace(clock=lambda: time.time() + 60 * minutes)
         establish_sums(sqlite_store, helper.origin)
@@ -97,7 +97,7 @@ async def test_clocks_that_are_minutes_apart_end_no_round(sqlite_store, tmp_path
 
 
 def test_whoever_waits_for_a_helper_that_does_not_answer_has_made_no_store(tmp_path):
-    """It takes the connection and says nothing. Until it answers there is no file: whoever gives up leaves none."""
+    """It takes the connection and says nothing. Until it answers there is no file: anyone who gives up leaves none."""
     path, refused = tmp_path / "leader.sqlite", []
     with socket.create_server(("127.0.0.1", 0)) as silent:
         helper = SumsDemand(helper=f"http://127.0.0.1:{silent.getsockname()[1]}", sigma=0)

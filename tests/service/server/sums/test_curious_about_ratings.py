@@ -78,7 +78,7 @@ class Watched:
 
 
 def played(tmp_path, helper=None, **settings):
-    """A real federation, with everybody in every round."""
+    """A real federation, with everyone in every round."""
     store, database = f"sqlite:///{tmp_path / 'leader.sqlite'}", Database(f"sqlite:///{tmp_path / 'leader.sqlite'}")
     rounds = RoundSettings(target=PEOPLE, minimum=PEOPLE, over_selection=1.0, deadline=600.0)
     sums = None if helper is None else SumsDemand(helper=helper.origin, sigma=0.0, least_cohort=PEOPLE)
@@ -88,7 +88,7 @@ def played(tmp_path, helper=None, **settings):
     database.release()
     leader = Leader(store)
     try:
-        rehearse(Rehearsal(plan=Plan(address=leader.address), data=people(), rounds=ROUNDS, seed=3, wishes={}))
+        rehearse(Rehearsal(plan=Plan(address=leader.address), data=people(), rounds=ROUNDS, seed=3, specs={}))
     finally:
         leader.stop()
     return store

@@ -46,7 +46,8 @@ STEPS = {
 @pytest.mark.parametrize("step", STEPS)
 @in_a_loop
 async def test_a_crash_at_any_step_loses_nothing_and_counts_nothing_twice(sqlite_store, tmp_path, monkeypatch, step):
-    """Whoever leads next has nothing but the store and the helper. Where norms are checked a liar is among the devices:
+    """Anyone who leads next has nothing but the store and the helper. Where norms are checked a malicious client is
+    among the devices:
     it is left out once, and counted once."""
     place, name, when = STEPS[step]
     real, crashed = getattr(place, name), []
@@ -60,26 +61,32 @@ async def test_a_crash_at_any_step_loses_nothing_and_counts_nothing_twice(sqlite
         raise RuntimeError("gone")
 
     monkeypatch.setattr(place, name, crashing)
-    liars = int(name != "prepare")  # the one step of those that are left without a check
-    async with federation(tmp_path, sqlite_store, {"target": 3 + liars}, projections=None if liars else 0) as (
+    malicious_users = int(name != "prepare")  # the one step of those that are left without a check
+    async with federation(
+        tmp_path, sqlite_store, {"target": 3 + malicious_users}, projections=None if malicious_users else 0
+    ) as (
         _,
         running,
     ):
         people = [await running.device() for _ in range(3)]
-        for _ in range(liars):
-            liar = await running.device()
-            assert (await liar.send(await liar.ticket(), await loud_upload(liar))).status_code == 201
+        for _ in range(malicious_users):
+            malicious_user = await running.device()
+            assert (
+                await malicious_user.send(await malicious_user.ticket(), await loud_upload(malicious_user))
+            ).status_code == 201
         messages = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
         await running.version(1)
         await running.open_round(1)
-        for _ in range(liars):
-            assert (await liar.send(await liar.ticket(), await loud_upload(liar))).status_code == 201
+        for _ in range(malicious_users):
+            assert (
+                await malicious_user.send(await malicious_user.ticket(), await loud_upload(malicious_user))
+            ).status_code == 201
         again = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
         await running.version(2)
     assert crashed
-    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages, again], 3 + liars).vectors)
+    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages, again], 3 + malicious_users).vectors)
     assert stored(sqlite_store, "SELECT state FROM rounds WHERE number < 2") == [("folded",)] * 2
-    left_out = [(number, "too-loud", 1) for number in range(2 * liars)]
+    left_out = [(number, "too-loud", 1) for number in range(2 * malicious_users)]
     assert stored(sqlite_store, "SELECT round, reason, count FROM refusals ORDER BY round") == left_out
 
 

@@ -17,7 +17,7 @@ from tests.service.server.sums.federations import (
 from tests.service.server.sums.test_rounds_of_sums import kept_model, simulated
 
 from federank.errors import SettingError
-from federank.secagg.config import charter_from
+from federank.secagg.config import config_from
 from federank.secagg.proof.parameters import FULL, LIGHT
 from federank.secagg.proof.upload import checked_bytes
 from federank.secagg.upload import upload_bytes
@@ -37,16 +37,18 @@ async def outcome(device, ticket):
 
 @in_a_loop
 async def test_attack_a_loud_message_is_in_no_sum_and_everybody_concerned_is_told(sqlite_store, tmp_path):
-    """The model is that of the honest three; the operator sees the count, the liar a sentence; its message is spent."""
+    """The model is that of the honest three; the operator sees the count, the malicious client a sentence; its
+    message is spent.
+    """
     async with federation(tmp_path, sqlite_store, {"target": 4}) as (_, running):
         people = [await running.device() for _ in range(4)]
-        liar, ticket = people[3], await people[3].ticket()
-        assert (await liar.send(ticket, await loud_upload(liar))).status_code == 201
-        told = (await outcome(liar, ticket)).json()
+        malicious_user, ticket = people[3], await people[3].ticket()
+        assert (await malicious_user.send(ticket, await loud_upload(malicious_user))).status_code == 201
+        told = (await outcome(malicious_user, ticket)).json()
         assert told["outcome"] == "too-loud"
         assert "its proof" in told["message"]
         assert told["message"].endswith("It is in no sum, and stays spent.")
-        again = await liar.send(ticket, (await prepared_upload(liar, ticket, HISTORIES[0]))[1])
+        again = await malicious_user.send(ticket, (await prepared_upload(malicious_user, ticket, HISTORIES[0]))[1])
         assert again.status_code == 409  # the ticket is used: there is no second try
         messages = []
         tickets = [await device.ticket() for device in people[:3]]
@@ -56,8 +58,8 @@ async def test_attack_a_loud_message_is_in_no_sum_and_everybody_concerned_is_tol
             assert (await device.send(leave, body)).status_code == 201
         await running.version(1)
         assert (await outcome(people[0], tickets[0])).json() == {"outcome": "counted", "message": ""}
-        assert (await outcome(liar, ticket)).json() == told  # remembered after the round
-        assert (await outcome(people[1], ticket)).status_code == 404  # nobody else is told
+        assert (await outcome(malicious_user, ticket)).json() == told  # remembered after the round
+        assert (await outcome(people[1], ticket)).status_code == 404  # no one else is told
         view = (await running.admin.get("/admin/api/v1/overview", headers=running.operator)).json()
         assert view["rejected"]["too-loud"] == 1
         assert next(one for one in view["rounds"] if one["number"] == 0)["rejected"]["too-loud"] == 1
@@ -90,7 +92,7 @@ async def test_what_the_helper_cannot_open_and_a_copy_are_left_out_with_their_ow
 async def test_a_federation_plays_with_the_check_that_its_charter_names(sqlite_store, tmp_path, projections, check):
     async with federation(tmp_path, sqlite_store, projections=projections) as (_, running):
         content = (await running.client.get("/api/v1/sums/charter")).content
-        charter = charter_from(content)
+        charter = config_from(content)
         assert (charter.norm_check(), charter.to_bytes()) == (check, content)
         people = [await running.device() for _ in range(3)]
         messages = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]

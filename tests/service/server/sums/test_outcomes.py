@@ -37,7 +37,7 @@ async def uploaded(device, history):
 
 
 async def prepared(store, count):
-    """Wait until both servers have accepted so many uploads."""
+    """Wait until both servers have accepted this many uploads."""
     while stored(store, "SELECT COUNT(*) FROM uploads WHERE outcome = 'counted'") != [(count,)]:
         await asyncio.sleep(0.02)
 

@@ -1,4 +1,4 @@
-"""What a leader and a helper had in their hands in a real round: alone it tells nobody's history from another's."""
+"""What a leader and a helper had in their hands in a real round: alone it tells no one's history from another's."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from tests.service.federations import in_a_loop
 from tests.service.server.sums.federations import federation, take_part
 from tests.service.server.sums.records import records_of_both, records_of_helper, records_of_leader, tell_apart
 
-from federank.secagg.config import charter_from
+from federank.secagg.config import config_from
 from federank.secagg.proof.parameters import FULL
 from federank.secagg.round_config import read_offer
 from federank.service.helper import rounds as helper_rounds
@@ -51,7 +51,7 @@ async def test_one_servers_records_tell_no_history_from_another_and_both_togethe
 ):
     rounds = {"target": PEOPLE, "minimum": PEOPLE}
     async with federation(tmp_path, sqlite_store, rounds, projections=projections) as (_, running):
-        charter = charter_from((await running.client.get("/api/v1/sums/charter")).content)
+        charter = config_from((await running.client.get("/api/v1/sums/charter")).content)
         people = [await running.device() for _ in range(PEOPLE)]
         sent = []
         for number, device in enumerate(people):
@@ -74,7 +74,7 @@ async def test_one_servers_records_tell_no_history_from_another_and_both_togethe
         assert told.unevenness < FAR
     together = tell_apart(both, messages, second)
     assert together.right == 1
-    assert together.unevenness > 100  # a message is small numbers, which nobody would take for random
+    assert together.unevenness > 100  # a message is small numbers, which no one would take for random
     opened = sorted(tuple(whole.astype(np.int32)) for whole in both.values())
     assert opened == sorted(tuple(whole) for whole in sent)
 

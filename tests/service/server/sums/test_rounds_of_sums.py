@@ -283,7 +283,7 @@ def test_nobody_keeps_uploads_of_sums_or_folds_them_as_they_come(tmp_path, sqlit
 def test_unless_named_the_noise_follows_the_size_of_a_round():
     asked = SumsDemand(helper="http://127.0.0.1:9")
     assert asked.for_size(50, 1_500, affordable).sigma == 0, (
-        "so few people would pay for a promise with most of the accuracy"
+        "so few people would pay for a guarantee with most of the accuracy"
     )
     large, larger = (asked.for_size(people, 1_500, affordable).epsilon for people in (50_000, 100_000))
     assert 0.3 < larger < large < 2
@@ -367,11 +367,11 @@ async def test_attack_a_sum_beyond_what_honest_messages_can_give_is_not_folded(s
 async def lying_upload(device):
     import os
 
-    from federank.secagg.config import charter_from
+    from federank.secagg.config import config_from
     from federank.secagg.round_config import read_offer
     from federank.secagg.upload import encode_upload, make_upload, new_secrets
 
-    charter = charter_from((await device.client.get("/api/v1/sums/charter")).content)
+    charter = config_from((await device.client.get("/api/v1/sums/charter")).content)
     terms = read_offer((await device.client.get("/api/v1/sums/offer")).content, charter.helper_public())
     message = np.zeros(terms.length, dtype=np.int32)
     message[0] = 400_000

@@ -105,8 +105,8 @@ async def test_attack_lying_about_how_many_messages_a_sum_has(sqlite_store, tmp_
         database = Database(sqlite_store)
         with database.connection() as connection:
             told = read_record(store.sum_row(connection, 1).record, agreement.charter.leader_public())
-            lie = sign_record(agreement.private, replace(told, messages=told.messages + 1))
-            connection.run("UPDATE sums SET record = ? WHERE round = 1", lie)
+            poisoning_attack = sign_record(agreement.private, replace(told, messages=told.messages + 1))
+            connection.run("UPDATE sums SET record = ? WHERE round = 1", poisoning_attack)
         database.close()
         with pytest.raises(BadMessage, match="records of round 1 differ: the leader has 4 as messages, the helper 3"):
             await published.verify()

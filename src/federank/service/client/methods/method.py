@@ -18,7 +18,7 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.errors import BadAnswer, BadMessage, Diverged, SettingError
 from federank.methods.fedrec.settings import Scale
 from federank.privacy.ledger import Ledger
-from federank.privacy.policy import Outward, Policy
+from federank.privacy.policy import Policy, SharedProfile
 from federank.service.client.methods.summed import Terms
 
 
@@ -66,7 +66,7 @@ class RoundVector(NamedTuple):
         return self.basis == basis and self.items <= set(profile.tolist())
 
 
-class Person(NamedTuple):
+class User(NamedTuple):
     """Whose device plays: its own draws, its settings, what it takes part with, and what it keeps between rounds."""
 
     seed: int
@@ -74,7 +74,7 @@ class Person(NamedTuple):
     settings: Any
     n_items: int
     policy: Policy
-    taken: Outward
+    taken: SharedProfile
     kept: RoundVector
     terms: Terms | None = None  # where no single server reads a message
     ratings: FloatVector = np.zeros(0, dtype=np.float32)  # of the items that it takes part with, where they are rated
@@ -96,16 +96,18 @@ def _likes(settings: Any) -> Scale | None:
 
 
 class Summed(NamedTuple):
-    """What a device must know of a method whose messages no single server reads, to check what the charter says."""
+    """What a device must know of a method whose messages no single server reads, to check what the federation config
+    says.
+    """
 
     told: tuple[str, ...]
-    """Settings that the leader tells, and that must be those whose digest the charter has."""
+    """Settings that the leader tells, and that must be those whose digest the federation config has."""
     shape: Callable[[Any], tuple[str, int, str]]
-    """(settings) -> the charter's recipe, numbers a row and longest message, as decimal text."""
+    """(settings) -> the federation config's recipe, numbers a row and longest message, as decimal text."""
     digest: Callable[[Model], bytes]
     """(model) -> what the round's offer must name it by."""
     unsaid: Mapping[str, str] = MappingProxyType({})
-    """What a setting is where the charter's settings have none."""
+    """What a setting is where the federation config's settings have none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,11 +122,11 @@ class Method:
     """(content, factors, number of items) -> rows that were checked; raises `BadMessage`."""
     first_vector: Callable[[Any, int, int], FloatVector]
     """(settings, seed, user) -> the vector that a device begins with."""
-    outward_policy: Callable[[Policy], Policy]
+    sharing_policy: Callable[[Policy], Policy]
     """The policy that decides what the device takes part with; raises where the method cannot keep it."""
     messages: Callable[[Any, Policy], int | None]
-    """(settings, policy) -> how many messages may leave in a life; None: no number was promised."""
-    play: Callable[[Person, Model, Ledger, int], Played]
+    """(settings, policy) -> how many messages may leave in a lifetime; None: no number was promised."""
+    play: Callable[[User, Model, Ledger, int], Played]
     """One round, recorded in the ledger; nothing is sent yet."""
     home_vector: Callable[[Any, int, int, int, History, Model], FloatVector]
     """(settings, number of items, seed, user, history, model) -> the vector to recommend from, learnt at home."""

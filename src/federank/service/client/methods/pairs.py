@@ -1,7 +1,7 @@
 """Pair-wise learning (FPL) on a device.
 
     own vector        that of the last round, unless the owner has taken back something that it was learnt from:
-                      every Update carries the vector, so it is then drawn anew
+                      every Update carries the vector, so it is then drawn again
     computation       pairs are drawn from it, the own vector moves, gradients come out
     transmission      what may leave becomes the Update
     ledger            the Update is written down
@@ -28,10 +28,10 @@ from federank.service.client.methods.method import (
     History,
     Method,
     Model,
-    Person,
     Played,
     RoundVector,
     Rows,
+    User,
     check_moved,
     numbers_in_range,
     refuse_counting,
@@ -75,7 +75,7 @@ def first_vector(settings: FPLSettings, seed: int, user: int) -> FloatVector:
     return vector
 
 
-def outward_policy(policy: Policy) -> Policy:
+def sharing_policy(policy: Policy) -> Policy:
     """As its owner chose it."""
     refuse_counting(policy)
     return policy
@@ -87,7 +87,7 @@ def messages(settings: FPLSettings, policy: Policy) -> int | None:
     return None
 
 
-def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Played:
+def play(person: User, model: Model, ledger: Ledger, round_number: int) -> Played:
     """Play a round and record it in the ledger."""
     seed, user, settings, n_items, policy, taken, kept = person[:7]
     recipe = recipe_of(settings, n_items, seed, taken.profile)
@@ -109,7 +109,7 @@ def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Pla
 
 
 def at_home(settings: FPLSettings, n_items: int, seed: int, user: int, history: History, model: Model) -> FloatVector:
-    """The vector of the whole history, learnt with the public item factors; it is never sent."""
+    """The vector of the full history, learnt with the public item factors; it is never sent."""
     everything = np.arange(n_items, dtype=np.int32)
     broadcast = Broadcast(0, model.version, everything, model.vectors, model.biases)
     return home_vector(recipe_of(settings, n_items, seed, history.items), seed, user, history.items, broadcast)
@@ -120,7 +120,7 @@ PAIRS = Method(
     model_bytes=lambda n_items, factors: broadcast_bytes(n_items, factors),
     read_rows=read_rows,
     first_vector=first_vector,
-    outward_policy=outward_policy,
+    sharing_policy=sharing_policy,
     messages=messages,
     play=play,
     home_vector=at_home,

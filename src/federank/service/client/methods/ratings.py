@@ -8,7 +8,7 @@
     transmission      rated and sampled items in one ascending list
     ledger            which were rated and which were sampled is written down: only the owner can tell
 
-All that leaves is a function of the outward profile, its ratings and draws. Predictions are made at home, from the
+All that leaves is a function of the shared profile, its ratings and draws. Predictions are made at home, from the
 vector that explains all ratings best (protocol/ratings/home.py). The maths are the protocol's own; the simulation plays
 the same.
 """
@@ -49,10 +49,10 @@ from federank.service.client.methods.method import (
     History,
     Method,
     Model,
-    Person,
     Played,
     RoundVector,
     Rows,
+    User,
     check_moved,
     numbers_in_range,
     refuse_counting,
@@ -91,16 +91,17 @@ def first_vector(settings: RatingFederationSettings, seed: int, user: int) -> Fl
 
 
 def refuse_other_sharing(policy: Policy, hidden: str = "", say: str = "") -> None:
-    """What may leave of ratings is decided once for life, and stands for the history."""
+    """What may leave of ratings is decided once for its lifetime, and stands for the history."""
     if policy.sharing != "sticky" or policy.basis != "shared":
         raise SettingError(
-            f"In a federation of ratings it is decided once for life which of your ratings may leave{hidden}; choose "
+            f"In a federation of ratings it is decided once for its lifetime which of your ratings may leave{hidden}; "
+            f"choose "
             f"--sharing sticky with the basis shared, or leave both out{say}."
         )
 
 
-def outward_policy(policy: Policy) -> Policy:
-    """Decisions for life, and virtual ratings in the place of decoys."""
+def sharing_policy(policy: Policy) -> Policy:
+    """Decisions for its lifetime, and virtual ratings in the place of decoys."""
     refuse_other_sharing(policy, ", and virtual ratings hide them", ", and say --filling and --rho")
     if policy.filling is None:
         raise SettingError(
@@ -118,7 +119,7 @@ def messages(settings: RatingFederationSettings, policy: Policy) -> int | None:
 
 
 def recipe_of(settings: RatingFederationSettings, policy: Policy, n_items: int, seed: int, rated: int) -> RatingRecipe:
-    """The federation's recipe for one person who takes part with so many ratings, hidden as the owner says."""
+    """The federation's recipe for one person who takes part with this many ratings, hidden as the owner says."""
     hidden: dict[str, Any] = {"filling": policy.filling, "rho": policy.rho, "sampling": policy.sampling}
     own = replace(settings, seed=seed, **hidden)
     return rating_recipe(own, np.array([rated]), n_items)
@@ -132,7 +133,7 @@ class Learnt(NamedTuple):
     update: RatingUpdate
 
 
-def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Played:
+def play(person: User, model: Model, ledger: Ledger, round_number: int) -> Played:
     """Play a round and record it in the ledger."""
     recipe = recipe_of(person.settings, person.policy, person.n_items, person.seed, len(person.taken.profile))
     vector, sampled, update = learn(person, recipe, model, ledger.sampled(), round_number)
@@ -140,7 +141,7 @@ def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Pla
     return Played(vector, encode_rating_message(update), len(update.items), update.items)
 
 
-def learn(person: Person, recipe: RatingRecipe, model: Model, sampled_before: IntVector, round_number: int) -> Learnt:
+def learn(person: User, recipe: RatingRecipe, model: Model, sampled_before: IntVector, round_number: int) -> Learnt:
     """A device's computation in a round, checked: nothing that is no number may leave."""
     settings, policy, profile = person.settings, person.policy, person.taken.profile
     mean = np.float32(person.ratings.mean())
@@ -165,7 +166,7 @@ def learn(person: Person, recipe: RatingRecipe, model: Model, sampled_before: In
     return Learnt(learnt, gradients.items[len(profile) :], update)
 
 
-def _vector_of_round(person: Person, model: Model) -> FloatVector:
+def _vector_of_round(person: User, model: Model) -> FloatVector:
     """The vector that the round begins with."""
     if person.kept.stands(person.policy.basis, person.taken.profile):
         return person.kept.values.copy()
@@ -212,7 +213,7 @@ def rating_method(kind: type[RatingFederationSettings]) -> Method:
         model_bytes=partial(rating_rows_bytes, implicit=kind.implicit),
         read_rows=partial(read_rows, implicit=kind.implicit),
         first_vector=first_vector,
-        outward_policy=outward_policy,
+        sharing_policy=sharing_policy,
         messages=messages,
         play=play,
         home_vector=at_home,

@@ -1,11 +1,11 @@
 """Ratings on a device where no single server reads a message (protocol/ratings/sums.py): PMF and SVD++.
 
     computation       as everywhere in ratings, from those that may leave; there are no virtual ratings
-    transmission      a row for every item, gradients and a count, clipped as a whole, in whole numbers, split in two
+    transmission      a row for every item, gradients and a count, clipped as a whole, in integers, split in two
     ledger            the message is written down: the how-many-th it is, and which rated items it was made from
 
-Which items are rated shows in no message, so nothing has to be hidden among others. What a life's messages may tell
-together is the charter's promise, and a device counts them.
+Which items are rated shows in no message, so nothing has to be hidden among others. What a lifetime's messages may tell
+together is the federation config's guarantee, and a device counts them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from federank.secagg.config import GRADIENTS
 from federank.secagg.round_config import rating_model_digest
 from federank.service.client.http import number, whole
 from federank.service.client.methods import ratings
-from federank.service.client.methods.method import Method, Model, Person, Played, Summed
+from federank.service.client.methods.method import Method, Model, Played, Summed, User
 from federank.service.client.methods.summed import Terms, clipped_message, split
 from federank.service.client.rules import MOST_MESSAGES
 
@@ -42,7 +42,9 @@ _TOLD = (
 
 
 def settings_of(kind: type[RatingFederationSettings], recipe: dict[str, Any], n_items: int) -> RatingFederationSettings:
-    """The settings that a server's recipe says: how many messages there are in a life, and how long one may be too."""
+    """The settings that a server's recipe says: how many messages there are in a lifetime, and how long one may be
+    too.
+    """
     return replace(
         ratings.settings_of(kind, recipe, n_items),
         filling="none",
@@ -52,8 +54,8 @@ def settings_of(kind: type[RatingFederationSettings], recipe: dict[str, Any], n_
     )
 
 
-def outward_policy(policy: Policy) -> Policy:
-    """Decisions for life; there is nothing to hide ratings from."""
+def sharing_policy(policy: Policy) -> Policy:
+    """Decisions for its lifetime; there is nothing to hide ratings from."""
     ratings.refuse_other_sharing(policy)
     if policy.filling not in (None, "none"):
         raise SettingError(
@@ -70,11 +72,11 @@ def messages(settings: RatingFederationSettings, policy: Policy) -> int | None:
 
 
 def recipe_of(settings: RatingFederationSettings, n_items: int, seed: int, rated: int) -> RatingRecipe:
-    """The federation's recipe for one person who takes part with so many ratings."""
+    """The federation's recipe for one person who takes part with this many ratings."""
     return rating_recipe(replace(settings, seed=seed), np.array([rated]), n_items)
 
 
-def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Played:
+def play(person: User, model: Model, ledger: Ledger, round_number: int) -> Played:
     """Play a round and record its message in the ledger; what goes out is split already."""
     settings, profile, terms = person.settings, person.taken.profile, person.terms
     assert terms is not None, "a federation of sums has terms for every round"
@@ -87,7 +89,7 @@ def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Pla
 
 
 def gradients_message(terms: Terms, update: RatingUpdate, *, implicit: bool) -> IntVector:
-    """An Update as a message that names every item, in whole numbers, clipped to the charter's length."""
+    """An Update as a message that names every item, in integers, clipped to the federation config's length."""
     return clipped_message(terms, dense_gradients(update, terms.charter.items, implicit=implicit))
 
 
@@ -104,7 +106,7 @@ def _summed(kind: type[RatingFederationSettings]) -> Method:
     return replace(
         ratings.rating_method(kind),
         settings_of=partial(settings_of, kind),
-        outward_policy=outward_policy,
+        sharing_policy=sharing_policy,
         messages=messages,
         play=play,
         counts_messages=True,

@@ -1,10 +1,10 @@
-"""Few messages (Frugal) on a device: its own vector in closed form, and at most `messages` messages in its life.
+"""Few messages (Frugal) on a device: its own vector in closed form, and at most `messages` messages in its lifetime.
 
-    computation       the vector that explains the outward profile best, and one number an item
+    computation       the vector that explains the shared profile best, and one number an item
     transmission      weighted and clipped; every item is named, so that what is named tells nothing
     ledger            the message is written down: the how-many-th it is, and which items stood for the history
 
-Nothing is kept between rounds. All that leaves is a function of the outward profile, so what the owner's policy holds
+Nothing is kept between rounds. All that leaves is a function of the shared profile, so what the owner's policy holds
 back is in no message. The maths are the protocol's own (protocol/squares/); the simulation plays the same.
 """
 
@@ -18,17 +18,17 @@ from federank._numerics.arrays import FloatVector, IntVector
 from federank.errors import SettingError
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import (
-    SquaresBroadcast,
-    SquaresPrivate,
-    SquaresUpdate,
-    check_squares_update,
-    compute_squares,
+    FrugalBroadcast,
+    FrugalPrivate,
+    FrugalUpdate,
+    check_frugal_update,
+    compute_frugal,
     own_vector,
     rows_of,
     send,
 )
-from federank.methods.frugal.settings import SquaresRecipe, squares_recipe
-from federank.methods.frugal.wire import decode_squares_broadcast, encode_squares_update, squares_broadcast_bytes
+from federank.methods.frugal.settings import FrugalRecipe, frugal_recipe
+from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update, frugal_broadcast_bytes
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy
 from federank.secagg.config import PRIVATE, SPECTRAL
@@ -38,11 +38,11 @@ from federank.service.client.methods.method import (
     History,
     Method,
     Model,
-    Person,
     Played,
     RoundVector,
     Rows,
     Summed,
+    User,
     numbers_in_range,
     solved,
 )
@@ -69,12 +69,12 @@ def settings_of(recipe: dict[str, Any], n_items: int) -> FrugalSettings:
 
 def model_bytes(n_items: int, factors: int) -> int:
     """No model of this catalogue is longer on the wire: all rows as they are, and their numbers beside them."""
-    return squares_broadcast_bytes(n_items, factors, whole=True, as_codes=False, weighted=True) + 4 * n_items
+    return frugal_broadcast_bytes(n_items, factors, whole=True, as_codes=False, weighted=True) + 4 * n_items
 
 
 def read_rows(content: bytes, factors: int, n_items: int) -> Rows:
     """Rows from the wire, once they are sure to be some."""
-    broadcast = decode_squares_broadcast(content, factors, n_items)
+    broadcast = decode_frugal_broadcast(content, factors, n_items)
     model = Model(broadcast.version, rows_of(broadcast), _NO_BIASES, broadcast.weights, broadcast.regulariser)
     return Rows(broadcast.round_number, broadcast.items, model)
 
@@ -85,16 +85,16 @@ def first_vector(settings: FrugalSettings, seed: int, user: int) -> FloatVector:
     return np.zeros(int(settings.factors or 0), dtype=np.float32)
 
 
-def outward_policy(policy: Policy) -> Policy:
-    """Decisions for life, and what they let out stands for the history."""
+def sharing_policy(policy: Policy) -> Policy:
+    """Decisions for its lifetime, and what they let out stands for the history."""
     if policy.sharing == "as-published":
         raise SettingError(
-            "This federation's devices send few messages, and sharing as published tosses a coin anew for each: what "
+            "This federation's devices send few messages, and sharing as published tosses a coin again for each: what "
             "is held back today is sent tomorrow. Choose --sharing sticky or deniable."
         )
     if policy.basis == "history":
         raise SettingError(
-            "This federation's messages are computed from what is shared: from the whole history they would give it "
+            "This federation's messages are computed from what is shared: from the full history they would give it "
             "away. Leave --basis out, or choose shared."
         )
     return policy
@@ -105,12 +105,12 @@ def messages(settings: FrugalSettings, policy: Policy) -> int | None:
     return settings.messages if policy.messages is None else min(settings.messages, policy.messages)
 
 
-def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Played:
+def play(person: User, model: Model, ledger: Ledger, round_number: int) -> Played:
     """Play a round and record its message in the ledger; where sums are promised, what goes out is split already."""
     settings, policy, taken = person.settings, person.policy, person.taken
     allowed, spent = int(messages(settings, policy) or 0), ledger.spent
     recipe = _alone(settings, person.n_items)
-    private = SquaresPrivate(person.user, taken.profile, taken, allowed, spent)
+    private = FrugalPrivate(person.user, taken.profile, taken, allowed, spent)
     terms = person.terms
     with numbers_in_range(), np.errstate(invalid="ignore", over="ignore"):
         if terms is not None and terms.charter.recipe == PRIVATE:
@@ -118,39 +118,39 @@ def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Pla
             body = split(terms, private_message(terms, model.vectors, model.weights, taken.profile))
         else:
             update = _update(recipe, private, model, round_number)
-            body = encode_squares_update(update) if terms is None else split(terms, spectral_message(terms, update))
+            body = encode_frugal_update(update) if terms is None else split(terms, spectral_message(terms, update))
     ledger.record_message(round_number, taken, private.spent, allowed, 0 if terms is None else terms.offer.noise)
     kept = RoundVector(person.kept.values, None, frozenset())
     return Played(kept, body, person.n_items, taken.profile)
 
 
-def _update(recipe: SquaresRecipe, private: SquaresPrivate, model: Model, round_number: int) -> SquaresUpdate:
-    strengths, vector = compute_squares(recipe, private, _broadcast(model, round_number))
+def _update(recipe: FrugalRecipe, private: FrugalPrivate, model: Model, round_number: int) -> FrugalUpdate:
+    strengths, vector = compute_frugal(recipe, private, _broadcast(model, round_number))
     update = send(recipe, private, strengths, vector)
-    check_squares_update(update, recipe.factors, len(model.vectors))
+    check_frugal_update(update, recipe.factors, len(model.vectors))
     return update
 
 
 def at_home(
     settings: FrugalSettings, n_items: int, seed: int, user: int, history: History, model: Model
 ) -> FloatVector:
-    """The vector that explains the whole history best, in closed form; it is never sent."""
+    """The vector that explains the full history best, in closed form; it is never sent."""
     del seed, user
     return solved(lambda: own_vector(_alone(settings, n_items), _broadcast(model, 0), history.items))
 
 
-def _alone(settings: FrugalSettings, n_items: int) -> SquaresRecipe:
+def _alone(settings: FrugalSettings, n_items: int) -> FrugalRecipe:
     """The recipe of one person."""
-    return squares_recipe(settings, np.ones(1, dtype=np.int64), n_items)
+    return frugal_recipe(settings, np.ones(1, dtype=np.int64), n_items)
 
 
-def _broadcast(model: Model, round_number: int) -> SquaresBroadcast:
-    """The whole model, as the protocol's maths take it."""
+def _broadcast(model: Model, round_number: int) -> FrugalBroadcast:
+    """The full model, as the protocol's maths take it."""
     n_items = len(model.vectors)
     everything: IntVector = np.arange(n_items, dtype=np.int32)
     no_codes = np.zeros((n_items, 0), dtype=np.int8)
     beginning = round_number, model.version, model.regulariser, everything, model.weights
-    return SquaresBroadcast(*beginning, no_codes, _NO_BIASES, model.vectors)
+    return FrugalBroadcast(*beginning, no_codes, _NO_BIASES, model.vectors)
 
 
 def _shape(settings: FrugalSettings) -> tuple[str, int, str]:
@@ -170,7 +170,7 @@ SQUARES = Method(
     model_bytes=model_bytes,
     read_rows=read_rows,
     first_vector=first_vector,
-    outward_policy=outward_policy,
+    sharing_policy=sharing_policy,
     messages=messages,
     play=play,
     home_vector=at_home,
@@ -180,6 +180,6 @@ SQUARES = Method(
         told=("factors", "messages", "alpha", "unobserved_weight", "activity", "clip"),
         shape=_shape,
         digest=_digest,
-        unsaid={"activity": "0.0"},  # where everybody weighs the same
+        unsaid={"activity": "0.0"},  # where everyone weighs the same
     ),
 )

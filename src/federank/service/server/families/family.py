@@ -1,9 +1,9 @@
-"""A family as the server sees it: one record of functions, looked up by the method that the charter names.
+"""A family as the server sees it: one record of functions, looked up by the method that the federation config names.
 
 To serve another method, write a file beside pairs.py that fills this record in, and add it to registry.py. The store,
 the rounds, the endpoints and the workers stay as they are:
 
-    charter     keeps the family's settings; devices are told `device_settings` of them
+    federation config     keeps the family's settings; devices are told `device_settings` of them
     rounds      open, wait, close; hand the family's `fold` what was uploaded, in the stated order; a device is invited
                 at most as often as `invitations` says
     uploads     are bytes of a kind; a `Kind` says whether they are right, and what they add to their round's sum
@@ -24,7 +24,7 @@ from federank.data.interactions import Interactions
 from federank.federation.defences import NO_DEFENCES, Defences
 from federank.federation.wire import Array
 from federank.privacy.accountant import mu_for
-from federank.secagg.config import SumsCharter
+from federank.secagg.config import SecaggConfig
 from federank.secagg.forms import upload_from
 from federank.secagg.proof.parameters import Parameters
 from federank.secagg.ring import C_INT
@@ -56,8 +56,8 @@ class Kind(NamedTuple):
     """What an accepted upload adds to its round's sum. It was judged when it arrived, and is not checked again."""
 
 
-class Promise(NamedTuple):
-    """What sums promise of all messages of a life, said in one of two ways."""
+class Guarantee(NamedTuple):
+    """What sums guarantee of all messages of a lifetime, said in one of two ways."""
 
     sigma: float | None  # each server's noise, in longest messages; 0: none
     epsilon: float | None
@@ -65,7 +65,7 @@ class Promise(NamedTuple):
 
 
 class SumsPlan(NamedTuple):
-    """What a charter of sums says about messages."""
+    """What a federation config of sums says about messages."""
 
     recipe: str
     factors: int
@@ -86,16 +86,18 @@ def _no_forecast(people: int, items: int, delta: float) -> float | None:
 class SumsOf(NamedTuple):
     """What a server must know of a method whose messages may be sent as sums that no single server can open."""
 
-    settings: Callable[[Any, Promise], Any]
-    """(settings, promise) -> the settings of a federation of sums that makes it."""
-    plan: Callable[[Any, int, int, Promise], SumsPlan]
-    """(settings, number of items, people a round, promise) -> the plan of a new federation."""
+    settings: Callable[[Any, Guarantee], Any]
+    """(settings, guarantee) -> the settings of a federation of sums that makes it."""
+    plan: Callable[[Any, int, int, Guarantee], SumsPlan]
+    """(settings, number of items, people a round, guarantee) -> the plan of a new federation."""
     stage: Callable[[Published], int]
-    """(model) -> which of a life's messages a round on it asks for."""
+    """(model) -> which of a lifetime's messages a round on it asks for."""
     digest: Callable[[Any, Published], bytes]
     """(settings, model) -> the digest of the model as devices read it."""
-    fold: Callable[[Any, SumsCharter, Published, int, IntVector, int], Content]
-    """(settings, charter, model, people, the noisy sum of all messages, how many they are) -> the next version."""
+    fold: Callable[[Any, SecaggConfig, Published, int, IntVector, int], Content]
+    """(settings, federation config, model, people, the noisy sum of all messages, how many they are) -> the next
+    version.
+    """
     is_drawn: Callable[[Content], bool]
     """(first content) -> whether a federation's seed has drawn it, and it is no trained model."""
     affordable: Callable[[int, int, float], float | None] = _no_forecast
@@ -118,7 +120,7 @@ def _any_scale(settings: Any, before: Content, after: Content) -> str | None:
     return None
 
 
-def _nobody_counted(model: Published) -> dict[str, Array]:
+def _none_counted(model: Published) -> dict[str, Array]:
     """A model that does not remember whom it was learnt from."""
     del model
     return {}
@@ -153,7 +155,7 @@ class Family:
     """What a server must know of a method."""
 
     method: str
-    """What devices are told, and what the charter keeps."""
+    """What devices are told, and what the federation config keeps."""
     settings: type[Any]
     """The record of settings."""
     federation_settings: tuple[str, ...]
@@ -163,7 +165,9 @@ class Family:
     defaults: Mapping[str, Any]
     """Where a federation's defaults are not the record's."""
     settle: Callable[[Any, Interactions, Any], Any]
-    """(settings, data, trained model or None) -> settings with nothing left open, as the charter keeps them."""
+    """(settings, data, trained model or None) -> settings with nothing left open, as the federation config keeps
+    them.
+    """
     first_content: Callable[[Any, Interactions, Any], Content]
     """(settings, data, trained model or None) -> what the federation begins with."""
     form: Callable[[Any, int, float], Form]
@@ -179,7 +183,7 @@ class Family:
     kinds: Mapping[str, Kind]
     """Every kind of upload that it takes; `plain` is one device's Update, readable by the server."""
     invitations: Callable[[Any], int | None] = _without_end
-    """(settings) -> how often a device is invited in its life at most; None: as often as there are rounds."""
+    """(settings) -> how often a device is invited in its lifetime at most; None: as often as there are rounds."""
     rounds: Mapping[str, Any] = field(default_factory=dict)
     """Where a federation's defaults of `RoundSettings` are not the record's."""
     sharing: tuple[str, ...] = ("as-published", "sticky", "deniable")
@@ -190,7 +194,7 @@ class Family:
     """(settings, model that it was computed from, plain upload) -> why no device can have sent it; None if one can."""
     out_of_scale: Callable[[Any, Content, Content], str | None] = _any_scale
     """(settings, content before, content after) -> why an aggregate must not be published; None if it may."""
-    heard: Callable[[Published], dict[str, Array]] = _nobody_counted
+    heard: Callable[[Published], dict[str, Array]] = _none_counted
     """(model) -> how many people it was learnt from and have each item, where it remembers; an export tells it."""
     extend: Callable[[Any, Content, int], Content] = _low
     """(settings, content, number of items) -> the same for a catalogue that has grown: new rows start low."""
@@ -203,16 +207,18 @@ class Family:
 # Uploads that no single server can read, as every family that may be sent as sums takes them in.
 
 
-def one_noise(promise: Promise, messages: int) -> tuple[int, ...]:
-    """One server's noise on each of a life's messages where all of them are alike; where nothing is promised, none."""
-    each = promise.sigma or 0.0
-    if promise.epsilon is not None:
-        each = math.sqrt(messages) / mu_for(promise.epsilon, promise.delta)
+def one_noise(guarantee: Guarantee, messages: int) -> tuple[int, ...]:
+    """One server's noise on each of a lifetime's messages where all of them are alike; where nothing is promised,
+    none.
+    """
+    each = guarantee.sigma or 0.0
+    if guarantee.epsilon is not None:
+        each = math.sqrt(messages) / mu_for(guarantee.epsilon, guarantee.delta)
     return (math.ceil(each * C_INT),) * messages
 
 
 def judge_sealed(body: bytes, form: Form) -> int:
-    """Refuse an upload of sums that has not the one form of them; what is in it nobody can tell."""
+    """Refuse an upload of sums that has not the one form of them; what is in it no one can tell."""
     if form.numbers:
         upload_from(form.check, body, form.numbers)
     return 0

@@ -39,7 +39,7 @@ from federank.methods.fpl.settings import (
 from federank.service.server.families.family import Family, Form, Kind
 from federank.service.server.model_versions import Content, Published, lowest_rows
 
-HEADER_ROOM = 1024
+MAX_HEADER = 1024
 """Bytes that a safetensors header may take beyond what ours takes: other writers order and pad it differently."""
 
 
@@ -58,7 +58,7 @@ def settle(settings: FPLSettings, data: Interactions, trained: Any) -> FPLSettin
         )
     if settings.triples == "mean" and not len(data):
         raise SettingError(
-            f"triples is 'mean', but {data.name} has items and nobody's history to take a mean of; give a number with "
+            f"triples is 'mean', but {data.name} has items and no one's history to take a mean of; give a number with "
             "--triples, such as 20."
         )
     if settings.triples == "mean":
@@ -105,9 +105,7 @@ def known_items(data: Interactions, trained: Any) -> tuple[IntVector, IntVector]
 def form(settings: FPLSettings, n_items: int, most_norm: float) -> Form:
     """What an upload must look like: a device that trains on T pairs touches 2 T items at most."""
     most_rows = min(2 * most_pairs(settings), n_items)
-    return Form(
-        settings.factors, n_items, most_rows, most_norm, update_bytes(most_rows, settings.factors) + HEADER_ROOM
-    )
+    return Form(settings.factors, n_items, most_rows, most_norm, update_bytes(most_rows, settings.factors) + MAX_HEADER)
 
 
 def recipe(settings: FPLSettings, n_items: int, devices: int) -> Recipe:

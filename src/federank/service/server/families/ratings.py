@@ -46,20 +46,20 @@ from federank.methods.fedrec.wire import (
     why_implausible_ratings,
 )
 from federank.methods.predicting import refuse_bad_ratings
-from federank.secagg.config import GRADIENTS, SumsCharter
+from federank.secagg.config import GRADIENTS, SecaggConfig
 from federank.secagg.round_config import rating_model_digest
 from federank.service.server.families.family import (
     SEALED,
     Family,
     Form,
+    Guarantee,
     Kind,
-    Promise,
     SumsOf,
     SumsPlan,
     as_promised,
     one_noise,
 )
-from federank.service.server.families.pairs import HEADER_ROOM, known_items
+from federank.service.server.families.pairs import MAX_HEADER, known_items
 from federank.service.server.model_versions import Content, Published
 
 DEVICE_SETTINGS = (
@@ -125,7 +125,7 @@ def first_content(settings: RatingFederationSettings, data: Interactions, traine
 
 
 def extend(settings: RatingFederationSettings, content: Content, n_items: int) -> Content:
-    """The same for a catalogue that has grown: new items start as the mean of the others; nobody has reported them."""
+    """The same for a catalogue that has grown: new items start as the mean of the others; no one has reported them."""
     del settings
     before = len(content.tables["vectors"])
     if n_items <= before:
@@ -135,8 +135,8 @@ def extend(settings: RatingFederationSettings, content: Content, n_items: int) -
     tables = {name: np.concatenate((table, rows[name])) for name, table in content.tables.items()}
     uploads, *items = _counts(content)
     more = np.zeros(n_items - before)
-    grown = [np.concatenate((counts, more)) if len(counts) else counts for counts in items]
-    return content._replace(tables=tables, state=_state(ReportCounts(uploads, *grown)))
+    extended = [np.concatenate((counts, more)) if len(counts) else counts for counts in items]
+    return content._replace(tables=tables, state=_state(ReportCounts(uploads, *extended)))
 
 
 def _counts(content: Content) -> ReportCounts:
@@ -158,7 +158,7 @@ def _state(counts: ReportCounts) -> dict[str, Any]:
 def form(settings: RatingFederationSettings, n_items: int, most_norm: float) -> Form:
     """What an upload must look like: at most a row for each item, and for SVD++ two."""
     implicit_rows = n_items if settings.implicit else 0
-    longest = rating_update_bytes(n_items, implicit_rows, settings.factors) + HEADER_ROOM
+    longest = rating_update_bytes(n_items, implicit_rows, settings.factors) + MAX_HEADER
     return Form(settings.factors, n_items, n_items, most_norm, longest)
 
 
@@ -186,13 +186,13 @@ def fold(recipe: ServerRecipe, model: Published, round_number: int, updates: Ite
 
 def fold_sum(
     settings: RatingFederationSettings,
-    charter: SumsCharter,
+    charter: SecaggConfig,
     model: Published,
     people: int,
     total: IntVector,
     messages: int,
 ) -> Content:
-    """The next version, from the sum of messages that nobody has read, with the noise of both servers."""
+    """The next version, from the sum of messages that no one has read, with the noise of both servers."""
     now = recipe(settings, charter.items, people)
     clip, noise = charter.length_of_clip(), charter.noises[0]
     sums = summed_gradients(total, clip, noise, charter.items, implicit=settings.implicit)
@@ -305,9 +305,9 @@ def suggests(settings: RatingFederationSettings) -> dict[str, Any]:
     }
 
 
-def summed_settings(settings: RatingFederationSettings, promise: Promise) -> RatingFederationSettings:
+def summed_settings(settings: RatingFederationSettings, guarantee: Guarantee) -> RatingFederationSettings:
     """The settings of a federation of sums: no virtual ratings, a number of messages, and the bound of each."""
-    noisy = bool(promise.sigma) or promise.epsilon is not None
+    noisy = bool(guarantee.sigma) or guarantee.epsilon is not None
     messages, clip = (20, 8.0) if noisy else (50, 64.0)
     return replace(
         settings,
@@ -318,13 +318,13 @@ def summed_settings(settings: RatingFederationSettings, promise: Promise) -> Rat
     )
 
 
-def plan_of(settings: RatingFederationSettings, n_items: int, people: int, promise: Promise) -> SumsPlan:
+def plan_of(settings: RatingFederationSettings, n_items: int, people: int, guarantee: Guarantee) -> SumsPlan:
     """One kind of message, with one noise, as often as was promised."""
     del n_items, people
     assert settings.messages is not None, "a federation of sums has a number of messages"
     assert settings.clip is not None, "and a bound of each"
     columns = columns_of_gradients(settings.factors, implicit=settings.implicit)
-    noises = one_noise(promise, settings.messages)
+    noises = one_noise(guarantee, settings.messages)
     return SumsPlan(GRADIENTS, settings.factors, columns, settings.clip, noises, 0.0)
 
 
@@ -336,7 +336,7 @@ def digest_of_model(settings: RatingFederationSettings, model: Published) -> byt
 
 
 def _every_message_alike(model: Published) -> int:
-    """Which of a life's messages a round asks for: all are of one kind."""
+    """Which of a lifetime's messages a round asks for: all are of one kind."""
     del model
     return 0
 

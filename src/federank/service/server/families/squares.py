@@ -1,12 +1,12 @@
-"""Few messages (Frugal) in the world: item vectors that follow from two sums, solved anew after each cohort.
+"""Few messages (Frugal) in the world: item vectors that follow from two sums, solved again after each cohort.
 
-People come when they come, so a cohort is whoever reports in a round. What its sums say is added to what is known,
-scaled to everybody: to the devices that are enrolled and, where the federation began with a trained model, to the
+People come when they come, so a cohort is anyone who reports in a round. What its sums say is added to what is known,
+scaled to everyone: to the devices that are enrolled and, where the federation began with a trained model, to the
 people whom that model was learnt from. Once as many have spoken as there are, those who speak replace as much as they
-add. So a newcomer's one message counts as much as anybody's (protocol/squares/server_steps.py has the rule; with
+add. So a new user's one message counts as much as anyone's (protocol/squares/server_steps.py has the rule; with
 alpha above 0 the server steps by alternating least squares, and averages with max(1/t, .15) at the t-th cohort).
 
-What the next fold remembers is the sketch of everybody's items, how many people have each, and how many were heard.
+What the next fold remembers is the sketch of everyone's items, how many people have each, and how many were heard.
 The recipe, the messages and the fold are the protocol's own, so the same messages give the simulation's model.
 """
 
@@ -21,19 +21,19 @@ import numpy as np
 from federank._numerics.arrays import FloatMatrix, IntVector, RealMatrix
 from federank.data.interactions import Interactions
 from federank.errors import Diverged, ModelError, SettingError
-from federank.federation.defences import SQUARES_DEFENCES
+from federank.federation.defences import FRUGAL_DEFENCES
 from federank.federation.rng import normal_columns
 from federank.federation.wire import Array
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import (
-    SquaresBroadcast,
-    SquaresUpdate,
-    make_squares_broadcast,
+    FrugalBroadcast,
+    FrugalUpdate,
+    make_frugal_broadcast,
     message_norm,
     published,
 )
 from federank.methods.frugal.private_plan import PrivatePlan, planned
-from federank.methods.frugal.private_server import PULL, PrivateModel, affordable, fold_of_cohort, heard_from
+from federank.methods.frugal.private_server import PULL, PrivateModel, affordable, fold_of_cohort, received_from
 from federank.methods.frugal.server_steps import (
     USUAL_JOINED,
     USUAL_PRIVATE,
@@ -41,47 +41,47 @@ from federank.methods.frugal.server_steps import (
     SummedMessages,
     item_weights,
 )
-from federank.methods.frugal.server_update import SquaresShared, first_shared
+from federank.methods.frugal.server_update import FrugalState, first_shared
 from federank.methods.frugal.server_update import fold as fold_summed
-from federank.methods.frugal.settings import SquaresRecipe, factors_for, shrinkage_for, squares_recipe, squares_step
+from federank.methods.frugal.settings import FrugalRecipe, factors_for, frugal_recipe, frugal_step, shrinkage_for
 from federank.methods.frugal.wire import (
-    decode_squares_broadcast,
-    decode_squares_update,
-    encode_squares_broadcast,
-    squares_update_bytes,
-    why_implausible_squares,
+    decode_frugal_broadcast,
+    decode_frugal_update,
+    encode_frugal_broadcast,
+    frugal_update_bytes,
+    why_implausible_frugal,
 )
-from federank.secagg.config import PRIVATE, SPECTRAL, SumsCharter
+from federank.secagg.config import PRIVATE, SPECTRAL, SecaggConfig
 from federank.secagg.ring import in_units
 from federank.secagg.round_config import model_digest
 from federank.service.server.families.family import (
     SEALED,
     Family,
     Form,
+    Guarantee,
     Kind,
-    Promise,
     SumsOf,
     SumsPlan,
     as_promised,
     one_noise,
 )
-from federank.service.server.families.pairs import HEADER_ROOM, known_items
+from federank.service.server.families.pairs import MAX_HEADER, known_items
 from federank.service.server.model_versions import Content, Published, lowest_rows
 
 # Few messages as sums that no single server can open: what a server must know of both recipes of them.
 
 
-def promising(settings: FrugalSettings, promise: Promise) -> FrugalSettings:
-    """The settings with the promise among them; where a clip is named, its recipe knows of none."""
+def promising(settings: FrugalSettings, guarantee: Guarantee) -> FrugalSettings:
+    """The settings with the guarantee among them; where a clip is named, its recipe knows of none."""
     if settings.clip is not None:
-        return replace(settings, delta=promise.delta)
-    return replace(settings, **promise._asdict())
+        return replace(settings, delta=guarantee.delta)
+    return replace(settings, **guarantee._asdict())
 
 
-def plan_of(settings: FrugalSettings, n_items: int, people: int, promise: Promise) -> SumsPlan:
-    """The plan of a new federation whose rounds are to be of so many people."""
+def plan_of(settings: FrugalSettings, n_items: int, people: int, guarantee: Guarantee) -> SumsPlan:
+    """The plan of a new federation whose rounds are to be of this many people."""
     if settings.clip is not None:
-        noises = one_noise(promise, settings.messages)
+        noises = one_noise(guarantee, settings.messages)
         return SumsPlan(
             SPECTRAL,
             int(settings.factors or 0),
@@ -89,7 +89,7 @@ def plan_of(settings: FrugalSettings, n_items: int, people: int, promise: Promis
             settings.clip,
             noises,
             0.0,
-            USUAL_SPECTRAL if squares_step(settings) == "spectral" else 1.0,
+            USUAL_SPECTRAL if frugal_step(settings) == "spectral" else 1.0,
         )
     plan = planned(settings.mu, settings.messages, people, n_items, settings.factors)
     most_shown = USUAL_JOINED if plan.joined else USUAL_PRIVATE
@@ -97,7 +97,7 @@ def plan_of(settings: FrugalSettings, n_items: int, people: int, promise: Promis
 
 
 def stage_of(model: Published) -> int:
-    """Which of a life's messages a round on this model asks for."""
+    """Which of a lifetime's messages a round on this model asks for."""
     told = model.content.overall.get("stage")
     return 0 if told is None else int(told[0])
 
@@ -112,7 +112,12 @@ def first_private(content: Content) -> Content:
 
 
 def fold_private(
-    settings: FrugalSettings, charter: SumsCharter, model: Published, told: FloatMatrix, total: IntVector, messages: int
+    settings: FrugalSettings,
+    charter: SecaggConfig,
+    model: Published,
+    told: FloatMatrix,
+    total: IntVector,
+    messages: int,
 ) -> Content:
     """The next version, from the sum of a round's messages with the noise of both servers."""
     tables, _, state = model.content
@@ -121,7 +126,7 @@ def fold_private(
     values = in_units(total, charter.length_of_clip()).reshape(-1, charter.columns_of(folds % charter.messages))
     popularity, summed, earlier, newest = (state[name] for name in ("counts", "summed", "earlier", "newest"))
     known = PrivateModel(
-        tables["vectors"], tables["weights"], popularity, summed, earlier, newest, heard_from(state["joined"])
+        tables["vectors"], tables["weights"], popularity, summed, earlier, newest, received_from(state["joined"])
     )
     most_shown = 1.0 if settings.most_shown is None else settings.most_shown
     now = fold_of_cohort(plan, settings.seed, shrinkage_for(settings), folds, known, told, values, most_shown)
@@ -162,7 +167,7 @@ def settle(settings: FrugalSettings, data: Interactions, trained: Any) -> Frugal
             "A federation of frugal learns squares, solves from the sums of whole messages, and takes cohorts as "
             "people come; leave loss, server and cohorts out."
         )
-    if settings.promises:
+    if settings.guarantees:
         if trained is not None:
             raise SettingError(
                 "Sums with noise are learnt by a recipe of their own, from the first round on; leave --start-from out, "
@@ -177,7 +182,7 @@ def settle(settings: FrugalSettings, data: Interactions, trained: Any) -> Frugal
             )
         settings = replace(settings, factors=int(trained.item_vectors.shape[1]))
     settings = replace(settings, factors=factors_for(settings, None, data.n_items))
-    known = squares_recipe(settings, np.ones(1, dtype=np.int64), data.n_items)
+    known = frugal_recipe(settings, np.ones(1, dtype=np.int64), data.n_items)
     if trained is not None and known.step != "spectral":
         raise SettingError("A federation that starts from a trained model needs alpha 0 and damping 1; leave them out.")
     return replace(
@@ -194,9 +199,9 @@ def first_content(settings: FrugalSettings, data: Interactions, trained: Any) ->
     now = recipe(settings, data.n_items, 1)
     first = first_shared(now, settings.initial_scale, normal_columns)  # a server compiles nothing to start
     if trained is None:
-        return first_private(_content(first, 0)) if settings.promises else _content(first, 0)
+        return first_private(_content(first, 0)) if settings.guarantees else _content(first, 0)
     here, there = known_items(data, trained)
-    report = getattr(trained, "report", {})  # an exported model has nobody's history, and says whom it has heard
+    report = getattr(trained, "report", {})  # an exported model has no one's history, and says whom it has heard
     people = int(report.get("people", trained.training.n_users))
     counts = report.get("people_with_item")
     if counts is None or len(counts) != len(trained.item_vectors):
@@ -205,14 +210,14 @@ def first_content(settings: FrugalSettings, data: Interactions, trained: Any) ->
     first.heard, first.regulariser = float(people), trained.regulariser
     first.weights = item_weights(first.counts, settings.popularity or 0.0)
     first.weights[here] = trained.item_weights[there]
-    first.vectors = np.zeros_like(first.vectors)  # what nobody has been seen with is recommended to nobody yet
+    first.vectors = np.zeros_like(first.vectors)  # what no one has been seen with is recommended to no one yet
     first.vectors[here] = trained.item_vectors[there]
     first.sketch[here] = _sketch_of(trained)[there]
     return _content(first, people)
 
 
 def _sketch_of(trained: Any) -> RealMatrix:
-    """V diag(sigma), which a trained model knows of everybody's items: Y = V diag(sqrt(sigma - lambda)), V'DV = I."""
+    """V diag(sigma), which a trained model knows of everyone's items: Y = V diag(sqrt(sigma - lambda)), V'DV = I."""
     vectors = trained.item_vectors.astype(np.float64)
     beyond = np.einsum("ij,ij,i->j", vectors, vectors, trained.item_weights.astype(np.float64))  # sigma - lambda
     told = beyond > 0
@@ -224,37 +229,37 @@ def _sketch_of(trained: Any) -> RealMatrix:
 def form(settings: FrugalSettings, n_items: int, most_norm: float) -> Form:
     """What an upload must look like: a number for every item, and a vector."""
     factors = int(settings.factors or 0)
-    return Form(factors, n_items, n_items, most_norm, squares_update_bytes(n_items, factors) + HEADER_ROOM)
+    return Form(factors, n_items, n_items, most_norm, frugal_update_bytes(n_items, factors) + MAX_HEADER)
 
 
-def recipe(settings: FrugalSettings, n_items: int, devices: int) -> SquaresRecipe:
+def recipe(settings: FrugalSettings, n_items: int, devices: int) -> FrugalRecipe:
     """The recipe that aggregation follows; of people it needs only how many there are."""
-    alone = squares_recipe(settings, np.ones(1, dtype=np.int64), n_items)
-    everybody: IntVector = np.broadcast_to(np.int32(0), (devices,))
-    return alone._replace(participants=everybody, cohorts=COHORTS)
+    alone = frugal_recipe(settings, np.ones(1, dtype=np.int64), n_items)
+    all_users: IntVector = np.broadcast_to(np.int32(0), (devices,))
+    return alone._replace(participants=all_users, cohorts=COHORTS)
 
 
-def fold(recipe: SquaresRecipe, model: Published, round_number: int, updates: Iterable[SquaresUpdate]) -> Content:
+def fold(recipe: FrugalRecipe, model: Published, round_number: int, updates: Iterable[FrugalUpdate]) -> Content:
     """The next version, by the aggregation of the simulation; its rounds are those that were folded."""
     del round_number
     return _folded(recipe, model, lambda shared, now: shared.aggregate(now, updates))
 
 
 def fold_sum(
-    settings: FrugalSettings, charter: SumsCharter, model: Published, people: int, total: IntVector, messages: int
+    settings: FrugalSettings, charter: SecaggConfig, model: Published, people: int, total: IntVector, messages: int
 ) -> Content:
-    """The next version, from the sum of messages that nobody has read, with the noise of both servers."""
+    """The next version, from the sum of messages that no one has read, with the noise of both servers."""
     now = recipe(settings, charter.items, people)
     if charter.recipe == PRIVATE:
         told = published(now, model.content.tables["vectors"])
         return fold_private(settings, charter, model, told, total, messages)
     values = in_units(total, charter.length_of_clip())
-    pulls, squares = np.split(values.reshape(-1, charter.columns), [charter.items])  # then the square of a row
-    sums = SummedMessages(pulls, squares, messages)
+    residuals, squares = np.split(values.reshape(-1, charter.columns), [charter.items])  # then the square of a row
+    sums = SummedMessages(residuals, squares, messages)
     return _folded(now, model, lambda shared, now: fold_summed(now, shared, sums))
 
 
-def _folded(recipe: SquaresRecipe, model: Published, act: Callable[[SquaresShared, SquaresRecipe], None]) -> Content:
+def _folded(recipe: FrugalRecipe, model: Published, act: Callable[[FrugalState, FrugalRecipe], None]) -> Content:
     """What a fold makes of the model, or of its memory alone where no model follows."""
     shared, now, before = _held(recipe, model)
     try:
@@ -275,12 +280,12 @@ def digest_of_model(settings: FrugalSettings, model: Published) -> bytes:
     return model_digest(model.version, float(overall["regulariser"][0]), tables["weights"], told)
 
 
-def _held(recipe: SquaresRecipe, model: Published) -> tuple[SquaresShared, SquaresRecipe, int]:
-    """What the fold works on, the recipe scaled to everybody, and whom a trained model was learnt from."""
+def _held(recipe: FrugalRecipe, model: Published) -> tuple[FrugalState, FrugalRecipe, int]:
+    """What the fold works on, the recipe scaled to everyone, and whom a trained model was learnt from."""
     tables, overall, state = model.content
     before = int(state["before"][0])
     none = np.zeros((0, recipe.factors), dtype=np.float32)
-    shared = SquaresShared(
+    shared = FrugalState(
         tables["vectors"],
         float(overall["regulariser"][0]),
         state["sketch"],
@@ -291,11 +296,11 @@ def _held(recipe: SquaresRecipe, model: Published) -> tuple[SquaresShared, Squar
         float(state["heard"][0]),
         int(state["folds"][0]),
     )
-    everybody: IntVector = np.broadcast_to(np.int32(0), (max(1, before + len(recipe.participants)),))
-    return shared, recipe._replace(participants=everybody), before
+    all_users: IntVector = np.broadcast_to(np.int32(0), (max(1, before + len(recipe.participants)),))
+    return shared, recipe._replace(participants=all_users), before
 
 
-def _content(shared: SquaresShared, before: int) -> Content:
+def _content(shared: FrugalState, before: int) -> Content:
     """What is published of it, and what the next fold remembers; `before`: whom a trained model was learnt from."""
     return Content(
         {"vectors": shared.vectors, "weights": shared.weights},
@@ -315,31 +320,31 @@ def encode_rows(settings: FrugalSettings, model: Published, rows: IntVector, rou
     tables, overall, _ = model.content
     n_items = len(tables["vectors"])
     now, pull = recipe(settings, n_items, 1), float(overall["regulariser"][0])
-    broadcast = make_squares_broadcast(now, round_number, pull, tables["vectors"], tables["weights"], rows)
-    return encode_squares_broadcast(broadcast._replace(version=model.version), n_items)
+    broadcast = make_frugal_broadcast(now, round_number, pull, tables["vectors"], tables["weights"], rows)
+    return encode_frugal_broadcast(broadcast._replace(version=model.version), n_items)
 
 
-def decode_rows(settings: FrugalSettings, content: bytes, n_items: int) -> SquaresBroadcast:
+def decode_rows(settings: FrugalSettings, content: bytes, n_items: int) -> FrugalBroadcast:
     """A Broadcast, as a client reads it."""
-    return decode_squares_broadcast(content, recipe(settings, n_items, 1).factors, n_items)
+    return decode_frugal_broadcast(content, recipe(settings, n_items, 1).factors, n_items)
 
 
 def judge(body: bytes, form: Form) -> int:
     """Refuse an upload that is no message of this form; 1 where it is too long as a whole, and will be scaled down."""
-    update = decode_squares_update(body, form.factors, form.n_items)
+    update = decode_frugal_update(body, form.factors, form.n_items)
     return int(_length(update) > form.most_norm)
 
 
-def summand(body: bytes, form: Form) -> SquaresUpdate:
+def summand(body: bytes, form: Form) -> FrugalUpdate:
     """The message that was judged when it arrived, at most as long as is allowed."""
-    update = decode_squares_update(body, form.factors, form.n_items)
+    update = decode_frugal_update(body, form.factors, form.n_items)
     length = _length(update)
     if length <= form.most_norm:
         return update
     return update._replace(scale=np.float32(float(update.scale) * form.most_norm / length))
 
 
-def _length(update: SquaresUpdate) -> float:
+def _length(update: FrugalUpdate) -> float:
     """The L2 norm of all numbers of the message, written out."""
     return float(update.scale) * message_norm(update.strengths, update.vector)
 
@@ -348,12 +353,12 @@ def implausible(settings: FrugalSettings, model: Published, body: bytes) -> str 
     """Why no device can have sent this message: it is not what a history gives with this model."""
     tables, overall, _ = model.content
     now = recipe(settings, len(tables["vectors"]), 1)
-    update = decode_squares_update(body, now.factors, len(tables["vectors"]))
+    update = decode_frugal_update(body, now.factors, len(tables["vectors"]))
     told, gram = _as_devices_see(now, model)
-    return why_implausible_squares(now, update, told, tables["weights"], gram, float(overall["regulariser"][0]))
+    return why_implausible_frugal(now, update, told, tables["weights"], gram, float(overall["regulariser"][0]))
 
 
-def _as_devices_see(recipe: SquaresRecipe, model: Published) -> tuple[FloatMatrix, RealMatrix]:
+def _as_devices_see(recipe: FrugalRecipe, model: Published) -> tuple[FloatMatrix, RealMatrix]:
     """The item vectors as published, and their Y'DY; kept for the version at hand, as all of a round ask for it."""
     if not _SEEN or _SEEN[0][0] is not model.content:
         told = published(recipe, model.vectors)
@@ -374,15 +379,15 @@ def heard(model: Published) -> dict[str, Array]:
 
 
 def extend(settings: FrugalSettings, content: Content, n_items: int) -> Content:
-    """The same for a catalogue that has grown: nobody has been seen with the new items yet."""
+    """The same for a catalogue that has grown: no one has been seen with the new items yet."""
     more = n_items - len(content.tables["vectors"])
-    grown, state = lowest_rows(content, n_items), dict(content.state)
+    extended, state = lowest_rows(content, n_items), dict(content.state)
     if more <= 0 or not state:
-        return grown
+        return extended
     state["counts"] = np.concatenate((state["counts"], np.zeros(more)))
     if recipe(settings, n_items, 1).step == "spectral":  # else the sketch is a square of factors
         state["sketch"] = np.concatenate((state["sketch"], np.zeros((more, state["sketch"].shape[1]))))
-    return grown._replace(state=state)
+    return extended._replace(state=state)
 
 
 SQUARES = Family(
@@ -409,11 +414,12 @@ SQUARES = Family(
         affordable=affordable,
     ),
     invitations=as_promised,
-    defences=SQUARES_DEFENCES,
+    defences=FRUGAL_DEFENCES,
     implausible=implausible,
     heard=heard,
     extend=extend,
-    # Whoever is invited spends a message, so nobody is invited to spare; and the sums of a round belong to one version.
+    # Anyone who is invited spends a message, so no one is invited to spare; and the sums of a round belong to one
+    # version.
     rounds={"over_selection": 1.0},
     sharing=("sticky", "deniable"),
 )

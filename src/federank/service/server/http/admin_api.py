@@ -13,7 +13,7 @@ from starlette.responses import Response
 from federank.errors import SettingError
 from federank.service.server.growing import ask_for_items, catalogue_now
 from federank.service.server.http.limits import read_body
-from federank.service.server.http.public_api import newest, status_of, whole_number
+from federank.service.server.http.public_api import check_int, newest, status_of
 from federank.service.server.http.responses import Refusal, bytes_response, json_response
 from federank.service.server.metrics import CONTENT_TYPE
 from federank.service.server.model_versions import Published
@@ -30,7 +30,7 @@ SMALL_BODY = 65536
 
 
 async def check_operator(service: Service, request: Request) -> None:
-    """Refuse whoever does not have the operator's token."""
+    """Refuse anyone who does not have the operator's token."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     kept = await service.read(lambda connection: get_fact(connection, "admin"))
     if scheme.lower() != "bearer" or not hmac.compare_digest(hash_of_token(token), bytes.fromhex(kept)):
@@ -112,7 +112,7 @@ def finite(value: float) -> float | None:
 def _is_finite(value: Any) -> bool:
     try:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer beyond all floats
         return False
 
 
@@ -187,7 +187,7 @@ async def rollback(service: Service, request: Request) -> Response:
         raise Refusal(
             409,
             "sums",
-            "This federation's versions follow from its published sums alone, so that anybody can recompute them; a "
+            "This federation's versions follow from its published sums alone, so that anyone can recompute them; a "
             "version that no sum leads to cannot be published. Begin a new federation in its place.",
         )
 
@@ -214,7 +214,8 @@ async def add_items(service: Service, request: Request) -> Response:
         raise Refusal(
             409,
             "sums",
-            "This federation's charter names its catalogue, and devices and the helper have pinned it: nothing can be "
+            "This federation's federation config names its catalogue, and devices and the helper have pinned it: "
+            "nothing can be "
             "added behind their backs. Begin a new federation with the larger catalogue, in another --store.",
         )
 
@@ -299,7 +300,7 @@ async def log(service: Service, request: Request) -> Response:
 async def export(service: Service, request: Request) -> Response:
     """A version of the model as safetensors, all tables; what it is of stands in the headers."""
     await check_operator(service, request)
-    wanted = whole_number(request, "version")
+    wanted = check_int(request, "version")
     number = newest(service).version if wanted is None else wanted
     model = await service.read(lambda connection: model_at(connection, number))
     if model is None:

@@ -108,7 +108,9 @@ _SAFETY: Headers = [
 
 
 def safety_headers(helper: str | None) -> Headers:
-    """What keeps a browser safe: a page connects to its own server, and to the helper that the charter names."""
+    """What keeps a browser safe: a page connects to its own server, and to the helper that the federation config
+    names.
+    """
     named = f" {helper}" if helper is not None and _ORIGIN.fullmatch(helper) else ""
     return [(b"content-security-policy", _POLICY.format(helper=named).encode()), *_SAFETY]
 

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from federank.errors import BadMessage
 from federank.privacy.accountant import ABSOLUTE, MEASURES, SQUARED
 from federank.service.server.http.limits import bucket_of, enforce_rate_limit, range_of, read_body
-from federank.service.server.http.public_api import newest, whole_number
+from federank.service.server.http.public_api import check_int, newest
 from federank.service.server.http.responses import Refusal, bytes_response, json_response
 from federank.service.server.selection import Spent
 from federank.service.server.service import Service
@@ -69,7 +69,8 @@ async def enrol_device(service: Service, request: Request) -> Response:
         raise Refusal(
             403,
             "not-invited",
-            "This federation takes in whoever has an invitation; this device has none, or one that was used. Ask the "
+            "This federation takes in anyone who has an invitation; this device has none, or one that was used. Ask "
+            "the "
             "operator for one, and give it with --invitation.",
         )
     service.remember(token_hash, Owner(device, banned=False))
@@ -90,7 +91,7 @@ async def leave_federation(service: Service, request: Request) -> Response:
 async def work(service: Service, request: Request) -> Response:
     """Wait for a task; a ticket for it, or nothing within the wait; no more once the device's messages are spent."""
     device, _ = await who_asks(service, request)
-    seconds = min(whole_number(request, "wait") or 0, LONGEST_WAIT)
+    seconds = min(check_int(request, "wait") or 0, LONGEST_WAIT)
 
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -131,7 +132,7 @@ async def task(service: Service, request: Request) -> Response:
         raise Refusal(503, "behind", "This worker is catching up; try again.", {"Retry-After": "1"})
     if ended or model is None:
         raise Refusal(410, "late", "The round of this ticket has ended; wait for the next.")
-    content = service.encoded.since(model, whole_number(request, "have"), ticket.round_number)
+    content = service.encoded.since(model, check_int(request, "have"), ticket.round_number)
     service.metrics.download(len(content))
     return bytes_response(content, {"X-Model-Version": str(model.version), "Cache-Control": "no-store"})
 
@@ -228,11 +229,11 @@ async def who_asks(service: Service, request: Request) -> tuple[str, bytes]:
     """The device whose token a request carries, and the token's hash."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not 20 <= len(token) <= 100:
-        raise _nobody()
+        raise _no_users()
     token_hash = hash_of_token(token)
     owner = await service.device_of_token(token_hash)
     if owner is None:
-        raise _nobody()
+        raise _no_users()
     enforce_rate_limit(service.device_limit, owner.device)
     if owner.banned:
         raise Refusal(403, "banned", _REFUSED["banned"][1])
@@ -263,7 +264,7 @@ def _ticket(service: Service, request: Request, device: str) -> Ticket:
     return ticket
 
 
-def _nobody() -> Refusal:
+def _no_users() -> Refusal:
     return Refusal(
         401,
         "unknown-device",

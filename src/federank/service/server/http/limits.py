@@ -1,8 +1,8 @@
-"""Rate limits: how often somebody may ask, and how much they may send.
+"""Rate limits: how often someone may ask, and how much they may send.
 
 Requests are counted by token buckets: a bucket holds a burst, fills at a steady rate, and a request takes one from it.
 There is one per device and one per address, in this process's memory only; addresses are kept nowhere else. Of an IPv6
-address the first half counts: the other half is its owner's to choose anew for every request. A body is counted while
+address the first half counts: the other half is its owner's to choose again for every request. A body is counted while
 it is read, whatever its length was announced as, and has a timeout.
 """
 
@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from federank.service.server.http.responses import Refusal
 
 BURST_SECONDS = 10.0
-"""A bucket holds what so many seconds of its rate would bring, and no less than `LEAST_BURST`."""
+"""A bucket holds what this many seconds of its rate would bring, and no less than `LEAST_BURST`."""
 LEAST_BURST = 5.0
 MOST_BUCKETS = 100_000
 

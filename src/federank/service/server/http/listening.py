@@ -23,7 +23,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from federank.errors import SettingError
 from federank.errors import TLSError as TLSError
 from federank.extras import need
-from federank.files import PRIVATE, write_whole
+from federank.files import PRIVATE, atomic_write
 from federank.service.server.http.limits import bucket_of
 
 # Connections with limits: how long a request's head may be and take, how many an address may hold.
@@ -69,7 +69,7 @@ def protocol_with_limits(limits: ConnectionLimits) -> type[asyncio.Protocol]:
     """The HTTP protocol that keeps to these limits."""
 
     class LimitedProtocol(HttpToolsProtocol):
-        """HTTP/1.1, cut off when a head is too long or too slow, nobody reads, or an address holds too much."""
+        """HTTP/1.1, cut off when a head is too long or too slow, no one reads, or an address holds too much."""
 
         _deadline: asyncio.TimerHandle | None = None
         _stalled: asyncio.TimerHandle | None = None
@@ -233,7 +233,7 @@ def self_signed(folder: Path, hosts: tuple[str, ...]) -> tuple[Path, Path]:
     from cryptography.x509.oid import NameOID
 
     if certificate.is_file() and key.is_file():
-        _refuse_unfit(certificate, hosts[0])
+        _refuse_unavailable(certificate, hosts[0])
         return certificate, key
     secret = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
@@ -253,8 +253,8 @@ def self_signed(folder: Path, hosts: tuple[str, ...]) -> tuple[Path, Path]:
     )
     plain = serialization.NoEncryption()
     pem = serialization.Encoding.PEM
-    write_whole(key, secret.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain), mode=PRIVATE)
-    write_whole(certificate, made.public_bytes(pem))
+    atomic_write(key, secret.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain), mode=PRIVATE)
+    atomic_write(certificate, made.public_bytes(pem))
     return certificate, key
 
 
@@ -266,7 +266,7 @@ def hosts_of(certificate: Path) -> list[str]:
     return [str(name.value) for name in extensions.get_extension_for_class(x509.SubjectAlternativeName).value]
 
 
-def _refuse_unfit(certificate: Path, host: str) -> None:
+def _refuse_unavailable(certificate: Path, host: str) -> None:
     """Devices would refuse a certificate of another host, or one whose time is over."""
     ends = _read(certificate).not_valid_after_utc
     if ends < datetime.datetime.now(datetime.UTC):
@@ -329,7 +329,7 @@ def uvicorn_server(
     key: Path | None = None,
     proxies: str | None = None,
 ) -> Any:
-    """A server for this application; signals are left to whoever runs it."""
+    """A server for this application; signals are left to anyone who runs it."""
     import uvicorn
 
     class Server(uvicorn.Server):

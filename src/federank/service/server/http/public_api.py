@@ -1,4 +1,4 @@
-"""What anybody may ask: what this federation is, its catalogue, its model, how it is doing."""
+"""What anyone may ask: what this federation is, its catalogue, its model, how it is doing."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def catalogue(service: Service, request: Request) -> Response:
 async def model(service: Service, request: Request) -> Response:
     """The model, whole or only the rows changed since a version."""
     now = newest(service)
-    have = whole_number(request, "since")
+    have = check_int(request, "since")
     headers = {
         "ETag": f'"{service.charter.founding}-v{now.version}"',
         "X-Model-Version": str(now.version),
@@ -141,8 +141,8 @@ def newest(service: Service) -> Published:
     return service.latest.model
 
 
-def whole_number(request: Request, name: str) -> int | None:
-    """A whole number of the query; None where it is absent or no such number."""
+def check_int(request: Request, name: str) -> int | None:
+    """An integer of the query; None where it is absent or no such number."""
     text = request.query_params.get(name, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 

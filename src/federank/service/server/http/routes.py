@@ -29,7 +29,7 @@ class Entry(NamedTuple):
     path: str
     endpoint: Endpoint
     who: Literal["anybody", "device", "operator"] = "anybody"
-    query: tuple[tuple[str, str], ...] = ()  # name and meaning; all are whole numbers
+    query: tuple[tuple[str, str], ...] = ()  # name and meaning; all are integers
     sends: str | None = None  # content type of the request's body
     answers: tuple[tuple[int, str], ...] = ((200, "application/json"),)  # status and content type ("" for none)
     refusals: tuple[int, ...] = ()

@@ -1,6 +1,7 @@
-"""What anybody may fetch of a federation of sums: its charter, every round's offer, the records of those that ended.
+"""What anyone may fetch of a federation of sums: its federation config, every round's offer, the records of those
+that ended.
 
-With these and the helper's anybody can check what devices were offered and recompute every version (`federank verify`).
+With these and the helper's anyone can check what devices were offered and recompute every version (`federank verify`).
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from federank.service.server.http.public_api import whole_number
+from federank.service.server.http.public_api import check_int
 from federank.service.server.http.responses import JSON, Refusal, bytes_response, json_response
 from federank.service.server.secure_config import Agreement
 from federank.service.server.service import Service
@@ -22,12 +23,12 @@ _FRESH = {"Cache-Control": "no-cache"}
 
 
 async def charter(service: Service, request: Request) -> Response:  # noqa: ARG001 (every endpoint is given both)
-    """The charter of sums: what was promised once. Devices pin its digest."""
+    """The federation config of sums: what was promised once. Devices pin its digest."""
     return bytes_response(_agreement(service).charter.to_bytes(), _FRESH, JSON)
 
 
 async def settings(service: Service, request: Request) -> Response:  # noqa: ARG001
-    """The method's settings, in the bytes whose digest is in the charter."""
+    """The method's settings, in the bytes whose digest is in the federation config."""
     return bytes_response(_agreement(service).settings, _FRESH, JSON)
 
 
@@ -39,7 +40,7 @@ async def offer(service: Service, request: Request) -> Response:
 async def rounds(service: Service, request: Request) -> Response:
     """The rounds that have ended and were offered, from a number on."""
     _agreement(service)
-    first = whole_number(request, "from") or 0
+    first = check_int(request, "from") or 0
     found = await service.read(lambda connection: store.rounds_with_records(connection, first, MOST_LISTED))
     return json_response({"rounds": found})
 
@@ -81,7 +82,7 @@ def _agreement(service: Service) -> Agreement:
 
 def _number(service: Service, request: Request) -> int:
     _agreement(service)
-    named = whole_number(request, "round")
+    named = check_int(request, "round")
     newest = service.latest.round
     return named if named is not None else newest.number if newest else 0
 

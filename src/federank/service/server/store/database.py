@@ -122,7 +122,7 @@ class Connection:
         return "" if self.dialect == "sqlite" else " FOR UPDATE"
 
     def truncate_log(self) -> bool:
-        """Empty the log beside a SQLite file, which still has what was overwritten; whether nobody was in the way.
+        """Empty the log beside a SQLite file, which still has what was overwritten; whether no one was in the way.
 
         PostgreSQL has no such means: see docs/operating.md for what remains there, and for how long.
         """

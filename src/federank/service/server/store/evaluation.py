@@ -20,7 +20,7 @@ WINDOW = 200
 """Answers that make one side of a comparison."""
 ENOUGH = 50
 """Answers that make one point of a trend: with fewer, an estimate is mostly chance."""
-_JUDGED_FROM = "judged from"  # the version with which the comparison began anew
+_JUDGED_FROM = "judged from"  # the version with which the comparison began again
 
 
 class Judged(NamedTuple):
@@ -138,7 +138,7 @@ def undo_fall(connection: Connection, extend: Extend) -> dict[str, Any] | None:
 
 
 def latest_rounds(connection: Connection, most: int) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """The latest rounds, newest first, at most so many; and how many uploads were ever refused, by reason."""
+    """The latest rounds, newest first, at most this many; and how many uploads were ever refused, by reason."""
     rows = connection.all(
         "SELECT r.number, r.version, r.state, r.reports, r.bytes, r.clipped, r.drift, r.seconds, g.granted,"
         " r.ended, r.devices, r.departures"

@@ -105,7 +105,7 @@ def ban(connection: Connection, device: str) -> bool | None:
 
 
 class Tallies(NamedTuple):
-    """What is counted as it happens, because to count it anew would take longer the more there is."""
+    """What is counted as it happens, because to count it again would take longer the more there is."""
 
     devices: int
     departures: int
@@ -119,7 +119,7 @@ def tallies(connection: Connection) -> Tallies:
     return Tallies(*map(int, row))
 
 
-# Grants: which devices are given a ticket of a round, how many of them, and how often in a life.
+# Grants: which devices are given a ticket of a round, how many of them, and how often in a lifetime.
 
 
 class Granted(NamedTuple):
@@ -143,7 +143,7 @@ def grant(
 
     Those in `again` were handed out before and are not counted twice. A round that is no longer open has none to give,
     whatever the worker that asks has seen so far; nor has one that has gone on to another version since, because the
-    catalogue has grown. With `invitations` a device is invited to so many rounds in its life,
+    catalogue has grown. With `invitations` a device is invited to this many rounds in its lifetime,
     counted here, and those who were invited least often come first; to be given the ticket of the same round again is
     no other invitation.
     """
@@ -166,13 +166,13 @@ def grant(
         spent = {ticket for ticket, count in counts.items() if count >= invitations} - again
     fresh = [ticket for ticket in tickets if ticket.use not in used and ticket not in again and ticket not in spent]
     fresh.sort(key=lambda ticket: counts.get(ticket, 0))
-    room = min(len(fresh), max(0, most - int(row[0])))
-    if room:
-        connection.run("UPDATE grants SET granted = granted + ? WHERE round = ?", room, number)
+    workspace = min(len(fresh), max(0, most - int(row[0])))
+    if workspace:
+        connection.run("UPDATE grants SET granted = granted + ? WHERE round = ?", workspace, number)
     if invitations is not None:
-        _invite(connection, number, [tickets[ticket] for ticket in fresh[:room]])
+        _invite(connection, number, [tickets[ticket] for ticket in fresh[:workspace]])
     repeated = [ticket for ticket in tickets if ticket.use not in used and ticket in again]
-    return Granted(fresh[:room] + repeated, used, spent)
+    return Granted(fresh[:workspace] + repeated, used, spent)
 
 
 def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes]:

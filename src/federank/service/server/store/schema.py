@@ -2,21 +2,21 @@
 
     facts      what the federation is: recipe, catalogue, round settings, key of the tickets, hash of the admin token
     devices    a random id and the hash of its token; where messages are counted, how often it was invited and to which
-               round last; nothing else is known of anybody
+               round last; nothing else is known of anyone
     rounds     one row each: open -> closed -> folded, or open -> abandoned; `skipped` after a restored backup; when it
                ended, and how many devices there were and had left by then (ending.py)
     grants     how many devices have been given a round's task
     uploads    one row per device and round: the digest, and until it is folded the bytes (any kind:
                see families/family.py); where only sums are read, whether it was counted or why not (sums/store.py)
     tallies    one row: how many devices there are, how many have left, how many rounds were abandoned
-    versions   the rows of the model that a version changed; now and then the whole model; with the newest, what the
+    versions   the rows of the model that a version changed; now and then the full model; with the newest, what the
                next fold has to remember, if anything
     refusals   how many uploads were refused in a round, by reason
     sums       where no single server reads uploads: a round's offer, its sum of shares, and what is published of it
     reports    which uploads of such a round the helper has looked at, until the round has ended
     actions    what the operator did, in order (actions.py)
     hits       randomised answers on whether an item was among a device's first ten (hits.py)
-    invites    hashes of invitations that nobody has used yet
+    invites    hashes of invitations that no one has used yet
 
 From the first release on, the number in the format's name goes up with every change of these tables. A store of another
 format is refused.

@@ -24,7 +24,7 @@ from federank.service.server.store import queries as rounds
 from federank.service.server.store.database import Connection, StoreAway
 from federank.service.server.store.queries import count_refusals, uncharge
 
-COUNTED, UNOPENED, TOO_LOUD, COPIED, MALFORMED = "counted", "unopened", "too-loud", "copied", "malformed"
+COUNTED, UNOPENED, NORM_TOO_LARGE, COPIED, MALFORMED = "counted", "unopened", "too-loud", "copied", "malformed"
 
 
 class Prepared(NamedTuple):
@@ -73,7 +73,7 @@ def sum_row(connection: Connection, number: int) -> SumRow | None:
 
 
 def unprepared(connection: Connection, number: int, most: int) -> list[tuple[bytes, bytes]]:
-    """Tickets and bytes of uploads that the helper has not been asked about, at most so many."""
+    """Tickets and bytes of uploads that the helper has not been asked about, at most this many."""
     # The tickets first: a database that sorts rows with their bytes would read those of all that wait.
     tickets = connection.all(
         "SELECT u.ticket FROM uploads u LEFT JOIN reports r ON r.ticket = u.ticket"
@@ -98,7 +98,7 @@ def add_prepared(connection: Connection, number: int, prepared: list[Prepared], 
                 " ON CONFLICT DO NOTHING",
                 *(one.ticket, number, one.identifier if one.counts else one.ticket, one.report, int(one.counts)),
             ):
-                raise StoreAway(f"An upload of round {number} was prepared by somebody else; look again.")
+                raise StoreAway(f"An upload of round {number} was prepared by someone else; look again.")
             connection.run("UPDATE uploads SET body = ?, outcome = ? WHERE ticket = ?", b"", one.outcome, one.ticket)
         count_refusals(connection, number, Counter(one.outcome for one in prepared if not one.counts))
         connection.run("UPDATE sums SET total = ? WHERE round = ?", ring_bytes(total), number)
@@ -131,7 +131,9 @@ def put_answer(connection: Connection, number: int, record: bytes, total: RingVe
 
 
 def put_discarded(connection: Connection, number: int, record: bytes) -> None:
-    """Keep the helper's record that a round has ended without a sum; it is not charged to whoever was invited to it."""
+    """Keep the helper's record that a round has ended without a sum; it is not charged to anyone who was invited to
+    it.
+    """
     with connection.transaction():
         if connection.run(
             "UPDATE sums SET helper_record = ? WHERE round = ? AND LENGTH(helper_record) = 0", record, number
@@ -150,7 +152,7 @@ def unconfirmed_before(connection: Connection, number: int) -> int | None:
 
 
 def put_record(connection: Connection, number: int, record: bytes, noisy: bytes, members: bytes) -> None:
-    """Publish a round, within the transaction that ends it; what nobody needs any more goes."""
+    """Publish a round, within the transaction that ends it; what no one needs any more goes."""
     connection.run(
         "UPDATE sums SET record = ?, noisy = ?, members = ?, total = ? WHERE round = ?",
         *(record, noisy, members, b"", number),

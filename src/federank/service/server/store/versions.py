@@ -1,7 +1,7 @@
-"""The versions in the store: what each changed, and now and then the whole model.
+"""The versions in the store: what each changed, and now and then the full model.
 
 A fold and the end of its round are one transaction. A worker follows by reading the rows that each newer version has
-changed; one that begins anew reads the last whole model and what came after it. What the next fold has to remember
+changed; one that begins again reads the last full model and what came after it. What the next fold has to remember
 besides is kept with the newest versions and with whole ones, so that a rollback goes on as it was; only the leader
 reads it.
 """
@@ -16,19 +16,21 @@ from safetensors.numpy import load
 
 from federank.errors import Overtaken as Overtaken
 from federank.federation.wire import encode_parts
-from federank.service.server.model_versions import Content, Published, whole_model
+from federank.service.server.model_versions import Content, Published, full_model
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import get_fact, note_end, put_fact
 
-WHOLE_EVERY = 64
-"""Every so many versions the whole model is stored; what lies between whole ones is dropped behind the last but one."""
-KEPT_WHOLE, KEPT_EVERY = 16, 1024
-"""Whole versions that are kept to go back to: the latest so many, and of older ones the multiples of so many."""
+FULL_MODEL_EVERY = 64
+"""Every this many versions the full model is stored; what lies between whole ones is dropped behind the last but
+one.
+"""
+KEPT_FULL, KEPT_EVERY = 16, 1024
+"""Whole versions that are kept to go back to: the latest this many, and of older ones the multiples of this many."""
 KEPT_STATES = 8
 """With so many of the newest versions it is kept what the next fold has to remember: only from those, and from whole
 ones, can a federation go on."""
 REMEMBERED_ROUNDS = 1000
-"""For so many rounds a receipt is remembered, so that a late retry is told what became of its upload."""
+"""For this many rounds a receipt is remembered, so that a late retry is told what became of its upload."""
 
 
 def publish(
@@ -53,7 +55,7 @@ def publish(
             number,
         )
         if folded != 1:
-            raise Overtaken(f"Round {number} is not closed: it was folded, or given up, by somebody else.")
+            raise Overtaken(f"Round {number} is not closed: it was folded, or given up, by someone else.")
         if also is not None:
             also(connection)
         _insert_version(connection, number, model, whole=False)
@@ -61,25 +63,25 @@ def publish(
             "UPDATE versions SET state = NULL WHERE version <= ? AND whole = 0 AND state IS NOT NULL",
             model.version - KEPT_STATES,
         )
-        if model.version % WHOLE_EVERY == 0:
-            put_whole(connection, number, model)
+        if model.version % FULL_MODEL_EVERY == 0:
+            put_all(connection, number, model)
         if not keep_updates:
             connection.run("UPDATE uploads SET body = ? WHERE round = ?", b"", number)
             connection.run("DELETE FROM uploads WHERE round < ?", number - REMEMBERED_ROUNDS)
 
 
-def put_whole(connection: Connection, number: int, model: Published) -> None:
-    """Store the whole model, within the caller's transaction, and drop what nobody needs to start from."""
+def put_all(connection: Connection, number: int, model: Published) -> None:
+    """Store the full model, within the caller's transaction, and drop what no one needs to start from."""
     connection.run("DELETE FROM versions WHERE version = ?", model.version)
     _insert_version(connection, number, model, whole=True)
-    connection.run("DELETE FROM versions WHERE whole = 0 AND version < ?", model.version - WHOLE_EVERY)
-    # Version 0 is a multiple too, and stays: with kept Updates, the model can be worked out anew from it.
+    connection.run("DELETE FROM versions WHERE whole = 0 AND version < ?", model.version - FULL_MODEL_EVERY)
+    # Version 0 is a multiple too, and stays: with kept Updates, the model can be worked out again from it.
     connection.run(
         "DELETE FROM versions WHERE whole = 1 AND version / ? * ? <> version AND version NOT IN"
         " (SELECT version FROM versions WHERE whole = 1 ORDER BY version DESC LIMIT ?)",
         KEPT_EVERY,
         KEPT_EVERY,
-        KEPT_WHOLE,
+        KEPT_FULL,
     )
 
 
@@ -118,7 +120,7 @@ def newest_model(connection: Connection, known: Published | None = None) -> Publ
         )
     for version, whole, body, changed in rows:
         if whole:
-            model = whole_model(int(version), bytes(body), bytes(changed))
+            model = full_model(int(version), bytes(body), bytes(changed))
         elif model is not None:
             model = model.after(int(version), bytes(body))
     return model
@@ -135,7 +137,7 @@ def model_at(connection: Connection, version: int) -> Published | None:
         version,
     ):
         if whole:
-            model = whole_model(int(number), bytes(body), bytes(changed))
+            model = full_model(int(number), bytes(body), bytes(changed))
         elif model is not None and model.version + 1 == int(number):
             model = model.after(int(number), bytes(body))
         state = None if remembered is None else bytes(remembered)
@@ -215,7 +217,7 @@ def publish_between(connection: Connection, newest: Published, model: Published)
             b"",
         )
         connection.run("UPDATE tallies SET abandoned = abandoned + ?", given_up)
-    put_whole(connection, int(row[0]) if row else 0, model)
+    put_all(connection, int(row[0]) if row else 0, model)
     put_fact(connection, "skipped", int(get_fact(connection, "skipped") or 0) + model.version - newest.version)
     return model
 
@@ -242,6 +244,6 @@ def jump_ahead(connection: Connection) -> int:
             version,
         )
         everything = np.full_like(model.changed, version)
-        put_whole(connection, number, model._replace(version=version, changed=everything))
+        put_all(connection, number, model._replace(version=version, changed=everything))
         put_fact(connection, "skipped", int(get_fact(connection, "skipped") or 0) + LEAP)
     return version

@@ -1,4 +1,4 @@
-"""Group commit: one thread writes for everybody, as many jobs at a time as have gathered.
+"""Group commit: one thread writes for everyone, as many jobs at a time as have gathered.
 
 A commit that has reached the disk costs the same for one upload as for fifty. So requests hand their jobs to this
 thread and wait; it takes all that are there, carries them out in one transaction, and answers when that is durable.
@@ -97,7 +97,7 @@ class Writer:
         except Exception as fault:  # a fault of ours in one job must not end the thread
             self._database.release()
             outcomes = [(job, None, fault) for job in jobs]
-        _tell(outcomes)
+        _report(outcomes)
 
     def _note(self, reason: StoreAway) -> None:
         if self.fault is None or self.fault.is_full != reason.is_full:
@@ -105,13 +105,13 @@ class Writer:
         self.fault = reason
 
 
-def _tell(outcomes: list[tuple[_Job, Any, Exception | None]]) -> None:
+def _report(outcomes: list[tuple[_Job, Any, Exception | None]]) -> None:
     loop = outcomes[0][0].answer.get_loop()
 
     def settle() -> None:
         for job, answer, fault in outcomes:
             if job.answer.done():
-                continue  # whoever asked has gone
+                continue  # anyone who asked has gone
             if fault is None:
                 job.answer.set_result(answer)
             else:
@@ -121,7 +121,7 @@ def _tell(outcomes: list[tuple[_Job, Any, Exception | None]]) -> None:
         loop.call_soon_threadsafe(settle)
 
 
-# The operator's log: what was done to the federation, by whoever had the operator's token, in order.
+# The operator's log: what was done to the federation, by anyone who had the operator's token, in order.
 
 
 NOTHING_BEFORE = b""
