@@ -54,10 +54,10 @@ KEPT := node_modules/.cache
 check-javascript: check-prettier check-eslint check-tsc
 
 check-prettier: node_modules/.tools
-	node_modules/.bin/prettier --log-level warn --cache --check src/federank/service/page tests/service/page/*.mjs *.js
+	node_modules/.bin/prettier --log-level warn --cache --check src/federank/service/web tests/service/web/*.mjs *.js
 
 check-eslint: node_modules/.tools
-	node_modules/.bin/eslint --cache --cache-location $(KEPT)/eslint/ src/federank/service/page tests/service/page *.js
+	node_modules/.bin/eslint --cache --cache-location $(KEPT)/eslint/ src/federank/service/web tests/service/web *.js
 
 check-tsc: node_modules/.tools
 	node_modules/.bin/tsc --incremental --tsBuildInfoFile $(KEPT)/tsc.json

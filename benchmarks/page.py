@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.service.page.browsing import Visitor, browsing, serving
+from tests.service.web.browsing import Visitor, browsing, serving
 
 FACTORS, TRIPLES = 20, 132
 LOCAL_WORK = """async ({ items, factors, triples }) => {

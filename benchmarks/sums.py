@@ -51,7 +51,7 @@ from service import Watched, write_rows
 ITEMS, FACTORS, AT_ONCE, PROJECTIONS = 3706, 22, 32, 128
 LARGE = 10_372, 66
 """As many numbers as a quarter of Amazon's 41,488 items x 65."""
-PAGE = Path(fr.__file__).parent / "service" / "page"
+PAGE = Path(fr.__file__).parent / "service" / "web"
 
 
 @contextmanager

@@ -145,7 +145,7 @@ def browsers(world: World, count: int) -> Iterator[Callable[[], list[int]]]:
         yield list
         return
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from tests.service.page.browsing import Visitor, browsing
+    from tests.service.web.browsing import Visitor, browsing
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:

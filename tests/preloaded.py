@@ -13,7 +13,7 @@ import federank.cli.serve
 import federank.service.helper.process
 import federank.service.server.http.listening
 import federank.service.simulated_clients.clients
-import tests.service.page.server
+import tests.service.web.server
 from federank.service.server.http.app import PAGE, read_assets
 
 read_assets(PAGE)

@@ -29,7 +29,7 @@ LONG = (
     "tests/evaluation/test_prediction.py",
     "tests/recommenders/test_fpl.py",
     "tests/studies/run/test_ray.py",
-    "tests/service/page/",
+    "tests/service/web/",
     "tests/service/server/test_durability.py",
     "tests/service/server/test_limits.py",
     "tests/service/fleet/",

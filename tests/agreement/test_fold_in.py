@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from tests.rated_worlds import two_opinions
-from tests.service.page.conversing import conversing
+from tests.service.web.conversing import conversing
 from tests.worlds import two_tastes
 
 import federank as fr
@@ -23,7 +23,7 @@ from federank.service.client.methods.pairs import PAIRS
 from federank.service.client.methods.ratings import PMF, SVDPP
 from federank.service.client.methods.squares import SQUARES
 
-METHODS = Path(fr.__file__).parent / "service" / "page" / "device" / "methods" / "method.js"
+METHODS = Path(fr.__file__).parent / "service" / "web" / "device" / "methods" / "method.js"
 SEED, USER, FACTORS = 7, 0, 4
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 LIKES, STARS = two_tastes(), two_opinions()

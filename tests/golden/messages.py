@@ -37,9 +37,9 @@ from federank.service.client.methods.method import Model, RoundVector, User
 from federank.service.client.methods.registry import METHOD_OF
 from tests.golden.models import PAIRS, RATINGS, city
 from tests.protocol.sums import worlds as rounds_of_sums
-from tests.service.page.conversing import conversing
+from tests.service.web.conversing import conversing
 
-PAGE = Path(fr.__file__).parent / "service" / "page" / "protocol"
+PAGE = Path(fr.__file__).parent / "service" / "web" / "protocol"
 ITEMS, FACTORS, SEED, USER, ROUND = 60, 6, 11, 2_000_000_123, 1007
 HISTORY = np.array([2, 3, 5, 8, 13, 21, 34, 55, 56, 58], dtype=np.int32)
 STARS = np.array([5, 1, 4, 3, 5, 2, 4, 3, 1, 5], dtype=np.float32)

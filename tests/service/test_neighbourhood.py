@@ -1,4 +1,4 @@
-"""The parts of the demo that need no browser and no server; tests/service/page/test_neighbourhood.py has the rest."""
+"""The parts of the demo that need no browser and no server; tests/service/web/test_neighbourhood.py has the rest."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The vectors in the repository are what Python makes of their inputs; for JavaScript, see tests/service/page."""
+"""The vectors in the repository are what Python makes of their inputs; for JavaScript, see tests/service/web."""
 
 import json
 

@@ -212,7 +212,7 @@ def _http_refusal(reason: HTTPException) -> Refusal:
     return Refusal(reason.status_code, "refused", f"The request was refused ({reason.detail}).", reason.headers)
 
 
-PAGE = Path(__file__).parents[2] / "page"
+PAGE = Path(__file__).parents[2] / "web"
 OPERATORS = ("admin.", "operator/")
 """How the names of the operator's files begin: devices and browsers do not get them."""
 

@@ -1,0 +1,180 @@
+"""Browsers, and a real server for them: what the page's tests and the screenshots share.
+
+`serving` runs server.py until the block ends; `Visitor` is one person's browser, with a storage of its own, that
+notes every request and every complaint of the browser.
+"""
+
+import json
+import signal
+import sqlite3
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from playwright.sync_api import expect, sync_playwright
+from tests.forked import Forked
+from tests.service.web.server import main
+
+from federank.federation.wire import decode_update
+
+PATIENCE = 60_000  # ms; only a bound: nothing waits longer than it has to
+
+
+ARRIVED = ("received", "aggregated", "discarded", "left out", "unknown")
+"""What the page writes down of a message that the server has, before its round has ended and after."""
+
+
+class Server:
+    """A server process on a folder, which can be stopped and started again on the same port."""
+
+    def __init__(self, folder, **options):
+        self.folder, self.options = Path(folder), options
+        self.process = None
+
+    def start(self):
+        self.process = Forked(main, self.folder, self.options)
+        told = json.loads(self.process.stdout.readline())
+        self.public, self.admin = told["public"], told["admin"]
+        self.token = told["token"] or self.token
+        self.options["port"] = int(self.public.rsplit(":", 1)[1])
+        return self
+
+    def stop(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        self.process.wait(20)
+        self.process.stdout.close()
+
+    def get(self, path):
+        answer = httpx.get(f"{self.public}/api/v1/{path}")
+        answer.raise_for_status()
+        return answer
+
+    def rows(self, query, *values):
+        """What the store itself holds."""
+        connection = sqlite3.connect(self.folder / "federation.db")
+        try:
+            return connection.execute(query, values).fetchall()
+        finally:
+            connection.close()
+
+    def updates(self):
+        """Every Update that the server has kept, in order."""
+        told = self.get("federation").json()
+        bodies = self.rows("SELECT body FROM uploads ORDER BY round, ticket")
+        return [decode_update(bytes(body), told["recipe"]["factors"], told["items"]) for (body,) in bodies]
+
+
+@contextmanager
+def serving(folder, **options):
+    """A server while the block runs."""
+    server = Server(folder, **options).start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def browsing(chromium):
+    """One browser while the block runs."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(chromium), args=["--no-sandbox", "--disable-gpu"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Visitor:
+    """One person's browser: a storage of their own, and a page in it."""
+
+    def __init__(self, browser, address, **options):
+        # Service workers are for the tests of the page without a network: no other test's requests pass one.
+        usual = {"viewport": {"width": 1280, "height": 900}, "service_workers": "block"}
+        self.context = browser.new_context(**(usual | options))
+        self.context.set_default_timeout(PATIENCE)
+        self.address = address
+        self.requests, self.complaints = [], []
+        self.page = self.tab()
+
+    def tab(self):
+        page = self.context.new_page()
+        page.on("request", lambda request: self.requests.append(request))
+        page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
+        page.on("pageerror", lambda fault: self.complaints.append(str(fault)))
+        return page
+
+    def open(self, page=None, path="/"):
+        """Go to the page and wait until it can be used."""
+        page = page or self.page
+        page.goto(self.address + path)
+        page.wait_for_selector("html[data-ready]", timeout=PATIENCE)
+        return self
+
+    def pick(self, count):
+        """Press the first names that are not picked yet."""
+        for _ in range(count):
+            free = self.page.locator("#found button[aria-pressed=false]").first
+            key = free.get_attribute("data-key")
+            free.click()
+            self.page.locator(f'#found button[data-key="{key}"][aria-pressed=true]').wait_for()
+        return self
+
+    def share(self, per_cent):
+        """Move the slider."""
+        self.page.locator("#share").fill(str(per_cent))
+        expect(self.page.locator("#share-value")).to_have_text(f"{per_cent} %")
+        self.page.wait_for_function(f"() => document.querySelector('#share').value === '{per_cent}'")
+        return self
+
+    def take_part(self):
+        self.page.locator("#take-part.main-button").click()
+        self.page.locator("#take-part:not(.main-button)").wait_for()
+        return self
+
+    def agree(self):
+        """Pause and take part again: what is on the list by now need not wait before it may leave."""
+        self.page.locator("#take-part:not(.main-button)").click()
+        return self.take_part()
+
+    def wait_for_rounds(self, count):
+        """Until this many messages have been received by the server."""
+        return self.wait_until(lambda kept: self.received(kept) >= count)
+
+    def wait_until(self, holds):
+        """Until something is true of what is stored."""
+        for _ in range(PATIENCE // 100):
+            if holds(self.stored()):
+                return self
+            self.page.wait_for_timeout(100)
+        raise AssertionError(f"It never came to that; the page says: {self.page.locator('#progress').inner_text()}")
+
+    @staticmethod
+    def received(kept):
+        return sum(played["outcome"] in ARRIVED for played in kept["rounds"])
+
+    def stored(self, page=None):
+        """Everything the page keeps in this browser."""
+        return (page or self.page).evaluate(f"({STORED})()")
+
+    def close(self):
+        self.context.close()
+
+
+STORED = """async () => {
+  const database = await new Guarantee((resolve, reject) => {
+    const request = indexedDB.open("federank");
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+  const settled = (request) => new Guarantee((resolve) => (request.onsuccess = () => resolve(request.result)));
+  const kept = {};
+  for (const store of database.objectStoreNames) {
+    const objects = database.transaction(store).objectStore(store);
+    const [keys, values] = await Guarantee.all([settled(objects.getAllKeys()), settled(objects.getAll())]);
+    kept[store] = store === "facts" ? Object.fromEntries(keys.map((key, place) => [key, values[place]])) : values;
+  }
+  database.close();
+  const plain = (key, value) => (ArrayBuffer.isView(value) ? Array.from(value) : value);
+  return JSON.parse(JSON.stringify(kept, plain));
+}"""

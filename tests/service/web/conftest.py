@@ -1,0 +1,64 @@
+"""For the tests of the page: its protocol under node, a browser, and servers that serve it."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.service.web.browsing import Visitor, browsing, serving
+from tests.service.web.conversing import conversing
+
+PAGE = Path(__file__).parents[3] / "src" / "federank" / "service" / "web"
+LANGUAGES = sorted(file.stem for file in (PAGE / "words").glob("*.js"))
+
+
+@pytest.fixture(scope="session")
+def ask(node):
+    """Questions to the page's protocol under node."""
+    with conversing(node, "answers.mjs", PAGE / "protocol" / "index.js") as ask:
+        yield lambda *questions: ask(questions)
+
+
+@pytest.fixture(scope="session")
+def words(node):
+    """Every language's words, by their keys."""
+    files = [(PAGE / "words" / f"{language}.js").as_uri() for language in LANGUAGES]
+    program = Path(__file__).with_name("words.mjs")
+    done = subprocess.run([node, program, *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return dict(zip(LANGUAGES, json.loads(done.stdout), strict=True))
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    """A Chromium that a module's visitors share."""
+    with browsing(chromium) as started:
+        yield started
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A server that serves the page, for one test."""
+    with serving(tmp_path) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory):
+    """A server for those who leave no trace on it."""
+    with serving(tmp_path_factory.mktemp("town")) as started:
+        yield started
+
+
+@pytest.fixture
+def visit(browser):
+    """People who visit, whatever their browsers complain about."""
+    visitors = []
+
+    def visit(server):
+        visitors.append(Visitor(browser, server.public))
+        return visitors[-1]
+
+    yield visit
+    for visitor in visitors:
+        visitor.close()

@@ -1,0 +1,100 @@
+"""A federation that is begun again at the same address, as every `federank demo --serve` does: a browser that has been
+there before keeps what is its owner's, drops what was the old federation's, and says so."""
+
+import shutil
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+from safetensors.numpy import load
+from tests.service.web.browsing import PATIENCE, serving
+from tests.service.web.test_faults import rest
+
+pytestmark = pytest.mark.slow
+
+
+def the_model(stored):
+    """The model that a browser keeps, which lies beside the catalogue."""
+    (model,) = (kept for kept in stored["model"] if "version" in kept)
+    return model
+
+
+def assert_same_model(kept, server):
+    """What the browser keeps is the server's model, row by row, and nothing of another one."""
+    told = server.get("model")
+    arrays = load(told.content)
+    assert kept["version"] == int(told.headers["X-Model-Version"])
+    assert np.array_equal(np.array(kept["vectors"], np.float32), arrays["vectors"].ravel())
+    assert np.array_equal(np.array(kept["biases"], np.float32), arrays["biases"])
+
+
+def test_a_visitor_keeps_the_list_and_joins_the_new_federation_only_when_told_to(server, visit, tmp_path_factory):
+    visitor = visit(server).open().pick(5).take_part().wait_for_rounds(2)
+    rest(visitor)
+    before = visitor.stored()
+    server.stop()
+    with serving(tmp_path_factory.mktemp("anew"), port=server.options["port"], settings={"seed": 9}) as anew:
+        visitor.open()
+        expect(visitor.page.locator("#trouble")).to_contain_text("begun again", timeout=PATIENCE)
+        expect(visitor.page.get_by_role("button", name="Leave and erase everything")).to_be_visible()
+        after = visitor.stored()
+        assert [after[store] for store in ("history", "ledger")] == [before[store] for store in ("history", "ledger")]
+        for now, then in zip(after["rounds"], before["rounds"], strict=True):
+            was = then["outcome"]
+            assert now == then | {"outcome": "unknown" if was == "received" else was}, "no one can be asked any more"
+        assert after["facts"]["identity"]["token"] is None
+        assert after["facts"]["taking"] is False
+        assert_same_model(the_model(after), anew)
+        assert anew.get("status").json()["devices"] == 0
+        visitor.take_part().wait_for_rounds(visitor.received(after) + 1)
+        rest(visitor)
+        assert anew.get("status").json()["version"] >= 1
+    server.start()
+
+
+def test_rows_of_a_new_federation_are_never_laid_over_those_of_the_old_one(server, visit, tmp_path_factory):
+    visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
+    rest(visitor)
+    version = the_model(visitor.stored())["version"]
+    server.stop()
+    with serving(tmp_path_factory.mktemp("anew"), port=server.options["port"], settings={"seed": 9}) as anew:
+        other = visit(anew).open().pick(3).take_part().wait_for_rounds(version + 2)
+        rest(other)
+        assert anew.get("status").json()["version"] > version
+        visitor.open()
+        expect(visitor.page.locator("#trouble")).to_contain_text("begun again", timeout=PATIENCE)
+        assert_same_model(the_model(visitor.stored()), anew)
+    server.start()
+
+
+def test_a_page_that_stays_open_notices_and_stops_to_take_part(server, visit, tmp_path_factory):
+    visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
+    server.stop()
+    with serving(tmp_path_factory.mktemp("anew"), port=server.options["port"], settings={"seed": 9}) as anew:
+        expect(visitor.page.locator("#trouble")).to_contain_text("begun again", timeout=PATIENCE)
+        visitor.page.get_by_role("button", name="Take part").wait_for()
+        kept = visitor.stored()
+        assert kept["pending"] == []
+        assert len(kept["history"]) == 5
+        assert_same_model(the_model(kept), anew)
+        assert anew.get("status").json()["devices"] == 0
+    server.start()
+
+
+def test_a_backup_that_was_put_back_is_told_and_the_newer_model_is_kept(server, visit, tmp_path):
+    server.stop()
+    shutil.copytree(tmp_path, tmp_path / "copy")
+    server.start()
+    visitor = visit(server).open().pick(5).take_part().wait_for_rounds(2)
+    rest(visitor)
+    before = visitor.stored()
+    server.stop()
+    for file in tmp_path.glob("federation.db*"):
+        file.unlink()
+    for file in (tmp_path / "copy").iterdir():
+        shutil.copy(file, tmp_path)
+    server.start()
+    visitor.open()
+    expect(visitor.page.locator("#trouble")).to_contain_text("already has version", timeout=PATIENCE)
+    assert visitor.stored()["model"] == before["model"]
+    assert len(visitor.stored()["history"]) == 5

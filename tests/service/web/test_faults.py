@@ -1,0 +1,286 @@
+"""When things go wrong: a lost network, a lost answer, wrong answers, a full storage.
+
+Nothing is lost, and nothing is sent twice."""
+
+import json
+import signal
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+from tests.service.web.browsing import ARRIVED, PATIENCE, serving
+
+from federank.federation.wire import Broadcast, encode
+
+pytestmark = pytest.mark.slow
+
+
+def assert_told_once(visitor, server):
+    """The server has exactly the messages that the page lists, each once."""
+    kept = visitor.stored()
+    assert kept["pending"] == []
+    listed = [played["ticket"] for played in kept["rounds"] if played["outcome"] in ARRIVED]
+    assert len(set(listed)) == len(listed)
+    assert len(server.rows("SELECT ticket FROM uploads")) == len(listed)
+
+
+def rest(visitor):
+    """Pause, once nothing is on its way."""
+    visitor.page.get_by_role("button", name="Pause").click()
+    visitor.page.get_by_role("button", name="Take part").wait_for()
+    return visitor.wait_until(lambda kept: kept["pending"] == [])
+
+
+def test_a_server_that_is_away_for_a_while_costs_nothing(server, visit):
+    visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
+    server.stop(signal.SIGKILL)
+    expect(visitor.page.locator("#progress")).to_contain_text("trying again", timeout=PATIENCE)
+    before = visitor.received(visitor.stored())
+    server.start()
+    visitor.wait_for_rounds(before + 2)
+    rest(visitor)
+    assert_told_once(visitor, server)
+    assert server.get("status").json()["devices"] == 1
+
+
+def test_an_answer_that_is_lost_is_asked_for_again_with_the_same_bytes(server, visit):
+    visitor = visit(server).open().pick(5)
+    bodies, lost = [], []
+
+    def lose_the_first_answer(route):
+        bodies.append(route.request.post_data_buffer)
+        if lost:
+            return route.continue_()
+        lost.append(route.fetch().status)  # it did arrive
+        return route.abort()
+
+    visitor.context.route("**/update", lose_the_first_answer)
+    visitor.take_part().wait_for_rounds(1)
+    assert lost == [201]
+    assert bodies[0] == bodies[1]
+    visitor.wait_for_rounds(2)
+    rest(visitor)
+    assert_told_once(visitor, server)
+
+
+def test_a_reload_in_the_middle_of_an_upload_sends_the_same_bytes_again(visit, tmp_path):
+    with serving(tmp_path, rounds={"deadline": 60.0}) as server:
+        visitor = visit(server).open().pick(5)
+        visitor.context.route("**/update", lambda route: route.abort())
+        visitor.take_part()
+        visitor.wait_until(lambda kept: len(kept["pending"]) == 1)
+        # Without a server nothing can arrive: a page that is being closed may try once more, unseen by any route.
+        server.stop(signal.SIGKILL)
+        [pending] = visitor.stored()["pending"]
+        assert [played["outcome"] for played in visitor.stored()["rounds"]] == ["on its way"]
+        assert visitor.stored()["ledger"], "what may leave is written down before it does"
+        visitor.page.goto("about:blank")
+        sent = []
+
+        def note(route):
+            sent.append((route.request.url.split("/")[-2], route.request.post_data_buffer))
+            return route.continue_()
+
+        visitor.context.unroute("**/update")
+        visitor.context.route("**/update", note)
+        server.start()
+        visitor.open().wait_for_rounds(1)
+        rest(visitor)
+        assert sent[0] == (pending["ticket"], bytes(pending["body"]))
+        assert [ticket for ticket, _ in sent].count(pending["ticket"]) == 1
+        arrived = [bytes(body) for (body,) in server.rows("SELECT body FROM uploads")]
+        assert arrived.count(bytes(pending["body"])) == 1
+        assert_told_once(visitor, server)
+
+
+def test_what_the_owner_has_since_forbidden_is_not_sent_again(server, visit):
+    visitor = visit(server).open().pick(5)
+    visitor.context.route("**/update", lambda route: route.abort())
+    visitor.take_part()
+    visitor.wait_until(lambda kept: len(kept["pending"]) == 1)
+    visitor.page.get_by_role("button", name="Pause").click()
+    visitor.page.get_by_role("button", name="Take part").wait_for()
+    kept = visitor.stored()
+    for item in kept["pending"][0]["liked"]:
+        title = next(entry["title"] for entry in kept["history"] if entry["id"] == item)
+        visitor.page.get_by_role("button", name=f"Never share: {title}").click()
+        visitor.page.locator("#yours li", has_text=title).locator("[aria-pressed=true]").wait_for()
+    visitor.context.unroute("**/update")
+    visitor.take_part()
+    visitor.wait_until(lambda kept: kept["pending"] == [])
+    [first] = [played for played in visitor.stored()["rounds"] if played["ticket"] == kept["pending"][0]["ticket"]]
+    assert first["outcome"].startswith("held back")
+    assert set(first["liked"]) <= {entry["id"] for entry in visitor.stored()["ledger"] if entry["times_liked"]}
+
+
+def test_what_was_computed_from_the_whole_list_is_dropped_once_only_a_part_may_be_used(visit, tmp_path):
+    suggested = {"sharing": "as-published", "pi": 0.01, "basis": "history"}
+    with serving(tmp_path, suggested_policy=suggested) as server:
+        visitor = visit(server).open().pick(5)
+        page = visitor.page
+        visitor.context.route("**/update", lambda route: route.abort())
+        visitor.take_part()
+        visitor.wait_until(lambda kept: len(kept["pending"]) == 1)
+        [pending] = visitor.stored()["pending"]
+        assert pending["from"]["basis"] == "history"
+        page.get_by_text("Other ways to share").click()
+        page.get_by_label("A fixed part, for its lifetime").check()
+        visitor.wait_until(lambda kept: kept["facts"]["policy"]["basis"] == "shared")
+        visitor.context.unroute("**/update")
+        visitor.wait_for_rounds(1)
+        kept = visitor.stored()
+        [story] = [played for played in kept["rounds"] if played["ticket"] == pending["ticket"]]
+        assert story["outcome"].startswith("held back")
+        assert (kept["facts"]["vector"]["basis"], len(kept["facts"]["vector"]["ids"])) == ("shared", 1)
+        bodies = [bytes(body) for (body,) in server.rows("SELECT body FROM uploads")]
+        assert bodies
+        assert bytes(pending["body"]) not in bodies
+
+
+def test_a_full_storage_stops_taking_part_before_anything_more_is_sent(server, visit):
+    visitor = visit(server).open().pick(5)
+    devtools = visitor.context.new_cdp_session(visitor.page)
+    devtools.send("Storage.overrideQuotaForOrigin", {"origin": server.public, "quotaSize": 1})
+    visitor.open()
+    visitor.page.get_by_role("button", name="Take part").click()
+    # The browser looks at its quota now and then, so rounds may go on for a while.
+    expect(visitor.page.locator("body")).to_contain_text("storage is full", timeout=PATIENCE)
+    kept = visitor.stored()
+    assert len(kept["history"]) == 5
+    assert len(server.rows("SELECT ticket FROM uploads")) == len(kept["rounds"]), (
+        "nothing is sent that is not written down"
+    )
+    devtools.send("Storage.overrideQuotaForOrigin", {"origin": server.public})
+
+
+def broadcast(**spoil):
+    """A model of the town, with something wrong."""
+    arrays = {
+        "items": np.arange(150, dtype=np.int32),
+        "vectors": np.zeros((150, 8), np.float32),
+        "biases": np.zeros(150, np.float32),
+    } | spoil
+    return encode(Broadcast(0, 0, **arrays))
+
+
+NOT_A_NUMBER = np.zeros((150, 8), np.float32)
+NOT_A_NUMBER[77, 3] = np.nan
+WRONG = {
+    "not a number": (200, broadcast(vectors=NOT_A_NUMBER), "not finite"),
+    "too few factors": (200, broadcast(vectors=np.zeros((150, 7), np.float32)), "is needed"),
+    "some rows only": (
+        200,
+        broadcast(
+            **{
+                name: value[:9]
+                for name, value in zip(
+                    ("items", "vectors", "biases"),
+                    (np.arange(150, dtype=np.int32), np.zeros((150, 8), np.float32), np.zeros(150, np.float32)),
+                    strict=True,
+                )
+            }
+        ),
+        "all are needed",
+    ),
+    "a page of another site": (200, b"<!doctype html><p>Hello</p>", "message"),
+    "nothing": (200, b"", "too short"),
+    "far too much": (200, bytes(200_000), "more than"),
+    "a fault": (500, b"oops", "busy"),
+    "a refusal": (403, b'{"error": "no", "message": "This federation is closed."}', "This federation is closed."),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_model_gets_a_sentence_and_another_try(town, visit, name):
+    status, body, sentence = WRONG[name]
+    visitor = visit(town)
+    headers = {"X-Model-Version": "0"}
+    visitor.context.route("**/api/v1/model*", lambda route: route.fulfill(status=status, body=body, headers=headers))
+    visitor.page.goto(town.public)
+    expect(visitor.page.locator("#trouble")).to_contain_text(sentence, timeout=PATIENCE)
+    visitor.context.unroute("**/api/v1/model*")
+    visitor.page.get_by_role("button", name="Try again").click()
+    visitor.page.wait_for_selector("html[data-ready]")
+    assert visitor.page.locator("#trouble").is_hidden()
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "sentence"),
+    [
+        ("federation", '{"api": 2}', "version of the interface"),
+        ("federation", "not json", "not JSON"),
+        ("catalogue", '{"digest": "x", "items": []}', "catalogue (150)"),
+    ],
+)
+def test_other_wrong_answers_get_a_sentence_too(town, visit, path, body, sentence):
+    visitor = visit(town)
+    visitor.context.route(f"**/api/v1/{path}", lambda route: route.fulfill(body=body))
+    visitor.page.goto(town.public)
+    expect(visitor.page.locator("#trouble")).to_contain_text(sentence, timeout=PATIENCE)
+
+
+def test_a_round_that_a_lagging_worker_offers_is_passed_over(server, visit):
+    visitor = visit(server).open().pick(5).take_part().wait_for_rounds(2)
+    offered = []
+
+    def lag(route):
+        if len(offered) == 2:
+            return route.continue_()
+        offered.append("older")
+        work = {"ticket": "older", "round": 0, "version": 0, "deadline_seconds": 5, "most_rows": 24}
+        return route.fulfill(body=json.dumps(work))
+
+    visitor.context.route("**/api/v1/work*", lag)
+    before = visitor.received(visitor.stored())
+    visitor.wait_for_rounds(before + 2)
+    rest(visitor)
+    assert offered == ["older"] * 2
+    assert not any("/tasks/older" in request.url for request in visitor.requests)
+    assert_told_once(visitor, server)
+
+
+def test_a_ticket_that_came_too_late_is_told_and_not_sent_again(server, visit):
+    visitor = visit(server).open().pick(5)
+    refusal = '{"error": "late", "message": "The round has ended without this Update; wait for the next."}'
+    visitor.context.route("**/update", lambda route: route.fulfill(status=410, body=refusal))
+    visitor.take_part()
+    visitor.wait_until(lambda kept: any("not used" in played["outcome"] for played in kept["rounds"]))
+    assert visitor.stored()["rounds"][0]["why"][0] == "refused.late"
+    rest(visitor)
+    assert server.rows("SELECT ticket FROM uploads") == []
+
+
+def test_the_operators_page_shows_rounds_and_keeps_the_token_in_the_tab(server, visit):
+    visitor = visit(server).open().pick(5).take_part().wait_for_rounds(2)
+    page = visitor.tab()
+    page.goto(f"{server.admin}/admin")
+    page.get_by_label("Operator's token").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("#trouble")).to_contain_text("operator's token")
+    page.get_by_label("Operator's token").fill(server.token)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("#rounds")).to_contain_text("0: folded", timeout=PATIENCE)
+    expect(page.locator("#charts svg").first).to_be_visible()
+    expect(page.locator("#latency")).to_contain_text("/api/v1/tasks/{ticket}/update")
+    page.get_by_role("button", name="Pause rounds").click()
+    page.get_by_role("button", name="Go on with rounds").wait_for()
+    stores = "() => [Object.values(localStorage), Object.values(sessionStorage), document.cookie]"
+    assert page.evaluate(stores) == [[], [server.token], ""]
+    page.get_by_role("button", name="Sign out").click()
+    assert page.evaluate(stores) == [[], [], ""]
+
+
+def test_storage_that_is_cleared_from_outside_is_told_and_nothing_more_is_sent(server, visit):
+    visitor = visit(server).open().pick(4).share(100).take_part().wait_for_rounds(1)
+    visitor.page.evaluate(
+        "() => new Guarantee((resolve) => (indexedDB.deleteDatabase('federank').onsuccess = () => resolve()))"
+    )
+    gone = "was cleared or closed from outside, so nothing is sent"
+    expect(visitor.page.locator("#trouble")).to_contain_text(gone, timeout=PATIENCE)
+    expect(visitor.page.locator("#standing")).to_have_text("Not taking part: nothing is sent")
+    before = len(visitor.requests)
+    visitor.page.locator("#found button").first.click()
+    expect(visitor.page.locator("#trouble")).to_contain_text(gone)
+    assert not [request for request in visitor.requests[before:] if request.method == "POST"]
+    visitor.open()
+    expect(visitor.page.locator("#left-sentence")).to_contain_text("as far as this browser's record goes")

@@ -1,0 +1,199 @@
+"""The browser's protocol against Python's: the same seed, profile and Broadcast give the same pairs and Updates.
+
+Both are asked the same questions at run time (questions.py); JavaScript runs under node here, and in a browser in
+test_browser.py.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.service.web.questions import (
+    CLOSE,
+    ITEMS,
+    POLICIES,
+    assert_same_rounds,
+    question_of_home,
+    question_of_ledger,
+    question_of_outward,
+    question_of_rounds,
+)
+
+from federank.errors import BadMessage
+from federank.federation.rng import USER_FACTORS, absent_item, below, normal_rows, words, words_wrap_around
+from federank.federation.wire import Broadcast, Update, decode_broadcast, encode
+from federank.methods.fpl.bpr import slope
+
+
+def test_the_generator_gives_the_same_words(ask):
+    rng = np.random.default_rng(5)
+    names = [[int(part) for part in rng.integers(0, 2**32, 5)] for _ in range(200)]
+    names += [[0] * 5, [2**32 - 1] * 5]
+    with words_wrap_around():
+        expected = [[int(word) for word in words(*name)] for name in names]
+    assert ask({"kind": "words", "of": names}) == [expected]
+
+
+def test_numbers_below_a_count_are_the_same_even_where_a_double_would_round(ask):
+    rng = np.random.default_rng(6)
+    pairs = [[int(rng.integers(0, 2**32)), int(rng.integers(1, 2**31))] for _ in range(500)]
+    pairs += [[2**32 - 1, 2**31 - 1], [0, 1], [2**32 - 1, 1], [2**31, 3]]
+    expected = [int(below(np.uint32(word), count)) for word, count in pairs]
+    assert ask({"kind": "below", "of": pairs}) == [expected]
+
+
+def test_missing_items_are_found_by_their_rank(ask):
+    profile = [0, 1, 4, 9, 10, 19]
+    ranks = list(range(20 - len(profile)))
+    expected = [int(absent_item(np.array(profile), 0, len(profile), rank)) for rank in ranks]
+    assert ask({"kind": "absent", "profile": profile, "ranks": ranks}) == [expected]
+
+
+def test_a_device_draws_the_same_first_vector(ask):
+    [found] = ask({"kind": "normal", "factors": 21, "seed": 7, "user": 3_000_000_000, "scale": 0.1})
+    expected = normal_rows(1, 21, seed=7, purpose=USER_FACTORS, scale=0.1, first_row=3_000_000_000)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_the_slope_saturates_and_agrees(ask):
+    values = [*np.linspace(-90, 90, 181).tolist(), 1e30, -1e30]
+    expected = [float(slope(np.float32(value))) for value in values]
+    [found] = ask({"kind": "slope", "of": values})
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-30)
+
+
+def an_update(rows=5, factors=3, seed=0):
+    rng = np.random.default_rng(seed)
+    items = np.sort(rng.choice(40, rows, replace=False)).astype(np.int32)
+    return Update(items, rng.normal(size=(rows, factors)).astype(np.float32), rng.normal(size=rows).astype(np.float32))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 17])
+def test_an_update_is_written_in_pythons_bytes(ask, rows):
+    update = an_update(rows)
+    question = {"items": update.items.tolist(), "vectors": update.vectors.ravel().tolist()}
+    [written] = ask({"kind": "encoded", **question, "biases": update.biases.tolist()})
+    assert bytes(written) == encode(update)
+
+
+def test_a_broadcast_is_read_as_python_wrote_it(ask):
+    update = an_update(7)
+    [read] = ask({"kind": "decoded", "body": list(encode(Broadcast(12, 5, *update))), "factors": 3, "items": 40})
+    assert (read["round"], read["version"]) == (12, 5)
+    assert read["items"] == update.items.tolist()
+    np.testing.assert_array_equal(np.float32(read["vectors"]), update.vectors.ravel())
+    np.testing.assert_array_equal(np.float32(read["biases"]), update.biases)
+
+
+def spoilt(name):
+    """A Broadcast of 7 rows of 3 factors, out of a catalogue of 40, with one thing wrong."""
+    update = an_update(7)
+    items, vectors, biases = update
+    body = encode(Broadcast(12, 5, *update))
+    header = int.from_bytes(body[:8], "little")
+
+    def renamed(old, new):
+        assert old in body
+        return body.replace(old, new, 1)
+
+    def with_value(array, value):
+        changed = array.copy()
+        changed.flat[-1] = value
+        return changed
+
+    return {
+        "nothing at all": b"",
+        "cut in the header": body[: header // 2],
+        "cut in the data": body[:-4],
+        "bytes left over": body + bytes(4),
+        "a giant header": (2**60).to_bytes(8, "little") + body[8:],
+        "a header that is no JSON": body[:8] + b"!" + body[9:],
+        "a header that is a list": (8).to_bytes(8, "little") + b"[1,2,3] ",
+        "a missing tensor": renamed(b'"biases"', b'"blases"'),
+        "another type": renamed(b'"dtype":"I32"', b'"dtype":"F32"'),
+        "another shape": renamed(b"[7,3]", b"[3,7]"),
+        "offsets outside": renamed(b"[28,112]", b"[28,912]"),
+        "offsets that overlap": renamed(b"[28,112]", b"[0 , 84]"),
+        "a round that is no number": renamed(b"0000000012", b"00000000xy"),
+        "no version": renamed(b'"version"', b'"vershun"'),
+        "too many factors": encode(Broadcast(1, 1, items, np.zeros((7, 4), np.float32), biases)),
+        "an item beyond the catalogue": encode(Broadcast(1, 1, with_value(items, 40), vectors, biases)),
+        "items that do not ascend": encode(Broadcast(1, 1, items[::-1].copy(), vectors, biases)),
+        "a negative item": encode(Broadcast(1, 1, np.sort(with_value(items, -1)), vectors, biases)),
+        "not a number in a vector": encode(Broadcast(1, 1, items, with_value(vectors, np.nan), biases)),
+        "infinity in a bias": encode(Broadcast(1, 1, items, vectors, with_value(biases, np.inf))),
+    }[name]
+
+
+REFUSALS = {
+    "nothing at all": "too short",
+    "cut in the header": "announces a header",
+    "cut in the data": "does not lie within",
+    "bytes left over": "belong to none",
+    "a giant header": "announces a header",
+    "a header that is no JSON": "not JSON",
+    "a header that is a list": "not a table",
+    "a missing tensor": "items, vectors, biases are needed",
+    "another type": "I32 is needed",
+    "another shape": "(7,3) is needed",
+    "offsets outside": "does not lie within",
+    "offsets that overlap": "overlap",
+    "a round that is no number": "integer",
+    "no version": "integer",
+    "too many factors": "(7,3) is needed",
+    "an item beyond the catalogue": "within 0 to 39",
+    "items that do not ascend": "ascend",
+    "a negative item": "ascend",
+    "not a number in a vector": "not finite",
+    "infinity in a bias": "not finite",
+}
+
+
+def test_a_broadcast_that_is_not_one_is_refused_with_a_sentence(ask):
+    bodies = [{"kind": "decoded", "body": list(spoilt(name)), "factors": 3, "items": 40} for name in REFUSALS]
+    for (name, sentence), read in zip(REFUSALS.items(), ask(*bodies), strict=True):
+        assert sentence in read.get("refused", "it was read"), name
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_the_page_refuses_a_python_device_refuses_too(name):
+    with pytest.raises(BadMessage, match=r"^(The|A) .*Broadcast.*\.$"):
+        decode_broadcast(spoilt(name), 3, 40)
+
+
+def test_policies_give_the_same_outward_profiles(ask):
+    # Sent before and still there; sent, and removed or forbidden since; more than may leave.
+    before = ((), (8, 55), (1, 8, 59), (3, 5, 8), (0, 1, 4, 6, 7, 9), (-2, -1, 34), tuple(range(ITEMS)))
+    asked = [question_of_outward(policy, sent) for policy in POLICIES.values() for sent in before]
+    for (question, expected), found in zip(asked, ask(*(question for question, _ in asked)), strict=True):
+        assert found == expected, question["policy"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [{}, {"order": "summed"}, {"triples": 1, "factors": 3}])
+def test_rounds_give_the_same_pairs_and_updates(ask, settings):
+    asked = [question_of_rounds(policy, **settings) for policy in POLICIES.values()]
+    for answer, (_, expected) in zip(ask(*(question for question, _ in asked)), asked, strict=True):
+        assert_same_rounds(answer, expected)
+
+
+@pytest.mark.parametrize(("wish", "most"), [(2, None), (9, None), (9, 6)])
+def test_a_device_trains_on_as_many_pairs_as_its_owner_wishes_and_the_federation_allows(ask, spec, most):
+    policy = replace(POLICIES["sticky"], triples=spec)
+    question, expected = question_of_rounds(policy, rounds=1, triples=4, factors=3, most_triples=most)
+    [answer] = ask(question)
+    assert_same_rounds(answer, expected)
+    assert len(answer[0]["positives"]) == min(spec, most or 4)
+
+
+def test_ledgers_hold_the_same(ask):
+    asked = [question_of_ledger(policy) for policy in POLICIES.values()]
+    for found, (_, expected) in zip(ask(*(question for question, _ in asked)), asked, strict=True):
+        assert found == expected
+
+
+def test_home_vectors_and_what_they_recommend_are_the_same(ask):
+    question, (vector, best) = question_of_home()
+    [found] = ask(question)
+    np.testing.assert_allclose(found["vector"], vector, **CLOSE)
+    assert found["best"] == best

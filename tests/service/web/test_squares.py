@@ -1,0 +1,160 @@
+"""Squares in the browser against Python's: the same model and profile give the same vector, numbers and bytes.
+
+Blocks and bytes must be equal, sums of products to the last places of a double; what is solved and sent may differ by
+`CLOSE`, because Python solves by another elimination and adds up its scores in 32 bits.
+"""
+
+import numpy as np
+import pytest
+from tests.service.web.questions import CLOSE
+
+from federank.errors import BadMessage
+from federank.methods.frugal.method import (
+    FrugalPrivate,
+    FrugalUpdate,
+    compute_frugal,
+    dense,
+    make_frugal_broadcast,
+    rows_of,
+    send,
+)
+from federank.methods.frugal.objective import Objective, gram_matrix
+from federank.methods.frugal.settings import SquaresSettings, frugal_recipe
+from federank.methods.frugal.wire import (
+    decode_frugal_broadcast,
+    decode_frugal_update,
+    encode_frugal_broadcast,
+    encode_frugal_update,
+)
+from federank.privacy.policy import SharedProfile
+
+ITEMS, FACTORS = 90, 12
+PROFILE = np.array([0, 3, 4, 17, 40, 41, 77, 89], dtype=np.int32)
+SETTINGS = {
+    "as it comes": {},
+    "surer of what is liked": {"alpha": 3.0, "damping": 0.5},
+    "nothing learnt from what is not there": {"alpha": 1.0, "unobserved_weight": 0.0},
+    "clipped": {"clip": 0.4},
+    "a fixed regulariser": {"regulariser": 2.0},
+    "as they are": {"broadcast": "float32"},
+    "no one weighs less": {"activity": 0.0, "popularity": 0.0},
+}
+
+
+def recipe_of(**settings):
+    chosen = SquaresSettings(factors=FACTORS, seed=5, **settings)
+    return frugal_recipe(chosen, np.array([len(PROFILE)]), ITEMS)
+
+
+def broadcast_of(recipe, number=4, items=None, regulariser=1.7):
+    rng = np.random.default_rng(8)
+    vectors = rng.normal(0, 0.3, (ITEMS, FACTORS)).astype(np.float32)
+    weights = rng.uniform(0.2, 1, ITEMS).astype(np.float32) if recipe.popularity else np.ones(ITEMS, np.float32)
+    return make_frugal_broadcast(recipe, number, regulariser, vectors, weights, items)
+
+
+def plain_model(broadcast):
+    vectors, weights = rows_of(broadcast).ravel().tolist(), broadcast.weights.tolist()
+    return {"vectors": vectors, "weights": weights, "regulariser": broadcast.regulariser}
+
+
+def plain_objective(objective):
+    return {"liked": float(objective.liked), "unobserved": float(objective.unobserved)}
+
+
+def question_of(recipe, broadcast):
+    """One device's message: the question, and what Python makes of it."""
+    truth = np.ones(len(PROFILE), dtype=np.bool_)
+    device = FrugalPrivate(0, PROFILE, SharedProfile(PROFILE, truth, truth, True), messages=1)
+    expected = send(recipe, device, *compute_frugal(recipe, device, broadcast))
+    question = {
+        "kind": "squares",
+        "objective": plain_objective(recipe.objective),
+        "model": plain_model(broadcast),
+        "profile": PROFILE.tolist(),
+        "weighing": {"activity": recipe.activity, "clip": recipe.clip},
+    }
+    return question, expected
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_a_message_is_the_same(ask, settings):
+    recipe = recipe_of(**settings)
+    broadcast = broadcast_of(recipe)
+    question, expected = question_of(recipe, broadcast)
+    [found] = ask(question)
+    gram = gram_matrix(np.ascontiguousarray(rows_of(broadcast)), broadcast.weights)
+    np.testing.assert_allclose(found["gram"], gram.ravel(), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(found["vector"], expected.vector, **CLOSE)
+    np.testing.assert_allclose(found["strengths"], expected.strengths, **CLOSE)
+    assert found["scale"] == pytest.approx(float(expected.scale), rel=1e-6)
+    written = dense(expected)
+    np.testing.assert_allclose(found["pulls"], written.residuals.ravel(), **CLOSE)
+    np.testing.assert_allclose(found["squares"], written.squares.ravel(), **CLOSE)
+
+
+def test_an_update_is_written_in_pythons_bytes(ask):
+    recipe = recipe_of()
+    question, _ = question_of(recipe, broadcast_of(recipe))
+    [found] = ask(question)
+    strengths, vector = (np.array(found[name], dtype=np.float32) for name in ("strengths", "vector"))
+    mine = encode_frugal_update(FrugalUpdate(strengths, vector, np.float32(found["scale"])))
+    assert bytes(found["bytes"]) == mine
+    decode_frugal_update(mine, FACTORS, ITEMS)
+
+
+@pytest.mark.parametrize("broadcast", ["int8", "float32"])
+@pytest.mark.parametrize("items", [None, [2, 3, 50]])
+def test_a_broadcast_is_read_as_python_wrote_it(ask, broadcast, items):
+    chosen = None if items is None else np.array(items, dtype=np.int32)
+    sent = broadcast_of(recipe_of(broadcast=broadcast), items=chosen)
+    body = encode_frugal_broadcast(sent, ITEMS)
+    [read] = ask({"kind": "squaresDecoded", "body": list(body), "factors": FACTORS, "items": ITEMS})
+    assert (read["roundNumber"], read["version"], read["regulariser"]) == (4, sent.version, 1.7)
+    assert read["items"] == sent.items.tolist()
+    np.testing.assert_array_equal(np.float32(read["weights"]), sent.weights)
+    np.testing.assert_array_equal(np.float32(read["vectors"]), rows_of(sent).ravel())
+
+
+def spoilt():
+    """Broadcasts with one thing wrong, and what the page says of each."""
+    codes, plain = broadcast_of(recipe_of()), broadcast_of(recipe_of(broadcast="float32"))
+    low = codes.codes.copy()
+    low[3, 3] = -128
+    wrong = {
+        "a level below the lowest": (codes._replace(codes=low), "from -127 to 127"),
+        "a negative scale": (codes._replace(scales=-codes.scales), "scales"),
+        "an infinite scale": (codes._replace(scales=codes.scales * np.float32(np.inf)), "not finite"),
+        "too few codes": (codes._replace(codes=codes.codes[:-1]), "is needed"),
+        "a negative weight": (codes._replace(weights=-codes.weights), "weights"),
+        "a negative regulariser": (codes._replace(regulariser=-1.0), "regulariser"),
+        "no regulariser": (codes._replace(regulariser=float("nan")), "regulariser"),
+        "items that do not ascend": (plain._replace(items=plain.items[:3][::-1].copy()), "ascend"),
+        "not a number in a vector": (plain._replace(vectors=plain.vectors * np.float32(np.nan)), "not finite"),
+        "another number of factors": (plain._replace(vectors=plain.vectors[:, :-1].copy()), "is needed"),
+    }
+    bodies = {name: (encode_frugal_broadcast(message, ITEMS), words) for name, (message, words) in wrong.items()}
+    whole = encode_frugal_broadcast(codes, ITEMS)
+    return bodies | {
+        "codes without scales": (whole.replace(b'"scales"', b'"vector"', 1), "needed"),
+        "vectors beside scales": (whole.replace(b'"codes"', b'"coles"', 1), "needed"),
+        "cut": (whole[:-1], "within"),
+    }
+
+
+def test_a_broadcast_that_is_not_one_is_refused_in_both_languages(ask):
+    cases = spoilt()
+    asked = [
+        {"kind": "squaresDecoded", "body": list(body), "factors": FACTORS, "items": ITEMS} for body, _ in cases.values()
+    ]
+    for (name, (body, sentence)), read in zip(cases.items(), ask(*asked), strict=True):
+        assert sentence in read.get("refused", "it was read"), name
+        with pytest.raises(BadMessage):
+            decode_frugal_broadcast(body, FACTORS, ITEMS)
+
+
+def test_equations_without_a_solution_are_a_sentence(ask):
+    model = {"vectors": [0.0] * (ITEMS * FACTORS), "weights": [1.0] * ITEMS, "regulariser": 0.0}
+    objective = plain_objective(Objective(np.float32(1), np.float32(1)))
+    [told] = ask({"kind": "unsolvable", "objective": objective, "model": model, "profile": PROFILE.tolist()})
+    assert "no solution" in told

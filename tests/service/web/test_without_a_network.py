@@ -1,0 +1,122 @@
+"""The page without a network: it opens, shows what is the person's, and takes a new version of itself as a whole."""
+
+import json
+import shutil
+
+import pytest
+from playwright.sync_api import expect
+from tests.service.web.browsing import PATIENCE, Server, Visitor
+from tests.service.web.conftest import PAGE
+
+from federank.service.server.http.app import read_assets
+
+pytestmark = pytest.mark.slow
+
+KEPT = """async () => {
+  const kept = {};
+  for (const name of await caches.keys())
+    kept[name] = (await (await caches.open(name)).keys()).map(({ url }) => new URL(url).pathname);
+  return kept;
+}"""
+
+
+@pytest.fixture
+def town(tmp_path):
+    """A server that a test may stop and start again."""
+    server = Server(tmp_path).start()
+    yield server
+    if server.process.poll() is None:
+        server.stop()
+
+
+@pytest.fixture
+def visitor(browser, town):
+    """Someone whose browser has service workers."""
+    visitor = Visitor(browser, town.public, service_workers="allow")
+    yield visitor
+    visitor.close()
+
+
+def wait_until_kept(visitor, page=None):
+    """Until one whole version of the page is kept, and its worker answers for it."""
+    page = page or visitor.page
+    page.wait_for_function("() => navigator.serviceWorker.controller !== null", timeout=PATIENCE)
+    for _ in range(PATIENCE // 100):
+        kept = page.evaluate(KEPT)
+        if len(kept) == 1 and not next(iter(kept)).startswith("draft"):
+            return kept
+        page.wait_for_timeout(100)
+    raise AssertionError(f"The page was never kept: {kept}")
+
+
+def test_a_reload_without_a_network_shows_the_list_and_recommendations(town, visitor):
+    page = visitor.open().pick(4).page
+    [files] = wait_until_kept(visitor).values()
+    assert {
+        "/",
+        "/app.js",
+        "/device/worker.js",
+        "/device/requests/sums.js",
+        "/style.css",
+        "/icon.svg",
+        "/words/de.js",
+    } <= set(files)
+    assert not [file for file in files if "api" in file or "admin" in file], "no answer, and nothing of the operator's"
+    recommended = page.locator("#recommended .title").all_inner_texts()
+    town.stop()
+    page.reload()
+    page.wait_for_selector("html[data-ready]", timeout=PATIENCE)
+    expect(page.locator("#yours-title")).to_contain_text("Your 4")
+    assert page.locator("#recommended .title").all_inner_texts() == recommended
+    expect(page.locator("#trouble")).to_contain_text("The server cannot be reached. Your list and your recommendations")
+    visitor.pick(1)
+    expect(page.locator("#yours-title")).to_contain_text("Your 5")
+    town.start()
+    expect(page.locator("#trouble")).to_be_hidden(timeout=PATIENCE)
+    expect(page.locator("#yours-title")).to_contain_text("Your 5")
+
+
+def test_a_new_version_of_the_page_takes_the_old_ones_place_as_a_whole(town, visitor, tmp_path):
+    page = visitor.open().pick(3).page
+    before = wait_until_kept(visitor)
+    town.stop()
+    changed = tmp_path / "page"
+    shutil.copytree(PAGE, changed)
+    english = changed / "words" / "en.js"
+    english.write_text(english.read_text().replace("No cookies", "Still no cookies"))
+    town.options["page"] = str(changed)
+    town.start()
+    visitor.open()
+    expect(page.locator("footer")).to_contain_text("Still no cookies", timeout=PATIENCE)
+    for _ in range(PATIENCE // 100):
+        if (after := wait_until_kept(visitor)) != before:
+            break
+        page.wait_for_timeout(100)
+    assert set(after) != set(before)
+    town.stop()
+    visitor.open()
+    expect(page.locator("footer")).to_contain_text("Still no cookies", timeout=PATIENCE)
+    expect(page.locator("#yours-title")).to_contain_text("Your 3")
+
+
+def test_leaving_leaves_nothing_behind(visitor):
+    page = visitor.open().pick(3).page
+    wait_until_kept(visitor)
+    page.get_by_role("button", name="Leave and erase everything").click()
+    page.get_by_role("button", name="Leave and erase", exact=True).click()
+    expect(page.locator("#trouble")).to_contain_text("Everything this page kept in this browser is erased")
+    assert page.evaluate(KEPT) == {}
+    assert page.evaluate("async () => (await navigator.serviceWorker.getRegistrations()).length") == 0
+    assert all(not records for records in visitor.stored().values())
+
+
+def test_the_manifest_names_icons_that_are_there_in_their_size():
+    assets = read_assets(PAGE)
+    told = json.loads(assets["manifest.webmanifest"].content)
+    assert assets["manifest.webmanifest"].media_type == "application/manifest+json"
+    for icon in told["icons"]:
+        asset = assets[icon["src"]]
+        assert asset.media_type == icon["type"]
+        if icon["type"] == "image/png":
+            wide, high = (int.from_bytes(asset.content[place : place + 4]) for place in (16, 20))
+            assert f"{wide}x{high}" == icon["sizes"]

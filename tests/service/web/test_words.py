@@ -1,0 +1,149 @@
+"""The page's words are in one file for each language, complete in all of them, and nowhere else."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.service.web.conftest import LANGUAGES, PAGE
+
+SCRIPTS = sorted(file for file in PAGE.rglob("*.js") if file.parent.name != "words")
+PAGES = sorted(PAGE.glob("*.html"))
+PLACE = re.compile(r"\{(\w+)\}")
+PROSE = re.compile(r"[A-Za-z]{2,}[,:;]? +[a-z]{2,}|^[A-Z][a-z]+ *$")
+NOT_WORDS = {
+    *("Authorization", "Bearer ", "QuotaExceededError"),
+    *("federank page ", "draft of ", "federank sums 1", "federank sums 1 "),
+    *("no answer", "other tab", "on its way", "held back", "left out", "not used", "chart-bar bad"),
+    *("your rating", "my rating", "star rating"),
+    "button, a, label, summary",
+    *("English", "Italiano", "Deutsch"),
+}
+"""What is not for people to read: headers and errors, names of caches and digests, of states, of columns and of
+elements; and what languages call themselves."""
+
+
+def forms(entry):
+    """The forms of a sentence: one, or one for each kind of number."""
+    return {"": entry} if isinstance(entry, str) else entry
+
+
+FORBIDDEN = {
+    "it": [
+        r"\b(?:Sei|sei) fuori\b",  # you are out of your mind
+        r"ma non è niente",  # but it is nothing
+        r"\b(?:leader|aiutante|gettone|biglietto)\b",
+    ],
+    "de": [
+        r"\bist hinaus\b",
+        r"\bLeiter\b",  # a ladder, or the head of a department
+        r"\bFahrkarte\b",
+    ],
+}
+"""What a language does not say, or says of something else; the servers and their tickets have names of their own."""
+
+
+def test_english_italian_and_german_are_there():
+    assert LANGUAGES == ["de", "en", "it"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_sentence_is_missing_and_none_is_too_many(words, language):
+    assert words[language].keys() == words["en"].keys()
+    for key, entry in words[language].items():
+        assert forms(entry).keys() == forms(words["en"][key]).keys(), key
+        assert all(text.strip() for text in forms(entry).values()), key
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_the_same_places_for_values(words, language):
+    """A form for one may leave its number out, as "the best guess" does; nothing else may differ."""
+    for key, entry in words[language].items():
+        needed = set(PLACE.findall(str(forms(words["en"][key]))))
+        for form, text in forms(entry).items():
+            assert set(PLACE.findall(text)) - needed == set(), key
+            assert needed - set(PLACE.findall(text)) <= ({"count"} if form == "one" else set()), key
+
+
+@pytest.mark.parametrize("language", ["de", "it"])
+def test_a_translation_is_one(words, language):
+    """Sentences of three words and more are nowhere the same as in English."""
+    same = [
+        key
+        for key, entry in words[language].items()
+        for text, english in zip(forms(entry).values(), forms(words["en"][key]).values(), strict=True)
+        if text == english and len(re.findall(r"[a-z]{2,}", PLACE.sub("", text))) >= 3
+    ]
+    assert same == []
+
+
+@pytest.mark.parametrize("language", FORBIDDEN)
+def test_no_words_that_mean_something_else(words, language):
+    for key, entry in words[language].items():
+        for text in forms(entry).values():
+            without_places = PLACE.sub("", text)
+            assert not [wrong for wrong in FORBIDDEN[language] if re.search(wrong, without_places)], key
+
+
+def test_italian_never_is_negated(words):
+    """Without a negation, "mai" turns "may ever leave" into its opposite; only a short answer stands alone."""
+    for key, entry in words["it"].items():
+        for clause in re.split(r"[.;:!?]", " ".join(forms(entry).values())):
+            if re.search(r"\bmai\b", clause) and clause.strip() != "mai":
+                assert re.search(r"\b(?:non|nessun\w*)\b", clause, re.IGNORECASE), key
+
+
+@pytest.fixture(scope="module")
+def literals(node, axe):
+    """What scripts write as text, by the parser that comes with the page's tools."""
+
+    def literals(*scripts):
+        acorn = axe.parents[1] / "acorn" / "dist" / "acorn.mjs"
+        program = Path(__file__).with_name("literals.mjs")
+        done = subprocess.run([node, program, acorn.as_uri(), *scripts], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return literals
+
+
+def test_no_words_stand_in_any_other_script(literals):
+    for script, texts in zip(SCRIPTS, literals(*SCRIPTS), strict=True):
+        words = [text for text in texts if text not in NOT_WORDS and PROSE.search(text)]
+        assert words == [], script.relative_to(PAGE)
+
+
+def test_a_script_with_words_would_be_found(literals, tmp_path):
+    script = tmp_path / "script.js"
+    script.write_text('say("Taking part"); say("Undo"); say(`${count} films may leave`); say("key.of-a-sentence");')
+    [texts] = literals(script)
+    assert [text for text in texts if PROSE.search(text)] == ["Taking part", "Undo", " films may leave"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_names_its_words_and_holds_none(page):
+    """But for the brand, and for what is said where there is no JavaScript, in every language."""
+    text = re.sub(r"<noscript.*?</noscript\s*>", "", page.read_text(), flags=re.DOTALL)
+    assert set(re.sub(r"<[^>]*>", " ", text).split()) == {"FedeRank"}
+    assert not re.search(r'(aria-label|title|placeholder|alt)="[^"]+"', text)
+    if page.name == "index.html":
+        assert re.findall(r'<p lang="(\w+)">', page.read_text()) == ["en", "it", "de"]
+
+
+def test_every_sentence_is_used_and_every_one_used_is_there(words):
+    """Keys are written out wherever they are used, but for nouns and what goes with them."""
+    used = "".join(file.read_text() for file in [*SCRIPTS, *PAGES])
+    shown = "".join(file.read_text() for file in PAGES)
+    named = set(re.findall(r'"([a-z][a-z0-9./-]*)"', used))
+    spared = {key for key in words["en"] if key.startswith("noun.")}
+    assert set(words["en"]) - named - spared == set()
+    assert set(re.findall(r'data-words(?:-\w+)?="([^"]*)"', shown)) - set(words["en"]) == set()
+
+
+def test_what_a_browser_installs_is_described_in_every_language(words):
+    manifest = json.loads((PAGE / "manifest.webmanifest").read_text())
+    told = {manifest["lang"]: manifest["description"]} | {
+        language: entry["value"] for language, entry in manifest["description_localized"].items()
+    }
+    assert told == {language: words[language]["page.description"] for language in LANGUAGES}
