@@ -104,7 +104,7 @@ def test_a_large_learning_rate_does_not_overflow():
 
 
 @pytest.mark.parametrize(
-    ("conduct", "complaint"),
+    ("training_options", "complaint"),
     [
         ({"engine": "steam"}, "No engine is called 'steam'"),
         ({"threads": 0}, "threads is 0"),

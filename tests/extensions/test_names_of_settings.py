@@ -110,7 +110,7 @@ def test_audit_takes_the_setting_beside_its_own_options(name, tmp_path):
     succeeded(*words, "--rounds", 1, flag_in_help("audit votes", name), 7)
 
 
-@pytest.mark.parametrize("name", ["patience", "metric", "conduct"])
+@pytest.mark.parametrize("name", ["patience", "metric", "training_options"])
 def test_fit_refuses_a_name_that_could_mean_two_things(name):
     own_method(name)
     data = fr.load([(user, item) for user in range(5) for item in range(user, user + 4)])

@@ -51,7 +51,7 @@ def test_what_a_conduct_does_not_have_is_refused_with_a_sentence():
 
 
 @pytest.mark.parametrize(
-    ("model", "conduct", "sentence"),
+    ("model", "training_options", "sentence"),
     [
         (fr.MostPopular(), {"checkpoint": "x"}, "MostPopular cannot use checkpoint: it learns in one go"),
         (fr.ItemKNN(), {"threads": 2}, "ItemKNN cannot use threads: it learns in one go"),

@@ -46,7 +46,7 @@ def test_the_tally_is_that_of_the_reference_engines_messages(server):
     np.testing.assert_allclose(observer._differences, expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("disguise", [{}, {"clip": 5.0}, {"server": "adam"}, {"server": "adam", "clip": 5.0}])
+@pytest.mark.parametrize("clip_and_noise", [{}, {"clip": 5.0}, {"server": "adam"}, {"server": "adam", "clip": 5.0}])
 def test_watching_plays_the_very_run(clip_and_noise):
     data, settings = random_world(), {"pi": 0.5, "clients_per_round": 4, "triples": 3, **clip_and_noise}
     watched, alone = federation(data, **settings), federation(data, **settings)

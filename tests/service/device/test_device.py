@@ -124,7 +124,7 @@ def test_a_device_sends_what_the_protocol_computes_from_its_state(home):
     assert not np.array_equal(vector, private.vector)
 
 
-@pytest.mark.parametrize(("wish", "most", "pairs"), [(1, None, 1), (9, None, 5), (9, 7, 7), (None, 7, 5)])
+@pytest.mark.parametrize(("spec", "most", "pairs"), [(1, None, 1), (9, None, 5), (9, 7, 7), (None, 7, 5)])
 def test_a_device_trains_on_as_many_pairs_as_its_owner_wishes_and_the_federation_allows(
     federation, tmp_path, monkeypatch, spec, most, pairs
 ):

@@ -60,7 +60,7 @@ def ids_of(federation):
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "specs",
     [
         {"pi": 1.0},
         {"pi": 0.4},
@@ -286,7 +286,7 @@ def shared_model(address, ca=None):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "wishes", [{"pi": 0.5}, {"pi": 0.5, "sharing": "deniable", "epsilon": 2.0}], ids=["as-published", "deniable"]
+    "specs", [{"pi": 0.5}, {"pi": 0.5, "sharing": "deniable", "epsilon": 2.0}], ids=["as-published", "deniable"]
 )
 def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(tmp_path, specs):
     data = small_city()

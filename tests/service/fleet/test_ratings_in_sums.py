@@ -84,7 +84,7 @@ def test_a_sum_that_leaves_the_scale_is_not_applied_and_versions_are_still_verif
 
 
 @pytest.mark.parametrize(
-    ("sigma", "promise", "is_warned"), [(0.0, "none: sums carry no noise", False), (2.0, "epsilon", True)]
+    ("sigma", "guarantee", "is_warned"), [(0.0, "none: sums carry no noise", False), (2.0, "epsilon", True)]
 )
 def test_the_operator_is_told_the_promise_and_what_noise_does_to_ratings(
     tmp_path, helper, capsys, sigma, guarantee, is_warned

@@ -47,7 +47,7 @@ def device(node):
         yield ask
 
 
-@pytest.mark.parametrize(("wish", "most", "pairs"), [(None, None, 4), (1, None, 1), (9, None, 4), (9, 6, 6)])
+@pytest.mark.parametrize(("spec", "most", "pairs"), [(None, None, 4), (1, None, 1), (9, None, 4), (9, 6, 6)])
 @pytest.mark.parametrize("kind", ["as-published", "sticky, shared", "deniable"])
 def test_the_page_sends_and_writes_down_what_a_python_device_does(device, kind, spec, most, pairs):
     policy = replace(POLICIES[kind], triples=spec)
@@ -75,13 +75,13 @@ def test_the_page_sends_and_writes_down_what_a_python_device_does(device, kind, 
     assert {row["item"]: row for row in answer["changed"]} == rows
 
 
-@pytest.mark.parametrize("wish", [1, 4, 7])
+@pytest.mark.parametrize("spec", [1, 4, 7])
 def test_every_number_that_the_federation_allows_can_be_chosen(device, spec):
     assert device({"recipe": recipe_of(triples=4, most_triples=7)[0], "wish": spec}) is None
 
 
 @pytest.mark.parametrize(
-    ("wish", "refused"),
+    ("spec", "refused"),
     [
         (8, ["pairs.refused", {"wish": "8", "most": 7}]),
         (0, ["pairs.refused", {"wish": "0", "most": 7}]),

@@ -239,7 +239,7 @@ def loud(norm):
 
 
 @pytest.mark.parametrize("parameters", SIZES)
-@pytest.mark.parametrize("lie", POISONING_ATTACKS)
+@pytest.mark.parametrize("poisoning_attack", POISONING_ATTACKS)
 def test_a_proof_of_something_untrue_is_rejected(parameters, poisoning_attack):
     terms, key = offer()
     how, norm, _ = POISONING_ATTACKS[poisoning_attack]
@@ -248,7 +248,7 @@ def test_a_proof_of_something_untrue_is_rejected(parameters, poisoning_attack):
     assert accepted(parameters, terms, key, liars_upload(parameters, terms, loud(C_INT), no_lie))
 
 
-@pytest.mark.parametrize("lie", POISONING_ATTACKS)
+@pytest.mark.parametrize("poisoning_attack", POISONING_ATTACKS)
 def test_every_demand_of_the_circuit_is_needed(poisoning_attack, monkeypatch):
     """Each lie breaks one demand alone: where that one is not made, it passes."""
     terms, key = offer()

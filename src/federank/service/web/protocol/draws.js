@@ -57,7 +57,7 @@ export function words(seed, user, purpose, roundNumber, counter) {
   return threefry(seed, user, purpose, 0, roundNumber, counter, 0, 0);
 }
 
-/** A whole number from 0 to count - 1: the upper half of word * count, which does not fit a double in one piece.
+/** A integer from 0 to count - 1: the upper half of word * count, which does not fit a double in one piece.
  * @type {(word: number, count: number) => number} */
 export function below(word, count) {
   const lower = Math.floor(((word & 0xffff) * count) / 0x10000);

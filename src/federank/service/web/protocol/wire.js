@@ -1,4 +1,4 @@
-/* The one wire format: arrays by name, and whole numbers beside them, as safetensors (protocol/wire.py).
+/* The one wire format: arrays by name, and integers beside them, as safetensors (protocol/wire.py).
 
 A message is eight bytes with the length of a header, the header in JSON, and the arrays one after the other. Whatever comes
 from a server is checked before it is used: a bounded header, the parts that were expected and no other, their types, no gap
@@ -121,7 +121,7 @@ export function shaped(parts, name, shape) {
   return /** @type {T} */ (values);
 }
 
-/** A whole number of the metadata: which round, which version.
+/** A integer of the metadata: which round, which version.
  * @type {(parts: Parts, name: string) => number} */
 export function numberOf({ about }, name) {
   const text = about[name];

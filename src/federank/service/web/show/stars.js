@@ -6,7 +6,7 @@ import { number, say } from "./language.js";
 /** What ratings there are; a step of 0 is any number.
  * @typedef {{ lowest: number, highest: number, step: number }} Scale */
 
-const MOST_STARS = 20; // more are not stars any more, and every whole number will do
+const MOST_STARS = 20; // more are not stars any more, and every integer will do
 
 /** Every rating that can be given here.
  * @type {(scale: Scale) => number[]} */

@@ -243,7 +243,7 @@ export default {
     "Some of yours are chosen once, by chance. Only those ever leave, however long you take part, as long as your list and the slider stay as they are.",
   "kind.deniable": "With decoys",
   "kind.deniable-words":
-    "What leaves is mixed with things you never chose, decided once for life. Of the list you join with, nothing seen is surely yours; what you add or remove later, or another position of the slider, can show. What you mark never to be shared may still be sent as a decoy.",
+    "What leaves is mixed with things you never chose, decided once per client. Of the list you join with, nothing seen is surely yours; what you add or remove later, or another position of the slider, can show. What you mark never to be shared may still be sent as a decoy.",
   "kind.as-published": "A new coin every time",
   "kind.as-published-words":
     "As in the research papers. Sooner or later nearly everything you have will have left, however low the slider.",

@@ -1,6 +1,6 @@
 /* Masks (protocol/sums/masks.py): from 32 bytes, as many words of the ring as a message has, by AES-128 in counter mode.
 
-The ring is the whole numbers mod 2^32. The AES key comes from seed and context by HKDF-SHA256; it is used once, so its counter
+The ring is the integers mod 2^32. The AES key comes from seed and context by HKDF-SHA256; it is used once, so its counter
 starts at zero.
 */
 

@@ -1,4 +1,4 @@
-/* Rounding (protocol/sums/rounding.py): a message becomes whole numbers of bounded length.
+/* Rounding (protocol/sums/rounding.py): a message becomes integers of bounded length.
 
 Clip to the norm C, scale so that C becomes 4096, round each number down or up at random, and shrink until the norm of the whole
 numbers fits. Lengths are summed in the order of the numbers, as in Python, so that both round alike to the last bit.
@@ -9,7 +9,7 @@ import { BadMessage } from "../wire.js";
 export const C_INT = 4096;
 const SHRINKING = 1 - 2 ** -12;
 
-/** The message as whole numbers of norm at most C_INT; `chances` are uniform 16-bit words, one for each number.
+/** The message as integers of norm at most C_INT; `chances` are uniform 16-bit words, one for each number.
  * @type {(values: Float64Array | Float32Array, clip: number, chances: Uint16Array) => Int32Array<ArrayBuffer>} */
 export function roundMessage(values, clip, chances) {
   let squares = 0;

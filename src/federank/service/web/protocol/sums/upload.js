@@ -1,4 +1,4 @@
-/* The device's message (protocol/sums/upload.py): whole numbers in, an upload out that neither server can read alone.
+/* The device's message (protocol/sums/upload.py): integers in, an upload out that neither server can read alone.
 
     context  H("report", offer, id)                  what everything else of the report is tied to
     share    x - mask(seed, context)                 for the leader: uniform, whatever x is
@@ -57,7 +57,7 @@ const uploadBytes = (length) => HEADER_BYTES + 4 * length;
  * @typedef {{ context: Bytes, mask: Uint32Array<ArrayBuffer>, share: Uint32Array<ArrayBuffer>, partLeader: Bytes,
  *   partHelper: Bytes, key: Bytes, info: Bytes }} Split */
 
-/** Split a message of whole numbers in two; it is refused where its norm is more than the bound.
+/** Split a message of integers in two; it is refused where its norm is more than the bound.
  * @type {(offer: Offer, message: Int32Array, secrets: Secrets) => Promise<Split>} */
 export async function splitMessage(offer, message, { id, seed, blind }) {
   if (message.length !== offer.length)
@@ -81,7 +81,7 @@ export async function splitMessage(offer, message, { id, seed, blind }) {
   };
 }
 
-/** A message of whole numbers as the bytes of an upload; it is refused where its norm is more than the bound.
+/** A message of integers as the bytes of an upload; it is refused where its norm is more than the bound.
  * @type {(offer: Offer, message: Int32Array, secrets: Secrets, ephemeral?: CryptoKeyPair) => Promise<Bytes>} */
 export async function makeUpload(offer, message, secrets, ephemeral) {
   const { share, partLeader, partHelper, key, info } = await splitMessage(offer, message, secrets);

@@ -1,4 +1,4 @@
-/* One device's message under a promise (protocol/squares/private/single.py): whole numbers of length at most 4096.
+/* One device's message under a promise (protocol/squares/private/single.py): integers of length at most 4096.
 
     first     p / sqrt(n): which items somebody has who has n of them
     later     c = D p - (q . D p) q,  x = V'c,  message = c x' / (|c| |x|): the history without what is popular anyway, times where

@@ -1,4 +1,4 @@
-/* The field of p = 2^64 - 2^32 + 1 elements (norm_check/field.py), in whole numbers that a browser counts exactly.
+/* The field of p = 2^64 - 2^32 + 1 elements (norm_check/field.py), in integers that a browser counts exactly.
 
 An array of elements has two 32-bit words for each, the low one first: in memory they are the bytes that travel. 2^64 = 2^32 - 1
 and 2^96 = -1 in the field. BigInt is used for a few constants alone; it is some ten times slower than what is here.
@@ -14,7 +14,7 @@ const LAST = WORD - 1;
  * @type {(count: number) => Elements} */
 export const zeros = (count) => new Uint32Array(2 * count);
 
-/** Write below + 2^32 above, whole numbers between -2^34 and 2^34, as an element.
+/** Write below + 2^32 above, integers between -2^34 and 2^34, as an element.
  * @type {(found: Elements, at: number, below: number, above: number) => void} */
 function write(found, at, below, above) {
   let carried = Math.floor(below / WORD);
