@@ -6,7 +6,7 @@ from pathlib import Path
 from federank.methods.fpl.method import HOME_STEPS
 from federank.service.client import rules
 
-PAGE = Path(rules.__file__).parents[1] / "page"
+PAGE = Path(rules.__file__).parents[1] / "web"
 
 
 def constants(script):
