@@ -214,15 +214,15 @@ def recomputed(address):
 
     database = Database(address)
     with database.connection() as connection:
-        charter = read_config(connection)
+        config = read_config(connection)
         first = load(bytes(connection.one("SELECT body FROM versions WHERE version = 0")[0]))
         vectors, biases = first["vectors"].copy(), first["biases"].copy()
-        rate = np.float32(charter.settings.learning_rate)
+        rate = np.float32(config.settings.learning_rate)
         for (number,) in connection.all("SELECT number FROM rounds WHERE state = 'folded' ORDER BY number"):
             bodies = [bytes(row[0]) for row in connection.all("SELECT body FROM uploads WHERE round = ?", number)]
             sums = np.zeros_like(vectors), np.zeros_like(biases)
             for body in sorted(bodies, key=lambda body: hashlib.sha256(body).digest()):
-                update = decode_update(body, charter.settings.factors, charter.n_items)
+                update = decode_update(body, config.settings.factors, config.n_items)
                 for place, item in enumerate(update.items):
                     sums[0][item] += update.vectors[place]
                     sums[1][item] += update.biases[place]

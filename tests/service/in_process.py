@@ -36,11 +36,11 @@ class InProcess:
     """A federation and its clients."""
 
     def __init__(self, connection, facts, ids, clients, seed):
-        self.charter, self.facts, self.ids = read_config(connection), facts, ids
+        self.config, self.facts, self.ids = read_config(connection), facts, ids
         self.rounds = RoundSettings(**get_fact(connection, "rounds"))
         self.trust = TrustSettings()
-        self.form = form_of(self.charter, self.trust)
-        self.shared = PublishedModel(self.charter, connection, defences_of(self.charter, self.trust))
+        self.form = form_of(self.config, self.trust)
+        self.shared = PublishedModel(self.config, connection, defences_of(self.config, self.trust))
         self.devices = virtual_devices(facts, ids, clients, 1, {})
         self.rng = np.random.default_rng(seed)
         self.rejected = 0
@@ -53,7 +53,7 @@ class InProcess:
 
     def _rows(self):
         now = self.shared.published
-        content = self.charter.encode(now, now.rows_since(None), self.shared.round_number)
+        content = self.config.encode(now, now.rows_since(None), self.shared.round_number)
         return read_rows(content, self.facts)
 
     def play_round(self):
@@ -65,7 +65,7 @@ class InProcess:
             self.rng.choice(able, self.rounds.target, replace=False).tolist(),
             Models(self.facts).receive(None, self._rows()),
         )
-        updates = self._plain(users, model) if self.charter.sums is None else self._secure(users, model)
+        updates = self._plain(users, model) if self.config.sums is None else self._secure(users, model)
         try:
             self.shared.aggregate(None, updates)
         except Rejected:
@@ -74,27 +74,27 @@ class InProcess:
         return True
 
     def _plain(self, users, model):
-        kind = self.charter.family.kinds["plain"]
+        kind = self.config.family.kinds["plain"]
         for user in users:
             body = self.devices.message(user, self.shared.round_number, model)
             assert len(body) <= self.form.most_bytes
             kind.judge(body, self.form)
-            assert self.charter.family.implausible(self.charter.settings, self.shared.published, body) is None
+            assert self.config.family.implausible(self.config.settings, self.shared.published, body) is None
             yield kind.summand(body, self.form)
 
     def _secure(self, users, model):
-        charter, stage = self.charter.sums.charter, self.charter.family.sums.stage(self.shared.published)
-        length = charter.length_of(stage)
+        config, stage = self.config.sums.config, self.config.family.sums.stage(self.shared.published)
+        length = config.length_of(stage)
         offer = SimpleNamespace(
             round=self.shared.round_number,
             stage=stage,
-            noise=charter.noises[stage],
+            noise=config.noises[stage],
             length=length,
-            columns=charter.columns_of(stage),
+            columns=config.columns_of(stage),
         )
         total = np.zeros(length, dtype=np.int64)
         for user in users:
-            total += self.devices.upload(user, model, Terms(charter, offer))
+            total += self.devices.upload(user, model, Terms(config, offer))
         assert implausible(total, offer.columns, len(users), offer.noise) is None
         return [Summed(total, len(users))]
 

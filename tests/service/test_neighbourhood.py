@@ -44,8 +44,8 @@ def test_only_the_latest_sums_are_kept(tmp_path, monkeypatch):
     with helper.connection() as connection:
         create_tables(connection, SCHEMA, FORMAT)
         for number in range(8):
-            add_round(connection, b"charter", number, b"terms", b"public", b"offer", 0)
-            end_round(connection, b"charter", number, "answered", b"record", total=b"total")
+            add_round(connection, b"config", number, b"terms", b"public", b"offer", 0)
+            end_round(connection, b"config", number, "answered", b"record", total=b"total")
 
     def kept():
         with leader.connection() as connection:

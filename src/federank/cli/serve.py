@@ -385,18 +385,18 @@ def _report_guarantee(store: str) -> None:
         how = "--helper URL" if federation.family.sums else "--method frugal --helper URL"
         click.echo(f"guarantee      none: this server can read every message ({how}: only sums, for a new --store)")
         return
-    charter = agreed.charter
-    if all(charter.noises):
-        epsilon = epsilon_of_mu(charter.mu(), float(charter.delta))
-        click.echo(f"guarantee      epsilon {epsilon:.2f} at delta {charter.delta}, for all messages of a lifetime")
-        if charter.recipe == GRADIENTS:
+    config = agreed.config
+    if all(config.noises):
+        epsilon = epsilon_of_mu(config.mu(), float(config.delta))
+        click.echo(f"guarantee      epsilon {epsilon:.2f} at delta {config.delta}, for all messages of a lifetime")
+        if config.recipe == GRADIENTS:
             click.echo(
                 "federank: ratings under noise want some hundred thousand people in a round; with 6,040 they were "
                 "predicted far worse than by everyone's own mean (docs/fedrec.md). --sigma 0 is for a new --store.",
                 err=True,
             )
     else:
-        hint = "--epsilon asks for some" if charter.recipe == GRADIENTS else _PLAN_HINT
+        hint = "--epsilon asks for some" if config.recipe == GRADIENTS else _PLAN_HINT
         click.echo(f"guarantee      none: sums carry no noise ({hint})")
     most_shown = json.loads(agreed.settings).get("most_shown")
     if most_shown is None or float(most_shown) >= 1:
@@ -405,8 +405,8 @@ def _report_guarantee(store: str) -> None:
         click.echo(
             f"bounds       no item is to be shown to more than {float(most_shown):.0%} of people, as far as sums tell"
         )
-    if agreed.charter.projections:
-        click.echo(f"norm check   {agreed.charter.projections} projections (not reviewed from outside)")
+    if agreed.config.projections:
+        click.echo(f"norm check   {agreed.config.projections} projections (not reviewed from outside)")
     else:
         click.echo("norm check   off")
         click.echo(

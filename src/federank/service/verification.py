@@ -43,7 +43,7 @@ class Verified(NamedTuple):
     """What was found."""
 
     helper_fingerprint: str
-    charter: str
+    config: str
     versions: int
     messages: int
     abandoned: int
@@ -74,25 +74,25 @@ Fetch = Callable[[str], bytes]
 
 
 def _verify(servers: Servers, leader: Fetch, helper: Fetch, note: Note) -> Verified:
-    charter, keys = _charter(servers, leader, helper)
-    note(f"federation config  {charter.digest().hex()}")
+    config, keys = _config(servers, leader, helper)
+    note(f"federation config  {config.digest().hex()}")
     note(f"helper   {fingerprint(keys[-1])}")
-    family, settings = _settings(charter, leader)
+    family, settings = _settings(config, leader)
     assert family.sums is not None, "a method with a federation config of sums can be summed"
-    model = _first(family, settings, charter, leader, note)
-    name, messages, abandoned, numbers = charter.digest().hex(), 0, 0, _numbers(leader)
+    model = _first(family, settings, config, leader, note)
+    name, messages, abandoned, numbers = config.digest().hex(), 0, 0, _numbers(leader)
     for number in numbers:
         place = f"/federations/{name}/rounds/{number}"
         content = leader(f"/sums/record?round={number}")
-        record = read_record(content, charter.leader_public())
+        record = read_record(content, config.leader_public())
         if record.state != FOLDED:
             abandoned += 1
             continue
         theirs = _by_any(keys, read_record, helper(f"{place}/record"))
         same_round(record, theirs)
         named, stage = family.sums.digest(settings, model), family.sums.stage(model)
-        offer = _checked_offer(keys, charter, record, model, named, leader, helper(f"{place}/offer"))
-        if (offer.stage, offer.noise) != (stage, charter.noises[stage]):
+        offer = _checked_offer(keys, config, record, model, named, leader, helper(f"{place}/offer"))
+        if (offer.stage, offer.noise) != (stage, config.noises[stage]):
             raise BadMessage(f"The offer of round {number} asked for another message than the plan's.")
         shares, masks = ring_from(leader(f"/sums/total?round={number}")), ring_from(helper(f"{place}/sum"))
         if sum_digest(shares).hex() != record.sum or sum_digest(masks).hex() != theirs.sum:
@@ -101,7 +101,7 @@ def _verify(servers: Servers, leader: Fetch, helper: Fetch, note: Note) -> Verif
         why = implausible(total, offer.columns, record.messages, offer.noise)
         if why is not None:
             raise BadMessage(f"Round {number} was folded, though {why}.")
-        model = model.followed_by(family.sums.fold(settings, charter, model, record.people, total, record.messages))
+        model = model.followed_by(family.sums.fold(settings, config, model, record.people, total, record.messages))
         if family.sums.digest(settings, model).hex() != record.model:
             raise BadMessage(
                 f"Version {model.version} does not follow from the sums of round {number}: its record names another "
@@ -112,37 +112,37 @@ def _verify(servers: Servers, leader: Fetch, helper: Fetch, note: Note) -> Verif
     return Verified(fingerprint(keys[-1]), name, model.version, messages, abandoned)
 
 
-def _charter(servers: Servers, leader: Fetch, helper: Fetch) -> tuple[SecaggConfig, list[bytes]]:
+def _config(servers: Servers, leader: Fetch, helper: Fetch) -> tuple[SecaggConfig, list[bytes]]:
     """The federation config, and the helper's keys: the one in it, and those that took its place."""
-    charter = config_from(leader("/sums/charter"))
+    config = config_from(leader("/sums/config"))
     told = _json(helper("/identity"))
     steps = [
         (bytes.fromhex(step["old"]), bytes.fromhex(step["new"]), bytes.fromhex(step["signature"]))
         for step in told["successions"]
     ]
-    now = follow(charter.helper_public(), steps)
+    now = follow(config.helper_public(), steps)
     if now.hex() != told["key"]:
         raise BadMessage(
-            f"The federation config names a helper whose key is {fingerprint(charter.helper_public())}, and "
+            f"The federation config names a helper whose key is {fingerprint(config.helper_public())}, and "
             f"{servers.helper} has "
             f"{fingerprint(bytes.fromhex(told['key']))}, which the first has not signed for."
         )
-    if charter.helper_origin != servers.helper.rstrip("/"):
+    if config.helper_origin != servers.helper.rstrip("/"):
         raise BadMessage(
-            f"The federation config names the helper at {charter.helper_origin}, not the one at {servers.helper}."
+            f"The federation config names the helper at {config.helper_origin}, not the one at {servers.helper}."
         )
-    begins = charter.helper_public()
+    begins = config.helper_public()
     keys = (
         [begins, *(new for _, new, _ in steps[[old for old, _, _ in steps].index(begins) :])]
         if now != begins
         else [now]
     )
-    return charter, keys
+    return config, keys
 
 
-def _settings(charter: SecaggConfig, leader: Fetch) -> tuple[Family, Any]:
+def _settings(config: SecaggConfig, leader: Fetch) -> tuple[Family, Any]:
     content = leader("/sums/settings")
-    if digest("settings", content).hex() != charter.settings:
+    if digest("settings", content).hex() != config.settings:
         raise BadMessage("The method's settings are not those that the federation config names.")
     method = str(_json(leader("/federation")).get("method")).removesuffix("-sums")
     if method not in FAMILIES or FAMILIES[method].sums is None:
@@ -150,12 +150,12 @@ def _settings(charter: SecaggConfig, leader: Fetch) -> tuple[Family, Any]:
     return FAMILIES[method], settings_from(FAMILIES[method], _json(content))
 
 
-def _first(family: Family, settings: Any, charter: SecaggConfig, leader: Fetch, note: Note) -> Published:
+def _first(family: Family, settings: Any, config: SecaggConfig, leader: Fetch, note: Note) -> Published:
     """Version 0: as the seed draws it, or a trained model, which is taken as it is."""
     told = content_from(leader("/sums/first"))
     assert family.sums is not None, "a method with a federation config of sums can be summed"
     if family.sums.is_drawn(told):
-        drawn = family.first_content(settings, SimpleNamespace(n_items=charter.items), None)  # type: ignore[arg-type]
+        drawn = family.first_content(settings, SimpleNamespace(n_items=config.items), None)  # type: ignore[arg-type]
         if not all(
             name in told.tables and np.array_equal(table, told.tables[name]) for name, table in drawn.tables.items()
         ):
@@ -179,7 +179,7 @@ def _numbers(leader: Fetch) -> list[int]:
 
 def _checked_offer(
     keys: list[bytes],
-    charter: SecaggConfig,
+    config: SecaggConfig,
     record: RoundRecord,
     model: Published,
     named: bytes,
@@ -195,7 +195,7 @@ def _checked_offer(
         raise BadMessage(f"The offer of round {record.round} was not about the model of that moment.")
     if offer.digest().hex() != record.offer:
         raise BadMessage(f"The record of round {record.round} names another offer than the one that was signed.")
-    check_offer(offer, charter, named, 0)
+    check_offer(offer, config, named, 0)
     return offer
 
 

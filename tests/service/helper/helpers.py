@@ -37,14 +37,14 @@ class Leader:
     def __init__(self, client, key, private=LEADER, **changes):
         self.client, self.private, self.key = client, private, key
         about = {"helper_key": key.hex(), "leader_key": public_key_of(private).hex(), "helper_origin": ORIGIN}
-        self.charter = charter(**(about | changes))
+        self.config = charter(**(about | changes))
 
     @classmethod
     async def of(cls, client, **changes):
         told = (await client.get("/identity")).json()
         changes = {"helper_origin": told["origin"]} | changes
         leader = cls(client, bytes.fromhex(told["key"]), **changes)
-        answer = await leader.post("/federations", leader.charter.to_bytes())
+        answer = await leader.post("/federations", leader.config.to_bytes())
         assert answer.status_code == 201, answer.text
         return leader
 
@@ -53,7 +53,7 @@ class Leader:
         return await self.client.post(path, content=body, headers={SIGNATURE_HEADER: signature})
 
     def path(self, number, act):
-        return f"/federations/{self.charter.digest().hex()}/rounds/{number}/{act}"
+        return f"/federations/{self.config.digest().hex()}/rounds/{number}/{act}"
 
     async def get(self, number, what):
         return await self.client.get(self.path(number, what))

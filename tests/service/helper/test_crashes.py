@@ -58,7 +58,7 @@ async def test_a_crash_at_any_step_leaves_a_round_that_ends_once(sqlite_store, t
         async with helping(sqlite_store, tmp_path) as (service, _):
 
             def ask(connection):
-                about = (connection, service.helper, leader.charter, 0)
+                about = (connection, service.helper, leader.config, 0)
                 if act == "offer":
                     from tests.service.helper.helpers import terms
 
@@ -115,7 +115,7 @@ async def test_a_round_whose_key_was_lost_is_abandoned(sqlite_store, tmp_path):
         for file in (tmp_path / "keys").iterdir():
             file.unlink()
         assert (await leader.prepare(0, played.reports)).status_code == 409
-        listed = await client.get(f"/federations/{leader.charter.digest().hex()}/rounds")
+        listed = await client.get(f"/federations/{leader.config.digest().hex()}/rounds")
         assert listed.json()["rounds"] == [{"round": 0, "state": "abandoned"}]
         await leader.offer(1)
 
@@ -156,7 +156,7 @@ async def test_whoever_is_overtaken_by_another_process_gets_the_same_answer(stor
 
         def answer_of(helper_service):
             with helper_service.database.connection() as connection:
-                return rounds.answer(connection, helper_service.helper, leader.charter, 0, played.reports)
+                return rounds.answer(connection, helper_service.helper, leader.config, 0, played.reports)
 
         at, name = {
             "the round is looked up": (rounds, "_end_what_is_lost"),

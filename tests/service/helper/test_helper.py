@@ -37,12 +37,12 @@ async def test_a_round_is_offered_prepared_and_answered(store, tmp_path):
         assert (await leader.get(0, "sum")).content == masks.tobytes()
         assert (await leader.get(0, "set")).content == b"".join(sorted(report.id for report in played.reports))
         assert read_offer((await leader.get(0, "offer")).content, leader.key) == offered
-        listed = await client.get(f"/federations/{leader.charter.digest().hex()}/rounds")
+        listed = await client.get(f"/federations/{leader.config.digest().hex()}/rounds")
         assert listed.json() == {"rounds": [{"round": 0, "state": "answered"}]}
 
 
 @in_a_loop
-async def test_noise_of_the_charter_is_on_the_answer(sqlite_store, tmp_path):
+async def test_noise_of_the_config_is_on_the_answer(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (_, client):
         leader = await Leader.of(client, noise=4096)
         played = Played(await leader.offer(0))
@@ -183,7 +183,7 @@ async def test_several_federations_are_kept_apart_and_bounded(sqlite_store, tmp_
 
 
 @in_a_loop
-async def test_a_charter_of_another_helper_is_refused(sqlite_store, tmp_path):
+async def test_a_config_of_another_helper_is_refused(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (_, client):
         for change in (
             {"helper_key": public_key_of(new_private_key()).hex()},
@@ -296,7 +296,7 @@ async def test_an_address_that_asks_too_often_waits(sqlite_store, tmp_path):
 
 
 @in_a_loop
-async def test_a_round_that_is_not_of_the_charters_plan_is_not_offered(sqlite_store, tmp_path):
+async def test_a_round_that_is_not_of_the_configs_plan_is_not_offered(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (_, client):
         leader = await Leader.of(client)
         for change in (

@@ -206,9 +206,9 @@ def test_a_store_keeps_its_method_and_its_settings(counting):
         assert open_store(counting, Demand(data=small_world, source="small", names_data=False, **given)) is None
     database = Database(counting)
     with database.connection() as connection:
-        charter = read_config(connection)
+        config = read_config(connection)
     database.close()
-    assert (charter.family.method, charter.settings.step) == ("counting", 0.5)
+    assert (config.family.method, config.settings.step) == ("counting", 0.5)
 
 
 def test_a_method_that_this_version_does_not_know_is_told_in_a_sentence(counting, monkeypatch):

@@ -382,8 +382,8 @@ async def test_an_exported_federation_of_few_messages_is_a_model_that_recommends
         answer = await running.admin.get("/admin/api/v1/export", **operator)
         catalogue = (await running.admin.get("/admin/api/v1/catalogue", **operator)).json()
         model = recommender_of(json.loads(answer.headers["X-Export"]), load(answer.content), catalogue["items"])
-        charter = running.service.charter
-        recipe = SQUARES.recipe(charter.settings, ITEMS, 1)
+        config = running.service.config
+        recipe = SQUARES.recipe(config.settings, ITEMS, 1)
         vectors = published(recipe, running.service.latest.model.vectors)  # as devices have them
     model.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")

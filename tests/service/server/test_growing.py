@@ -145,7 +145,7 @@ async def test_a_rollback_to_a_version_from_before_keeps_the_new_items_and_they_
         exported = await running.admin.get("/admin/api/v1/export?version=2", headers=running.operator)
         about = json.loads(exported.headers["X-Export"])
         tables = load(exported.content)
-        items = json.loads(running.service.charter.catalogue.content)["items"]
+        items = json.loads(running.service.config.catalogue.content)["items"]
         model = recommender_of(about, tables, items[: len(tables["vectors"])])
         assert len(model.item_ids) == ITEMS
 
@@ -159,8 +159,8 @@ async def test_another_worker_follows(store):
             await running.open_round()
             await add(running)
             await running.until(lambda _: len(other.latest.model.changed) == ITEMS + 2)
-            assert other.charter.n_items == other.form.n_items == ITEMS + 2
-            assert other.charter.catalogue.digest == running.service.charter.catalogue.digest
+            assert other.config.n_items == other.form.n_items == ITEMS + 2
+            assert other.config.catalogue.digest == running.service.config.catalogue.digest
         finally:
             await other.stop()
 
@@ -248,7 +248,7 @@ async def test_a_store_that_has_grown_opens_with_the_data_that_it_was_begun_with
         await running.open_round()
         await add(running)
         await running.until(lambda view: len(view.model.changed) == ITEMS + 2)
-        content = running.service.charter.catalogue.content
+        content = running.service.config.catalogue.content
     other = Interactions.from_columns(["a"] * 3, ["x", "y", "z"], name="Elsewhere")
     ignored = {}
     for data in (small_world(), other):

@@ -288,7 +288,7 @@ async def test_the_overview_names_what_a_fold_moved_most_and_where_reports_came_
         assert (await device.take_part(some_update(1))).status_code == 201
         await running.version(1)
         told = (await running.admin.get("/admin/api/v1/overview", headers=running.operator)).json()
-        titles = [item["title"] for item in json.loads(running.service.charter.catalogue.content)["items"]]
+        titles = [item["title"] for item in json.loads(running.service.config.catalogue.content)["items"]]
         moves = [entry["move"] for entry in told["moved_most"]]
         assert {entry["item"] for entry in told["moved_most"]} <= set(titles)
         assert moves == sorted(moves, reverse=True)

@@ -85,7 +85,7 @@ def start(*flags):
 def federation(folder, name="federation.sqlite"):
     """What a store says of the federation in it, and of its rounds."""
     facts = dict(stored(f"sqlite:///{folder / name}", "SELECT name, value FROM facts"))
-    return json.loads(facts["charter"]), json.loads(facts["rounds"])
+    return json.loads(facts["config"]), json.loads(facts["rounds"])
 
 
 def names_in(command, text):
@@ -152,7 +152,7 @@ def test_the_store_s_value_said_aloud_is_not_logged(folder):
 
 def test_what_was_agreed_with_a_helper_stays_in_force(folder, helper):
     start("--data", "table.csv", "--helper", helper.origin, "--epsilon", "4", "--least-cohort", "20")
-    agreed = stored("sqlite:///federation.sqlite", "SELECT value FROM facts WHERE name = 'sums charter'")
+    agreed = stored("sqlite:///federation.sqlite", "SELECT value FROM facts WHERE name = 'secagg config'")
     other = ["--sigma", "0.5", "--least-cohort", "50", "--norm-check", "off", "--delta", "1e-5"]
     ignored = start("--helper", "https://elsewhere.example/", *other)
     in_force = {flag: kept for flag, (_, kept) in ignored.items()}
@@ -164,7 +164,7 @@ def test_what_was_agreed_with_a_helper_stays_in_force(folder, helper):
         "--delta": 1e-6,
     }
     assert start("--helper", helper.origin, "--epsilon", "4.001") == {}, "noise is rounded when it is agreed on"
-    assert stored("sqlite:///federation.sqlite", "SELECT value FROM facts WHERE name = 'sums charter'") == agreed
+    assert stored("sqlite:///federation.sqlite", "SELECT value FROM facts WHERE name = 'secagg config'") == agreed
 
 
 def test_a_helper_is_not_ignored_by_a_federation_whose_server_reads_uploads(folder, helper):

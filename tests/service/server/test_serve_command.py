@@ -114,9 +114,9 @@ def test_a_new_federation_is_of_few_messages_and_an_old_one_stays_what_it_is(tmp
     other = ("--method", "fpl" if method == "frugal" else "frugal")
     for more in (flags, (), other):
         assert CliRunner().invoke(federank, ["serve", "--port", "0", "--store", store, *more]).exit_code == 0
-        charter = json.loads(dict(stored(store, "SELECT name, value FROM facts"))["charter"])
-        assert charter["method"] == method
-        assert charter["settings"].get("messages") == (5 if method == "frugal" else None)
+        config = json.loads(dict(stored(store, "SELECT name, value FROM facts"))["config"])
+        assert config["method"] == method
+        assert config["settings"].get("messages") == (5 if method == "frugal" else None)
 
 
 def test_a_minimum_is_held_against_the_target_that_the_store_has(sqlite_store, monkeypatch):

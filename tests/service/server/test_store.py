@@ -272,9 +272,9 @@ def test_the_first_model_is_the_one_of_a_simulation():
 def test_a_federation_is_established_once(database):
     with database.connection() as connection:
         assert establish(connection, FPLSettings(), small_world(), RoundSettings()) is None
-        charter = read_config(connection)
-        assert (charter.settings.factors, charter.settings.triples) == (3, 4)
-        old = charter.admin_hash
+        config = read_config(connection)
+        assert (config.settings.factors, config.settings.triples) == (3, 4)
+        old = config.admin_hash
         assert renew_admin_token(connection)
         assert read_config(connection).admin_hash != old
 

@@ -74,8 +74,8 @@ class Demo:
         words = {("folded", "counted"): "aggregated"} | {("abandoned", seen): "discarded" for seen in ("", "counted")}
         record = {}
         with closing(sqlite3.connect(store)) as connection:
-            [charter] = connection.execute("SELECT value FROM facts WHERE name = 'charter'").fetchone()
-            key = bytes.fromhex(json.loads(charter)["ticket_key"])
+            [config] = connection.execute("SELECT value FROM facts WHERE name = 'config'").fetchone()
+            key = bytes.fromhex(json.loads(config)["ticket_key"])
             for (number,) in connection.execute("SELECT number FROM rounds").fetchall():
                 for state, outcome, size in connection.execute(stored, [use_of(key, device, number)]):
                     record[number] = words.get((state, outcome), "left out"), size

@@ -19,7 +19,7 @@ from federank.service.verification import Servers, verify
 pytestmark = pytest.mark.slow
 
 MESSAGES, COHORT, FACTORS, SIGMA = 2, 2, 8, 2.0
-NOTED = (("federation", "items"), ("sums/charter", "noises"))
+NOTED = (("federation", "items"), ("sums/config", "noises"))
 ROUNDS = {"target": COHORT, "minimum": COHORT, "over_selection": 3.0, "deadline": 60.0}
 
 
@@ -172,7 +172,7 @@ def test_an_offer_that_was_changed_on_its_way_gets_no_message(leader, visit):
 def test_a_helper_that_is_not_who_the_charter_names_is_not_believed(leader, helper, visit):
     visitor = visit(leader).open().pick(4)
     told = httpx.get(f"{helper.address}/identity").json()
-    other = httpx.get(f"{leader.public}/api/v1/sums/charter").json()["leader_key"]
+    other = httpx.get(f"{leader.public}/api/v1/sums/config").json()["leader_key"]
     all_users = {"Access-Control-Allow-Origin": "*"}
     visitor.context.route(
         f"{helper.address}/identity", lambda route: route.fulfill(json=told | {"key": other}, headers=all_users)

@@ -170,7 +170,7 @@ def shows_no_sum(record: str, pinned: Pinned, offer: str | None, round_number: i
 def _agreed(client: Client, facts: Facts) -> SecaggConfig:
     """The leader's federation config, if it is of the federation that the leader says this is."""
     try:
-        charter = config_from(client.request("GET", "/sums/charter", attempts=_ATTEMPTS).content)
+        charter = config_from(client.request("GET", "/sums/config", attempts=_ATTEMPTS).content)
         content = client.request("GET", "/sums/settings", attempts=_ATTEMPTS).content
         settings = read_canonical(content, "The settings of a federation")
     except BadMessage as reason:

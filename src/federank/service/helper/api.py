@@ -61,29 +61,29 @@ async def identity(service: HelperService, request: Request) -> Response:  # noq
 async def register(service: HelperService, request: Request) -> Response:
     """Take a federation on."""
     body = await read_body(request, MAX_CONFIG, service.settings.body_seconds)
-    charter = config_from(body)
-    _check_signature(request, charter, body)
+    config = config_from(body)
+    _check_signature(request, config, body)
     await service.ask(lambda connection: rounds.register(connection, service.helper, body))
-    return json_response({"charter": charter.digest().hex()}, 201)
+    return json_response({"config": config.digest().hex()}, 201)
 
 
 async def offer(service: HelperService, request: Request) -> Response:
     """The signed offer of a round, on these terms."""
-    charter, number, body = await _asked(service, request, MOST_TERMS)
-    made = await service.ask(lambda connection: rounds.offer(connection, service.helper, charter, number, body))
+    config, number, body = await _asked(service, request, MOST_TERMS)
+    made = await service.ask(lambda connection: rounds.offer(connection, service.helper, config, number, body))
     return bytes_response(made, {}, JSON)
 
 
 async def prepare(service: HelperService, request: Request) -> Response:
     """Which reports stand: one digit for each, 1 or 0; where messages carry proofs, the helper's look at each."""
-    charter, number, reports = await _reports(service, request, MOST_PREPARED)
-    check, helper = charter.norm_check(), service.helper
+    config, number, reports = await _reports(service, request, MOST_PREPARED)
+    check, helper = config.norm_check(), service.helper
     if check is None:
-        stand = await service.ask(lambda connection: rounds.prepare(connection, helper, charter, number, reports))
+        stand = await service.ask(lambda connection: rounds.prepare(connection, helper, config, number, reports))
         service.metrics.reports(sum(stand), len(stand) - sum(stand))
         return json_response({"stands": "".join("1" if stands else "0" for stands in stand)})
     looks = await service.ask(
-        lambda connection: rounds.prepare_checked(connection, helper, charter, number, reports, check)
+        lambda connection: rounds.prepare_checked(connection, helper, config, number, reports, check)
     )
     stood = sum(look is not None for look in looks)
     service.metrics.reports(stood, len(looks) - stood)
@@ -92,26 +92,26 @@ async def prepare(service: HelperService, request: Request) -> Response:
 
 async def answer(service: HelperService, request: Request) -> Response:
     """The record and the noisy sum of masks of a set."""
-    largest = (await _charter(service, request)).largest_cohort
-    charter, number, reports = await _reports(service, request, largest)
-    content = await service.ask(lambda connection: rounds.answer(connection, service.helper, charter, number, reports))
+    largest = (await _config(service, request)).largest_cohort
+    config, number, reports = await _reports(service, request, largest)
+    content = await service.ask(lambda connection: rounds.answer(connection, service.helper, config, number, reports))
     service.log.say("round answered", round=number, messages=len(reports))
     return bytes_response(content, {})
 
 
 async def abandon(service: HelperService, request: Request) -> Response:
     """End a round without an answer."""
-    charter, number, _ = await _asked(service, request, 0)
-    record = await service.ask(lambda connection: rounds.abandon(connection, service.helper, charter, number))
+    config, number, _ = await _asked(service, request, 0)
+    record = await service.ask(lambda connection: rounds.abandon(connection, service.helper, config, number))
     service.log.say("round abandoned", round=number)
     return bytes_response(record, {}, JSON)
 
 
 async def listing(service: HelperService, request: Request) -> Response:
     """Rounds and their states, from a number on."""
-    charter = await _charter(service, request)
+    config = await _config(service, request)
     first = _whole(request.query_params.get("from", "0"))
-    found = await service.ask(lambda connection: store.rounds_of(connection, charter.digest(), first, MOST_LISTED))
+    found = await service.ask(lambda connection: store.rounds_of(connection, config.digest(), first, MOST_LISTED))
     return json_response({"rounds": [{"round": one.number, "state": one.state} for one in found]})
 
 
@@ -132,8 +132,8 @@ async def members(service: HelperService, request: Request) -> Response:
 
 async def total(service: HelperService, request: Request) -> Response:
     """The noisy sum of masks of a round."""
-    charter, found = await _charter(service, request), await _ended(service, request)
-    content = await service.ask(lambda connection: store.total_of(connection, charter.digest(), found.number))
+    config, found = await _config(service, request), await _ended(service, request)
+    content = await service.ask(lambda connection: store.total_of(connection, config.digest(), found.number))
     return bytes_response(content, {})
 
 
@@ -155,30 +155,30 @@ async def metrics(service: HelperService, request: Request) -> Response:  # noqa
 
 async def _asked(service: HelperService, request: Request, most: int) -> tuple[SecaggConfig, int, bytes]:
     """A leader's request: whose federation it is about, which round, and its body; if the leader has signed it."""
-    charter = await _charter(service, request)
+    config = await _config(service, request)
     body = await read_body(request, most, service.settings.body_seconds)
-    _check_signature(request, charter, body)
-    return charter, _whole(request.path_params["number"]), body
+    _check_signature(request, config, body)
+    return config, _whole(request.path_params["number"]), body
 
 
 async def _reports(service: HelperService, request: Request, most: int) -> tuple[SecaggConfig, int, list[Report]]:
     """A leader's request that is about reports, at most this many, in the form that the federation config gives
     them.
     """
-    is_checked = (await _charter(service, request)).norm_check() is not None
-    charter, number, body = await _asked(service, request, most * report_bytes(is_checked=is_checked))
-    return charter, number, decode_reports(body, is_checked=is_checked)
+    is_checked = (await _config(service, request)).norm_check() is not None
+    config, number, body = await _asked(service, request, most * report_bytes(is_checked=is_checked))
+    return config, number, decode_reports(body, is_checked=is_checked)
 
 
-def _check_signature(request: Request, charter: SecaggConfig, body: bytes) -> None:
+def _check_signature(request: Request, config: SecaggConfig, body: bytes) -> None:
     try:
-        verify_request(charter.leader_public(), request.url.path, body, request.headers.get(SIGNATURE_HEADER, ""))
+        verify_request(config.leader_public(), request.url.path, body, request.headers.get(SIGNATURE_HEADER, ""))
     except BadMessage as reason:
         raise Refusal(401, "unsigned", f"The federation's leader has not signed this request. {reason}") from reason
 
 
-async def _charter(service: HelperService, request: Request) -> SecaggConfig:
-    text = str(request.path_params["charter"])
+async def _config(service: HelperService, request: Request) -> SecaggConfig:
+    text = str(request.path_params["config"])
     content = None
     if len(text) == 64 and set(text) <= set("0123456789abcdef"):
         name = bytes.fromhex(text)
@@ -189,10 +189,10 @@ async def _charter(service: HelperService, request: Request) -> SecaggConfig:
 
 
 async def _round(service: HelperService, request: Request) -> Round:
-    charter, number = await _charter(service, request), _whole(request.path_params["number"])
+    config, number = await _config(service, request), _whole(request.path_params["number"])
 
     def find(connection: Connection) -> Round | None:
-        return store.round_of(connection, charter.digest(), number)
+        return store.round_of(connection, config.digest(), number)
 
     found: Round | None = await service.ask(find)
     if found is None:
@@ -213,12 +213,12 @@ def _whole(text: Any) -> int:
     return int(text)
 
 
-_ROUND = "/federations/{charter}/rounds/{number}"
+_ROUND = "/federations/{config}/rounds/{number}"
 ROUTES: tuple[tuple[str, str, Endpoint], ...] = (
     ("GET", "/identity", identity),
     ("GET", "/api/v1/identity", identity),  # where a device's client looks
     ("POST", "/federations", register),
-    ("GET", "/federations/{charter}/rounds", listing),
+    ("GET", "/federations/{config}/rounds", listing),
     ("POST", f"{_ROUND}/offer", offer),
     ("POST", f"{_ROUND}/prepare", prepare),
     ("POST", f"{_ROUND}/answer", answer),

@@ -128,14 +128,14 @@ def sweep(connection: Connection, helper: Helper) -> int:
 
 def register(connection: Connection, helper: Helper, content: bytes) -> SecaggConfig:
     """Take a federation on, if its federation config names this helper."""
-    charter = config_from(content)
-    if charter.helper_public() not in {identity.public for identity in helper.identities}:
+    config = config_from(content)
+    if config.helper_public() not in {identity.public for identity in helper.identities}:
         raise BadMessage(
             "The federation config names another helper's key; fetch the key from this helper's /identity."
         )
-    if charter.helper_origin != helper.origin:
+    if config.helper_origin != helper.origin:
         raise BadMessage(f"The federation config says that this helper is somewhere else; it is at {helper.origin}.")
-    name = charter.digest()
+    name = config.digest()
     with connection.transaction():
         known = store.config_of(connection, name) is not None
         if not known and store.count_federations(connection) >= helper.settings.most_federations:
@@ -143,15 +143,15 @@ def register(connection: Connection, helper: Helper, content: bytes) -> SecaggCo
                 "full", "This helper serves as many federations as it takes; its operator can raise the bound."
             )
         store.add_federation(connection, name, content)
-    return charter
+    return config
 
 
-def offer(connection: Connection, helper: Helper, charter: SecaggConfig, number: int, content: bytes) -> bytes:
+def offer(connection: Connection, helper: Helper, config: SecaggConfig, number: int, content: bytes) -> bytes:
     """The signed offer of a round: made once, and told again to anyone who asks with the same terms."""
-    name = charter.digest()
+    name = config.digest()
     terms = terms_from(content, helper.settings.most_length)
-    _check_stage(charter, terms)
-    _end_what_is_lost(connection, helper, charter)
+    _check_stage(config, terms)
+    _end_what_is_lost(connection, helper, config)
     with connection.transaction():
         store.lock_federation(connection, name)
         known = store.round_of(connection, name, number)
@@ -166,20 +166,20 @@ def offer(connection: Connection, helper: Helper, charter: SecaggConfig, number:
             raise NotNow("under-way", f"Round {newest.number} is under way; it must be answered or abandoned first.")
         private = new_private_key()
         public = public_key_of(private)
-        made = _offer_of(charter, number, terms, public, int(helper.clock()))
+        made = _offer_of(config, number, terms, public, int(helper.clock()))
         signed = sign_offer(helper.identity.private, made)
         helper.keys.put(public, private)
         store.add_round(connection, name, number, terms.digest(), public, signed, made.expires)
     return signed
 
 
-def _check_stage(charter: SecaggConfig, terms: Terms) -> None:
+def _check_stage(config: SecaggConfig, terms: Terms) -> None:
     """Refuse what is no stage of the federation config's plan, or another length than its messages have."""
-    if terms.stage >= charter.messages:
+    if terms.stage >= config.messages:
         raise BadMessage(
-            f"The federation config's plan has {charter.messages:,} stages; this round asks for another one."
+            f"The federation config's plan has {config.messages:,} stages; this round asks for another one."
         )
-    if terms.length != charter.length_of(terms.stage):
+    if terms.length != config.length_of(terms.stage):
         raise BadMessage("The round's messages have another length than the federation config's plan gives them.")
 
 
@@ -191,46 +191,46 @@ def _signed_by_the_key_of_now(helper: Helper, content: bytes) -> bytes:
     return sign_offer(helper.identity.private, read_offer(content, signer))
 
 
-def _offer_of(charter: SecaggConfig, number: int, terms: Terms, public: bytes, now: int) -> Offer:
+def _offer_of(config: SecaggConfig, number: int, terms: Terms, public: bytes, now: int) -> Offer:
     return Offer(
-        charter=charter.digest().hex(),
+        charter=config.digest().hex(),
         round=number,
         version=terms.version,
         model=terms.model,
         length=terms.length,
         stage=terms.stage,
-        columns=charter.columns_of(terms.stage),
-        clip=charter.clip,
-        scale=charter.bound,
-        noise=charter.noises[terms.stage],
+        columns=config.columns_of(terms.stage),
+        clip=config.clip,
+        scale=config.bound,
+        noise=config.noises[terms.stage],
         key=public.hex(),
         expires=now + terms.seconds,
     )
 
 
 def prepare(
-    connection: Connection, helper: Helper, charter: SecaggConfig, number: int, reports: list[Report]
+    connection: Connection, helper: Helper, config: SecaggConfig, number: int, reports: list[Report]
 ) -> list[bool]:
     """Which of these reports stand."""
-    _, private, terms = _open_round(connection, helper, charter, number)
+    _, private, terms = _open_round(connection, helper, config, number)
     return standing(private, terms.digest(), reports)
 
 
 def prepare_checked(
-    connection: Connection, helper: Helper, charter: SecaggConfig, number: int, reports: list[Report], check: Parameters
+    connection: Connection, helper: Helper, config: SecaggConfig, number: int, reports: list[Report], check: Parameters
 ) -> list[bytes | None]:
     """The helper's look at each of these reports; None for one that does not stand."""
-    _, private, terms = _open_round(connection, helper, charter, number)
+    _, private, terms = _open_round(connection, helper, config, number)
     name = terms.digest()
     return [look_at(check, private, name, terms.length, report) for report in reports]
 
 
-def answer(connection: Connection, helper: Helper, charter: SecaggConfig, number: int, reports: list[Report]) -> bytes:
+def answer(connection: Connection, helper: Helper, config: SecaggConfig, number: int, reports: list[Report]) -> bytes:
     """The record and the noisy sum of masks of this set: the first that is asked for, and the same again for ever."""
-    name, identifiers = charter.digest(), [report.id for report in reports]
-    check_set(identifiers, charter.least_cohort, charter.largest_cohort)
+    name, identifiers = config.digest(), [report.id for report in reports]
+    check_set(identifiers, config.least_cohort, config.largest_cohort)
     try:
-        found, private, terms = _open_round(connection, helper, charter, number)
+        found, private, terms = _open_round(connection, helper, config, number)
     except NotNow:
         # Answered before, or just now by another process: anyone who asks with the same set gets the same answer.
         if _was_answered(connection, name, number):
@@ -277,32 +277,32 @@ def _answer_again(connection: Connection, helper: Helper, name: bytes, number: i
     return encode_answer(ended.record, ring_from(store.total_of(connection, name, ended.number)))
 
 
-def abandon(connection: Connection, helper: Helper, charter: SecaggConfig, number: int) -> bytes:
+def abandon(connection: Connection, helper: Helper, config: SecaggConfig, number: int) -> bytes:
     """End a round without an answer; its record."""
-    ended = _end_if_open(connection, helper, charter, number)
+    ended = _end_if_open(connection, helper, config, number)
     if ended.state != store.ABANDONED:
         raise NotNow("answered", f"Round {number} was answered; ask for the answer again with the same set.")
     return ended.record
 
 
-def _end_if_open(connection: Connection, helper: Helper, charter: SecaggConfig, number: int) -> Round:
+def _end_if_open(connection: Connection, helper: Helper, config: SecaggConfig, number: int) -> Round:
     """Abandon a round unless it has ended, by whomever; the round as it is then."""
-    name = charter.digest()
+    name = config.digest()
     with connection.transaction():
         store.lock_federation(connection, name)
         found = store.round_of(connection, name, number)
         if found is None:
             raise NotNow("unknown", f"Round {number} was never offered.")
         if found.state == store.OPEN:
-            store.end_round(connection, name, number, store.ABANDONED, _abandoned(helper, charter, found))
+            store.end_round(connection, name, number, store.ABANDONED, _abandoned(helper, config, found))
     helper.keys.destroy(found.public)
     return store.round_of(connection, name, number) or found
 
 
-def _abandoned(helper: Helper, charter: SecaggConfig, found: Round) -> bytes:
+def _abandoned(helper: Helper, config: SecaggConfig, found: Round) -> bytes:
     terms = read_offer(found.offer, _signer(helper, found.offer))
     record = RoundRecord(
-        charter=charter.digest().hex(),
+        charter=config.digest().hex(),
         offer=terms.digest().hex(),
         round=found.number,
         state=ABANDONED,
@@ -314,11 +314,11 @@ def _abandoned(helper: Helper, charter: SecaggConfig, found: Round) -> bytes:
 
 
 def _open_round(
-    connection: Connection, helper: Helper, charter: SecaggConfig, number: int
+    connection: Connection, helper: Helper, config: SecaggConfig, number: int
 ) -> tuple[Round, bytes, Offer]:
     """A round that is open and whose key is there: the round, the key, the offer."""
-    _end_what_is_lost(connection, helper, charter)
-    found = store.round_of(connection, charter.digest(), number)
+    _end_what_is_lost(connection, helper, config)
+    found = store.round_of(connection, config.digest(), number)
     if found is None:
         raise NotNow("unknown", f"Round {number} was never offered.")
     private = helper.keys.get(found.public) if found.state == store.OPEN else None
@@ -327,13 +327,13 @@ def _open_round(
     return found, private, read_offer(found.offer, _signer(helper, found.offer))
 
 
-def _end_what_is_lost(connection: Connection, helper: Helper, charter: SecaggConfig) -> None:
+def _end_what_is_lost(connection: Connection, helper: Helper, config: SecaggConfig) -> None:
     """Abandon the newest round if its key is lost, or if no one has asked for it for long after it expired."""
-    newest = store.newest_round(connection, charter.digest())
+    newest = store.newest_round(connection, config.digest())
     if newest is not None and newest.state == store.OPEN:
         expired = helper.clock() > newest.expires + MAX_LIFETIME
         if expired or helper.keys.get(newest.public) is None:
-            _end_if_open(connection, helper, charter, newest.number)
+            _end_if_open(connection, helper, config, newest.number)
 
 
 def _signer(helper: Helper, content: bytes) -> bytes:

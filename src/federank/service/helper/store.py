@@ -28,11 +28,11 @@ FORMAT = "federank helper 1"
 SCHEMA = (
     "CREATE TABLE identities (number {whole} PRIMARY KEY, private {bytes} NOT NULL, public {bytes} NOT NULL,"
     " signature {bytes} NOT NULL)",
-    "CREATE TABLE federations (charter {bytes} PRIMARY KEY, content {bytes} NOT NULL)",
-    "CREATE TABLE rounds (charter {bytes} NOT NULL, number {whole} NOT NULL, state TEXT NOT NULL,"
+    "CREATE TABLE federations (config {bytes} PRIMARY KEY, content {bytes} NOT NULL)",
+    "CREATE TABLE rounds (config {bytes} NOT NULL, number {whole} NOT NULL, state TEXT NOT NULL,"
     " terms {bytes} NOT NULL, public {bytes} NOT NULL, offer {bytes} NOT NULL, expires {whole} NOT NULL,"
     " messages {whole} NOT NULL, members {bytes} NOT NULL, total {bytes} NOT NULL, record {bytes} NOT NULL,"
-    " PRIMARY KEY (charter, number))",
+    " PRIMARY KEY (config, number))",
 )
 
 
@@ -71,9 +71,9 @@ def add_identity(connection: Connection, number: int, identity: Identity) -> Non
     connection.run("INSERT INTO identities (number, private, public, signature) VALUES (?, ?, ?, ?)", number, *identity)
 
 
-def config_of(connection: Connection, charter: bytes) -> bytes | None:
+def config_of(connection: Connection, config: bytes) -> bytes | None:
     """The federation config of this digest."""
-    row = connection.one("SELECT content FROM federations WHERE charter = ?", charter)
+    row = connection.one("SELECT content FROM federations WHERE config = ?", config)
     return None if row is None else bytes(row[0])
 
 
@@ -83,36 +83,36 @@ def count_federations(connection: Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def add_federation(connection: Connection, charter: bytes, content: bytes) -> None:
+def add_federation(connection: Connection, config: bytes, content: bytes) -> None:
     """Serve another federation; nothing happens if it is served already."""
     connection.run(
-        "INSERT INTO federations (charter, content) VALUES (?, ?) ON CONFLICT (charter) DO NOTHING", charter, content
+        "INSERT INTO federations (config, content) VALUES (?, ?) ON CONFLICT (config) DO NOTHING", config, content
     )
 
 
-def lock_federation(connection: Connection, charter: bytes) -> None:
+def lock_federation(connection: Connection, config: bytes) -> None:
     """Let no one else begin or end a round of this federation until the transaction ends."""
-    connection.one(f"SELECT 1 FROM federations WHERE charter = ?{connection.update_lock()}", charter)
+    connection.one(f"SELECT 1 FROM federations WHERE config = ?{connection.update_lock()}", config)
 
 
 _ROUND = "SELECT number, state, terms, public, offer, expires, members, record FROM rounds"
 
 
-def round_of(connection: Connection, charter: bytes, number: int) -> Round | None:
+def round_of(connection: Connection, config: bytes, number: int) -> Round | None:
     """One round."""
-    row = connection.one(f"{_ROUND} WHERE charter = ? AND number = ?", charter, number)
+    row = connection.one(f"{_ROUND} WHERE config = ? AND number = ?", config, number)
     return None if row is None else _round(row)
 
 
-def newest_round(connection: Connection, charter: bytes) -> Round | None:
+def newest_round(connection: Connection, config: bytes) -> Round | None:
     """The round with the highest number."""
-    row = connection.one(f"{_ROUND} WHERE charter = ? ORDER BY number DESC LIMIT 1", charter)
+    row = connection.one(f"{_ROUND} WHERE config = ? ORDER BY number DESC LIMIT 1", config)
     return None if row is None else _round(row)
 
 
-def rounds_of(connection: Connection, charter: bytes, first: int, most: int) -> list[Round]:
+def rounds_of(connection: Connection, config: bytes, first: int, most: int) -> list[Round]:
     """Rounds from this number on, at most this many."""
-    rows = connection.all(f"{_ROUND} WHERE charter = ? AND number >= ? ORDER BY number LIMIT ?", charter, first, most)
+    rows = connection.all(f"{_ROUND} WHERE config = ? AND number >= ? ORDER BY number LIMIT ?", config, first, most)
     return [_round(row) for row in rows]
 
 
@@ -128,13 +128,13 @@ def count_rounds(connection: Connection) -> dict[str, int]:
 
 
 def add_round(
-    connection: Connection, charter: bytes, number: int, terms: bytes, public: bytes, offer: bytes, expires: int
+    connection: Connection, config: bytes, number: int, terms: bytes, public: bytes, offer: bytes, expires: int
 ) -> None:
     """Begin a round."""
     connection.run(
-        "INSERT INTO rounds (charter, number, state, terms, public, offer, expires, messages, members, total, record)"
+        "INSERT INTO rounds (config, number, state, terms, public, offer, expires, messages, members, total, record)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)",
-        charter,
+        config,
         number,
         OPEN,
         terms,
@@ -149,7 +149,7 @@ def add_round(
 
 def end_round(
     connection: Connection,
-    charter: bytes,
+    config: bytes,
     number: int,
     state: str,
     record: bytes,
@@ -160,21 +160,21 @@ def end_round(
     """End a round that is open, for ever."""
     connection.run(
         "UPDATE rounds SET state = ?, record = ?, members = ?, total = ?, messages = ?"
-        " WHERE charter = ? AND number = ? AND state = ?",
+        " WHERE config = ? AND number = ? AND state = ?",
         state,
         record,
         members,
         total,
         messages,
-        charter,
+        config,
         number,
         OPEN,
     )
 
 
-def total_of(connection: Connection, charter: bytes, number: int) -> bytes:
+def total_of(connection: Connection, config: bytes, number: int) -> bytes:
     """The noisy sum of a round that was answered."""
-    row = connection.one("SELECT total FROM rounds WHERE charter = ? AND number = ?", charter, number)
+    row = connection.one("SELECT total FROM rounds WHERE config = ? AND number = ?", config, number)
     return b"" if row is None else bytes(row[0])
 
 

@@ -95,7 +95,7 @@ def establish(
     agreement = None
     if sums is not None and plan is not None:
         agreement = agree(sums, plan, settings, founding_of(ticket_key), catalogue.content, data.n_items)
-    charter = {
+    config = {
         "name": name or data.name,
         "method": family.method,
         "settings": asdict(settings),
@@ -104,9 +104,9 @@ def establish(
     }
     with connection.transaction():
         lock_facts(connection)
-        if get_fact(connection, "charter") is not None:
+        if get_fact(connection, "config") is not None:
             return None
-        put_fact(connection, "charter", charter)
+        put_fact(connection, "config", config)
         put_fact(connection, "admin", hash_of_token(token).hex())
         put_fact(connection, "rounds", asdict(rounds))
         put_fact(connection, "trained", trained is not None)
@@ -115,7 +115,7 @@ def establish(
             put_agreement(connection, agreement)
             put_content(connection, "first content", stored_content(model.content))
         put_all(connection, 0, model)
-        note_action(connection, "established", name=charter["name"], items=data.n_items)
+        note_action(connection, "established", name=config["name"], items=data.n_items)
     return token
 
 
@@ -202,11 +202,11 @@ def open_store(address: str, demand: Demand, log: Log | None = None) -> str | No
     try:
         with database.connection() as connection:
             create_tables(connection)
-            charter = read_config(connection)
-            token = _begin(connection, demand) if charter is None else None
-            if charter is not None:
-                _go_on(connection, charter, demand)
-                for flag in ignored_flags(connection, charter, demand):
+            config = read_config(connection)
+            token = _begin(connection, demand) if config is None else None
+            if config is not None:
+                _go_on(connection, config, demand)
+                for flag in ignored_flags(connection, config, demand):
                     (log or Log(None)).say(
                         "flag ignored",
                         "warning",
@@ -219,8 +219,8 @@ def open_store(address: str, demand: Demand, log: Log | None = None) -> str | No
                 "run_by": demand.run_by,
                 "seen": demand.seen,
                 "suggested_policy": demand.suggested_policy,
-                "noun": demand.noun or (usual_noun(demand.source) if charter is None else None),
-                _FIRST_START: demand.first_start() if charter is None else None,
+                "noun": demand.noun or (usual_noun(demand.source) if config is None else None),
+                _FIRST_START: demand.first_start() if config is None else None,
             }
             for name, value in facts.items():
                 if value is not None:
@@ -262,27 +262,27 @@ def _chosen(demand: Demand, learnt_by: str) -> tuple[Family, Any, RoundSettings]
     return family, settings, rounds
 
 
-def _go_on(connection: Connection, charter: FederationConfig, demand: Demand) -> None:
-    _refuse_sharing(charter.family, demand)
-    if demand.sums is not None and charter.sums is None:
+def _go_on(connection: Connection, config: FederationConfig, demand: Demand) -> None:
+    _refuse_sharing(config.family, demand)
+    if demand.sums is not None and config.sums is None:
         # To go on would serve uploads that this server reads, where the operator asks for ones that it cannot read.
         raise SettingError(
             "The store holds a federation whose uploads its server reads; --helper is for a new --store."
         )
-    if demand.rounds and charter.sums is not None:
-        least = charter.sums.charter.least_cohort
+    if demand.rounds and config.sums is not None:
+        least = config.sums.config.least_cohort
         if demand.rounds.get("minimum", least) < least:
             raise SettingError(
                 f"minimum is below the least cohort of {least} that the federation config guarantees; leave it out."
             )
     if demand.rounds:
         rounds = RoundSettings(**get_fact(connection, "rounds") | demand.rounds)
-        if "minimum" in demand.rounds and charter.sums is None and not demand.accepts_few:
+        if "minimum" in demand.rounds and config.sums is None and not demand.accepts_few:
             refuse_few(rounds)
         with connection.transaction():
             put_fact(connection, "rounds", asdict(rounds))
             note_action(connection, "settings of rounds", **demand.rounds)
-    if charter.sums and demand.sums and demand.sums.authority not in (None, charter.sums.authority):
+    if config.sums and demand.sums and demand.sums.authority not in (None, config.sums.authority):
         with connection.transaction():
             put_authority(connection, demand.sums.authority)
             note_action(connection, "certificates of the helper")
@@ -327,22 +327,22 @@ def _refuse_sharing(family: Family, demand: Demand) -> None:
         )
 
 
-def ignored_flags(connection: Connection, charter: FederationConfig, demand: Demand) -> Iterator[Ignored]:
+def ignored_flags(connection: Connection, config: FederationConfig, demand: Demand) -> Iterator[Ignored]:
     """The flags of a later start that differ from the first start's and from the values in force."""
     first = get_fact(connection, _FIRST_START) or {}
-    in_force = {"name": charter.name, "method": charter.family.method}
-    in_force |= {name: getattr(charter.settings, name) for name in charter.family.federation_settings}
-    in_force |= {} if charter.sums is None else agreed_values(charter.sums.charter)
+    in_force = {"name": config.name, "method": config.family.method}
+    in_force |= {name: getattr(config.settings, name) for name in config.family.federation_settings}
+    in_force |= {} if config.sums is None else agreed_values(config.sums.config)
     for name, given in demand.first_start().items():
         if given != first.get(name) and not _same(given, in_force.get(name)):
             yield Ignored(name, given, in_force.get(name))
     if demand.names_data:
         try:
-            is_known = begins_with(charter.catalogue.content, catalogue_of(demand.data()).content)
+            is_known = begins_with(config.catalogue.content, catalogue_of(demand.data()).content)
         except FedeRankError:  # the catalogue is in the store: data that are gone do not keep a server down
             is_known = False
         if not is_known:
-            yield Ignored("data", demand.source, f"the catalogue of {charter.name}, {charter.n_items} items")
+            yield Ignored("data", demand.source, f"the catalogue of {config.name}, {config.n_items} items")
 
 
 def _same(given: Any, kept: Any) -> bool:

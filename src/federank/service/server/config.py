@@ -154,7 +154,7 @@ def founding_of(ticket_key: bytes) -> str:
 
 def read_config(connection: Connection) -> FederationConfig | None:
     """The federation config in the store; None where there is none yet."""
-    kept = get_fact(connection, "charter")
+    kept = get_fact(connection, "config")
     if kept is None:
         return None
     catalogue = get_content(connection, "catalogue")

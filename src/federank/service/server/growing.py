@@ -61,7 +61,7 @@ def catalogue_now(connection: Connection) -> dict[str, int]:
     waiting = len(waiting_items(connection))  # looked at first: what waits no more is in the version below
     return {
         "waiting": waiting,
-        "items": int(get_fact(connection, "charter")["items"]),
+        "items": int(get_fact(connection, "config")["items"]),
         "version": newest_version(connection),
     }
 
@@ -103,7 +103,7 @@ def _text(given: Any, what: str) -> str:
     return given.strip()
 
 
-def grow(connection: Connection, charter: FederationConfig) -> Published | None:
+def grow(connection: Connection, config: FederationConfig) -> Published | None:
     """Publish a version with rows for the items that wait, if any do; one transaction.
 
     A round that is open goes on with the new version, unless someone has a ticket of it: messages belong to one
@@ -115,18 +115,18 @@ def grow(connection: Connection, charter: FederationConfig) -> Published | None:
         waiting = waiting_items(connection)
         if not waiting or tickets:
             return None
-        return _publish(connection, charter, waiting)
+        return _publish(connection, config, waiting)
 
 
-def _publish(connection: Connection, charter: FederationConfig, waiting: list[dict[str, Any]]) -> Published:
+def _publish(connection: Connection, config: FederationConfig, waiting: list[dict[str, Any]]) -> Published:
     content = get_content(connection, "catalogue")
     assert content is not None, "a federation is established with a catalogue"
     catalogue = catalogue_from(json.loads(content)["items"] + waiting)
     items = len(json.loads(catalogue.content)["items"])
     newest = model_to_fold(connection)
-    model = newest.extended(charter.extend(newest.content, items))
+    model = newest.extended(config.extend(newest.content, items))
     replace_content(connection, "catalogue", catalogue.content)
-    put_fact(connection, "charter", get_fact(connection, "charter") | {"items": items})
+    put_fact(connection, "config", get_fact(connection, "config") | {"items": items})
     put_fact(connection, _SPEC, [])
     row = connection.one("SELECT COALESCE(MAX(number), 0) FROM rounds")
     put_all(connection, int(row[0]) if row else 0, model)

@@ -75,7 +75,7 @@ async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -
     await service.start()
     model = service.latest.model
     version = None if model is None else model.version
-    log.say("serving", version=version, items=service.charter.n_items, blas_threads=blas_threads)
+    log.say("serving", version=version, items=service.config.n_items, blas_threads=blas_threads)
     tasks = [
         asyncio.create_task(server.serve(sockets=[bound]))
         for server, bound in zip(servers, (public, admin), strict=True)

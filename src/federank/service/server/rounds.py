@@ -73,8 +73,8 @@ class Stopped(Exception):
 class PublishedModel:
     """The shared model as the world knows it: a version of it is what devices fetch."""
 
-    def __init__(self, charter: FederationConfig, connection: Connection, defences: Defences = NO_DEFENCES) -> None:
-        self._charter, self._connection, self._defences = charter, connection, defences
+    def __init__(self, config: FederationConfig, connection: Connection, defences: Defences = NO_DEFENCES) -> None:
+        self._config, self._connection, self._defences = config, connection, defences
         self.held = self.capped = 0  # rows that the last fold would have moved or lengthened too much
         self.published, self.round_number = model_to_fold(connection), next_round(connection)
         self.people = 0  # to whom the last fold was scaled
@@ -91,17 +91,17 @@ class PublishedModel:
         scale, or that clients would refuse, raises `Rejected`; the one before stays.
         """
         del recipe
-        family, settings = self._charter.family, self._charter.settings
+        family, settings = self._config.family, self._config.settings
         self.people = tallies(self._connection).devices
-        if self._charter.sums is None or family.sums is None:
-            now = family.recipe(settings, self._charter.n_items, self.people)
+        if self._config.sums is None or family.sums is None:
+            now = family.recipe(settings, self._config.n_items, self.people)
             content = self._bounded(family.fold(now, self.published, self.round_number, updates))
         else:
             [summed] = updates
-            terms = self._charter.sums.charter
+            terms = self._config.sums.config
             content = family.sums.fold(settings, terms, self.published, self.people, summed.total, summed.messages)
         model = self.published.followed_by(content)
-        why = self._charter.why_not_publish(self.published, model, self.round_number)
+        why = self._config.why_not_publish(self.published, model, self.round_number)
         if why is not None:
             raise Rejected(why)
         self.published = model
@@ -194,15 +194,15 @@ class FleetOfSums(RemoteFleet):
     """The same devices where no single server reads an upload: a helper takes part in every round."""
 
     def __init__(
-        self, connection: Connection, model: Published, charter: FederationConfig, form: Form, leader: Leader
+        self, connection: Connection, model: Published, config: FederationConfig, form: Form, leader: Leader
     ) -> None:
-        assert charter.sums is not None, "a federation of sums has an agreement"
-        super().__init__(connection, model.version, charter.family, form, leader)
-        self._charter, self._model, self._least = charter, model, charter.sums.charter.least_cohort
+        assert config.sums is not None, "a federation of sums has an agreement"
+        super().__init__(connection, model.version, config.family, form, leader)
+        self._config, self._model, self._least = config, model, config.sums.config.least_cohort
         self.sums = RoundOfSums(
             connection,
-            charter.sums,
-            leader.helper_line(charter.sums, connection),
+            config.sums,
+            leader.helper_line(config.sums, connection),
             leader.wait,
             left_out=leader.left_out,
         )
@@ -210,9 +210,9 @@ class FleetOfSums(RemoteFleet):
     def choose(self, round_number: int) -> OpenRound:
         """Have the round offered by the helper, then open it."""
         if state_of_round(self._connection, round_number) is None:
-            family = self._charter.family
+            family = self._config.family
             assert family.sums is not None, "only methods that can be summed are established with sums"
-            model = family.sums.digest(self._charter.settings, self._model)
+            model = family.sums.digest(self._config.settings, self._model)
             if not self.sums.offer(round_number, self._version, family.sums.stage(self._model), model):
                 raise Abandoned
         return super().choose(round_number)
@@ -240,7 +240,7 @@ class Leader:
     def __init__(
         self,
         database: Database,
-        charter: FederationConfig,
+        config: FederationConfig,
         form_of: Callable[[FederationConfig], Form],
         keep_updates: bool,
         log: Log,
@@ -249,9 +249,9 @@ class Leader:
         rolls_back: bool = False,
         left_out: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self._watches = rolls_back and charter.sums is None  # versions of sums follow from sums alone
+        self._watches = rolls_back and config.sums is None  # versions of sums follow from sums alone
         self._database, self._keep, self._form_of = database, keep_updates, form_of
-        self._charter, self._form = charter, form_of(charter)
+        self._config, self._form = config, form_of(config)
         self._lock = LeaderLock(database)
         self._log = log
         self.announce, self._defences, self.left_out = announce, defences, left_out
@@ -301,7 +301,7 @@ class Leader:
         """Add the items that the operator wants, unless a round is under way whose messages belong to its rows."""
         if not waiting_items(connection):
             return
-        model = grow(connection, self._charter)
+        model = grow(connection, self._config)
         if model is not None:
             self._log.say("items added", version=model.version, items=len(model.changed))
             self.announce()
@@ -309,9 +309,9 @@ class Leader:
 
     def _read_config(self, connection: Connection) -> None:
         """The federation config as it is now: the catalogue may have grown since, by another worker's doing."""
-        charter = read_config(connection)
-        assert charter is not None, "a store that was served holds a federation"
-        self._charter, self._form = charter, self._form_of(charter)
+        config = read_config(connection)
+        assert config is not None, "a store that was served holds a federation"
+        self._config, self._form = config, self._form_of(config)
 
     def _stand_by(self) -> None:
         while not self._stopping.is_set():
@@ -342,17 +342,17 @@ class Leader:
         return self._line
 
     def _fleet(self, connection: Connection, model: Published) -> RemoteFleet:
-        if self._charter.sums is None:
-            return RemoteFleet(connection, model.version, self._charter.family, self._form, self)
-        return FleetOfSums(connection, model, self._charter, self._form, self)
+        if self._config.sums is None:
+            return RemoteFleet(connection, model.version, self._config.family, self._form, self)
+        return FleetOfSums(connection, model, self._config, self._form, self)
 
     def _record(
         self, fleet: RemoteFleet, shared: PublishedModel, number: int, bounded: dict[str, int]
     ) -> Callable[[Connection], None]:
         """What else is written of a round, together with its version: what the bounds did, and the record of sums."""
         of_sums: Callable[[Connection], None] | None = None
-        if isinstance(fleet, FleetOfSums) and self._charter.family.sums is not None:
-            model = self._charter.family.sums.digest(self._charter.settings, shared.published)
+        if isinstance(fleet, FleetOfSums) and self._config.family.sums is not None:
+            model = self._config.family.sums.digest(self._config.settings, shared.published)
             of_sums = fleet.sums.record(number, model, shared.people)
 
         def write(connection: Connection) -> None:
@@ -378,7 +378,7 @@ class Leader:
 
     def _lead(self, connection: Connection) -> None:
         self._read_config(connection)
-        shared = PublishedModel(self._charter, connection, self._defences)
+        shared = PublishedModel(self._config, connection, self._defences)
         self.mark_log_dirty()  # anyone who led before may have been cut off
         while True:
             before = shared.published
@@ -388,14 +388,14 @@ class Leader:
                 play_round(None, shared, fleet)
             except Extended:
                 self._read_config(connection)
-                shared = PublishedModel(self._charter, connection, self._defences)
+                shared = PublishedModel(self._config, connection, self._defences)
                 continue
             except Abandoned:
                 self._log.say("round abandoned", "warning", round=shared.round_number)
                 self.mark_log_dirty()
                 self.announce()
                 shared = PublishedModel(
-                    self._charter, connection, self._defences
+                    self._config, connection, self._defences
                 )  # the operator may have gone back meanwhile
                 continue
             except (Unavailable, Rejected) as reason:
@@ -413,7 +413,7 @@ class Leader:
             self.mark_log_dirty()
             self.truncate_log(connection)
             self._log.say("round folded", "info", round=number, version=model.version, **measured, **bounded)
-            if self._watches and (done := undo_fall(connection, self._charter.extend)) is not None:
+            if self._watches and (done := undo_fall(connection, self._config.extend)) is not None:
                 self._log.say("rolled back", "warning", **done)
-                shared = PublishedModel(self._charter, connection, self._defences)
+                shared = PublishedModel(self._config, connection, self._defences)
             self.announce()

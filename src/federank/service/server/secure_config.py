@@ -129,23 +129,23 @@ def rounds_of_sums(demand: SumsDemand, rounds: dict[str, Any]) -> dict[str, Any]
     return {**usual, **rounds}
 
 
-def agreed_values(charter: SecaggConfig) -> dict[str, Any]:
+def agreed_values(config: SecaggConfig) -> dict[str, Any]:
     """What was agreed on once, as the flags of `serve` name it."""
-    mu = charter.mu()  # infinite without noise
+    mu = config.mu()  # infinite without noise
     return {
-        "helper": charter.helper_origin,
-        "sigma": math.sqrt(charter.messages) / mu,
-        "epsilon": epsilon_of_mu(mu, float(charter.delta)) if math.isfinite(mu) else None,
-        "delta": float(charter.delta),
-        "least_cohort": charter.least_cohort,
-        "norm_check": charter.projections or "off",
+        "helper": config.helper_origin,
+        "sigma": math.sqrt(config.messages) / mu,
+        "epsilon": epsilon_of_mu(mu, float(config.delta)) if math.isfinite(mu) else None,
+        "delta": float(config.delta),
+        "least_cohort": config.least_cohort,
+        "norm_check": config.projections or "off",
     }
 
 
 class Agreement(NamedTuple):
     """What a leader keeps of sums."""
 
-    charter: SecaggConfig
+    config: SecaggConfig
     private: bytes  # the leader's identity key
     settings: bytes  # the method's settings, as they are published
     authority: str | None
@@ -156,13 +156,13 @@ class Agreement(NamedTuple):
     @property
     def name(self) -> str:
         """The federation config's digest, as it stands in addresses."""
-        return self.charter.digest().hex()
+        return self.config.digest().hex()
 
     def line(self) -> HelperLine:
         """A line to the helper."""
         from federank.service.server.secure_rounds import HelperLine
 
-        return HelperLine(self.charter.helper_origin, self.private, self.authority)
+        return HelperLine(self.config.helper_origin, self.private, self.authority)
 
 
 def summable(family: Family) -> SumsOf:
@@ -210,7 +210,7 @@ def agree(
     line = HelperLine(demand.helper.rstrip("/"), private, demand.authority)
     try:
         identity = line.identity()
-        charter = SecaggConfig(
+        config = SecaggConfig(
             founding=founding,
             catalogue=hashlib.sha256(catalogue).hexdigest(),
             settings=digest("settings", settings_text(settings)).hex(),
@@ -229,12 +229,12 @@ def agree(
             leader_key=public_key_of(private).hex(),
             **fields_of_check(demand.chosen_projections),
         )
-        line.register(charter.to_bytes())
+        line.register(config.to_bytes())
     except (HelperAway, HelperRefused, BadMessage) as reason:
         raise _unusable(demand, reason) from reason
     finally:
         line.close()
-    return Agreement(charter, private, settings_text(settings), demand.authority)
+    return Agreement(config, private, settings_text(settings), demand.authority)
 
 
 def settings_text(settings: Any) -> bytes:
@@ -270,7 +270,7 @@ _CHARTER, _PRIVATE, _SETTINGS, _AUTHORITY = "sums federation config", "sums key"
 
 def put_agreement(connection: Connection, agreement: Agreement) -> None:
     """Keep what was agreed, within the transaction that establishes the federation."""
-    put_content(connection, _CHARTER, agreement.charter.to_bytes())
+    put_content(connection, _CHARTER, agreement.config.to_bytes())
     put_content(connection, _PRIVATE, agreement.private)
     put_content(connection, _SETTINGS, agreement.settings)
     put_content(connection, _AUTHORITY, (agreement.authority or "").encode())

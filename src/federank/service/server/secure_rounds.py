@@ -113,41 +113,41 @@ class HelperLine:
             hexadecimal(told.get("key"), PUBLIC_BYTES, "The helper's key"), str(told.get("origin")), steps
         )
 
-    def register(self, charter: bytes) -> None:
+    def register(self, config: bytes) -> None:
         """Ask the helper to serve this federation."""
-        self._ask("POST", "/federations", charter)
+        self._ask("POST", "/federations", config)
 
-    def offer(self, charter: str, number: int, terms: Terms) -> bytes:
+    def offer(self, config: str, number: int, terms: Terms) -> bytes:
         """The helper's signed offer of a round."""
-        return self._ask("POST", _place(charter, number, "offer"), terms.to_bytes())
+        return self._ask("POST", _place(config, number, "offer"), terms.to_bytes())
 
-    def prepare(self, charter: str, number: int, reports: list[Report]) -> list[bool]:
+    def prepare(self, config: str, number: int, reports: list[Report]) -> list[bool]:
         """Which of these reports stand."""
-        answer = _read_json(self._ask("POST", _place(charter, number, "prepare"), encode_reports(reports)))
+        answer = _read_json(self._ask("POST", _place(config, number, "prepare"), encode_reports(reports)))
         stands = answer.get("stands")
         if not isinstance(stands, str) or len(stands) != len(reports) or not set(stands) <= {"0", "1"}:
             raise BadMessage("The helper must say of every report whether it stands; this answer does not.")
         return [digit == "1" for digit in stands]
 
-    def look(self, charter: str, number: int, reports: list[Report], check: Parameters) -> list[bytes | None]:
+    def look(self, config: str, number: int, reports: list[Report], check: Parameters) -> list[bytes | None]:
         """The helper's look at each of these reports, whose messages carry proofs; None for one that does not stand."""
         most = len(reports) * (1 + look_bytes(check))
-        content = self._ask("POST", _place(charter, number, "prepare"), encode_reports(reports), MOST_SMALL + most)
+        content = self._ask("POST", _place(config, number, "prepare"), encode_reports(reports), MOST_SMALL + most)
         return decode_looks(check, content, len(reports))
 
-    def answer(self, charter: str, number: int, reports: list[Report], length: int) -> bytes:
+    def answer(self, config: str, number: int, reports: list[Report], length: int) -> bytes:
         """The helper's record and its noisy sum of the masks of a set."""
-        return self._ask("POST", _place(charter, number, "answer"), encode_reports(reports), MOST_SMALL + 4 * length)
+        return self._ask("POST", _place(config, number, "answer"), encode_reports(reports), MOST_SMALL + 4 * length)
 
-    def abandon(self, charter: str, number: int) -> bytes:
+    def abandon(self, config: str, number: int) -> bytes:
         """End a round without an answer; the helper's record of it."""
-        return self._ask("POST", _place(charter, number, "abandon"))
+        return self._ask("POST", _place(config, number, "abandon"))
 
-    def open_rounds(self, charter: str, first: int = 0) -> list[int]:
+    def open_rounds(self, config: str, first: int = 0) -> list[int]:
         """The rounds of this federation that are under way at the helper."""
         found: list[int] = []
         while True:
-            rounds = _read_json(self._ask("GET", f"/federations/{charter}/rounds?from={first}")).get("rounds", [])
+            rounds = _read_json(self._ask("GET", f"/federations/{config}/rounds?from={first}")).get("rounds", [])
             found += [int(one["round"]) for one in rounds if one["state"] == "open"]
             if not rounds:
                 return found
@@ -181,8 +181,8 @@ class HelperLine:
             self.on_change(is_away)
 
 
-def _place(charter: str, number: int, act: str) -> str:
-    return f"/federations/{charter}/rounds/{number}/{act}"
+def _place(config: str, number: int, act: str) -> str:
+    return f"/federations/{config}/rounds/{number}/{act}"
 
 
 def _read_json(content: bytes) -> dict[str, Any]:
@@ -239,8 +239,8 @@ class RoundOfSums:
     ) -> None:
         self._connection, self._agreement, self._line = connection, agreement, line
         self._wait, self._random, self._left_out = wait, random, left_out
-        self._check: Parameters | None = agreement.charter.norm_check()
-        self._helper_keys = [agreement.charter.helper_public()]  # all of its life, that of now at the end
+        self._check: Parameters | None = agreement.config.norm_check()
+        self._helper_keys = [agreement.config.helper_public()]  # all of its life, that of now at the end
         self._next_try = self._next_identity = 0.0
         self.is_lost = False  # the helper will not answer this round
         self._noisy: RingVector = np.zeros(0, dtype=np.uint32)
@@ -248,8 +248,8 @@ class RoundOfSums:
 
     def offer(self, number: int, version: int, stage: int, model: bytes) -> bool:
         """Have the round offered and keep the offer; False where the helper has had a round of this number."""
-        charter = self._agreement.charter
-        terms = _terms(version=version, model=model.hex(), length=charter.length_of(stage), stage=stage)
+        config = self._agreement.config
+        terms = _terms(version=version, model=model.hex(), length=config.length_of(stage), stage=stage)
         while True:
             try:
                 unconfirmed = store.unconfirmed_before(self._connection, number)
@@ -258,7 +258,7 @@ class RoundOfSums:
                 signed = self._line.offer(self._agreement.name, number, terms)
                 self._learn_key()
                 made = read_offer(signed, self._helper_keys[-1])
-                expected = (number, version, model.hex(), stage, charter.noises[stage])
+                expected = (number, version, model.hex(), stage, config.noises[stage])
                 if (made.round, made.version, made.model, made.stage, made.noise) != expected:
                     raise BadMessage("The helper has offered something else than it was asked for.")
                 store.put_offer(self._connection, number, signed, terms.length)
@@ -269,7 +269,7 @@ class RoundOfSums:
                 if refusal.slug == "under-way":
                     self._end_forgotten(number)
                 elif refusal.slug == "unknown":
-                    self._insist(lambda: self._line.register(self._agreement.charter.to_bytes()))
+                    self._insist(lambda: self._line.register(self._agreement.config.to_bytes()))
                 else:
                     self._wait(HELPER_PAUSE)
             except HelperAway:
@@ -278,7 +278,7 @@ class RoundOfSums:
     def _learn_key(self) -> None:
         """The helper's key as of now, the federation config's or one that it has signed for, and those between them."""
         identity = self._line.identity()
-        self._helper_keys = successors(self._agreement.charter.helper_public(), identity.successions)
+        self._helper_keys = successors(self._agreement.config.helper_public(), identity.successions)
         self._next_identity = time.monotonic() + IDENTITY_PAUSE
 
     def _renew_offer(self, number: int) -> None:
@@ -362,10 +362,10 @@ class RoundOfSums:
         """The noisy sum of a closed round; `Unfit` where it cannot be had or makes no sense."""
         while self._refused_is_unavailable(lambda: self._prepare_chunk(number)):
             pass
-        charter, offer = self._agreement.charter, self._offer_of(number)
+        config, offer = self._agreement.config, self._offer_of(number)
         reports = store.standing_reports(self._connection, number, is_checked=self._check is not None)
-        if len(reports) < charter.least_cohort:
-            raise Unavailable(f"{len(reports)} reports stand, and {charter.least_cohort} are needed")
+        if len(reports) < config.least_cohort:
+            raise Unavailable(f"{len(reports)} reports stand, and {config.least_cohort} are needed")
         content = self._refused_is_unavailable(
             lambda: self._line.answer(self._agreement.name, number, reports, offer.length)
         )

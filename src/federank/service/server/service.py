@@ -29,17 +29,17 @@ MOST_KNOWN = 200_000
 REFUSALS_SECONDS = 0.5
 
 
-def form_of(charter: FederationConfig, trust: TrustSettings) -> Form:
+def form_of(config: FederationConfig, trust: TrustSettings) -> Form:
     """What an upload must look like; those of sums have one length in a round."""
-    form = charter.family.form(charter.settings, charter.n_items, trust.most_norm)
-    if charter.sums is None:
+    form = config.family.form(config.settings, config.n_items, trust.most_norm)
+    if config.sums is None:
         return form
     if trust.keep_updates:
         raise SettingError(
             "keep_updates is on, but this federation's uploads are added up as they come and none is kept; leave "
             "--keep-updates out."
         )
-    terms = charter.sums.charter
+    terms = config.sums.config
     longest = max(terms.length_of(stage) for stage in range(min(2, terms.messages)))
     check = terms.norm_check()
     return form._replace(most_bytes=bytes_needed(check, longest), check=check)
@@ -48,32 +48,32 @@ def form_of(charter: FederationConfig, trust: TrustSettings) -> Form:
 class Service:
     """A worker: its view of the federation, its writer, and its part in the rounds."""
 
-    def __init__(self, database: Database, charter: FederationConfig, trust: TrustSettings, log: Log) -> None:
-        self.database, self.charter, self.trust, self.log = database, charter, trust, log
-        self.form = form_of(charter, trust)
+    def __init__(self, database: Database, config: FederationConfig, trust: TrustSettings, log: Log) -> None:
+        self.database, self.config, self.trust, self.log = database, config, trust, log
+        self.form = form_of(config, trust)
         self.metrics = Metrics()
-        self.encoded = EncodedRows(charter.encode)
+        self.encoded = EncodedRows(config.encode)
         self.latest = Latest(database, log, on_rows=self._follow_catalogue)
         self.leader = Leader(
             database,
-            charter,
+            config,
             lambda now: form_of(now, trust),
             trust.keep_updates,
             log,
             self.latest.wake,
-            defences_of(charter, trust),
+            defences_of(config, trust),
             trust.roll_back_when_worse,
             left_out=self.metrics.upload,
         )
         self.writer = Writer(database, after=self.leader.wake, on_fault=log.store_away)
-        invitations = charter.family.invitations(charter.settings)
-        self.dispatcher = Dispatcher(self.latest, self.writer, charter.ticket_key, log, invitations)
+        invitations = config.family.invitations(config.settings)
+        self.dispatcher = Dispatcher(self.latest, self.writer, config.ticket_key, log, invitations)
         self.device_limit = TokenBuckets(trust.device_rate)
         self.address_limit = TokenBuckets(trust.address_rate)
         self.enrolment_limit = TokenBuckets(trust.enrolment_rate, least_burst=20.0)
         self.range_limit = TokenBuckets(trust.range_rate, least_burst=200.0)
         self.ranges = Ranges()
-        self.admin_hash = charter.admin_hash
+        self.admin_hash = config.admin_hash
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="reader")
         self._known: OrderedDict[bytes, Owner] = OrderedDict()
         self._departures = 0
@@ -106,9 +106,9 @@ class Service:
 
     def _follow_catalogue(self, connection: Connection, rows: int) -> None:
         """A model with another number of rows has been published: the catalogue has grown with it."""
-        if rows != self.charter.n_items:
-            self.charter = _charter(connection)
-            self.form = form_of(self.charter, self.trust)
+        if rows != self.config.n_items:
+            self.config = _config(connection)
+            self.form = form_of(self.config, self.trust)
 
     async def read(self, query: Any) -> Any:
         """Ask the store something, in a thread of its own."""
@@ -148,20 +148,20 @@ class Service:
             HealthInputs(
                 recent=latest.recent,
                 model=latest.extent,
-                highest=getattr(self.charter.settings, "highest", None),
-                helper_away=latest.helper_away and self.charter.sums is not None,
+                highest=getattr(self.config.settings, "highest", None),
+                helper_away=latest.helper_away and self.config.sums is not None,
                 store_away=self.writer.fault is not None or not latest.is_fresh(),
             )
         )
 
     def form_for(self, version: int) -> Form:
         """What an upload must look like that was made from a version of the model."""
-        sums, model = self.charter.family.sums, self.latest.models.get(version)
+        sums, model = self.config.family.sums, self.latest.models.get(version)
         if model is None:
             return self.form
-        if self.charter.sums is None or sums is None:
+        if self.config.sums is None or sums is None:
             return self.form._replace(n_items=len(model.changed))
-        numbers = self.charter.sums.charter.length_of(sums.stage(model))
+        numbers = self.config.sums.config.length_of(sums.stage(model))
         return self.form._replace(numbers=numbers)
 
     def refused(self, reason: str) -> None:
@@ -182,9 +182,9 @@ class Service:
                 self._refusals.update(counts)  # told when the store is back
 
 
-def defences_of(charter: FederationConfig, trust: TrustSettings) -> Defences:
+def defences_of(config: FederationConfig, trust: TrustSettings) -> Defences:
     """What one fold may do: as the operator says, or as the method has it."""
-    row, move = charter.family.defences
+    row, move = config.family.defences
     return Defences(
         row if trust.row_quantile is None else trust.row_quantile,
         move if trust.move_quantile is None else trust.move_quantile,
@@ -199,13 +199,13 @@ def open_service(address: str, trust: TrustSettings, log: Log) -> Service:
     """A worker on a store that holds a federation."""
     database = Database(address)
     with database.connection() as connection:
-        charter = _charter(connection)
+        config = _config(connection)
     database.release()
-    return Service(database, charter, trust, log)
+    return Service(database, config, trust, log)
 
 
-def _charter(connection: Connection) -> FederationConfig:
-    charter = read_config(connection)
-    if charter is None:
+def _config(connection: Connection) -> FederationConfig:
+    config = read_config(connection)
+    if config is None:
         raise StoreAway("The store holds no federation yet.")
-    return charter
+    return config

@@ -79,17 +79,17 @@ def whole_message(broadcast, history, clip, random=os.urandom, **given):
 async def prepared_upload(device, ticket, history, now=0):
     """A device's upload of a round, after every check that it makes; the integers, and the bytes."""
     client = device.client
-    charter = config_from((await client.get("/api/v1/sums/charter")).content)
+    config = config_from((await client.get("/api/v1/sums/config")).content)
     broadcast = decode_frugal_broadcast((await device.task(ticket)).content, FACTORS, ITEMS)
     content = (await client.get("/api/v1/sums/offer")).content
     try:
-        terms = read_offer(content, charter.helper_public())
+        terms = read_offer(content, config.helper_public())
     except BadMessage:  # the helper has a new key
-        terms = read_offer(content, await asyncio.to_thread(helper_key, charter, None))
+        terms = read_offer(content, await asyncio.to_thread(helper_key, config, None))
     model = model_digest(broadcast.version, broadcast.regulariser, broadcast.weights, rows_of(broadcast))
-    check_offer(terms, charter, model, now)
-    message = whole_message(broadcast, history, charter.length_of_clip())
-    return message, bytes_of_message(charter.norm_check(), terms, message, os.urandom)
+    check_offer(terms, config, model, now)
+    message = whole_message(broadcast, history, config.length_of_clip())
+    return message, bytes_of_message(config.norm_check(), terms, message, os.urandom)
 
 
 async def take_part(device, history):
@@ -103,11 +103,11 @@ async def take_part(device, history):
 
 async def loud_upload(device, times=50):
     """An upload of a message this many times as long as one may be, with a proof about a short one."""
-    charter = config_from((await device.client.get("/api/v1/sums/charter")).content)
-    terms = read_offer((await device.client.get("/api/v1/sums/offer")).content, charter.helper_public())
+    config = config_from((await device.client.get("/api/v1/sums/config")).content)
+    terms = read_offer((await device.client.get("/api/v1/sums/offer")).content, config.helper_public())
     message = np.zeros(terms.length, dtype=np.int64)
-    message[3] = times * charter.bound
-    return encode_checked(liars_upload(charter.norm_check(), terms, message, about_zero))
+    message[3] = times * config.bound
+    return encode_checked(liars_upload(config.norm_check(), terms, message, about_zero))
 
 
 def about_zero(parameters, leader, helper):

@@ -89,11 +89,11 @@ async def test_what_the_helper_cannot_open_and_a_copy_are_left_out_with_their_ow
 
 @pytest.mark.parametrize(("projections", "check"), [(0, None), (64, LIGHT), (None, FULL)])
 @in_a_loop
-async def test_a_federation_plays_with_the_check_that_its_charter_names(sqlite_store, tmp_path, projections, check):
+async def test_a_federation_plays_with_the_check_that_its_config_names(sqlite_store, tmp_path, projections, check):
     async with federation(tmp_path, sqlite_store, projections=projections) as (_, running):
-        content = (await running.client.get("/api/v1/sums/charter")).content
-        charter = config_from(content)
-        assert (charter.norm_check(), charter.to_bytes()) == (check, content)
+        content = (await running.client.get("/api/v1/sums/config")).content
+        config = config_from(content)
+        assert (config.norm_check(), config.to_bytes()) == (check, content)
         people = [await running.device() for _ in range(3)]
         messages = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
         await running.version(1)
@@ -121,7 +121,7 @@ def test_no_other_number_of_projections_is_taken():
         SumsDemand(helper="http://127.0.0.1:9", projections=100)
 
 
-def test_another_norm_check_than_the_charters_has_no_effect(sqlite_store, tmp_path):
+def test_another_norm_check_than_the_configs_has_no_effect(sqlite_store, tmp_path):
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
         establish_sums(sqlite_store, helper.origin, projections=0)
         checked = SumsDemand(helper=helper.origin, least_cohort=3, projections=128)

@@ -72,11 +72,11 @@ async def test_a_discarded_round_is_proven_by_the_helper_and_not_charged(store, 
         offer = (await running.client.get("/api/v1/sums/offer?round=0")).content
         await close(running, 0)
         told = await final(people[0], tickets[0])
-        charter = running.service.charter.sums.charter
-        record = read_record(told["record"].encode(), charter.helper_public())
+        config = running.service.config.sums.config
+        record = read_record(told["record"].encode(), config.helper_public())
         assert (told["outcome"], record.state, record.round) == ("abandoned", ABANDONED, 0)
-        assert record.offer == read_offer(offer, charter.helper_public()).digest().hex()
-        assert record.charter == charter.digest().hex()
+        assert record.offer == read_offer(offer, config.helper_public()).digest().hex()
+        assert record.charter == config.digest().hex()
         assert invitations(store) == [0, 0]
         assert (await people[0].work()).status_code == 200
 
@@ -127,6 +127,6 @@ async def test_a_round_that_the_helper_has_summed_stays_charged_though_discarded
             uploads.C_INT = before
         assert (await people[2].send(ticket, body)).status_code == 201
         told = await final(people[0], tickets[0])
-        record = read_record(told["record"].encode(), running.service.charter.sums.charter.helper_public())
+        record = read_record(told["record"].encode(), running.service.config.sums.config.helper_public())
         assert (told["outcome"], record.state) == ("abandoned", FOLDED)
     assert invitations(sqlite_store) == [1, 1, 1]

@@ -51,7 +51,7 @@ async def test_one_servers_records_tell_no_history_from_another_and_both_togethe
 ):
     rounds = {"target": PEOPLE, "minimum": PEOPLE}
     async with federation(tmp_path, sqlite_store, rounds, projections=projections) as (_, running):
-        charter = config_from((await running.client.get("/api/v1/sums/charter")).content)
+        config = config_from((await running.client.get("/api/v1/sums/config")).content)
         people = [await running.device() for _ in range(PEOPLE)]
         sent = []
         for number, device in enumerate(people):
@@ -60,8 +60,8 @@ async def test_one_servers_records_tell_no_history_from_another_and_both_togethe
                 signed = (await running.client.get("/api/v1/sums/offer")).content
         await running.version(1)
     uploads, reports, keys = recorded
-    offer, (key,) = read_offer(signed, charter.helper_public()), keys
-    leader = records_of_leader(charter.norm_check(), offer, uploads)
+    offer, (key,) = read_offer(signed, config.helper_public()), keys
+    leader = records_of_leader(config.norm_check(), offer, uploads)
     helper = records_of_helper(key, offer, list(reports.values()))
     both = records_of_both(leader, helper)
     assert len(leader) == len(helper) == len(both) == PEOPLE

@@ -196,7 +196,7 @@ async def test_what_does_not_stand_and_what_is_copied_is_left_out_of_both_sums(s
         await running.version(1)
         record = read_record(
             (await running.client.get("/api/v1/sums/record?round=0")).content,
-            running.service.charter.sums.charter.leader_public(),
+            running.service.config.sums.config.leader_public(),
         )
     assert record.messages == 3
     assert np.array_equal(kept_model(sqlite_store).vectors, simulated([[*messages, message]], 5).vectors)
@@ -213,8 +213,8 @@ async def test_a_cohort_in_which_too_few_stand_is_abandoned(sqlite_store, tmp_pa
         assert (await people[2].send(ticket, body[:-1] + bytes([body[-1] ^ 1]))).status_code == 201
         await running.until(lambda view: view.abandoned == 1)
         await running.open_round(1)
-        name = running.service.charter.sums.name
-        line = running.service.charter.sums.line()
+        name = running.service.config.sums.name
+        line = running.service.config.sums.line()
         assert await asyncio.to_thread(line.open_rounds, name) == [1]
         line.close()
     assert stored(sqlite_store, "SELECT COUNT(*) FROM versions WHERE version > 0") == [(0,)]
@@ -243,12 +243,12 @@ async def test_what_anybody_can_fetch(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (helper, running):
         facts = (await running.client.get("/api/v1/federation")).json()
         assert (facts["uploads"], facts["method"]) == ("sums", "frugal-sums")  # no plain device takes part by mistake
-        charter = (await running.client.get("/api/v1/sums/charter")).json()
-        assert (charter["helper_origin"], charter["least_cohort"]) == (helper.origin, LEAST)
-        assert charter["helper_key"] == helper.service.helper.identity.public.hex()
-        assert charter["founding"] == facts["founding"]
+        config = (await running.client.get("/api/v1/sums/config")).json()
+        assert (config["helper_origin"], config["least_cohort"]) == (helper.origin, LEAST)
+        assert config["helper_key"] == helper.service.helper.identity.public.hex()
+        assert config["founding"] == facts["founding"]
         settings = await running.client.get("/api/v1/sums/settings")
-        assert settings_from(SQUARES, settings.json()) == running.service.charter.settings
+        assert settings_from(SQUARES, settings.json()) == running.service.config.settings
         assert (await running.client.get("/api/v1/sums/offer?round=7")).status_code == 404
         await running.open_round()
         assert (await running.client.get("/api/v1/sums/record?round=0")).status_code == 404
@@ -259,7 +259,7 @@ async def test_what_anybody_can_fetch(sqlite_store, tmp_path):
 async def test_a_plain_federation_has_no_sums(sqlite_store):
     async with serving(sqlite_store) as running:
         assert (await running.client.get("/api/v1/federation")).json()["uploads"] == "plain"
-        for place in ("charter", "settings", "offer", "record", "total", "rounds", "first"):
+        for place in ("config", "settings", "offer", "record", "total", "rounds", "first"):
             assert (await running.client.get(f"/api/v1/sums/{place}")).status_code == 409
 
 
@@ -371,8 +371,8 @@ async def lying_upload(device):
     from federank.secagg.round_config import read_offer
     from federank.secagg.upload import encode_upload, make_upload, new_secrets
 
-    charter = config_from((await device.client.get("/api/v1/sums/charter")).content)
-    terms = read_offer((await device.client.get("/api/v1/sums/offer")).content, charter.helper_public())
+    config = config_from((await device.client.get("/api/v1/sums/config")).content)
+    terms = read_offer((await device.client.get("/api/v1/sums/offer")).content, config.helper_public())
     message = np.zeros(terms.length, dtype=np.int32)
     message[0] = 400_000
     body = encode_upload(make_upload(terms, message, new_secrets(os.urandom)))

@@ -58,7 +58,7 @@ async def test_every_version_is_recomputed_to_the_last_bit(sqlite_store, tmp_pat
     async with federation(tmp_path, sqlite_store, sigma=1.0) as both, Published(*both) as published:
         found, lines = await published.verify()
         assert (found.versions, found.messages, found.abandoned) == (2, 6, 0)
-        assert found.charter == both[1].service.charter.sums.name
+        assert found.config == both[1].service.config.sums.name
         assert [line.split(":")[0] for line in lines[2:]] == ["version 1", "version 2"]
 
 
@@ -89,9 +89,9 @@ async def test_what_was_changed_afterwards_is_found(sqlite_store, tmp_path, tabl
             connection.run(change)
         database.close()
         if "settings" in change:
-            sums = both[1].service.charter.sums
+            sums = both[1].service.config.sums
             object.__setattr__(
-                both[1].service, "charter", both[1].service.charter._replace(sums=sums._replace(settings=b"{}"))
+                both[1].service, "config", both[1].service.config._replace(sums=sums._replace(settings=b"{}"))
             )
         with pytest.raises(BadMessage, match=sentence):
             await published.verify()
@@ -101,10 +101,10 @@ async def test_what_was_changed_afterwards_is_found(sqlite_store, tmp_path, tabl
 async def test_attack_lying_about_how_many_messages_a_sum_has(sqlite_store, tmp_path):
     """A leader signs a record of one message more: the helper has counted them, and its record says otherwise."""
     async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
-        agreement = both[1].service.charter.sums
+        agreement = both[1].service.config.sums
         database = Database(sqlite_store)
         with database.connection() as connection:
-            told = read_record(store.sum_row(connection, 1).record, agreement.charter.leader_public())
+            told = read_record(store.sum_row(connection, 1).record, agreement.config.leader_public())
             poisoning_attack = sign_record(agreement.private, replace(told, messages=told.messages + 1))
             connection.run("UPDATE sums SET record = ? WHERE round = 1", poisoning_attack)
         database.close()

@@ -186,16 +186,16 @@ def fold(recipe: ServerRecipe, model: Published, round_number: int, updates: Ite
 
 def fold_sum(
     settings: RatingFederationSettings,
-    charter: SecaggConfig,
+    config: SecaggConfig,
     model: Published,
     people: int,
     total: IntVector,
     messages: int,
 ) -> Content:
     """The next version, from the sum of messages that no one has read, with the noise of both servers."""
-    now = recipe(settings, charter.items, people)
-    clip, noise = charter.length_of_clip(), charter.noises[0]
-    sums = summed_gradients(total, clip, noise, charter.items, implicit=settings.implicit)
+    now = recipe(settings, config.items, people)
+    clip, noise = config.length_of_clip(), config.noises[0]
+    sums = summed_gradients(total, clip, noise, config.items, implicit=settings.implicit)
     return _next(now, model, _shared(now, model), sums, messages)
 
 

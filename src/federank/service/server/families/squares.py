@@ -113,7 +113,7 @@ def first_private(content: Content) -> Content:
 
 def fold_private(
     settings: FrugalSettings,
-    charter: SecaggConfig,
+    config: SecaggConfig,
     model: Published,
     told: FloatMatrix,
     total: IntVector,
@@ -122,8 +122,8 @@ def fold_private(
     """The next version, from the sum of a round's messages with the noise of both servers."""
     tables, _, state = model.content
     folds = int(state["folds"][0])
-    plan = PrivatePlan(charter.noises, charter.columns + 1, float(charter.power))
-    values = in_units(total, charter.length_of_clip()).reshape(-1, charter.columns_of(folds % charter.messages))
+    plan = PrivatePlan(config.noises, config.columns + 1, float(config.power))
+    values = in_units(total, config.length_of_clip()).reshape(-1, config.columns_of(folds % config.messages))
     popularity, summed, earlier, newest = (state[name] for name in ("counts", "summed", "earlier", "newest"))
     known = PrivateModel(
         tables["vectors"], tables["weights"], popularity, summed, earlier, newest, received_from(state["joined"])
@@ -132,7 +132,7 @@ def fold_private(
     now = fold_of_cohort(plan, settings.seed, shrinkage_for(settings), folds, known, told, values, most_shown)
     return Content(
         {"vectors": now.vectors, "weights": now.weights},
-        {"regulariser": np.array([PULL]), "stage": np.array([(folds + 1) % charter.messages])},
+        {"regulariser": np.array([PULL]), "stage": np.array([(folds + 1) % config.messages])},
         _state(now, float(state["heard"][0]) + messages, folds + 1),
     )
 
@@ -246,15 +246,15 @@ def fold(recipe: FrugalRecipe, model: Published, round_number: int, updates: Ite
 
 
 def fold_sum(
-    settings: FrugalSettings, charter: SecaggConfig, model: Published, people: int, total: IntVector, messages: int
+    settings: FrugalSettings, config: SecaggConfig, model: Published, people: int, total: IntVector, messages: int
 ) -> Content:
     """The next version, from the sum of messages that no one has read, with the noise of both servers."""
-    now = recipe(settings, charter.items, people)
-    if charter.recipe == PRIVATE:
+    now = recipe(settings, config.items, people)
+    if config.recipe == PRIVATE:
         told = published(now, model.content.tables["vectors"])
-        return fold_private(settings, charter, model, told, total, messages)
-    values = in_units(total, charter.length_of_clip())
-    residuals, squares = np.split(values.reshape(-1, charter.columns), [charter.items])  # then the square of a row
+        return fold_private(settings, config, model, told, total, messages)
+    values = in_units(total, config.length_of_clip())
+    residuals, squares = np.split(values.reshape(-1, config.columns), [config.items])  # then the square of a row
     sums = SummedMessages(residuals, squares, messages)
     return _folded(now, model, lambda shared, now: fold_summed(now, shared, sums))
 

@@ -55,13 +55,13 @@ async def overview(service: Service, request: Request) -> Response:
     judged = await service.read(lambda connection: judged_versions(connection, SHOWN_ROUNDS))
     joining = await service.read(lambda connection: get_fact(connection, "joining"))
     tally = await service.read(lambda connection: connection.one("SELECT departures FROM tallies"))
-    charter, settings = service.charter, service.latest.rounds
+    config, settings = service.config, service.latest.rounds
     return json_response(
         status_of(service)
         | {
-            "name": charter.name,
-            "description": charter.description,
-            "run_by": charter.run_by,
+            "name": config.name,
+            "description": config.description,
+            "run_by": config.run_by,
             "joining": joining,
             "left": int(tally[0]) if tally else 0,
             "paused": service.latest.paused,
@@ -72,8 +72,8 @@ async def overview(service: Service, request: Request) -> Response:
             "rounds": rounds,
             "rejected": rejected,
             "latency_ms": service.metrics.latency(),
-            "evaluation": [told(version, charter.span) for version in judged[:SHOWN_JUDGED]],
-            "trend": [told(version, charter.span) for version in pooled(judged, ENOUGH)],
+            "evaluation": [told(version, config.span) for version in judged[:SHOWN_JUDGED]],
+            "trend": [told(version, config.span) for version in pooled(judged, ENOUGH)],
             "largest_move": finite(service.latest.signals.largest_move),
             "moved_most": moved_most(service),
             "busiest_range_reports": service.ranges.busiest(),
@@ -85,7 +85,7 @@ async def overview(service: Service, request: Request) -> Response:
 
 def moved_most(service: Service) -> list[dict[str, Any]]:
     """The items that the newest version moved farthest, by title, and how far in lengths of a mean row."""
-    items = json.loads(service.charter.catalogue.content)["items"] if service.latest.signals.rows else []
+    items = json.loads(service.config.catalogue.content)["items"] if service.latest.signals.rows else []
     return [{"item": items[row]["title"], "move": finite(far)} for row, far in service.latest.signals.rows]
 
 
@@ -183,7 +183,7 @@ async def rollback(service: Service, request: Request) -> Response:
     wanted = (await read_json(service, request)).get("version")
     if not isinstance(wanted, int) or isinstance(wanted, bool):
         raise Refusal(422, "malformed", 'Say which version to go back to: {"version": 1200}.')
-    if service.charter.sums is not None:
+    if service.config.sums is not None:
         raise Refusal(
             409,
             "sums",
@@ -192,7 +192,7 @@ async def rollback(service: Service, request: Request) -> Response:
         )
 
     def go_back(connection: Connection) -> Published | None:
-        model = roll_back(connection, wanted, service.charter.extend)
+        model = roll_back(connection, wanted, service.config.extend)
         if model is not None:
             note_action(connection, "rollback", to=wanted, as_version=model.version)
         return model
@@ -210,7 +210,7 @@ async def add_items(service: Service, request: Request) -> Response:
     """Add items to the catalogue, once the round that is under way has ended; how many wait for that."""
     await check_operator(service, request)
     given = (await read_json(service, request, MOST_ITEMS_BYTES)).get("items")
-    if service.charter.sums is not None:
+    if service.config.sums is not None:
         raise Refusal(
             409,
             "sums",
@@ -254,7 +254,7 @@ async def ban_device(service: Service, request: Request) -> Response:
     is_new = await service.writer.write(act, TALLIES)
     if is_new is None:
         raise Refusal(404, "unknown", "No device of this federation has this name.")
-    key = service.charter.ticket_key
+    key = service.config.ticket_key
     await service.writer.write(lambda connection: withdraw(connection, device, key))
     service.leader.mark_log_dirty()
     return json_response({"device": device, "banned": True, "was_banned": not is_new})
@@ -307,12 +307,12 @@ async def export(service: Service, request: Request) -> Response:
         raise Refusal(404, "unknown", f"Version {number} is not kept; `federank admin versions` lists those that are.")
     await service.writer.write(lambda connection: note_action(connection, "export", version=number), FACTS)
     about: dict[str, Any] = {
-        "method": service.charter.family.method,
-        "name": service.charter.name,
+        "method": service.config.family.method,
+        "name": service.config.name,
         "version": number,
-        "settings": service.charter.kept_settings(),
+        "settings": service.config.kept_settings(),
     }
     content = model.content
-    told = content._replace(overall={**content.overall, **service.charter.family.heard(model)})
+    told = content._replace(overall={**content.overall, **service.config.family.heard(model)})
     model = model._replace(content=told)
     return bytes_response(model.stored(model.rows_since(None), 0), {"X-Export": json.dumps(about)})

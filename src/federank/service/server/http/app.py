@@ -148,8 +148,8 @@ class Middleware:
 
     def __init__(self, service: Service, table: Table, page: ASGIApp) -> None:
         self._service, self.table, self._page = service, table, page
-        sums = service.charter.sums
-        self._safety = safety_headers(None if sums is None else sums.charter.helper_origin)
+        sums = service.config.sums
+        self._safety = safety_headers(None if sums is None else sums.config.helper_origin)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

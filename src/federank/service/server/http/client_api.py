@@ -80,7 +80,7 @@ async def enrol_device(service: Service, request: Request) -> Response:
 async def leave_federation(service: Service, request: Request) -> Response:
     """Leave: the device is forgotten, its token dies, and an Update that is not folded yet is withdrawn."""
     device, token_hash = await who_asks(service, request)
-    key = service.charter.ticket_key
+    key = service.config.ticket_key
     await service.writer.write(lambda connection: withdraw(connection, device, key))
     service.leader.mark_log_dirty()
     await service.writer.write(lambda connection: leave(connection, device), TALLIES)
@@ -153,7 +153,7 @@ async def upload(service: Service, request: Request) -> Response:
     except Refusal as refusal:
         service.refused(refusal.slug)
         raise
-    content = Upload(device, ticket, service.charter.kind, hashlib.sha256(body).digest(), body, clipped)
+    content = Upload(device, ticket, service.config.kind, hashlib.sha256(body).digest(), body, clipped)
 
     def keep(connection: Connection) -> tuple[Outcome, int]:
         return keep_upload(connection, content)
@@ -208,9 +208,9 @@ async def evaluate(service: Service, request: Request) -> Response:
         version = hit = measure = None
     if type(version) is not int or not isinstance(hit, bool) or not 0 <= version <= newest(service).version:
         raise Refusal(422, "malformed", 'Say of which version: {"version": 12, "hit": true}.')
-    if measure not in (MEASURES if service.charter.span is not None else (ABSOLUTE,)):
+    if measure not in (MEASURES if service.config.span is not None else (ABSOLUTE,)):
         raise Refusal(422, "malformed", "A measure is absolute or squared, and only where ratings are predicted.")
-    reporter = use_of(service.charter.ticket_key, f"hit {device}", version)
+    reporter = use_of(service.config.ticket_key, f"hit {device}", version)
     is_squared = measure == SQUARED
     is_first = await service.writer.write(lambda connection: keep_hit(connection, version, reporter, hit, is_squared))
     return json_response({"counted": is_first}, 201 if is_first else 200)
@@ -242,7 +242,7 @@ async def who_asks(service: Service, request: Request) -> tuple[str, bytes]:
 
 def _judge(service: Service, ticket: Ticket, body: bytes) -> int:
     try:
-        return service.charter.family.kinds[service.charter.kind].judge(body, service.form_for(ticket.version))
+        return service.config.family.kinds[service.config.kind].judge(body, service.form_for(ticket.version))
     except BadMessage as reason:
         raise Refusal(422, "malformed", str(reason)) from reason
 
@@ -250,15 +250,15 @@ def _judge(service: Service, ticket: Ticket, body: bytes) -> int:
 def _refuse_implausible(service: Service, ticket: Ticket, body: bytes) -> None:
     """Refuse what no device can have computed from the version of its ticket."""
     model = service.latest.models.get(ticket.version)
-    if model is None or not service.trust.refuse_implausible or service.charter.kind != "plain":
+    if model is None or not service.trust.refuse_implausible or service.config.kind != "plain":
         return
-    reason = service.charter.family.implausible(service.charter.settings, model, body)
+    reason = service.config.family.implausible(service.config.settings, model, body)
     if reason is not None:
         raise Refusal(422, "implausible", reason)
 
 
 def _ticket(service: Service, request: Request, device: str) -> Ticket:
-    ticket = read_ticket(service.charter.ticket_key, device, str(request.path_params["ticket"]))
+    ticket = read_ticket(service.config.ticket_key, device, str(request.path_params["ticket"]))
     if ticket is None:
         raise Refusal(404, "foreign", "This ticket was not given to this device.")
     return ticket

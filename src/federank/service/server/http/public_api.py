@@ -25,16 +25,16 @@ PROBE_BYTES = 16384
 
 async def federation(service: Service, request: Request) -> Response:  # noqa: ARG001 (every endpoint is given both)
     """What this federation is: method, recipe, rounds, limits."""
-    charter, rounds, form = service.charter, service.latest.rounds, service.form
+    config, rounds, form = service.config, service.latest.rounds, service.form
     return json_response(
         {
             "api": API,
-            "founding": charter.founding,
-            "name": charter.name,
-            "method": charter.told_method,
-            "recipe": charter.device_settings(),
-            "items": charter.n_items,
-            "catalogue": charter.catalogue.digest,
+            "founding": config.founding,
+            "name": config.name,
+            "method": config.told_method,
+            "recipe": config.device_settings(),
+            "items": config.n_items,
+            "catalogue": config.catalogue.digest,
             "version": newest(service).version,
             "rounds": {
                 "target": rounds.target,
@@ -43,14 +43,14 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
                 "deadline_seconds": rounds.deadline,
             },
             "limits": {"most_rows": form.most_rows, "most_bytes": form.most_bytes, "most_norm": form.most_norm},
-            "suggested_policy": charter.suggested_policy,
-            "uploads": charter.kind,
-            "noun": charter.noun,
-            "description": charter.description,
-            "seen": charter.seen,
-            "run_by": charter.run_by,
-            "trained": charter.trained,
-            "joining": charter.joining,
+            "suggested_policy": config.suggested_policy,
+            "uploads": config.kind,
+            "noun": config.noun,
+            "description": config.description,
+            "seen": config.seen,
+            "run_by": config.run_by,
+            "trained": config.trained,
+            "joining": config.joining,
         }
     )
 
@@ -65,12 +65,12 @@ def status_of(service: Service) -> dict[str, Any]:
     view = service.latest
     now = view.round
     return {
-        "founding": service.charter.founding,
+        "founding": service.config.founding,
         "version": newest(service).version,
         "round": now.number if now else 0,
         "open": bool(now and now.state == "open"),
         "reports": now.reports if now else 0,
-        "items": service.charter.n_items,
+        "items": service.config.n_items,
         "devices": view.devices,
         "rounds_folded": view.folded,
         "rounds_abandoned": view.abandoned,
@@ -83,7 +83,7 @@ def status_of(service: Service) -> dict[str, Any]:
 
 async def catalogue(service: Service, request: Request) -> Response:
     """Every item: id, title, categories, in the order of item numbers."""
-    kept = service.charter.catalogue
+    kept = service.config.catalogue
     headers = {"ETag": f'"{kept.digest}"', "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
     if has_already(request, headers["ETag"]):
         return Response(None, 304, headers)
@@ -97,9 +97,9 @@ async def model(service: Service, request: Request) -> Response:
     now = newest(service)
     have = check_int(request, "since")
     headers = {
-        "ETag": f'"{service.charter.founding}-v{now.version}"',
+        "ETag": f'"{service.config.founding}-v{now.version}"',
         "X-Model-Version": str(now.version),
-        "X-Founding": service.charter.founding,
+        "X-Founding": service.config.founding,
         "Cache-Control": "no-cache",
         "Vary": "Accept-Encoding",
     }

@@ -89,7 +89,7 @@ PUBLIC_ROUTES: tuple[Entry, ...] = (
         answers=((201, JSON), (200, JSON)),
         refusals=(413, 422),
     ),
-    Entry("GET", f"{PUBLIC}/sums/charter", sums.charter, refusals=(404, 409)),
+    Entry("GET", f"{PUBLIC}/sums/config", sums.config, refusals=(404, 409)),
     Entry("GET", f"{PUBLIC}/sums/settings", sums.settings, refusals=(404, 409)),
     Entry("GET", f"{PUBLIC}/sums/first", sums.first, answers=((200, TENSORS),), refusals=(404, 409)),
     Entry(

@@ -22,9 +22,9 @@ MOST_LISTED = 1000
 _FRESH = {"Cache-Control": "no-cache"}
 
 
-async def charter(service: Service, request: Request) -> Response:  # noqa: ARG001 (every endpoint is given both)
+async def config(service: Service, request: Request) -> Response:  # noqa: ARG001 (every endpoint is given both)
     """The federation config of sums: what was promised once. Devices pin its digest."""
-    return bytes_response(_agreement(service).charter.to_bytes(), _FRESH, JSON)
+    return bytes_response(_agreement(service).config.to_bytes(), _FRESH, JSON)
 
 
 async def settings(service: Service, request: Request) -> Response:  # noqa: ARG001
@@ -73,11 +73,11 @@ async def first(service: Service, request: Request) -> Response:  # noqa: ARG001
 
 
 def _agreement(service: Service) -> Agreement:
-    if service.charter.sums is None:
+    if service.config.sums is None:
         raise Refusal(
             409, "plain", "This federation's uploads are plain: its server reads them, and there are no sums."
         )
-    return service.charter.sums
+    return service.config.sums
 
 
 def _number(service: Service, request: Request) -> int:

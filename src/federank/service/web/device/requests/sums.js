@@ -44,7 +44,7 @@ import { BadAnswer, NoAnswer, bytesOf, jsonOf, request } from "./client.js";
 
 /** @import { Said } from "../../faults.js" */
 /** @import { Bytes } from "../../protocol/sums/canonical.js" */
-/** @import { SumsCharter } from "../../protocol/sums/charter.js" */
+/** @import { SumsCharter } from "../../protocol/sums/config.js" */
 /** @import { Offer } from "../../protocol/sums/offer.js" */
 /** @import { RoundRecord } from "../../protocol/sums/records.js" */
 /** @import { Model } from "../device.js" */
@@ -93,7 +93,7 @@ function summedOf({ method, recipe: { factors, clip = null } }) {
 export async function fetchCharter(facts) {
   if (!globalThis.crypto?.subtle) return null;
   const [content, told] = await Promise.all(
-    ["charter", "settings"].map(async (name) => bytesOf(await request(`sums/${name}`), MOST_SMALL_BYTES)),
+    ["config", "settings"].map(async (name) => bytesOf(await request(`sums/${name}`), MOST_SMALL_BYTES)),
   );
   const charter = await read(() => charterFrom(content));
   const settings = await read(async () => readCanonical(told, "settings"));
