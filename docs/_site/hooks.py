@@ -62,10 +62,9 @@ def bent(text: str) -> str:
 
 def reference() -> str:
     """A page with every name of the front door."""
-    homes: dict[str, str] = {}
-    for node in ast.parse((ROOT / "src" / "federank" / "__init__.py").read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_HOMES":
-            homes = ast.literal_eval(node.value)
+    stub = ast.parse((ROOT / "src" / "federank" / "__init__.pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    homes = {alias.name: f"federank.{node.module}" for node in imports for alias in node.names}
     order = list(ROOMS)
 
     def room(name: str) -> str:

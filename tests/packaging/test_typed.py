@@ -42,11 +42,7 @@ MISTAKES = {
     "fr.FPL(pie=0.3)": ('Unexpected keyword argument "pie" for "FPL"', "FPL has no setting 'pie'"),
     "fr.FPL(factors='many')": ('Argument "factors" to "FPL" has incompatible type "str"', "factors is 'many'"),
     "fr.MostPopular(seed=1)": ('Unexpected keyword argument "seed"', "MostPopular has no setting 'seed'"),
-    "fr.Conduct(chekpoint='x')": (
-        'Unexpected keyword argument "chekpoint"',
-        "TrainingOptions has no setting 'chekpoint'",
-    ),
-    "fr.Conduct(engine='quick')": ('Argument "engine" to "TrainingOptions"', "No engine is called 'quick'"),
+    "fr.TrainingOptions(engine='quick')": ('Argument "engine" to "TrainingOptions"', "No engine is called 'quick'"),
     "fr.MostPopular().fit(fr.city(), chekpoint='x')": (
         'Unexpected keyword argument "chekpoint" for "fit"',
         "fit has no argument 'chekpoint'",

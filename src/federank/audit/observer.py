@@ -12,7 +12,7 @@ from scipy import sparse
 from federank import extensions
 from federank._numerics.arrays import FloatMatrix, IntVector, RealVector
 from federank.audit.scoring import Attack, Findings, Guess, Marks, Means, best_of, judge, means_of
-from federank.checks import one_of, whole
+from federank.checks import check_choice, check_int
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.privacy.policy import decoy_rate
@@ -80,7 +80,7 @@ def in_blocks(rows: IntVector, n_items: int) -> Iterable[IntVector]:
 def refuse_no_users(wanted: int | None) -> None:
     """Anyone who says how many people to follow must say at least one."""
     if wanted is not None:
-        whole("people", wanted, 1)
+        check_int("people", wanted, 1)
 
 
 def draw_users(seed: int, participants: IntVector, wanted: int | None) -> IntVector:
@@ -142,7 +142,7 @@ FAMILIES = ("pairs", "ratings", "squares", "steps")
 
 def attack(*, on: str, sees: Sequence[str] = ("updates",)) -> Callable[[Attack], Attack]:
     """Say of a function which views it understands: of which family of methods, and of which servers."""
-    one_of("on", on, FAMILIES)
+    check_choice("on", on, FAMILIES)
     if isinstance(sees, str):
         raise SettingError(f"sees is {sees!r}; a list of servers is needed, such as [{sees!r}].")
 

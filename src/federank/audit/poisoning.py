@@ -15,7 +15,7 @@ import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, IntVector, LongVector
 from federank._numerics.topn import top_n
-from federank.checks import one_of, positive, share, whole
+from federank.checks import check_choice, check_fraction, check_int, check_positive
 from federank.data.interactions import Interactions, Profiles
 from federank.data.splits import Split
 from federank.errors import SettingError
@@ -67,13 +67,13 @@ class PoisonSettings:
     """Names the split, the target and all draws."""
 
     def __post_init__(self) -> None:
-        one_of("method", self.method, ("fpl", "frugal"))
-        one_of("attack", self.attack, ATTACKS)
-        one_of("aim", self.aim, ("push", "sabotage"))
-        one_of("sees", self.sees, ("updates", "sums", "checked"))
-        one_of("bounds", self.bounds, ("all", "rows", "caps"))
-        one_of("recipe", self.recipe, ("spectral", "private"))
-        positive("clip", self.clip)
+        check_choice("method", self.method, ("fpl", "frugal"))
+        check_choice("attack", self.attack, ATTACKS)
+        check_choice("aim", self.aim, ("push", "sabotage"))
+        check_choice("sees", self.sees, ("updates", "sums", "checked"))
+        check_choice("bounds", self.bounds, ("all", "rows", "caps"))
+        check_choice("recipe", self.recipe, ("spectral", "private"))
+        check_positive("clip", self.clip)
         self._refuse_of_other_sums()
         if self.sees == "checked" and self.method != "frugal":
             raise SettingError("Messages of frugal are checked where only sums are read; fpl has none. Say sees sums.")
@@ -83,15 +83,15 @@ class PoisonSettings:
             )
         if self.attack == "twin" and (self.sees, self.aim) != ("checked", "push"):
             raise SettingError("A twin is pushed where sums are checked; say sees checked and aim push.")
-        share("share", self.share)
-        whole("rounds", self.rounds, 1)
-        whole("reports", self.reports, 1)
-        whole("seed", self.seed, 0, 2**32 - 1)
+        check_fraction("share", self.share)
+        check_int("rounds", self.rounds, 1)
+        check_int("reports", self.reports, 1)
+        check_int("seed", self.seed, 0, 2**32 - 1)
 
     def _refuse_of_other_sums(self) -> None:
         """Refuse what belongs to sums of another kind."""
         if self.epsilon is not None:
-            positive("epsilon", self.epsilon)
+            check_positive("epsilon", self.epsilon)
             if self.recipe != "private":
                 raise SettingError(
                     f"epsilon is {self.epsilon:g}, but Frugal's own recipe has no noise; say recipe private."

@@ -13,7 +13,7 @@ from io import TextIOWrapper
 
 import click
 
-from federank.checks import no_such
+from federank.checks import unknown_name
 from federank.errors import FedeRankError, SettingError
 from federank.extras import need
 
@@ -59,7 +59,7 @@ class CommandsOnDemand(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, from the file of this name."""
         if cmd_name not in COMMANDS:
-            raise SettingError(no_such("command", cmd_name, COMMANDS))
+            raise SettingError(unknown_name("command", cmd_name, COMMANDS))
         if cmd_name in EXTRAS:
             need(EXTRAS[cmd_name], f"federank {cmd_name}")
         command: click.Command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)

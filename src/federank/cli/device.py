@@ -131,13 +131,13 @@ def _take_part(
     evaluate: bool = False,
     **specs: Any,
 ) -> None:
-    from federank.checks import whole
+    from federank.checks import check_int
     from federank.service.client.client import take_part
     from federank.service.client.enrolment import client_of
     from federank.service.client.store import taking_part
 
     if rounds is not None:
-        whole("--rounds", rounds, 0)
+        check_int("--rounds", rounds, 0)
     path = state_path(state)
     if not path.exists():
         _enrol(path, server, profile, ca, insecure, helper_ca, specs, invitation, evaluate)

@@ -221,11 +221,11 @@ def recommend(state: Path | None, n: int, as_json: bool) -> None:
     Example:
       federank device recommend -n 5
     """
-    from federank.checks import whole
+    from federank.checks import check_int
     from federank.cli.tables import new_table, plain, show
     from federank.service.client.owner import recommend as recommended
 
-    whole("n", n, 1)
+    check_int("n", n, 1)
     store = opened(state)
     listed, is_rating = recommended(store, n), store.identity().facts.scale is not None
     if as_json:

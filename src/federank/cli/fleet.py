@@ -85,7 +85,7 @@ def fleet(
       federank fleet --server http://127.0.0.1:8470 --data city --rounds 20
       federank fleet --server http://127.0.0.1:8470 --users 500 --seconds 30 --vanish 0.3 --json
     """
-    from federank.checks import positive, whole, within
+    from federank.checks import check_int, check_positive, check_range
     from federank.data.loading import load
     from federank.data.splits import split_random, split_temporal
     from federank.service.client.federation import fetch_model
@@ -95,11 +95,11 @@ def fleet(
 
     for name, count in (("--users", users), ("--rounds", rounds), ("--processes", processes)):
         if count is not None:
-            whole(name, count, 1)
+            check_int(name, count, 1)
     for name, number in (("--seconds", seconds), ("--rate", rate)):
         if number is not None:
-            positive(name, number)
-    within("--vanish", vanish, 0, 1)
+            check_positive(name, number)
+    check_range("--vanish", vanish, 0, 1)
     address = checked_address(server, insecure)
     data = load(source)
     if min_interactions is not None:

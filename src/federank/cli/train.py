@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from federank.checks import no_such
+from federank.checks import unknown_name
 from federank.cli.plan import SURELY_LITTLE
 from federank.cli.reading import Reading, reads_data_option
 from federank.cli.train_options import TRACK_HELP, offered, refuse_idle_flags, refuse_settings_without_effect
@@ -72,7 +72,7 @@ class Methods(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command that trains this method."""
         if cmd_name not in method_names():
-            raise SettingError(no_such("method", cmd_name, method_names()))
+            raise SettingError(unknown_name("method", cmd_name, method_names()))
         from federank.cli.settings_flags import given_settings, names_of, settings_options
 
         method = recommender_class(cmd_name)

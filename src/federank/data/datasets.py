@@ -16,7 +16,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from federank.checks import no_such
+from federank.checks import unknown_name
 from federank.data.formats import find_worldwide
 from federank.errors import DataError, UnknownDataset
 
@@ -192,7 +192,7 @@ def data_folder() -> Path:
 def known_set(name: str) -> KnownSet:
     """The known set of this name."""
     if name not in KNOWN:
-        raise UnknownDataset(no_such("dataset", name, KNOWN, otherwise="; or give a file's path"))
+        raise UnknownDataset(unknown_name("dataset", name, KNOWN, otherwise="; or give a file's path"))
     return KNOWN[name]
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from federank._numerics.arrays import FloatVector, Ids, IntVector, LongVector, RealVector
-from federank.checks import whole
+from federank.checks import check_int
 from federank.errors import DataError, SettingError, UnknownId
 
 # What is kept of a data set before it is split.
@@ -30,14 +30,14 @@ from federank.errors import DataError, SettingError, UnknownId
 
 def keep_users(data: Interactions, min_interactions: int) -> Interactions:
     """Only the users with at least this many interactions."""
-    whole("min_interactions", min_interactions, 1)
+    check_int("min_interactions", min_interactions, 1)
     counts = np.bincount(data.users, minlength=data.n_users)
     return _kept(data, counts[data.users] >= min_interactions, f"no user has {min_interactions} or more interactions")
 
 
 def keep_items(data: Interactions, min_interactions: int) -> Interactions:
     """Only the items with at least this many interactions."""
-    whole("min_interactions", min_interactions, 1)
+    check_int("min_interactions", min_interactions, 1)
     return _kept(
         data,
         data.popularity[data.items] >= min_interactions,
@@ -51,7 +51,7 @@ def k_core(data: Interactions, k: int, *, iterative: bool = True) -> Interaction
     Dropping an item takes interactions from users, so one pass (`iterative=False`: users first, then items)
     may leave some below k; the iterative form repeats until none is.
     """
-    whole("k", k, 1)
+    check_int("k", k, 1)
     core = keep_items(keep_users(data, k), k)
     while iterative and np.bincount(core.users).min() < k:
         core = keep_items(keep_users(core, k), k)

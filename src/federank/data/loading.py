@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from federank import extensions
-from federank.checks import instance, no_such
+from federank.checks import check_type, unknown_name
 from federank.data import datasets as known
 from federank.data.archives import PARQUET, ZIP, Files, Text, file_and_neighbours, files_in, first_bytes, read_text
 from federank.data.columns import ColumnChoice, ColumnChoices, Columns, ReadingOptions, as_interactions
@@ -123,7 +123,7 @@ _OURS = ("csv", "tsv", "dat", "data", "parquet", "inter", "zip", "gz", "zst", "j
 
 def register_reader(reader: Reader, suffix: str) -> Reader:
     """Let files whose names end in this suffix be read by a function of your own, for this process."""
-    instance("suffix", suffix, str, "the end of file names, such as 'orders',")
+    check_type("suffix", suffix, str, "the end of file names, such as 'orders',")
     ending = suffix.removeprefix(".").lower()
     if ending in _OURS:
         raise SettingError(f"Files that end in .{ending} are read here already; choose another suffix.")
@@ -166,7 +166,7 @@ def find_path(source: str | os.PathLike[str]) -> Path:
         return path
     if not isinstance(source, str) or path.suffix or "/" in source or os.sep in source:
         raise BadFile(f"There is no file or folder {path}; check the path.")
-    raise UnknownDataset(no_such("dataset", source, known.KNOWN, otherwise="; or give a file's path"))
+    raise UnknownDataset(unknown_name("dataset", source, known.KNOWN, otherwise="; or give a file's path"))
 
 
 def name_of(source: str | os.PathLike[str], path: Path) -> str:

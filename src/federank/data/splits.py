@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from federank import checks
 from federank._numerics.arrays import Ids, IntVector, LongVector
-from federank.checks import one_of, whole
+from federank.checks import check_choice, check_int
 from federank.data.interactions import Categories, Interactions, number_ids
 from federank.errors import BadSplit, DataError, SettingError
 
@@ -103,7 +103,7 @@ def split_temporal_global(data: Interactions, test: float = 0.2, validation: flo
 def split_random(data: Interactions, test: float = 0.2, validation: float = 0.0, seed: int = 1) -> Split:
     """Hold out a share of each user's interactions at random: floor(r n), as in the temporal form."""
     _check(data, test, validation)
-    checks.seed(seed)
+    checks.check_seed(seed)
     ranks, sizes = _ranks(data, np.random.default_rng(seed).random(len(data)))
     n_test = np.floor(test * sizes).astype(np.int64)
     n_validation = np.floor(validation * (sizes - n_test)).astype(np.int64)
@@ -113,8 +113,8 @@ def split_random(data: Interactions, test: float = 0.2, validation: float = 0.0,
 def split_folds(data: Interactions, folds: int = 5, seed: int = 1) -> list[Split]:
     """A random partition of all interactions into folds; each is the test part of one split."""
     _check(data)
-    checks.whole("folds", folds, 2, len(data))
-    checks.seed(seed)
+    checks.check_int("folds", folds, 2, len(data))
+    checks.check_seed(seed)
     fold = np.random.default_rng(seed).permutation(len(data)) % folds
     how = f"random folds, seed {seed}, {{}} of {folds}"
     return [_by_part(data, np.where(fold == k, 2, 0), False, how.format(k + 1)) for k in range(folds)]
@@ -235,9 +235,9 @@ def _times(data: Interactions) -> LongVector:
 
 
 def _check(data: Any, test: float = 0.0, validation: float = 0.0) -> None:
-    checks.instance("data", data, Interactions, "what fr.load gives")
-    checks.share("test", test)
-    checks.share("validation", validation)
+    checks.check_type("data", data, Interactions, "what fr.load gives")
+    checks.check_fraction("test", test)
+    checks.check_fraction("validation", validation)
 
 
 def _refuse_overlap(one: Interactions, other: Interactions, one_name: str, other_name: str) -> None:
@@ -278,9 +278,9 @@ class Division:
     """Let time run backwards: a stand-in for a source that kept the latest of repeated visits, not the first."""
 
     def __post_init__(self) -> None:
-        one_of("The way of a split", self.way, (*WAYS, FOLDS))
+        check_choice("The way of a split", self.way, (*WAYS, FOLDS))
         if self.way == FOLDS:
-            whole("folds", self.folds, 2)
+            check_int("folds", self.folds, 2)
         elif self.folds is not None:
             raise SettingError(f'folds go with way = "folds"; the way of this split is {self.way!r}.')
         if not isinstance(self.mirrored, bool):

@@ -26,7 +26,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
 
 from federank._numerics.arrays import LongVector, RealVector
-from federank.checks import instance
+from federank.checks import check_type
 from federank.data.interactions import Categories, Interactions
 from federank.errors import DataError, SettingError
 from federank.files import atomic_write
@@ -114,7 +114,7 @@ class Statistics:
 
 def statistics(data: Interactions) -> Statistics:
     """Count users, items and interactions, and describe how they are spread."""
-    instance("data", data, Interactions, "what fr.load gives")
+    check_type("data", data, Interactions, "what fr.load gives")
     if len(data) == 0:
         raise DataError(
             f"{data.name} has no interactions, so there is nothing to count; read or filter it differently."

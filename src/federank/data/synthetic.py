@@ -346,7 +346,7 @@ def city(
     """
     people_seed = seed if people_seed is None else people_seed
     _check(people, places, checkins, seed)
-    checks.seed(people_seed)
+    checks.check_seed(people_seed)
     city_map = draw_map(places, seed)
     amounts = activity(people, places, checkins, people_seed)
     numbers = shuffle((seed, Stream.NUMBERS), places).astype(np.int32)
@@ -368,16 +368,16 @@ def city(
 
 
 def _check(people: int, places: int, checkins: int, seed: int) -> None:
-    checks.whole("people", people, 1)
-    checks.whole("places", places, len(CATEGORIES))  # one in each category
-    checks.whole("checkins", checkins, 1)
+    checks.check_int("people", people, 1)
+    checks.check_int("places", places, len(CATEGORIES))  # one in each category
+    checks.check_int("checkins", checkins, 1)
     if not max(people, places) <= checkins <= people * places:
         raise SettingError(
             f"checkins is {checkins:,}; with {people:,} people and {places:,} places it must be from "
             f"{max(people, places):,} (everyone checks in, every place is visited) to {people * places:,} "
             "(everyone has been everywhere)."
         )
-    checks.seed(seed)
+    checks.check_seed(seed)
 
 
 def _times(items: IntVector, categories: IntVector, seed: int) -> LongVector:

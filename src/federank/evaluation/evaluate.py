@@ -29,7 +29,7 @@ import numpy as np
 import polars as pl
 
 from federank._numerics.arrays import IntMatrix, IntVector, LongVector, RealVector
-from federank.checks import instance, no_such, one_of, several
+from federank.checks import check_choice, check_iterable, check_type, unknown_name
 from federank.data.interactions import Categories, Interactions
 from federank.data.splits import Split
 from federank.errors import BadFile, BadSplit, DataError, SettingError
@@ -154,8 +154,8 @@ class PredictionErrors(NamedTuple):
 
 def prediction_errors(model: PredictsRatings, test: Interactions) -> PredictionErrors:
     """MAE and RMSE of a model on the ratings of a test part."""
-    instance("model", model, PredictsRatings, "a model that predicts ratings, such as fr.PMF,")
-    instance("test", test, Interactions, "the test part of a split")
+    check_type("model", model, PredictsRatings, "a model that predicts ratings, such as fr.PMF,")
+    check_type("test", test, Interactions, "the test part of a split")
     if test.ratings is None:
         raise DataError(f"{test.name} has no ratings to compare predictions with.")
     found = model.predict_all(test.user_ids[test.users], test.item_ids[test.items])
@@ -241,10 +241,10 @@ def evaluate(
     `negatives` adds the metrics of test items ranked among this many items drawn at random (sampled.py), which some
     papers print; they can be asked for by name too (`sampled_hit_rate`, `sampled_ndcg`, `sampled_mrr`: among 99).
     """
-    instance("split", split, Split, "a Split, such as fr.split_random(data) gives,")
+    check_type("split", split, Split, "a Split, such as fr.split_random(data) gives,")
     split = split.development if part == "validation" else split
     cuts = _cuts(at, split)
-    one_of("over", over, get_args(Over))
+    check_choice("over", over, get_args(Over))
     ranking, wanted = _wanted(metrics)
     sizes = split.test.profiles.sizes
     users = np.flatnonzero(sizes).astype(np.int32)
@@ -360,9 +360,9 @@ def _cuts(at: int | Sequence[int], split: Split) -> tuple[int, ...]:
     """The values of N, ascending."""
     listed = [at] if isinstance(at, int | np.integer) else at
     needed = "a length of a list, or several, such as 10 or [5, 10],"
-    several("at", listed, needed)
+    check_iterable("at", listed, needed)
     for n in listed:
-        instance("at", n, (int, np.integer), needed)
+        check_type("at", n, (int, np.integer), needed)
     cuts = tuple(sorted({int(n) for n in listed}))
     catalogue = int(np.count_nonzero(split.train.popularity))
     if not cuts or cuts[0] < 1:
@@ -377,7 +377,7 @@ def _wanted(metrics: Sequence[str | Metric] | None) -> tuple[dict[str, Metric], 
     brought = registered_metrics()
     if metrics is None:
         return RANKING | brought, {*METRICS, *brought}
-    several("metrics", metrics, "a list of names, such as ['ndcg'],")
+    check_iterable("metrics", metrics, "a list of names, such as ['ndcg'],")
     found: dict[str, Metric] = {}
     names = set()
     for metric in metrics:
@@ -391,7 +391,7 @@ def _wanted(metrics: Sequence[str | Metric] | None) -> tuple[dict[str, Metric], 
         elif metric in (*METRICS, *RATING, *SAMPLED):
             name = metric
         else:
-            raise SettingError(no_such("metric", metric, (*METRICS, *RATING, *SAMPLED, *brought)))
+            raise SettingError(unknown_name("metric", metric, (*METRICS, *RATING, *SAMPLED, *brought)))
         names.add(name)
     return {name: metric for name, metric in RANKING.items() if name in names} | found, names
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from federank.checks import instance
+from federank.checks import check_type
 from federank.data.splits import Split
 from federank.errors import Diverged, SettingError
 from federank.evaluation.evaluate import RATING
@@ -59,7 +59,7 @@ def search(
     The metric is ndcg@10 unless another is named.
     """
     kind = method_class(method)
-    instance("split", split, Split, "a Split, such as fr.split_random(data, validation=0.2) gives,")
+    check_type("split", split, Split, "a Split, such as fr.split_random(data, validation=0.2) gives,")
     refuse_ambiguous("search", kind, training_options=training_options, metric=metric)
     development = split.development
     axes = {name: list(value) for name, value in values.items() if isinstance(value, list | tuple)}

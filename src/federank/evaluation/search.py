@@ -214,7 +214,7 @@ def best_epoch(
     training_options: TrainingOptions | None = None,
 ) -> Stop:
     """Learn from the training part of `development` and judge by its test part, until nothing better comes."""
-    checks.whole("patience", patience, 1)
+    checks.check_int("patience", patience, 1)
     if epochs_setting(kind) is None:
         raise SettingError(f"{kind.name} does not learn in epochs, so it cannot be stopped early; leave patience out.")
     by = metric or ("rmse" if issubclass(kind, PredictsRatings) else "ndcg@10")

@@ -23,7 +23,7 @@ import polars as pl
 import scipy
 
 from federank._numerics.arrays import RealVector
-from federank.checks import instance, several
+from federank.checks import check_iterable, check_type
 from federank.errors import DataError, SettingError
 from federank.evaluation.evaluate import Evaluation
 
@@ -87,10 +87,10 @@ def compare(
         if len(others) > 1 or isinstance(others[0], Evaluation):
             raise SettingError("Named evaluations are followed by metrics at most; name all of them in one dictionary.")
         metrics = others[0]
-    instance("The first argument", evaluations, Mapping, "an Evaluation, or a dictionary of them by name,")
+    check_type("The first argument", evaluations, Mapping, "an Evaluation, or a dictionary of them by name,")
     for name, one in evaluations.items():
-        instance(f"{name!r}", one, Evaluation, "an Evaluation, such as fr.evaluate gives,")
-    several("metrics", metrics, "a list of names, such as ['ndcg@10'],")
+        check_type(f"{name!r}", one, Evaluation, "an Evaluation, such as fr.evaluate gives,")
+    check_iterable("metrics", metrics, "a list of names, such as ['ndcg@10'],")
     if len(evaluations) < 2:
         raise SettingError("There is only one evaluation; a comparison needs two or more.")
     pairs = list(combinations(evaluations.items(), 2))

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
-from federank.checks import whole, within
+from federank.checks import check_int, check_range
 from federank.errors import BadMessage
 from federank.federation.rng import DROPOUT, ONLINE, happens, words, words_wrap_around
 from federank.federation.wire import encode_parts
@@ -171,10 +171,10 @@ class FederatedSettings(SharedProfileSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("rounds", self.rounds, 1)
-        whole("seed", self.seed, 0, 2**32 - 1)
-        within("online", self.online, 0, 1)
-        within("dropout", self.dropout, 0, 1)
+        check_int("rounds", self.rounds, 1)
+        check_int("seed", self.seed, 0, 2**32 - 1)
+        check_range("online", self.online, 0, 1)
+        check_range("dropout", self.dropout, 0, 1)
 
 
 class StepsRecipe(NamedTuple):

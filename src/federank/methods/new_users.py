@@ -16,7 +16,7 @@ import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, Ids, IntVector
 from federank._numerics.topn import top_n
-from federank.checks import several, whole
+from federank.checks import check_int, check_iterable
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import SettingError
 from federank.methods.fedrec.recommender import RatingFactors
@@ -59,7 +59,7 @@ class User:
 
     def recommend(self, n: int = 10) -> list[Recommended]:
         """The n best items that this person does not have yet."""
-        whole("n", n, 1)
+        check_int("n", n, 1)
         seen = Profiles(np.array([0, len(self.profile)], dtype=np.int64), self.profile)
         n = min(n, len(self.model.item_ids))
         known = self.model.scores_of(self.vector)[None, :]
@@ -116,7 +116,7 @@ def enrol(model: TakesNewUsers, history: Sequence[Any] | Mapping[Any, float]) ->
             f"A {type(model).__name__} cannot take in someone new: it has nothing that follows a history. Federated "
             "methods, bpr, ials, ease, userknn, itemknn, vae, pmf and svdpp can."
         )
-    several("history", history, "a list of the ids of items")
+    check_iterable("history", history, "a list of the ids of items")
     data = model.training
     profile = np.unique(np.array([data.item_index(item) for item in history], dtype=np.int32))
     if not 0 < len(profile) < data.n_items:

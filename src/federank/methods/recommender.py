@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, Ids, IntVector
 from federank._numerics.topn import top_n
-from federank.checks import known, several, whole
+from federank.checks import check_int, check_iterable, check_name
 from federank.data.interactions import Interactions, Profiles
 from federank.data.splits import Split
 from federank.errors import DataError, ModelError, SettingError, UnknownId
@@ -60,7 +60,7 @@ def checked_settings(method: type[Any], settings_type: Any, given: dict[str, Any
     """The settings record of a method, if it has all the names given; the record itself checks their values."""
     names = [field.name for field in fields(settings_type)]
     for name in given:
-        known(method.__name__, name, names)
+        check_name(method.__name__, name, names)
     # A sweep over a NumPy range hands in NumPy's numbers; the record holds Python's.
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
     return settings_type(**plain)
@@ -232,11 +232,11 @@ class Recommender(ABC):
 
         `among` are the only items that may be recommended, `without` some that may not, by original ids.
         """
-        whole("n", n, 1)
+        check_int("n", n, 1)
         known = self._fitted()
         one = isinstance(users, str | int | np.integer)
         ids = known.user_ids if users is None else ([users] if one else users)
-        several("users", ids, "the id of a user, or a list of them,")
+        check_iterable("users", ids, "the id of a user, or a list of them,")
         numbers = np.array([known.user_index(user) for user in ids], dtype=np.int32)
         table = self.recommend_numbers(numbers, n, allowed=self._allowed(among, without))
         return table.of(0) if one else table
@@ -271,14 +271,14 @@ class Recommender(ABC):
 
     def score(self, user: Any, items: Sequence[Any] | Ids) -> FloatVector:
         """This user's scores of these items, by original ids; higher is better."""
-        several("items", items, "a list of the items' ids")
+        check_iterable("items", items, "a list of the items' ids")
         known = self._fitted()
         row: FloatVector = self._score_users(np.array([known.user_index(user)], dtype=np.int32))[0]
         return row[np.array([known.item_index(item) for item in items], dtype=np.int32)]
 
     def similar(self, item: Any, n: int = 10) -> list[Recommended]:
         """The n items that are most like this one to the model, by id or by title: nearest first, with the cosine."""
-        whole("n", n, 1)
+        check_int("n", n, 1)
         known = self._fitted()
         number = _item_number(known, item)
         likeness = self._likeness(number)

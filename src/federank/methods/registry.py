@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from federank import extensions
-from federank.checks import no_such
+from federank.checks import unknown_name
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def recommender_class(name: str) -> type[Recommender]:
         return found
     brought = extensions.find("methods", name)
     if brought is None:
-        raise SettingError(no_such("method", name, method_names()))
+        raise SettingError(unknown_name("method", name, method_names()))
     return _checked(brought, name)
 
 

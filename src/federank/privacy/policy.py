@@ -41,7 +41,7 @@ from federank import extensions
 from federank._numerics.arrays import IntVector, LongVector
 from federank._numerics.compiling import compiled
 from federank._numerics.rows import inlined
-from federank.checks import one_of, positive, whole, within
+from federank.checks import check_choice, check_int, check_positive, check_range
 from federank.errors import SettingError
 from federank.federation.rng import DENIABLE, STICKY, happens, words
 
@@ -55,7 +55,7 @@ OwnSharing = Callable[[IntVector, float, int, np.random.Generator], Any]
 def known_sharing(sharing: str, ours: tuple[str, ...]) -> None:
     """Refuse a way of sharing that is neither one of ours nor registered."""
     if sharing not in extensions.names("policies"):
-        one_of("sharing", sharing, (*ours, *extensions.names("policies")))
+        check_choice("sharing", sharing, (*ours, *extensions.names("policies")))
 
 
 def register_policy(sharing: OwnSharing, name: str | None = None) -> OwnSharing:
@@ -128,15 +128,15 @@ class Policy:
 
     def __post_init__(self) -> None:
         known_sharing(self.sharing, SHARING)
-        one_of("basis", self.basis, BASES)
-        within("pi", self.pi, 0, 1)
+        check_choice("basis", self.basis, BASES)
+        check_range("pi", self.pi, 0, 1)
         if self.budget is not None:
-            whole("budget", self.budget, 0)
+            check_int("budget", self.budget, 0)
         if self.messages is not None:
-            whole("messages", self.messages, 0)
+            check_int("messages", self.messages, 0)
         self._check_virtual_ratings()
         if self.triples is not None:
-            whole("triples", self.triples, 1)
+            check_int("triples", self.triples, 1)
         if not isinstance(self.paused, bool):  # the text "false" would be taken for true
             raise SettingError(f"paused is {self.paused!r}; true or false is needed.")
         if self.sharing != "deniable":
@@ -151,7 +151,7 @@ class Policy:
             return
         if self.epsilon is None:
             raise SettingError("Deniable sharing needs an epsilon, such as 2; smaller hides more.")
-        positive("epsilon", self.epsilon)
+        check_positive("epsilon", self.epsilon)
         if self.pi == 1:
             raise SettingError(
                 "pi is 1: what is not seen is then surely not liked; deniable sharing needs less than 1."
@@ -170,11 +170,11 @@ class Policy:
     def _check_virtual_ratings(self) -> None:
         if self.filling is None and self.rho is None and self.sampling is None:
             return
-        one_of("filling", str(self.filling), FILLINGS)
-        one_of("sampling", str(self.sampling), SAMPLINGS)
+        check_choice("filling", str(self.filling), FILLINGS)
+        check_choice("sampling", str(self.sampling), SAMPLINGS)
         if self.rho is None:
             raise SettingError("rho is not named; it says how many virtual ratings go with each of your own.")
-        within("rho", self.rho, 0, MOST_RHO)
+        check_range("rho", self.rho, 0, MOST_RHO)
         if self.rho > 0 and self.filling == "none":
             raise SettingError(f"rho is {self.rho:g}, but filling is none; choose average or hybrid, or rho 0.")
 
@@ -317,7 +317,7 @@ class SharedProfileSettings:
     def __post_init__(self) -> None:
         known_sharing(self.sharing, ("sticky", "deniable"))
         if isinstance(self.pi, float | int):
-            within("pi", self.pi, 0, 1)
+            check_range("pi", self.pi, 0, 1)
         self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)
 
     def policy(self, pi: float) -> Policy:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank._numerics.arrays import IntVector, LongVector, RealVector
-from federank.checks import within
+from federank.checks import check_range
 from federank.errors import BadMessage
 
 RingVector = NDArray[np.uint32]
@@ -126,7 +126,7 @@ class NoiseTable(NamedTuple):
 @lru_cache(maxsize=16)
 def noise_table(deviation: float) -> NoiseTable:
     """The table of a normal number of this deviation, rounded."""
-    within("The deviation of noise", deviation, LEAST_DEVIATION, MOST_DEVIATION)
+    check_range("The deviation of noise", deviation, LEAST_DEVIATION, MOST_DEVIATION)
     sizes = np.arange(int(FARTHEST * deviation) + 1, dtype=np.float64)
     t = (sizes / deviation) ** 2
     density = np.exp(-t / 2) / (np.sqrt(2 * np.pi) * deviation)

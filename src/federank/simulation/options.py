@@ -15,7 +15,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar, get_args
 
-from federank.checks import takes_only_its_names
 from federank.errors import SettingError
 from federank.simulation.federated import EngineName
 
@@ -33,7 +32,6 @@ class Progress(NamedTuple):
     triples_per_second: float  # or ratings, where it is these that are learnt
 
 
-@takes_only_its_names
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
     """How a run is carried out; nothing here changes its result."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from federank.checks import whole as check_int
+from federank.checks import check_int
 from federank.data.datasets import KNOWN, find, how_to_get
 from federank.data.interactions import Interactions
 from federank.data.loading import load

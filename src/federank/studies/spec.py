@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from federank.checks import no_such, one_of, whole
+from federank.checks import check_choice, check_int, unknown_name
 from federank.data.splits import FOLDS, Division
 from federank.errors import BadFile, SettingError
 from federank.methods.registry import recommender_class
@@ -230,11 +230,11 @@ def _data(entry: dict[str, Any], document: dict[str, Any]) -> DataSet:
 def _choose(content: Any, where: str) -> dict[str, Any]:
     table = as_table(content, where)
     refuse_unknown(table, words.CHOOSE, where)
-    one_of("The part to choose on", table.get("part", "validation"), ("validation", "test"))
-    one_of("The search", table.get("search", "grid"), ("grid", "halving"))
+    check_choice("The part to choose on", table.get("part", "validation"), ("validation", "test"))
+    check_choice("The search", table.get("search", "grid"), ("grid", "halving"))
     for name in ("epochs", "patience"):
         if name in table:
-            whole(name, table[name], 1)
+            check_int(name, table[name], 1)
     if "seeds" in table:
         table["seeds"] = _seeds(table["seeds"], "seeds to choose with")
     if "metric" in table:
@@ -278,7 +278,7 @@ def _model(entry: dict[str, Any], seeds: tuple[int, ...]) -> ModelEntry:
 
 
 def _over(content: Any, group: str) -> Over:
-    one_of(f"over of {group}", content, get_args(Over))
+    check_choice(f"over of {group}", content, get_args(Over))
     return content  # type: ignore[no-any-return]
 
 
@@ -287,7 +287,7 @@ def _seeds(content: Any, where: str, least: int = 0) -> tuple[int, ...]:
     if not isinstance(listed, list | tuple) or not listed:
         raise SettingError(f"{where} is {content!r}; one or more integers are needed.")
     for number in listed:
-        whole(where, number, least, 2**32 - 1)
+        check_int(where, number, least, 2**32 - 1)
     return tuple(dict.fromkeys(listed))
 
 
@@ -347,7 +347,7 @@ def find_study(name: str) -> tuple[str, dict[str, Any]]:
         return Path(name).stem, beside(read_document(Path(name)), Path(name).parent)
     known = packaged()
     if name not in known:
-        raise SettingError(no_such("study", name, known, otherwise="; or give a file's path"))
+        raise SettingError(unknown_name("study", name, known, otherwise="; or give a file's path"))
     return name, known[name]
 
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from typing import Any
 
-from federank.checks import did_you_mean, whole
+from federank.checks import check_int, did_you_mean
 from federank.data.splits import Division
 from federank.errors import SettingError
 from federank.methods.registry import AUDITED, audited_names, recommender_class
@@ -177,7 +177,7 @@ def read_audit(content: Any, group: str, method: str) -> Audit | None:
         raise SettingError(f'sees in the {where} is {sees!r}; one or more servers are needed, such as ["updates"].')
     refuse_unknown(dict.fromkeys(map(str, listed)), _servers(method), f"sees in the {where}")
     if table.get("people") is not None:
-        whole(f"people in the {where}", table["people"], 1)
+        check_int(f"people in the {where}", table["people"], 1)
     return Audit(sees=tuple(dict.fromkeys(listed)), people=table.get("people"))
 
 

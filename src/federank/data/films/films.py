@@ -55,7 +55,7 @@ def films(people: int = 3000, seed: int = 1) -> Interactions:
     """This many synthetic people and the films they like: the same for the same seed."""
     if people < 1:
         raise SettingError(f"people is {people}; at least 1 is needed.")
-    checks.seed(seed)
+    checks.check_seed(seed)
     known = read_films()
     rng = np.random.default_rng(seed)
     genres = sorted({genre for film in known for genre in film.genres})

@@ -46,10 +46,10 @@ class BiasesSettings:
     """The highest rating that there is."""
 
     def __post_init__(self) -> None:
-        checks.one_of("of", self.of, ("both", "users", "items", "none"))
-        checks.within("user_damping", self.user_damping, 0, np.inf)
-        checks.within("item_damping", self.item_damping, 0, np.inf)
-        checks.whole("passes", self.passes, 1)
+        checks.check_choice("of", self.of, ("both", "users", "items", "none"))
+        checks.check_range("user_damping", self.user_damping, 0, np.inf)
+        checks.check_range("item_damping", self.item_damping, 0, np.inf)
+        checks.check_int("passes", self.passes, 1)
         if not self.lowest < self.highest:
             raise SettingError(f"lowest is {self.lowest} and highest {self.highest}; the first must be smaller.")
 

@@ -56,7 +56,7 @@ class EASESettings:
     """Pull of all weights towards zero (lambda): the larger, the more often items must go together to count."""
 
     def __post_init__(self) -> None:
-        checks.positive("regulariser", self.regulariser)
+        checks.check_positive("regulariser", self.regulariser)
 
 
 class EASE(ItemWeights):

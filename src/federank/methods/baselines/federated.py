@@ -145,14 +145,14 @@ class FedMFSettings(FederatedSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.whole("factors", self.factors, 1, 1024)
-        checks.positive("learning_rate", self.learning_rate)
-        checks.positive("item_rate", self.item_rate)
-        checks.within("regulariser", self.regulariser, 0, np.inf)
-        checks.whole("negatives", self.negatives, 1)
-        checks.whole("local_epochs", self.local_epochs, 1)
-        checks.one_of("rows", self.rows, ("some", "all"))
-        checks.positive("initial_scale", self.initial_scale)
+        checks.check_int("factors", self.factors, 1, 1024)
+        checks.check_positive("learning_rate", self.learning_rate)
+        checks.check_positive("item_rate", self.item_rate)
+        checks.check_range("regulariser", self.regulariser, 0, np.inf)
+        checks.check_int("negatives", self.negatives, 1)
+        checks.check_int("local_epochs", self.local_epochs, 1)
+        checks.check_choice("rows", self.rows, ("some", "all"))
+        checks.check_positive("initial_scale", self.initial_scale)
 
 
 class FedMF(FederatedMethod):
@@ -244,13 +244,13 @@ class PFedRecSettings(FederatedSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.whole("factors", self.factors, 1, 1024)
-        checks.positive("learning_rate", self.learning_rate)
-        checks.within("item_rate", self.item_rate, 0, np.inf)
-        checks.whole("negatives", self.negatives, 1)
-        checks.whole("local_epochs", self.local_epochs, 1)
-        checks.whole("batch_size", self.batch_size, 1)
-        checks.positive("initial_scale", self.initial_scale)
+        checks.check_int("factors", self.factors, 1, 1024)
+        checks.check_positive("learning_rate", self.learning_rate)
+        checks.check_range("item_rate", self.item_rate, 0, np.inf)
+        checks.check_int("negatives", self.negatives, 1)
+        checks.check_int("local_epochs", self.local_epochs, 1)
+        checks.check_int("batch_size", self.batch_size, 1)
+        checks.check_positive("initial_scale", self.initial_scale)
 
 
 class PFedRec(FederatedMethod):

@@ -150,14 +150,14 @@ class IALSSettings:
     """Names the run: the same seed gives the same model."""
 
     def __post_init__(self) -> None:
-        checks.whole("factors", self.factors, 1)
-        checks.whole("iterations", self.iterations, 1)
-        checks.within("alpha", self.alpha, 0, np.inf)
-        checks.within("unobserved_weight", self.unobserved_weight, 0, np.inf)
-        checks.positive("regulariser", self.regulariser)
-        checks.within("frequency", self.frequency, 0, 1)
-        checks.positive("initial_scale", self.initial_scale)
-        checks.seed(self.seed)
+        checks.check_int("factors", self.factors, 1)
+        checks.check_int("iterations", self.iterations, 1)
+        checks.check_range("alpha", self.alpha, 0, np.inf)
+        checks.check_range("unobserved_weight", self.unobserved_weight, 0, np.inf)
+        checks.check_positive("regulariser", self.regulariser)
+        checks.check_range("frequency", self.frequency, 0, 1)
+        checks.check_positive("initial_scale", self.initial_scale)
+        checks.check_seed(self.seed)
         if self.unobserved_weight > 1 + self.alpha:
             raise SettingError(
                 f"unobserved_weight is {self.unobserved_weight:g}, more than 1 + alpha ({1 + self.alpha:g}): what "

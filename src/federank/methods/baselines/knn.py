@@ -183,8 +183,8 @@ class ItemKNNSettings:
 
 
 def _check(k: int, shrinkage: float) -> None:
-    checks.whole("k", k, 1)
-    checks.within("shrinkage", shrinkage, 0, np.inf)
+    checks.check_int("k", k, 1)
+    checks.check_range("shrinkage", shrinkage, 0, np.inf)
 
 
 class UserKNN(FromHistories):

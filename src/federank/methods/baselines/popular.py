@@ -81,7 +81,7 @@ class RandomSettings:
     """The seed of the random scores: the same seed gives the same lists."""
 
     def __post_init__(self) -> None:
-        checks.seed(self.seed)
+        checks.check_seed(self.seed)
 
 
 class Random(Recommender):

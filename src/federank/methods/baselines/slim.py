@@ -116,9 +116,9 @@ class SLIMSettings:
     """The largest change of a weight that counts as none."""
 
     def __post_init__(self) -> None:
-        checks.within("l1", self.l1, 0, np.inf)
-        checks.within("l2", self.l2, 0, np.inf)
-        checks.positive("tolerance", self.tolerance)
+        checks.check_range("l1", self.l1, 0, np.inf)
+        checks.check_range("l2", self.l2, 0, np.inf)
+        checks.check_positive("tolerance", self.tolerance)
 
 
 class SLIM(ItemWeights):

@@ -78,12 +78,12 @@ class MultVAESettings:
         if not re.fullmatch(r"[1-9]\d*-[1-9]\d*-[1-9]\d*", self.topology):
             raise SettingError(f"topology is {self.topology!r}; three widths are needed, such as 200-100-200.")
         for name, least in (("epochs", 1), ("patience", 1), ("batch_size", 1), ("anneal_epochs", 0)):
-            checks.whole(name, getattr(self, name), least)
+            checks.check_int(name, getattr(self, name), least)
         for name in ("held_back", "dropout"):
-            checks.share(name, getattr(self, name))
-        checks.positive("learning_rate", self.learning_rate)
-        checks.within("beta", self.beta, 0, inf)
-        checks.seed(self.seed)
+            checks.check_fraction(name, getattr(self, name))
+        checks.check_positive("learning_rate", self.learning_rate)
+        checks.check_range("beta", self.beta, 0, inf)
+        checks.check_seed(self.seed)
 
 
 class MultVAE(FromHistories):

@@ -23,7 +23,7 @@ import numpy as np
 
 from federank._numerics.arrays import FloatVector, IntVector, LongVector
 from federank._numerics.rows import inlined
-from federank.checks import one_of, positive, whole, within
+from federank.checks import check_choice, check_int, check_positive, check_range
 from federank.errors import SettingError
 
 _STYLES = ("stochastic", "batch")
@@ -177,21 +177,21 @@ def predicts(recipe: Any, iteration: Any) -> Any:
 
 def check_rating_settings(settings: RatingSettings) -> None:
     """Refuse what cannot be, with a sentence."""
-    one_of("style", settings.style, ("stochastic",) if isinstance(settings, SVDPlusPlusSettings) else _STYLES)
-    one_of("filling", settings.filling, ("hybrid", "average", "none"))
-    one_of("sampling", settings.sampling, ("fresh", "fixed"))
-    one_of("item_gradients", settings.item_gradients, ("before", "after"))
-    one_of("client_rate", settings.client_rate, ("participation", "iteration"))
-    one_of("filling_start", settings.filling_start, ("late", "early"))
-    one_of("local_training", settings.local_training, ("copy", "own"))
+    check_choice("style", settings.style, ("stochastic",) if isinstance(settings, SVDPlusPlusSettings) else _STYLES)
+    check_choice("filling", settings.filling, ("hybrid", "average", "none"))
+    check_choice("sampling", settings.sampling, ("fresh", "fixed"))
+    check_choice("item_gradients", settings.item_gradients, ("before", "after"))
+    check_choice("client_rate", settings.client_rate, ("participation", "iteration"))
+    check_choice("filling_start", settings.filling_start, ("late", "early"))
+    check_choice("local_training", settings.local_training, ("copy", "own"))
     for name, least in (("factors", 1), ("iterations", 1), ("t_predict", 0), ("t_local", 0)):
-        whole(name, getattr(settings, name), least)
-    whole("seed", settings.seed, 0, 2**32 - 1)
+        check_int(name, getattr(settings, name), least)
+    check_int("seed", settings.seed, 0, 2**32 - 1)
     for name in ("initial_range", "decay", "learning_rate"):
         if getattr(settings, name) is not None:
-            positive(name, getattr(settings, name))
+            check_positive(name, getattr(settings, name))
     for name in ("rho", "regulariser"):
-        within(name, getattr(settings, name), 0, math.inf)
+        check_range(name, getattr(settings, name), 0, math.inf)
     if not -math.inf < settings.lowest < settings.highest < math.inf:
         raise SettingError(
             f"Ratings are declared to lie between {settings.lowest} and {settings.highest}; a lowest and a greater "
@@ -244,14 +244,14 @@ class RatingFederationSettings(PMFSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        within("prior_count", self.prior_count, 0, math.inf)
-        one_of("first_prediction", self.first_prediction, ("mean", "zero"))
+        check_range("prior_count", self.prior_count, 0, math.inf)
+        check_choice("first_prediction", self.first_prediction, ("mean", "zero"))
         if self.messages is not None:
-            whole("messages", self.messages, 1)
+            check_int("messages", self.messages, 1)
         if self.clip is not None:
-            positive("clip", self.clip)
+            check_positive("clip", self.clip)
         if self.step is not None:
-            within("step", self.step, 0, self.highest - self.lowest)
+            check_range("step", self.step, 0, self.highest - self.lowest)
             steps = (self.highest - self.lowest) / self.step if self.step else 1.0
             if abs(steps - round(steps)) > _CLOSE:
                 raise SettingError(

@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from federank._numerics.arrays import IntVector, LongVector, RealVector
-from federank.checks import number, one_of, positive, share, whole, within
+from federank.checks import check_choice, check_fraction, check_int, check_positive, check_range, to_float
 from federank.errors import SettingError
 from federank.privacy.policy import BASES, Policy, default_basis
 from federank.privacy.population import AS_HISTORIES_ARE, SharedProfiles
@@ -132,21 +132,21 @@ class FPLSettings:
     """Pull of all item vectors towards zero at the server, once a round, beside the sum of the Updates."""
 
     def __post_init__(self) -> None:
-        whole("factors", self.factors, 1, 1024)
-        whole("epochs", self.epochs, 1)
-        whole("seed", self.seed, 0, 2**32 - 1)
-        positive("learning_rate", self.learning_rate)
-        positive("initial_scale", self.initial_scale)
+        check_int("factors", self.factors, 1, 1024)
+        check_int("epochs", self.epochs, 1)
+        check_int("seed", self.seed, 0, 2**32 - 1)
+        check_positive("learning_rate", self.learning_rate)
+        check_positive("initial_scale", self.initial_scale)
         for name in ("user_regulariser", "positive_regulariser", "negative_regulariser"):
-            within(name, getattr(self, name), 0, math.inf)
-        within("online", self.online, 0, 1)
-        within("dropout", self.dropout, 0, 1)
+            check_range(name, getattr(self, name), 0, math.inf)
+        check_range("online", self.online, 0, 1)
+        check_range("dropout", self.dropout, 0, 1)
         self._check_server()
         if self.pi is None or isinstance(self.pi, float | int):
-            within("pi", self.pi, 0, 1)
-        one_of("order", self.order, ("as-published", "summed"))
-        one_of("user_draw", self.user_draw, ("uniform", "activity"))
-        one_of("weights", self.weights, ("sum", "mean", "profile"))
+            check_range("pi", self.pi, 0, 1)
+        check_choice("order", self.order, ("as-published", "summed"))
+        check_choice("user_draw", self.user_draw, ("uniform", "activity"))
+        check_choice("weights", self.weights, ("sum", "mean", "profile"))
         if self.weights == "profile" and self.noise:
             raise SettingError(
                 "weights is profile, by which noise would count more where a history is long, and noise is "
@@ -157,31 +157,33 @@ class FPLSettings:
                 f"user_draw is activity, which is a draw of one client a round, and clients_per_round is "
                 f"{self.clients_per_round}; set it to 1, or draw users uniformly."
             )
-        within("noise", self.noise, 0, math.inf)
-        one_of("noise_on", self.noise_on, ("all-rows", "sums"))
+        check_range("noise", self.noise, 0, math.inf)
+        check_choice("noise_on", self.noise_on, ("all-rows", "sums"))
         if self.clip is not None:
-            positive("clip", self.clip)
+            check_positive("clip", self.clip)
         elif self.noise:
             raise SettingError(f"noise is {self.noise:g} times the clip, and there is no clip; choose one, such as 1.")
         if not 0 < self.delta < 1:
             raise SettingError(f"delta is {self.delta!r}; a probability above 0 and below 1 is needed.")
-        one_of("basis", self.basis, ("default", *BASES))
+        check_choice("basis", self.basis, ("default", *BASES))
         self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)
-        one_of("mask", self.mask, ("per-triple", "per-row"))
-        one_of("initial_biases", self.initial_biases, ("normal", "zero"))
+        check_choice("mask", self.mask, ("per-triple", "per-row"))
+        check_choice("initial_biases", self.initial_biases, ("normal", "zero"))
         if str(self.triples) not in ("mean", "profile") and not _times_profile(self.triples):
             expected = "an integer, `mean`, `profile` or `3x profile`"
-            whole("triples", number("triples", self.triples, expected), 1)
+            check_int("triples", to_float("triples", self.triples, expected), 1)
         if self.most_triples is not None:
-            whole("most_triples", self.most_triples, 1)
+            check_int("most_triples", self.most_triples, 1)
         if self.clients_per_round != "all":
-            positive("clients_per_round", number("clients_per_round", self.clients_per_round, "a number or `all`"))
+            check_positive(
+                "clients_per_round", to_float("clients_per_round", self.clients_per_round, "a number or `all`")
+            )
 
     def _check_server(self) -> None:
-        one_of("server", self.server, ("plain", "adam"))
-        share("beta1", self.beta1)
-        share("beta2", self.beta2)
-        within("item_pull", self.item_pull, 0, math.inf)
+        check_choice("server", self.server, ("plain", "adam"))
+        check_fraction("beta1", self.beta1)
+        check_fraction("beta2", self.beta2)
+        check_range("item_pull", self.item_pull, 0, math.inf)
         for name in ("beta1", "beta2"):
             if self.server == "plain" and getattr(self, name) != self.__dataclass_fields__[name].default:
                 raise SettingError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from federank.checks import one_of
+from federank.checks import check_choice
 from federank.errors import SettingError
 from federank.methods.fpl.settings import FPLSettings
 from federank.methods.frugal.settings import SquaresSettings
@@ -58,7 +58,7 @@ class FrugalSettings(SquaresSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("loss", self.loss, ("squares", "pairs"))
+        check_choice("loss", self.loss, ("squares", "pairs"))
         if self.loss == "pairs" and self.guarantees:
             raise SettingError(
                 f"epsilon is {self.epsilon!r}, but noise belongs to the loss squares, and the loss is pairs; leave "

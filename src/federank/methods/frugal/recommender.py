@@ -322,9 +322,9 @@ class FCFSettings(SharedProfileSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.whole("factors", self.factors, 1, 1024)
-        checks.whole("rounds", self.rounds, 1)
-        checks.positive("regulariser", self.regulariser)
+        checks.check_int("factors", self.factors, 1, 1024)
+        checks.check_int("rounds", self.rounds, 1)
+        checks.check_positive("regulariser", self.regulariser)
         self.as_least()
 
     def as_least(self) -> SquaresSettings:

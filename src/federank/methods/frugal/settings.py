@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank._numerics.arrays import IntVector, LongVector
-from federank.checks import number, one_of, positive, seed, share, whole, within
+from federank.checks import check_choice, check_fraction, check_int, check_positive, check_range, check_seed, to_float
 from federank.errors import SettingError
 from federank.federation.rng import COHORT, words, words_wrap_around
 from federank.methods.frugal.objective import Objective
@@ -104,50 +104,50 @@ class SquaresSettings(SharedProfileSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("messages", self.messages, 1)
-        whole("cohorts", self.cohorts, 1)
+        check_int("messages", self.messages, 1)
+        check_int("cohorts", self.cohorts, 1)
         if self.factors is not None:
-            whole("factors", self.factors, 1, 1024)
-        seed(self.seed)
+            check_int("factors", self.factors, 1, 1024)
+        check_seed(self.seed)
         if self.rounds is not None:
-            whole("rounds", self.rounds, 1)
+            check_int("rounds", self.rounds, 1)
             if self.messages * self.cohorts > self.rounds:
                 raise SettingError(
                     f"messages is {self.messages} and cohorts {self.cohorts}, which takes "
                     f"{self.messages * self.cohorts} rounds, but rounds is {self.rounds}; ask for fewer messages or "
                     "cohorts, or for more rounds."
                 )
-        within("alpha", self.alpha, 0, math.inf)
+        check_range("alpha", self.alpha, 0, math.inf)
         if self.regulariser is not None:
-            within("regulariser", self.regulariser, 0, math.inf)
+            check_range("regulariser", self.regulariser, 0, math.inf)
         if self.shrinkage is not None:
-            positive("shrinkage", self.shrinkage)
+            check_positive("shrinkage", self.shrinkage)
         for name in ("activity", "popularity"):
             if getattr(self, name) is not None:
-                within(name, getattr(self, name), 0, 1)
+                check_range(name, getattr(self, name), 0, 1)
                 if getattr(self, name) and frugal_step(self) != "spectral":
                     raise SettingError(
                         f"{name} is {getattr(self, name):g}, but weights need a server that solves, alpha 0, damping 1 "
                         "and messages that cover the full catalogue; leave it out."
                     )
-        positive("damping", self.damping)
-        within("damping", self.damping, 0, 1)
+        check_positive("damping", self.damping)
+        check_range("damping", self.damping, 0, 1)
         if self.clip is not None:
-            positive("clip", self.clip)
-        within("unobserved_weight", self.unobserved_weight, 0, 1)
-        one_of("server", self.server, ("solve", "adam"))
-        one_of("broadcast", self.broadcast, ("int8", "float32"))
+            check_positive("clip", self.clip)
+        check_range("unobserved_weight", self.unobserved_weight, 0, 1)
+        check_choice("server", self.server, ("solve", "adam"))
+        check_choice("broadcast", self.broadcast, ("int8", "float32"))
         if self.learning_rate is not None:
-            positive("learning_rate", self.learning_rate)
-        positive("initial_scale", self.initial_scale)
-        share("beta1", self.beta1)
-        share("beta2", self.beta2)
+            check_positive("learning_rate", self.learning_rate)
+        check_positive("initial_scale", self.initial_scale)
+        check_fraction("beta1", self.beta1)
+        check_fraction("beta2", self.beta2)
         self._refuse_steps_of_adam()
-        within("online", self.online, 0, 1)
-        within("dropout", self.dropout, 0, 1)
-        if not 0 < number("delta", self.delta, "a probability") < 1:
+        check_range("online", self.online, 0, 1)
+        check_range("dropout", self.dropout, 0, 1)
+        if not 0 < to_float("delta", self.delta, "a probability") < 1:
             raise SettingError(f"delta is {self.delta!r}; a probability above 0 and below 1 is needed.")
-        one_of("rounding", self.rounding, ("drawn", "mean"))
+        check_choice("rounding", self.rounding, ("drawn", "mean"))
         self._check_most_shown()
         if self.rounding == "mean" and not self.guarantees:
             raise SettingError("rounding is mean, but only messages of sums with noise are rounded; leave it out.")
@@ -178,7 +178,7 @@ class SquaresSettings(SharedProfileSettings):
     def _check_most_shown(self) -> None:
         if self.most_shown is None:
             return
-        if not 0 < number("most_shown", self.most_shown, "a share of people") <= 1:
+        if not 0 < to_float("most_shown", self.most_shown, "a share of people") <= 1:
             raise SettingError(
                 f"most_shown is {self.most_shown!r}; a share of people above 0 is needed, and at most 1 (no bound)."
             )
@@ -359,11 +359,11 @@ _NOT_BESIDE_NOISE = {
 def _refuse_beside_noise(settings: SquaresSettings) -> None:
     """Refuse what a guarantee cannot be kept with, or what its recipe has chosen already."""
     if settings.sigma is not None:
-        within("sigma", settings.sigma, 0, math.inf)
+        check_range("sigma", settings.sigma, 0, math.inf)
         if settings.epsilon is not None and settings.sharing != "deniable":
             raise SettingError("epsilon and sigma say the same thing in two ways; give one of them.")
     else:
-        positive("epsilon", settings.epsilon or 0.0)
+        check_positive("epsilon", settings.epsilon or 0.0)
     for name, usual in _NOT_BESIDE_NOISE.items():
         if getattr(settings, name) != usual:
             raise SettingError(

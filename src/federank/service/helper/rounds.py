@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from federank.checks import positive, whole, within
+from federank.checks import check_int, check_positive, check_range
 from federank.errors import BadMessage
 from federank.secagg.config import SecaggConfig, config_from
 from federank.secagg.exchange import (
@@ -70,12 +70,12 @@ class HelperSettings:
     """Seconds in which a request's headers must have arrived."""
 
     def __post_init__(self) -> None:
-        whole("most_federations", self.most_federations, 1)
-        whole("most_length", self.most_length, 1, 2**26)
-        within("address_rate", self.address_rate, 0, math.inf)
-        whole("address_connections", self.address_connections, 0)
-        positive("body_seconds", self.body_seconds)
-        positive("header_seconds", self.header_seconds)
+        check_int("most_federations", self.most_federations, 1)
+        check_int("most_length", self.most_length, 1, 2**26)
+        check_range("address_rate", self.address_rate, 0, math.inf)
+        check_int("address_connections", self.address_connections, 0)
+        check_positive("body_seconds", self.body_seconds)
+        check_positive("header_seconds", self.header_seconds)
 
 
 MAX_LIFETIME = 7 * 86_400

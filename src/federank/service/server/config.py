@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from federank._numerics.arrays import IntVector
-from federank.checks import within
+from federank.checks import check_range
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage, SettingError
 from federank.privacy.policy import Policy, default_basis
@@ -192,7 +192,7 @@ def suggested_policy(pi: float | None, sharing: str | None, epsilon: float | Non
         if sharing is not None or epsilon is not None:
             raise SettingError("A suggestion needs --suggest-pi: how much of what people like may be sent, 0 to 1.")
         return None
-    within("suggest_pi", pi, 0, 1)
+    check_range("suggest_pi", pi, 0, 1)
     sharing = sharing or "sticky"
     values: dict[str, Any] = {"sharing": sharing, "pi": pi, "basis": default_basis(sharing)}
     if epsilon is not None:

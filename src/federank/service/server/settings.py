@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from federank.checks import positive, whole, within
+from federank.checks import check_int, check_positive, check_range
 from federank.errors import SettingError
 
 
@@ -29,10 +29,10 @@ class RoundSettings:
     """Seconds after which a round ends."""
 
     def __post_init__(self) -> None:
-        whole("target", self.target, 1)
-        whole("minimum", self.minimum, 1)
-        within("over_selection", self.over_selection, 1, math.inf)
-        positive("deadline", self.deadline)
+        check_int("target", self.target, 1)
+        check_int("minimum", self.minimum, 1)
+        check_range("over_selection", self.over_selection, 1, math.inf)
+        check_positive("deadline", self.deadline)
         if self.minimum > self.target:
             raise SettingError(
                 f"minimum is {self.minimum}, but {self.target} reports end a round (target); it cannot be more."
@@ -96,12 +96,12 @@ class TrustSettings:
     """Keep the bytes of folded Updates, to recompute the model from; otherwise they go when they are folded."""
 
     def __post_init__(self) -> None:
-        positive("most_norm", self.most_norm)
+        check_positive("most_norm", self.most_norm)
         for name in ("row_quantile", "move_quantile"):
             if getattr(self, name) is not None:
-                within(name, getattr(self, name), 0.5, 1)
+                check_range(name, getattr(self, name), 0.5, 1)
         for name in ("device_rate", "address_rate", "enrolment_rate", "range_rate"):
-            within(name, getattr(self, name), 0, math.inf)
-        whole("address_connections", self.address_connections, 0)
-        positive("body_seconds", self.body_seconds)
-        positive("header_seconds", self.header_seconds)
+            check_range(name, getattr(self, name), 0, math.inf)
+        check_int("address_connections", self.address_connections, 0)
+        check_positive("body_seconds", self.body_seconds)
+        check_positive("header_seconds", self.header_seconds)

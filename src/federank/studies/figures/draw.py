@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from federank.checks import no_such
+from federank.checks import unknown_name
 from federank.errors import SettingError
 from federank.studies.figures.curves import draw_convergence, draw_lifetime, draw_poisoning
 from federank.studies.figures.privacy import draw_full_price, draw_guarantee, draw_leakage, draw_price, draw_privacy
@@ -189,7 +189,7 @@ def draw_figures(specs: ReportSpec, rows: Sequence[Row], lines: Sequence[Line]) 
     everything = [] if specs.tables else [FigureSpec(kind=name) for name in KINDS]
     for spec in specs.figures or everything:
         if spec.kind is None or spec.kind not in KINDS:
-            raise SettingError(no_such("kind of figure", spec.kind, KINDS))
+            raise SettingError(unknown_name("kind of figure", spec.kind, KINDS))
         kind = KINDS[spec.kind]
         panels = tuple(_panels(kind, spec, specs, rows, lines))
         if panels:
