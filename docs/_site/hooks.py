@@ -1,8 +1,8 @@
-"""What the site has beyond the files of docs/: pages that live elsewhere in the repository, or are made from it.
+"""Pages of the site that are not files of docs/: they are copied from elsewhere in the repository, or generated.
 
-index.md, changelog.md, contributing.md, benchmarks.md      README.md and its like, links bent to the site
-reference.md        every name of the front door, by its room, from the docstrings
-first-steps.md      the executed notebook, code and answers
+index.md, changelog.md, contributing.md, benchmarks.md      README.md and its like, links adapted to the site
+reference.md        every name of the public API, by its package, from the docstrings
+first-steps.md      the executed notebook, code and output
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ BORROWED = {
     "contributing.md": "CONTRIBUTING.md",
     "benchmarks.md": "benchmarks/README.md",
 }
-ROOMS = {
+PACKAGES = {
     "data": "Data",
-    "recommenders": "Methods",
+    "methods": "Methods",
     "evaluation": "Evaluation",
-    "engines": "Runs",
-    "protocol": "People and devices",
+    "simulation": "Training runs",
+    "federation": "Writing a method",
+    "privacy": "Privacy",
     "audit": "Audits",
     "studies": "Studies",
     "errors": "Errors",
@@ -61,18 +62,18 @@ def bent(text: str) -> str:
 
 
 def reference() -> str:
-    """A page with every name of the front door."""
+    """A page with every name of the public API."""
     stub = ast.parse((ROOT / "src" / "federank" / "__init__.pyi").read_text(encoding="utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
     homes = {alias.name: f"federank.{node.module}" for node in imports for alias in node.names}
-    order = list(ROOMS)
+    order = list(PACKAGES)
 
-    def room(name: str) -> str:
+    def package(name: str) -> str:
         return homes[name].split(".")[1]
 
     lines = ["# Reference", "", "Every name that `import federank as fr` has, from the docstrings.", ""]
-    for place, names in groupby(sorted(homes, key=lambda name: (order.index(room(name)), name.lower())), key=room):
-        lines += [f"## {ROOMS[place]}", ""]
+    for place, names in groupby(sorted(homes, key=lambda name: (order.index(package(name)), name.lower())), key=package):
+        lines += [f"## {PACKAGES[place]}", ""]
         for name in names:
             lines += [f"::: {homes[name]}.{name}", ""]
     return "\n".join(lines)
