@@ -44,7 +44,7 @@ import { BadAnswer, NoAnswer, bytesOf, jsonOf, request } from "./client.js";
 
 /** @import { Said } from "../../faults.js" */
 /** @import { Bytes } from "../../protocol/sums/canonical.js" */
-/** @import { SumsCharter } from "../../protocol/sums/config.js" */
+/** @import { SumsCharter } from "../../protocol/sums/charter.js" */
 /** @import { Offer } from "../../protocol/sums/offer.js" */
 /** @import { RoundRecord } from "../../protocol/sums/records.js" */
 /** @import { Model } from "../device.js" */
