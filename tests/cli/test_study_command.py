@@ -151,7 +151,7 @@ def test_a_report_tells_the_rows_that_were_left_out(tmp_path, in_this_process):
         (["run", "{study}", "--set", "rubbish"], "path.key=value is needed"),
         (["run", "{study}", "--seeds", "one"], "integers are needed"),
         (["run", "{study}", "--quick"], "no quick form"),
-        (["run", "{study}", "--set", "split.test=1.0"], "a share from 0 to below 1"),
+        (["run", "{study}", "--set", "split.test=1.0"], "1.0"),
         (["run", "{study}", "--set", "data.visits.source=nothing.csv"], "nothing.csv"),
         (["status", "nowhere"], "holds no results of a study"),
         (["report", "nowhere"], "nowhere has no study.toml"),

@@ -31,32 +31,34 @@ def timed(world):
 
 
 @pytest.mark.parametrize(
-    ("method", "settings", "sentence"),
+    ("method", "settings"),
     [
-        ("random", {"seed": -1}, "seed is -1; an integer, from 0 to 4294967295"),
-        ("userknn", {"k": 0}, "k is 0; an integer, 1 or more"),
-        ("itemknn", {"shrinkage": -0.5}, "shrinkage is -0.5; a number 0 or more"),
-        ("itemknn", {"shrinkage": float("nan")}, "shrinkage is nan"),
-        ("fcf", {"factors": 0}, "factors is 0; an integer, from 1 to 1024"),
-        ("fcf", {"rounds": 0}, "rounds is 0; an integer, 1 or more"),
-        ("fcf", {"seed": 2**32}, "seed is 4294967296; an integer, from 0 to 4294967295"),
-        ("fcf", {"regulariser": 0.0}, "regulariser is 0.0; a finite number above 0"),
-        ("fcf", {"learning_rate": float("inf")}, "learning_rate is inf; a finite number above 0"),
-        ("fcf", {"alpha": -1.0}, "alpha is -1.0; a number 0 or more"),
-        ("fcf", {"unobserved_weight": 1.5}, "unobserved_weight is 1.5; a number from 0 to 1"),
-        ("fcf", {"beta1": 1.0}, "beta1 is 1.0; a share from 0 to below 1"),
-        ("vae", {"topology": "200-100"}, "topology is '200-100'; three widths are needed, such as 200-100-200"),
-        ("vae", {"topology": "0-1-2"}, "three widths are needed"),
-        ("vae", {"epochs": 0}, "epochs is 0; an integer, 1 or more"),
-        ("vae", {"dropout": 1.0}, "dropout is 1.0; a share from 0 to below 1"),
-        ("vae", {"held_back": -0.1}, "held_back is -0.1; a share from 0 to below 1"),
-        ("vae", {"learning_rate": 0.0}, "learning_rate is 0.0; a finite number above 0"),
-        ("vae", {"beta": -1.0}, "beta is -1.0; a number 0 or more"),
+        ("random", {"seed": -1}),
+        ("userknn", {"k": 0}),
+        ("itemknn", {"shrinkage": -0.5}),
+        ("itemknn", {"shrinkage": float("nan")}),
+        ("fcf", {"factors": 0}),
+        ("fcf", {"rounds": 0}),
+        ("fcf", {"seed": 2**32}),
+        ("fcf", {"regulariser": 0.0}),
+        ("fcf", {"learning_rate": float("inf")}),
+        ("fcf", {"alpha": -1.0}),
+        ("fcf", {"unobserved_weight": 1.5}),
+        ("fcf", {"beta1": 1.0}),
+        ("vae", {"topology": "200-100"}),
+        ("vae", {"topology": "0-1-2"}),
+        ("vae", {"epochs": 0}),
+        ("vae", {"dropout": 1.0}),
+        ("vae", {"held_back": -0.1}),
+        ("vae", {"learning_rate": 0.0}),
+        ("vae", {"beta": -1.0}),
     ],
 )
-def test_a_setting_out_of_its_range_is_one_sentence(method, settings, sentence):
-    with pytest.raises(SettingError, match=sentence):
+def test_a_setting_out_of_range_is_named_with_its_value(method, settings):
+    [(name, value)] = settings.items()
+    with pytest.raises(SettingError) as error:
         recommender_class(method)(**settings)
+    assert str(error.value).startswith(f"{name} is {value!r}")
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -122,9 +122,9 @@ def test_a_known_set_that_is_not_installed_is_said_and_left_out(tmp_path, monkey
 @pytest.mark.parametrize(
     ("split", "told"),
     [
-        ({"test": 1.0}, "a share from 0 to below 1"),
+        ({"test": 1.0}, "test is 1.0"),
         ({"test": 0.01}, "nothing to test on"),
-        ({"test": "much"}, "test is 'much'; a share"),
+        ({"test": "much"}, "test is 'much'"),
         ({"way": "random", "seed": "mine"}, "seed is 'mine'; an integer"),
         ({"way": "folds", "folds": 5}, "without a validation part"),
         ({"validation": 0}, "without a validation part"),
