@@ -162,16 +162,16 @@ class Visitor:
 
 
 STORED = """async () => {
-  const database = await new Guarantee((resolve, reject) => {
+  const database = await new Promise((resolve, reject) => {
     const request = indexedDB.open("federank");
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
   });
-  const settled = (request) => new Guarantee((resolve) => (request.onsuccess = () => resolve(request.result)));
+  const settled = (request) => new Promise((resolve) => (request.onsuccess = () => resolve(request.result)));
   const kept = {};
   for (const store of database.objectStoreNames) {
     const objects = database.transaction(store).objectStore(store);
-    const [keys, values] = await Guarantee.all([settled(objects.getAllKeys()), settled(objects.getAll())]);
+    const [keys, values] = await Promise.all([settled(objects.getAllKeys()), settled(objects.getAll())]);
     kept[store] = store === "facts" ? Object.fromEntries(keys.map((key, place) => [key, values[place]])) : values;
   }
   database.close();

@@ -1,7 +1,6 @@
 """For the tests of the page: its protocol under node, a browser, and servers that serve it."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from tests.service.web.browsing import Visitor, browsing, serving
 from tests.service.web.conversing import conversing
 
 PAGE = Path(__file__).parents[3] / "src" / "federank" / "service" / "web"
-LANGUAGES = sorted(file.stem for file in (PAGE / "words").glob("*.js"))
+LANGUAGES = sorted(file.stem for file in (PAGE / "words").glob("*.json"))
 
 
 @pytest.fixture(scope="session")
@@ -20,13 +19,9 @@ def ask(node):
 
 
 @pytest.fixture(scope="session")
-def words(node):
+def words():
     """Every language's words, by their keys."""
-    files = [(PAGE / "words" / f"{language}.js").as_uri() for language in LANGUAGES]
-    program = Path(__file__).with_name("words.mjs")
-    done = subprocess.run([node, program, *files], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return dict(zip(LANGUAGES, json.loads(done.stdout), strict=True))
+    return {language: json.loads((PAGE / "words" / f"{language}.json").read_text()) for language in LANGUAGES}
 
 
 @pytest.fixture(scope="module")

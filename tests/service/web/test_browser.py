@@ -249,7 +249,7 @@ def test_two_tabs_that_share_nothing_leave_each_other_in_peace(server, visit):
           const line = new BroadcastChannel("federank");
           let count = 0;
           line.onmessage = () => count++;
-          await new Guarantee((resolve) => setTimeout(resolve, 1000));
+          await new Promise((resolve) => setTimeout(resolve, 1000));
           return count;
         }"""
     )
@@ -393,9 +393,9 @@ OTHER_VERSION = """async (version) => {
   const request = indexedDB.open("federank", version);
   const stores = ["facts", "history", "dismissed", "ledger", "rounds", "pending", "model"];
   request.onupgradeneeded = () => stores.forEach((store) => request.result.createObjectStore(store));
-  await new Guarantee((resolve) => (request.onsuccess = resolve));
+  await new Promise((resolve) => (request.onsuccess = resolve));
   const history = request.result.transaction("history", "readwrite").objectStore("history");
-  await new Guarantee((resolve) => (history.put({ id: "3", title: "x", at: 1 }, "3").onsuccess = resolve));
+  await new Promise((resolve) => (history.put({ id: "3", title: "x", at: 1 }, "3").onsuccess = resolve));
   request.result.close();
 }"""
 

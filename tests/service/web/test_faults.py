@@ -273,7 +273,7 @@ def test_the_operators_page_shows_rounds_and_keeps_the_token_in_the_tab(server, 
 def test_storage_that_is_cleared_from_outside_is_told_and_nothing_more_is_sent(server, visit):
     visitor = visit(server).open().pick(4).share(100).take_part().wait_for_rounds(1)
     visitor.page.evaluate(
-        "() => new Guarantee((resolve) => (indexedDB.deleteDatabase('federank').onsuccess = () => resolve()))"
+        "() => new Promise((resolve) => (indexedDB.deleteDatabase('federank').onsuccess = () => resolve()))"
     )
     gone = "was cleared or closed from outside, so nothing is sent"
     expect(visitor.page.locator("#trouble")).to_contain_text(gone, timeout=PATIENCE)

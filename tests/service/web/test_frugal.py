@@ -47,9 +47,9 @@ def wait_until_spent(visitor):
 def test_no_more_messages_leave_than_a_life_has_and_recommendations_go_on(frugal, visit):
     visitor = visit(frugal).open().pick(6).share(50)
     page = visitor.page
-    expect(page.locator("#guarantee p").first).to_contain_text("At most 3 messages, ever; none sent.")
+    expect(page.locator("#promise p").first).to_contain_text("At most 3 messages, ever; none sent.")
     wait_until_spent(visitor.take_part())
-    expect(page.locator("#guarantee p").first).to_contain_text("At most 3 messages, ever; 3 sent.")
+    expect(page.locator("#promise p").first).to_contain_text("At most 3 messages, ever; 3 sent.")
     assert_told_once(visitor, frugal)
     kept = visitor.stored()
     assert sorted(played["number"] for played in kept["rounds"]) == [1, 2, 3]
@@ -120,7 +120,7 @@ def test_a_server_that_allows_more_later_is_not_believed(visit, tmp_path):
         visitor.context.route("**/api/v1/federation", lambda route: route.fulfill(json=told))
         visitor.open()
         expect(visitor.page.locator("#progress")).to_contain_text("made 1 message, and makes no more")
-        expect(visitor.page.locator("#guarantee p").first).to_contain_text("At most 1 message, ever; 1 sent.")
+        expect(visitor.page.locator("#promise p").first).to_contain_text("At most 1 message, ever; 1 sent.")
         assert len(server.rows("SELECT body FROM uploads")) == 1
 
 

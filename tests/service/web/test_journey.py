@@ -81,7 +81,7 @@ def test_a_person_can_go_all_the_way(films, browser, words, screen, scheme, lang
     assert len(named) == 2
     visitor.take_part()
     sent = told["lifetime.sent"].format(messages=told["messages"]["other"].format(count=3), made=3)
-    expect(page.locator("#guarantee p").first).to_contain_text(sent, timeout=PATIENCE)
+    expect(page.locator("#promise p").first).to_contain_text(sent, timeout=PATIENCE)
     assert page.evaluate(OWN_WORDS) < MOST_WORDS["part"]
     visitor.wait_until(lambda kept: kept["pending"] == [])
     kept = visitor.stored()

@@ -59,7 +59,7 @@ def test_the_page_speaks_the_browsers_language_and_no_other(films, visit, words,
     assert page.evaluate("() => document.documentElement.lang") == language
     visitor.take_part().wait_until(lambda kept: len(kept["rounds"]) == 3 and not kept["pending"])
     own = words[language]
-    expect(page.locator("#guarantee p").first).to_contain_text(
+    expect(page.locator("#promise p").first).to_contain_text(
         own["lifetime.sent"].format(messages=own["messages"]["other"].format(count=3), made=3)
     )
     told = everything(page)

@@ -171,8 +171,8 @@ def test_a_visitor_of_the_demo_has_company(chromium, tmp_path, world, noun):
         assert page.locator("#yours-title").inner_text() == f"Your 4 {noun}"
         expect(page.locator("#simulated")).to_have_attribute("data-state", "running")
         expect(page.locator("#simulated")).to_contain_text(str(CLIENTS))
-        expect(page.locator("#guarantee p").first).to_contain_text("could put the two halves together")
-        expect(page.locator("#guarantee p").first).to_contain_text("adds no noise")
+        expect(page.locator("#promise p").first).to_contain_text("could put the two halves together")
+        expect(page.locator("#promise p").first).to_contain_text("adds no noise")
         visitor.take_part().wait_for_rounds(2)
         visitor.close()
         if demo.address.startswith("https"):

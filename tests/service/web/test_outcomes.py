@@ -18,11 +18,11 @@ WORDS = {"aggregated": "counted", "discarded": "abandoned", "received": None, "n
 
 EARLIER = """async (seconds) => {
   const request = indexedDB.open("federank");
-  await new Guarantee((resolve) => (request.onsuccess = resolve));
+  await new Promise((resolve) => (request.onsuccess = resolve));
   const rounds = request.result.transaction("rounds", "readwrite").objectStore("rounds");
-  const kept = await new Guarantee((resolve) => (rounds.getAll().onsuccess = ({ target }) => resolve(target.result)));
+  const kept = await new Promise((resolve) => (rounds.getAll().onsuccess = ({ target }) => resolve(target.result)));
   for (const round of kept)
-    await new Guarantee((resolve) => {
+    await new Promise((resolve) => {
       const ended = round.ended && round.ended - 1000 * seconds;
       rounds.put({ ...round, ended }, round.ticket).onsuccess = resolve;
     });
@@ -142,7 +142,7 @@ def test_a_discarded_message_counts_unless_the_helper_shows_that_no_sum_has_it(v
             (["discarded.released"], False, False) if is_proven else (["discarded.unproven"], True, True)
         )
         assert server.rows("SELECT invitations FROM devices") == [(0,)]
-        guarantee = visitor.page.locator("#guarantee p").first
+        guarantee = visitor.page.locator("#promise p").first
         said = "none sent. 1 more was discarded" if is_proven else "1 sent."
         expect(guarantee).to_contain_text(said, timeout=PATIENCE)
         expect(visitor.page.locator("#progress")).to_contain_text("1 minute", timeout=PATIENCE)

@@ -29,7 +29,7 @@ def test_two_browsers_give_stars_that_no_single_server_reads(browser, tmp_path):
                 rate(one, {0: 5, 2: 5, 4: 5, 1: 1, 3: 1})
                 rate(other, {1: 5, 3: 5, 5: 4, 0: 1, 2: 2})
                 page = one.page
-                guarantee = page.locator("#guarantee p").first
+                guarantee = page.locator("#promise p").first
                 expect(guarantee).to_contain_text("At most 2 counted messages, ever; none sent.")
                 expect(guarantee).to_contain_text("No single process reads one")
                 for visitor in (one, other):

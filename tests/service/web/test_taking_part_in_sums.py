@@ -56,7 +56,7 @@ def spent(visitor):
 
 def test_two_browsers_are_added_up_and_fall_silent_after_their_messages(leader, helper, visit):
     one, other = (visit(leader).open().pick(5) for _ in range(2))
-    guarantee = one.page.locator("#guarantee p").first
+    guarantee = one.page.locator("#promise p").first
     expect(guarantee).to_contain_text("At most 2 counted messages, ever; none sent.")
     figure = epsilon_of_mu(mu_of_noise([SIGMA] * MESSAGES), 1e-6)
     expect(guarantee).to_contain_text(f"is bounded: epsilon {math.ceil(10 * figure) / 10:.1f}.")
@@ -98,17 +98,17 @@ def test_what_is_kept_until_it_is_sent_is_already_split(leader, visit):
 
 
 SPOIL = """async () => {
-  const database = await new Guarantee((resolve) => {
+  const database = await new Promise((resolve) => {
     const request = indexedDB.open("federank");
     request.onsuccess = () => resolve(request.result);
   });
   const pending = database.transaction("pending", "readwrite").objectStore("pending");
-  const [kept] = await new Guarantee((resolve) => {
+  const [kept] = await new Promise((resolve) => {
     const request = pending.getAll();
     request.onsuccess = () => resolve(request.result);
   });
   kept.body[100] ^= 1;
-  await new Guarantee((resolve) => (pending.put(kept, kept.ticket).onsuccess = resolve));
+  await new Promise((resolve) => (pending.put(kept, kept.ticket).onsuccess = resolve));
   database.close();
 }"""
 """Flips a bit of the message that waits to be sent, as a broken disk would."""
@@ -125,13 +125,13 @@ def test_a_message_that_is_left_out_is_told_to_its_owner_and_stays_spent(helper,
         [played] = visitor.stored()["rounds"]
         assert (played["outcome"], played["why"]) == ("left out", ["left-out.unopened"])
         visitor.page.get_by_role("button", name="Pause").click()
-        expect(visitor.page.locator("#guarantee p").first).to_contain_text("At most 2 counted messages, ever; 1 sent.")
+        expect(visitor.page.locator("#promise p").first).to_contain_text("At most 2 counted messages, ever; 1 sent.")
         expect(visitor.page.locator("#left-tables")).to_contain_text("the helper could not open it")
 
 
 def test_the_page_says_who_the_two_servers_are_and_that_one_machine_runs_both(leader, helper, visit):
     page = visit(leader).open().page
-    expect(page.locator("#guarantee p").first).to_contain_text("both servers run on this machine")
+    expect(page.locator("#promise p").first).to_contain_text("both servers run on this machine")
     page.get_by_text("What does this mean?").click()
     said = page.locator("#promise-in-full")
     fingerprint = httpx.get(f"{helper.address}/identity").json()["fingerprint"]
@@ -143,7 +143,7 @@ def test_the_page_says_who_the_two_servers_are_and_that_one_machine_runs_both(le
 def test_without_noise_no_epsilon_is_claimed(helper, visit, tmp_path):
     with leading(tmp_path, helper) as server:
         page = visit(server).open().page
-        expect(page.locator("#guarantee p").first).to_contain_text("not bounded: this federation adds no noise")
+        expect(page.locator("#promise p").first).to_contain_text("not bounded: this federation adds no noise")
         page.get_by_text("What does this mean?").click()
         assert "epsilon 0" not in page.locator("main").inner_text().lower()
         assert "bounded: epsilon" not in page.locator("main").inner_text()
@@ -151,7 +151,7 @@ def test_without_noise_no_epsilon_is_claimed(helper, visit, tmp_path):
 
 def test_a_federation_whose_server_reads_messages_is_warned_of(town, visit):
     page = visit(town).open().page
-    warned = page.locator("#guarantee .warned")
+    warned = page.locator("#promise .warned")
     expect(warned).to_have_text("Anyone who runs this federation's server can read every message you send.")
 
 

@@ -10,19 +10,19 @@ pytestmark = pytest.mark.slow
 
 MOVED = """async ([id, seconds]) => {
   const request = indexedDB.open("federank");
-  await new Guarantee((resolve) => (request.onsuccess = resolve));
+  await new Promise((resolve) => (request.onsuccess = resolve));
   const history = request.result.transaction("history", "readwrite").objectStore("history");
-  const found = await new Guarantee((resolve) => (history.get(id).onsuccess = ({ target }) => resolve(target.result)));
-  await new Guarantee((resolve) => (history.put({ ...found, at: found.at + 1000 * seconds }, id).onsuccess = resolve));
+  const found = await new Promise((resolve) => (history.get(id).onsuccess = ({ target }) => resolve(target.result)));
+  await new Promise((resolve) => (history.put({ ...found, at: found.at + 1000 * seconds }, id).onsuccess = resolve));
   request.result.close();
 }"""
 AGREED_BEFORE = """async () => {
   const request = indexedDB.open("federank");
-  await new Guarantee((resolve) => (request.onsuccess = resolve));
+  await new Promise((resolve) => (request.onsuccess = resolve));
   const facts = request.result.transaction("facts", "readwrite").objectStore("facts");
-  const read = new Guarantee((resolve) => (facts.get("agreed").onsuccess = ({ target }) => resolve(target.result)));
+  const read = new Promise((resolve) => (facts.get("agreed").onsuccess = ({ target }) => resolve(target.result)));
   const agreed = await read;
-  await new Guarantee((resolve) => (facts.put(agreed - 60_000, "agreed").onsuccess = resolve));
+  await new Promise((resolve) => (facts.put(agreed - 60_000, "agreed").onsuccess = resolve));
   request.result.close();
 }"""
 

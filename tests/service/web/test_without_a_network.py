@@ -59,7 +59,7 @@ def test_a_reload_without_a_network_shows_the_list_and_recommendations(town, vis
         "/device/requests/sums.js",
         "/style.css",
         "/icon.svg",
-        "/words/de.js",
+        "/words/de.json",
     } <= set(files)
     assert not [file for file in files if "api" in file or "admin" in file], "no answer, and nothing of the operator's"
     recommended = page.locator("#recommended .title").all_inner_texts()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.service.web.conftest import LANGUAGES, PAGE
 
-SCRIPTS = sorted(file for file in PAGE.rglob("*.js") if file.parent.name != "words")
+SCRIPTS = sorted(PAGE.rglob("*.js"))
 PAGES = sorted(PAGE.glob("*.html"))
 PLACE = re.compile(r"\{(\w+)\}")
 PROSE = re.compile(r"[A-Za-z]{2,}[,:;]? +[a-z]{2,}|^[A-Z][a-z]+ *$")

@@ -1,7 +1,7 @@
 /* Faults, and whatever else the device has to say: which sentence it is, and what stands in it. The words are the page's (words/). */
 
 /** A sentence's name, in every language.
- * @typedef {keyof typeof import("./words/en.js").default} Key */
+ * @typedef {keyof typeof import("./words/en.json")} Key */
 
 /** What is to be said: a sentence by its name with its values, or text that is somebody else's and stays as it is.
  * @typedef {string | [key: Key, values?: Record<string, unknown>]} Said */

@@ -67,7 +67,7 @@ export function keepChoice(code) {
 /** Speak a language from now on; what is shown already is for its owner to show anew.
  * @type {(code: string) => Promise<void>} */
 export async function speak(code) {
-  ({ default: words } = await import(`../words/${code}.js`));
+  ({ default: words } = await import(`../words/${code}.json`, { with: { type: "json" } }));
   language = code;
   rules = new Intl.PluralRules(code);
   numbers = new Intl.NumberFormat(code);
