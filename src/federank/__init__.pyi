@@ -45,6 +45,9 @@ from .data.splits import (
     split_random as split_random,
 )
 from .data.splits import (
+    split_strong as split_strong,
+)
+from .data.splits import (
     split_temporal as split_temporal,
 )
 from .data.splits import (

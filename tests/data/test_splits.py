@@ -14,10 +14,11 @@ from federank.data.splits import (
     split_given,
     split_leave_last_out,
     split_random,
+    split_strong,
     split_temporal,
     split_temporal_global,
 )
-from federank.errors import BadSplit, DataError, SettingError
+from federank.errors import BadSplit, DataError, FedeRankError, SettingError
 
 
 def history(pairs, times=None):
@@ -185,3 +186,51 @@ def test_the_papers_training_parts_come_out_to_the_row(real_data, monkeypatch, n
     split = split_temporal(load(name).keep_users(min_interactions=20))
     assert len(split.train) == rows
     assert np.count_nonzero(split.train.popularity) == catalogue
+
+
+def test_strong_split_holds_out_users():
+    data = history([(user, item) for user in range(10) for item in range(user, user + 5)])
+    split = split_strong(data, 0.2, validation_users=2, fold_in=0.6)
+    trained, tested = set(split.train.users.tolist()), set(split.test.users.tolist())
+    assert (len(trained), len(tested), len(set(split.validation.users.tolist()))) == (6, 2, 2)
+    assert not trained & tested
+    known = set(split.fold_in.users.tolist())
+    assert known == tested | set(split.validation.users.tolist())
+    assert np.bincount(split.fold_in.users).max() == 3
+    assert np.bincount(split.test.users).max() == 2
+    assert split.development.fold_in is split.fold_in
+
+
+def test_strong_split_by_ids():
+    data = history([(user, item) for user in range(4) for item in range(5)])
+    split = split_strong(data, [1, 3])
+    assert set(split.test.users.tolist()) == {1, 3}
+    assert len(split.test) == 2
+
+
+@pytest.mark.parametrize("held_out", [0, 4, 1.0, -1, [7], "1", True])
+def test_strong_split_refuses(held_out):
+    data = history([(user, item) for user in range(4) for item in range(5)])
+    with pytest.raises(FedeRankError):
+        split_strong(data, held_out)
+
+
+def test_strong_split_leaves_out_short_histories():
+    data = history([(0, 0), (1, 0), (1, 1), (1, 2), (1, 3), (1, 4)])
+    assert not len(split_strong(data, [0]).test)
+
+
+def test_a_fold_in_part_may_not_overlap_the_test():
+    data = history([(0, 0), (1, 1)])
+    with pytest.raises(BadSplit):
+        Split(data.take([0]), data.take([1]), fold_in=data.take([1]))
+
+
+def test_given_parts_as_adjacency_lists(tmp_path):
+    (tmp_path / "train.txt").write_text("0 1 2 3\n1 2\n2 5 5 6 7\n")
+    (tmp_path / "test.txt").write_text("0 4 5\n3 1 2\n")
+    split = split_given(tmp_path / "train.txt", tmp_path / "test.txt")
+    assert named_pairs(split.test) == {(0, 4), (0, 5), (3, 1), (3, 2)}
+    assert len(split.train) == 7
+    assert split.train.repeats_left_out == 1
+    assert split.test.ratings is None

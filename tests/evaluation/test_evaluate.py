@@ -10,6 +10,7 @@ from federank.data.splits import Split
 from federank.errors import BadFile, BadSplit, DataError, SettingError, UnknownId
 from federank.evaluation.evaluate import evaluate
 from federank.methods.baselines.popular import MostPopular, Random
+from federank.methods.model_folder import load_split
 from federank.methods.recommendations import Recommendations
 
 TRAIN = {"ann": "ab", "bob": "ac", "cat": "abcd", "dan": "d"}
@@ -88,7 +89,7 @@ def test_means_are_over_users_with_a_test_item_and_one_without_a_list_counts_as_
 
 def test_what_was_left_out_is_told():
     notes = evaluate(lists(ann="c", bob="db"), world(), at=2).notes
-    assert [note.rpartition(": ")[2] for note in notes] == ["1.", "1 of 3.", "1."]
+    assert [note.rpartition(": ")[2] for note in notes] == ["1.", "2.", "1 of 3.", "1."]
 
 
 def test_items_that_training_never_shows_may_be_recommended_and_are_told():
@@ -339,3 +340,33 @@ def test_most_popular_on_movielens_1m_is_close_to_the_papers_figures(real_data, 
     assert means["recall@10"] == pytest.approx(0.03924, abs=0.0005)
     assert means["gini@10"] == pytest.approx(0.00569, abs=0.0001)
     assert abs(means["item_coverage@10"] - 118) <= 2
+
+
+def test_held_out_users_are_tested_from_their_fold_in():
+    pairs = [(user, item) for user in range(12) for item in range(6) if (user + item) % 2]
+    split = fr.split_strong(fr.load(pairs), 3, validation_users=2, fold_in=0.4)
+    for model in (fr.EASE(), fr.ItemKNN(), fr.MostPopular(), fr.IALS(factors=2, iterations=2)):
+        found = fr.evaluate(model.fit(split.train), split, at=1)
+        assert found.means["users"] == 3
+        assert found.means["user_coverage"] == 1
+    assert fr.evaluate(fr.EASE().fit(split.train), split, at=1).means["recall@1"] == 1
+    assert fr.evaluate(fr.EASE().fit(split.train), split, at=1, part="validation").means["users"] == 2
+    with pytest.raises(SettingError):
+        fr.evaluate(fr.Random().fit(split.train), split, at=1)
+    with pytest.raises(SettingError):
+        fr.evaluate(fr.EASE().fit(split.train), split, at=1, negatives=1)
+
+
+def test_a_model_keeps_its_strong_split(tmp_path):
+    pairs = [(user, item) for user in range(12) for item in range(6) if (user + item) % 2]
+    split = fr.split_strong(fr.load(pairs), 3, fold_in=0.4)
+    fr.EASE().fit(split.train).save(tmp_path / "model", split)
+    kept = load_split(tmp_path / "model")
+    assert kept.fold_in.fingerprint == split.fold_in.fingerprint
+
+
+def test_notes_count_unknown_users_and_items():
+    split = fr.split_given([(0, 0), (0, 1), (1, 0), (1, 2)], [(0, 2), (0, 9), (5, 0)])
+    notes = " ".join(fr.evaluate(fr.MostPopular().fit(split.train), split, at=1).notes)
+    assert "training data" in notes
+    assert "not in training" in notes

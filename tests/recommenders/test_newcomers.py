@@ -40,7 +40,7 @@ def test_the_history_of_somebody_known_gets_the_list_that_they_have():
 
 def test_a_method_without_histories_takes_nobody_in():
     with pytest.raises(SettingError):
-        fr.enrol(fr.MostPopular().fit(PEOPLE), history=[1])
+        fr.enrol(fr.Random().fit(PEOPLE), history=[1])
 
 
 @pytest.mark.parametrize("kind", [fr.BPR, fr.IALS, fr.MostPopular])

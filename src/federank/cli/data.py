@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # `federank data split`: a data set as files to train on and to test on.
 
 
-_WAYS = ("temporal", "global-temporal", "leave-last-out", "random", "folds")
+_WAYS = ("temporal", "global-temporal", "leave-last-out", "random", "strong", "folds")
 _NAMES = {way.replace("-", "_"): way for way in _WAYS}
 """What Click calls the flag of each way."""
 
@@ -30,6 +30,7 @@ _NAMES = {way.replace("-", "_"): way for way in _WAYS}
 @click.option("--global-temporal", type=float, metavar="SHARE", help="Test on the newest of all: one moment for all.")
 @click.option("--leave-last-out", is_flag=True, help="Test on each user's newest interaction.")
 @click.option("--random", type=float, metavar="SHARE", help="Test on some of each user's, drawn at random.")
+@click.option("--strong", type=float, metavar="SHARE", help="Test on held-out users, a share of all.")
 @click.option("--folds", type=int, metavar="K", help="K random folds; each is once the test.")
 @click.option(
     "--validation",
@@ -44,7 +45,7 @@ _NAMES = {way.replace("-", "_"): way for way in _WAYS}
     metavar="S",
     default=1,
     show_default=True,
-    help="Seed of --random and --folds.",
+    help="Seed of --random, --strong and --folds.",
 )
 @click.option("--mirrored", is_flag=True, help="Let time run backwards first: a stand-in (docs/data.md).")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", required=True, help="The folder to write.")
@@ -53,7 +54,7 @@ _NAMES = {way.replace("-", "_"): way for way in _WAYS}
 def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
     """Split a known set or a file into train.tsv and test.tsv.
 
-    Choose one way: --temporal, --global-temporal, --leave-last-out, --random or --folds. The folder also gets
+    Choose one way: --temporal, --global-temporal, --leave-last-out, --random, --strong or --folds. The folder also gets
     split.json, with the settings, the counts and the fingerprint of the data. Without a name or file, the
     synthetic city is split.
 
@@ -77,7 +78,7 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
         "way": division.way,
         way: chosen[way],
         "validation": division.validation,
-        **({"seed": division.seed} if division.way in ("random", "folds") else {}),
+        **({"seed": division.seed} if division.way in ("random", "strong", "folds") else {}),
         **({"mirrored": True} if division.mirrored else {}),
         "interactions": len(data),
         "repeats_left_out": data.repeats_left_out,

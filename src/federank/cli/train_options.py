@@ -37,6 +37,7 @@ _USED = {
     "global-temporal": ("test", "validation"),
     "leave-last-out": ("validation",),
     "random": _OF_SPLITS,
+    "strong": _OF_SPLITS,
     "none": (),
 }
 """Which of the flags about splits each way of splitting looks at."""

@@ -88,9 +88,10 @@ class ReadingOptions(NamedTuple):
     columns: ColumnChoices = ColumnChoices()
     header: bool | None = None
     delimiter: str | None = None
+    lists: bool | None = None
 
     def nothing(self) -> bool:
-        """Whether all was left to be found out."""
+        """Whether everything is to be detected."""
         return not self.columns.given() and self.header is None and self.delimiter is None
 
     def refuse_all(self, source: str) -> None:
@@ -102,7 +103,7 @@ class ReadingOptions(NamedTuple):
         self._refuse(source, [])
 
     def _refuse(self, source: str, said: list[str]) -> None:
-        layout = {"header": self.header, "delimiter": self.delimiter}
+        layout = {"header": self.header, "delimiter": self.delimiter, "lists": self.lists}
         said = [*said, *(name for name, value in layout.items() if value is not None)]
         if said:
             raise SettingError(f"{source} leaves no choice of {' and '.join(said)}; leave that out.")

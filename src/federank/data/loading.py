@@ -3,6 +3,7 @@
     load("ml-1m")                                        a known set
     load("ratings.csv")                                  a table whose header or order says what is what
     load("log.tsv.gz", users="who", items="what")        columns by name, or by position from 0
+    load("gowalla/train.txt")                            adjacency lists: `user item item ...` on each line
     load(frame), load((users, items, ratings, times))    data already in memory, as columns
     load([(1, 2), (1, 3), (2, 3)])                       or as rows
     load("log.xyz")                                      what a registered reader of .xyz makes of it
@@ -14,7 +15,7 @@ names the file, the line and the column.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -40,7 +41,7 @@ from federank.data.formats import (
 )
 from federank.data.interactions import Interactions, Repeats
 from federank.data.memory import is_pandas, read_arrays, read_pandas, read_parquet, read_polars
-from federank.data.text_files import read_delimited
+from federank.data.text_files import looks_like_lists, read_delimited, read_lists
 from federank.errors import BadFile, DataError, FedeRankError, SettingError, UnknownDataset
 
 # Which reader a path needs: told by the file's first bytes, and by the names of the files that lie together.
@@ -92,6 +93,9 @@ def _read_known(files: Files, path: Path, options: ReadingOptions) -> Columns | 
 
 
 def _read_table(text: Text, options: ReadingOptions) -> Columns:
+    if options.lists or (options.lists is None and options.nothing() and looks_like_lists(text)):
+        options._replace(lists=None).refuse_all("A file of adjacency lists")
+        return read_lists(text)
     return read_delimited(text, options.columns, header=options.header, delimiter=options.delimiter)
 
 
@@ -195,6 +199,7 @@ def load(
     times: ColumnChoice = None,
     header: bool | None = None,
     delimiter: str | None = None,
+    lists: bool | None = None,
     repeats: Repeats = "latest",
     item_file: str | os.PathLike[str] | None = None,
 ) -> Interactions:
@@ -203,11 +208,12 @@ def load(
     `source` is the name of a known set; a path to a file, a folder or a zip; a pandas or Polars frame; a tuple of
     columns `(users, items[, ratings[, times]])`; or a list of rows, each a tuple `(user, item[, rating[, time]])`.
     `users`, `items`, `ratings` and `times` name a column or give its position from 0; `ratings=False` or
-    `times=False` leaves it out. Delimiter and header are found unless given. Of a repeated (user, item) pair the
+    `times=False` leaves it out. Delimiter and header are detected unless given, and so are adjacency lists (`user item
+    item ...`); `lists=True` says so where all of them have the same length. Of a repeated (user, item) pair the
     latest row stays (`repeats="first"` keeps the first, `"refuse"` raises); `repeats_left_out` counts the others.
     `item_file` is a file with titles or categories of the items.
     """
-    options = ReadingOptions(ColumnChoices(users, items, ratings, times), header, delimiter)
+    options = ReadingOptions(ColumnChoices(users, items, ratings, times), header, delimiter, lists)
     data, label = _read(source, options, repeats, item_file)
     if data.n_users < 2:
         only = data.user_ids.tolist()[0]
@@ -215,9 +221,27 @@ def load(
     return data
 
 
-def read_part(source: Any) -> Interactions:
+def read_parts(sources: Mapping[str, Any]) -> dict[str, Interactions]:
+    """Read the parts of a split; one user is enough there. Where one is a file of adjacency lists, all files are."""
+    files = {name: path for name, source in sources.items() if (path := _text_file(source)) is not None}
+    lists = any(looks_like_lists(read_text(path)) for path in files.values())
+    return {
+        name: read_part(source, lists=True if lists and name in files else None) for name, source in sources.items()
+    }
+
+
+def read_part(source: Any, *, lists: bool | None = None) -> Interactions:
     """Read a part of a split; one user is enough there."""
-    return _read(source, ReadingOptions(), "latest", None)[0]
+    return _read(source, ReadingOptions(lists=lists), "latest", None)[0]
+
+
+def _text_file(source: Any) -> Path | None:
+    """The path of a source that is one text file, of no reader of its own."""
+    if not isinstance(source, str | os.PathLike) or (isinstance(source, str) and source in KNOWN):
+        return None
+    path = find_path(source)
+    plain = path.is_file() and reader_of(path) is None and not first_bytes(path).startswith((ZIP, PARQUET))
+    return path if plain else None
 
 
 def _read(

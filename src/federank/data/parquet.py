@@ -19,7 +19,7 @@ from federank.data.interactions import Categories, Interactions
 from federank.data.splits import Split
 from federank.errors import ModelError
 
-_PARTS = ("train", "validation", "test")
+_PARTS = ("train", "validation", "test", "fold_in")
 
 
 def write_interactions(data: Interactions, folder: Path) -> None:
@@ -52,13 +52,9 @@ def read_split(folder: Path) -> Split:
         raise ModelError(
             f"{folder / 'split.json'} is not as it was written ({reason!r}); it was changed or damaged."
         ) from reason
-    validation = folder / "validation.parquet"
-    return Split(
-        train=_with_rows(whole, folder / "train.parquet"),
-        test=_with_rows(whole, folder / "test.parquet"),
-        validation=_with_rows(whole, validation) if validation.exists() else None,
-        how=how,
-    )
+    parts = {part: folder / f"{part}.parquet" for part in _PARTS}
+    needed = {part: path for part, path in parts.items() if part in ("train", "test") or path.exists()}
+    return Split(**{part: _with_rows(whole, path) for part, path in needed.items()}, how=how)
 
 
 def _write_ids(data: Interactions, folder: Path) -> None:

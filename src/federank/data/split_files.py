@@ -1,6 +1,6 @@
 """A split on disk: a folder with the parts as TSV files, and a record of how they were made.
 
-    DIR/train.tsv, DIR/test.tsv, DIR/validation.tsv (where there is one), DIR/split.json
+    DIR/train.tsv, DIR/test.tsv, DIR/validation.tsv, DIR/fold_in.tsv (where there is one), DIR/split.json
     DIR/fold-1/train.tsv, DIR/fold-1/test.tsv, ..., DIR/split.json
 
 The folder appears whole under its name, or not at all (files.py). One that holds an earlier split, and nothing else,
@@ -50,7 +50,7 @@ def _originals(ids: Ids, codes: IntVector) -> pl.Series:
 
 RECORD = "split.json"
 FORMAT = "federank split"
-_PARTS = ("train", "validation", "test")
+_PARTS = ("train", "validation", "test", "fold_in")
 
 
 def write_split_folder(

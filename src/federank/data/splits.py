@@ -34,14 +34,18 @@ class Split:
     validation: Interactions | None = None
     how: str = "given"
     """The way it was made, as one line for reports."""
+    fold_in: Interactions | None = None
+    """Strong generalisation: what is known of held-out users when they are tested. No method trains on it."""
 
     def __post_init__(self) -> None:
         if not len(self.train):
             raise BadSplit("Nothing is left to train on; hold out less.")
-        held_out = {"test": self.test, "validation": self.validation}
+        held_out = {"test": self.test, "validation": self.validation, "fold_in": self.fold_in}
         for name, part in held_out.items():
             if part is not None:
                 _refuse_overlap(self.train, part, "train", name)
+                if self.fold_in is not None and name != "fold_in":
+                    _refuse_overlap(self.fold_in, part, "fold_in", name)
         if self.validation is not None:
             _refuse_overlap(self.validation, self.test, "validation", "test")
 
@@ -55,11 +59,16 @@ class Split:
         return np.flatnonzero(self.train.popularity == 0).astype(np.int32)
 
     @property
+    def history(self) -> Interactions:
+        """What each tested user already has: the training part, or the fold-in part of held-out users."""
+        return self.train if self.fold_in is None else self.fold_in
+
+    @property
     def development(self) -> Split:
         """The same training part with validation in the place of test: where settings are chosen."""
         if self.validation is None:
             raise BadSplit("This split has no validation part to choose settings on; make it with validation > 0.")
-        return Split(self.train, self.validation, how=f"{self.how}, validation as test")
+        return Split(self.train, self.validation, how=f"{self.how}, validation as test", fold_in=self.fold_in)
 
 
 def split_temporal(data: Interactions, test: float = 0.2, validation: float = 0.0) -> Split:
@@ -120,15 +129,76 @@ def split_folds(data: Interactions, folds: int = 5, seed: int = 1) -> list[Split
     return [_by_part(data, np.where(fold == k, 2, 0), False, how.format(k + 1)) for k in range(folds)]
 
 
+def split_strong(
+    data: Interactions,
+    held_out_users: float | Sequence[Any] = 0.2,
+    *,
+    validation_users: float = 0.0,
+    fold_in: float = 0.8,
+    seed: int = 1,
+) -> Split:
+    """Strong generalisation (Liang et al., 2018): test on users of whom nothing is trained on.
+
+    `held_out_users` and `validation_users` are shares of all users, or integer counts; `held_out_users` may be a list
+    of ids. A random `fold_in` share of each held-out history is given to the model when the user is tested, the rest
+    is what the user is tested on. Held-out users with too few interactions for both parts are in neither.
+    """
+    _check(data)
+    checks.check_seed(seed)
+    checks.check_fraction("fold_in", fold_in)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(data.n_users)
+    if isinstance(held_out_users, int | float | np.number):
+        test_users = order[: _count_users("held_out_users", held_out_users, data.n_users)]
+        if not len(test_users):
+            raise SettingError(f"held_out_users is {held_out_users}; at least one user must be held out.")
+    else:
+        checks.check_iterable("held_out_users", held_out_users, "a share, a count, or a list of ids")
+        test_users = np.array(sorted({data.user_index(user) for user in held_out_users}), dtype=np.int64)
+        order = order[~np.isin(order, test_users)]
+        order = np.concatenate((test_users, order))
+    n_validation = _count_users("validation_users", validation_users, data.n_users)
+    if len(test_users) + n_validation >= data.n_users:
+        raise SettingError(
+            f"{len(test_users):,} users for the test and {n_validation:,} for validation leave none of the "
+            f"{data.n_users:,} to train on; hold out fewer."
+        )
+    role = np.zeros(data.n_users, dtype=np.int64)
+    role[test_users] = 2
+    role[order[len(test_users) : len(test_users) + n_validation]] = 1
+    ranks, sizes = _ranks(data, rng.random(len(data)))
+    known = np.ceil(fold_in * sizes)[data.users]
+    tested = (sizes - np.ceil(fold_in * sizes) >= 1)[data.users] & (known >= 1)
+    part = role[data.users]
+    how = f"{len(test_users):,} held-out users, {fold_in:g} of each history for fold-in, seed {seed}"
+    return Split(
+        train=data.take(part == 0),
+        test=data.take((part == 2) & tested & (ranks >= known)),
+        validation=data.take((part == 1) & tested & (ranks >= known)) if n_validation else None,
+        how=how,
+        fold_in=data.take((part > 0) & tested & (ranks < known)),
+    )
+
+
+def _count_users(name: str, wanted: Any, n_users: int) -> int:
+    """A number of users, given as a count or as a share of all."""
+    if isinstance(wanted, int | np.integer) and not isinstance(wanted, bool):
+        checks.check_int(name, wanted, 0, n_users)
+        return int(wanted)
+    checks.check_fraction(name, wanted)
+    return int(wanted * n_users)
+
+
 def split_given(train: Any, test: Any, validation: Any = None) -> Split:
     """Parts that someone else has made: interactions, or whatever `load` reads (frames, columns, rows, files).
 
     Users and items are matched by their original ids and numbered together.
     """
-    from federank.data.loading import read_part
+    from federank.data.loading import read_parts
 
     given = {"train": train, "test": test} | ({} if validation is None else {"validation": validation})
-    parts = {name: part if isinstance(part, Interactions) else read_part(part) for name, part in given.items()}
+    read = read_parts({name: part for name, part in given.items() if not isinstance(part, Interactions)})
+    parts = {name: read.get(name, part) for name, part in given.items()}
     first = parts["train"]
     alike = all(
         np.array_equal(first.user_ids, part.user_ids) and np.array_equal(first.item_ids, part.item_ids)
@@ -256,7 +326,7 @@ def _refuse_overlap(one: Interactions, other: Interactions, one_name: str, other
 # The ways of dividing a data set, by their names: what commands and studies may ask for, and what they get.
 
 
-WAYS = ("temporal", "global-temporal", "leave-last-out", "random")
+WAYS = ("temporal", "global-temporal", "leave-last-out", "random", "strong")
 """The ways that give one split."""
 FOLDS = "folds"
 """The way that gives several."""
@@ -268,9 +338,10 @@ class Division:
 
     way: str = "temporal"
     test: float = 0.2
-    """The share held out for the test; of no account where one interaction or a fold is."""
+    """The share held out for the test (strong: of the users); of no account where one interaction or a fold is."""
     validation: float = 0.0
-    """The share of the rest held out for choosing; with leave-last-out anything above 0 is one interaction."""
+    """The share of the rest held out for choosing (strong: of all users); with leave-last-out anything above 0 is one
+    interaction."""
     seed: int = 1
     """Of random splits and folds."""
     folds: int | None = None
@@ -285,7 +356,7 @@ class Division:
             raise SettingError(f'folds go with way = "folds"; the way of this split is {self.way!r}.')
         if not isinstance(self.mirrored, bool):
             raise SettingError(f"mirrored is {self.mirrored!r}; true or false is needed.")
-        if self.mirrored and self.way in ("random", FOLDS):
+        if self.mirrored and self.way in ("random", "strong", FOLDS):
             raise SettingError(f"mirrored is about time, and a {self.way} split has none; leave it out.")
 
     def as_dict(self) -> dict[str, Any]:
@@ -314,6 +385,8 @@ def divide(data: Interactions, division: Division) -> list[Split]:
             return [split_leave_last_out(data, validation=validation > 0)]
         case "random":
             return [split_random(data, test, validation, seed)]
+        case "strong":
+            return [split_strong(data, test, validation_users=validation, seed=seed)]
         case _:
             return split_folds(data, division.folds or 0, seed)
 

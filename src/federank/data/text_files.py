@@ -14,6 +14,7 @@ import csv
 import io
 import mmap
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -288,6 +289,45 @@ def read_delimited(
     layout = find_layout(text, header=header, delimiter=delimiter, named=choices.named())
     roles = assign_roles(layout.names, layout.width, choices, text.label)
     return read_columns(text, layout, roles)
+
+
+# Adjacency lists: each line is a user followed by that user's items, all integers, cut at spaces.
+
+
+def looks_like_lists(text: Text) -> bool:
+    """Whether the first lines are adjacency lists: mostly integers, cut at spaces, of different lengths.
+
+    In a table nearly all lines have the same length. Lists that all have the same length cannot be told from a table.
+    """
+    head = [line for line in _head(text) if line.strip()]
+    if not head or any(set(line) & set(b'\t,;|:"') for line in head):
+        return False
+    rows = [line.split() for line in head]
+    fields = [field for row in rows for field in row]
+    integers = sum(field.isdigit() for field in fields)
+    most_common = Counter(map(len, rows)).most_common(1)[0][1]
+    return 3 * most_common <= 2 * len(rows) and 2 * integers > len(fields)
+
+
+def read_lists(text: Text) -> Columns:
+    """The pairs of adjacency lists; a user without items has no row."""
+    words = pl.Series("field", [line.decode("utf-8", "replace") for line in text.lines()], dtype=pl.String)
+    frame = pl.DataFrame({"line": pl.arange(1, len(words) + 1, eager=True), "field": words.str.extract_all(r"\S+")})
+    frame = (
+        frame.filter(pl.col("field").list.len() > 0).with_columns(user=pl.col("field").list.first()).explode("field")
+    )
+    faults = frame.filter(values.check_ints("field").is_null())
+    if len(faults):
+        line, field = faults["line"][0], faults["field"][0]
+        shown = repr(field if len(field) <= 60 else f"{field[:60]}...")
+        raise BadFile(
+            f"Line {line} of {text.label} has {shown}; adjacency lists need an integer user, then integer items, on "
+            "every line, separated by spaces."
+        )
+    pairs = frame.filter(pl.int_range(pl.len()).over("line") > 0).select(pl.col("user", "field").cast(pl.Int64))
+    if not len(pairs):
+        raise BadFile(f"{text.label} has users but no items; each line needs a user, then that user's items.")
+    return Columns(pairs["user"], pairs["field"])
 
 
 def read_columns(text: Text, layout: Layout, roles: Roles) -> Columns:

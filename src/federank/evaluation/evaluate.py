@@ -300,7 +300,7 @@ def _exposure(items: IntMatrix, users: IntVector, split: Split) -> tuple[dict[st
     n_training_users = int(np.count_nonzero(train.profiles.sizes))
     popularity = exposure.popularity(items, train.popularity)
     novelty = exposure.novelty(items, train.popularity, n_training_users)
-    of_profiles = exposure.profile_popularity(train.profiles, train.popularity)[users]
+    of_profiles = exposure.profile_popularity(split.history.profiles, train.popularity)[users]
     covered = exposure.item_coverage(counts)
     overall = {
         "item_coverage": covered,
@@ -346,8 +346,12 @@ def _notes(split: Split, users: IntVector, items: IntMatrix, kinds: Categories |
     empty, short = int((lengths == 0).sum()), int(((lengths > 0) & (lengths < n)).sum())
     unseen = int(np.count_nonzero(train.popularity[items[items >= 0]] == 0))
     bare = 0 if kinds is None else items_without_category(kinds, train)
+    new_users = int(np.count_nonzero(split.history.profiles.sizes[users] == 0))
+    new_items = int(np.count_nonzero(train.popularity[split.test.items] == 0))
     content = {
         f"Users of training without a test item, left out: {untested:,}.": untested,
+        f"Test users without training data, to whom no list can be made: {new_users:,}.": new_users,
+        f"Test interactions with items that are not in training, counted as misses: {new_items:,}.": new_items,
         f"Users without recommendations, counted as zero: {empty:,} of {len(users):,}.": empty,
         f"Lists of fewer than {n} items, the places they lack counted as misses: {short:,}.": short,
         f"Places filled with items that training never shows, counted like any other: {unseen:,}.": unseen,

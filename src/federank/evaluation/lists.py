@@ -47,28 +47,33 @@ def lists_of(source: Any, split: Split, users: IntVector, n: int) -> IntMatrix:
     """The first n positions of each user's list, as the split numbers items; -1 where a list has ended."""
     if isinstance(source, Recommender):
         refuse_learnt_test(source._fitted(), split)
-        if not source.training.n_users and can_enrol(source):
-            made = recommend_to_new_users(source, split.train, users[split.train.profiles.sizes[users] > 0], n)
-            return _arranged(made, split.train, users, n)
+        if split.fold_in is not None and not can_enrol(source):
+            raise SettingError(
+                f"{source.name} knows only the users it was trained on, and this split tests held-out users; use a "
+                "method with a fold-in, or another split."
+            )
+        if can_enrol(source) and (split.fold_in is not None or not source.training.n_users):
+            made = recommend_to_new_users(source, split.history, users[split.history.profiles.sizes[users] > 0], n)
+            return _arranged(made, split.history, users, n)
         numbers = match_ids(split.train.user_ids[users], source.user_ids)
         made = source.recommend_numbers(numbers[numbers >= 0].astype(np.int32), n)
     elif isinstance(source, Recommendations):
         made = source
     elif isinstance(source, str | os.PathLike):
-        made = read_recommendations(source, known=split.train)
+        made = read_recommendations(source, known=split.history)
     elif isinstance(source, pl.DataFrame) or is_pandas(source):
         made = recommendations_of(source)
     elif isinstance(source, Mapping):
         made = _listed(source)
     elif callable(getattr(source, "recommend", None)) and not isinstance(source, type):
-        made = _asked(source, split.train, users, n)
+        made = _asked(source, split.history, users, n)
     else:
         what = f"The class {source.__name__}" if isinstance(source, type) else f"A {type(source).__name__}"
         raise SettingError(
             f"{what} cannot be evaluated; give a fitted recommender, an object with "
             "recommend(users, n), recommendations, a frame or a dictionary of them, or the path of a file of them."
         )
-    return _arranged(made, split.train, users, n)
+    return _arranged(made, split.history, users, n)
 
 
 def refuse_learnt_test(training: Interactions, split: Split) -> None:
@@ -226,6 +231,8 @@ def _refusing_ranks(model: Recommender, split: Split, negatives: int, at: int, s
     if negatives < 1 or at < 1:
         raise SettingError(f"negatives is {negatives} and at is {at}; both must be at least 1.")
     refuse_learnt_test(model.training, split)
+    if split.fold_in is not None:
+        raise SettingError("Sampled negatives are drawn for users of training; this split tests held-out users.")
     if not len(split.test):
         raise SettingError("The test part is empty; hold out more to have something to test on.")
     return _ranks(model, split, negatives, seed)

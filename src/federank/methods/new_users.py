@@ -8,13 +8,13 @@ shared model alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, Ids, IntVector
+from federank._numerics.arrays import FloatVector, Ids, IntVector
 from federank._numerics.topn import top_n
 from federank.checks import check_int, check_iterable
 from federank.data.interactions import Interactions, Profiles
@@ -91,17 +91,21 @@ def recommend_to_new_users(model: TakesNewUsers, data: Interactions, users: IntV
         starts.append(starts[-1] + len(items[-1]))
     profiles = Profiles(np.array(starts, dtype=np.int64), np.concatenate(items) if items else np.zeros(0, np.int32))
     vectors = _home_vectors(model, profiles)
-    numbers, n = np.arange(len(users), dtype=np.int32), min(n, len(model.item_ids))
-    scores = np.stack([model.scores_of(vector) for vector in vectors]) if len(users) else np.zeros((0, n), np.float32)
-    best, their_scores = top_n(scores, numbers, profiles, n)
-    return Recommendations(data.user_ids[users], best, their_scores, model.item_ids, model.training.titles)
+    n = min(n, len(model.item_ids))
+    best, best_scores = np.full((len(users), n), -1, np.int32), np.zeros((len(users), n), np.float32)
+    for row, vector in enumerate(vectors):
+        scores = model.scores_of(vector)[None, :]
+        if model.zero_is_nothing:
+            scores = np.where(scores != 0, scores, np.float32(-np.inf))
+        best[row], best_scores[row] = (part[0] for part in top_n(scores, np.array([row], np.int32), profiles, n))
+    return Recommendations(data.user_ids[users], best, best_scores, model.item_ids, model.training.titles)
 
 
-def _home_vectors(model: TakesNewUsers, profiles: Profiles) -> FloatMatrix:
+def _home_vectors(model: TakesNewUsers, profiles: Profiles) -> Iterable[FloatVector]:
     count = len(profiles.sizes)
     if isinstance(model, PairwiseFactors):
         return model.fold_in(profiles, np.arange(count, dtype=np.int32))
-    return np.stack([model.enrolled(profiles.of(user)) for user in range(count)])
+    return (model.enrolled(profiles.of(user)) for user in range(count))
 
 
 def enrol(model: TakesNewUsers, history: Sequence[Any] | Mapping[Any, float]) -> User:

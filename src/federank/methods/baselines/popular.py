@@ -63,6 +63,14 @@ class MostPopular(Recommender):
     def _score_users(self, users: IntVector) -> FloatMatrix:
         return np.broadcast_to(self.item_scores, (len(users), len(self.item_scores)))
 
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """Nothing of a history counts."""
+        return np.zeros(0, dtype=np.float32)
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The same scores for everyone."""
+        return self.item_scores
+
     def _shared_arrays(self) -> Arrays:
         return {"item_scores": self.item_scores}
 

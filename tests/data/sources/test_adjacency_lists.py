@@ -1,0 +1,61 @@
+"""Adjacency lists: `user item item ...` on each line."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from federank.data.loading import load
+from federank.errors import BadFile, SettingError
+
+
+def write(tmp_path, content):
+    path = tmp_path / "train.txt"
+    path.write_text(content)
+    return path
+
+
+def test_lists_are_recognised(tmp_path):
+    data = load(write(tmp_path, "0 10 11 12\n1 10\n7 12 11\n"))
+    assert data.user_ids.tolist() == [0, 1, 7]
+    assert data.item_ids.tolist() == [10, 11, 12]
+    assert data.profiles.of(2).tolist() == [1, 2]
+    assert data.ratings is None
+
+
+def test_lists_may_be_packed(tmp_path):
+    path = tmp_path / "train.txt.gz"
+    path.write_bytes(gzip.compress(b"0 10 11 12\n1 10\n"))
+    assert len(load(path)) == 4
+
+
+def test_repeats_and_empty_lists_are_counted(tmp_path):
+    data = load(write(tmp_path, "0 1 2 2 2\n1 3\n2\n\n0 1 5\n"))
+    assert len(data) == 4
+    assert data.repeats_left_out == 3
+    assert data.n_users == 2
+
+
+def test_lists_of_the_same_length_are_asked_for(tmp_path):
+    path = write(tmp_path, "0 1 2\n1 2 3\n")
+    assert load(path).ratings is not None
+    data = load(path, lists=True)
+    assert np.array_equal(data.popularity, [1, 2, 1])
+    with pytest.raises(SettingError):
+        load(path, lists=True, users=1)
+
+
+@pytest.mark.parametrize("bad", ["two", "2.5", "99999999999999999999", "-x"])
+def test_a_word_in_a_list_is_refused(tmp_path, bad):
+    with pytest.raises(BadFile, match=rf"Line 3 .*'{bad}'"):
+        load(write(tmp_path, f"0 1 2 3\n1 2\n2 3 {bad} 4 5\n"))
+
+
+def test_users_without_items_are_refused(tmp_path):
+    with pytest.raises(BadFile):
+        load(write(tmp_path, "0\n1\n"), lists=True)
+
+
+def test_a_table_with_one_uneven_line_is_no_list(tmp_path):
+    with pytest.raises(BadFile, match="Line 3"):
+        load(write(tmp_path, "1 2 3\n1 3 4\n2 3\n2 4 5\n3 4 5\n"))
