@@ -200,9 +200,9 @@ def test_a_cluster_that_is_not_there_is_a_sentence_not_a_wait(address, tmp_path)
 import socket
 from federank.simulation.cluster import connected
 from federank.errors import ClusterGone
-with socket.socket() as no one:
-    no one.bind(("127.0.0.1", 0))
-    address = {address!r}.format(port=no one.getsockname()[1])
+with socket.socket() as closed:
+    closed.bind(("127.0.0.1", 0))
+    address = {address!r}.format(port=closed.getsockname()[1])
     try:
         with connected(address, 1, 0):
             pass
@@ -310,7 +310,7 @@ from ray.cluster_utils import Cluster
 from tests.engines.test_cluster import assert_same_bits, established
 from tests.two_nodes import STORE
 
-from federank.engines.pairs import compiled
+from federank.methods.fpl import simulation as compiled
 from federank.errors import ClusterGone
 from federank.simulation.options import TrainingOptions
 from federank.simulation.training import train
