@@ -46,7 +46,7 @@ def test_the_json_has_the_figures_that_python_gives(run, models, split):
     told = json.loads(out)
     expected = fr.evaluate(MostPopular().fit(split.train), split, at=10)
     assert code == 0
-    wanted = {"precision@10", "recall@10", "f1@10", "ndcg@10", "item_coverage@10", "gini@10", "users"}
+    wanted = {"precision@10", "recall@10", "f1@10", "ndcg@10", "item_coverage@10", "gini_diversity@10", "users"}
     assert wanted <= told.keys()
     assert {name: told[name] for name in expected.means} == pytest.approx(expected.means)
     assert told["notes"] == list(expected.notes)
@@ -56,7 +56,7 @@ def test_the_table_fits_80_columns_and_names_both_forms_of_gini(run, models):
     code, out, _ = run("evaluate", models / "popular", "--at", "5,10")
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
-    for words in ("@5", "@10", "Precision", "Gini as in the papers", "Gini, standard form", "Travel & Transport"):
+    for words in ("@5", "@10", "Precision", "1 - Gini", "Gini index", "Travel & Transport"):
         assert words in out
 
 
@@ -146,7 +146,10 @@ def test_a_file_of_groups_that_does_not_fit_is_refused(run, models, tmp_path, co
         (("compare", "{runs}/popular"), "two or more different models"),
         (("compare", "{runs}/popular", "{runs}/popular"), "two or more different models"),
         (("compare", "{runs}/popular", "{runs}/random", "--metrics", "nice"), "No metric is called 'nice'"),
-        (("compare", "{runs}/popular", "{runs}/random", "--metrics", "gini"), "have no 'gini@10' to compare"),
+        (
+            ("compare", "{runs}/popular", "{runs}/random", "--metrics", "gini_diversity"),
+            "have no 'gini_diversity@10' to compare",
+        ),
     ],
 )
 def test_mistakes_end_in_one_sentence_and_exit_code_2(run, models, words, sentence):

@@ -123,8 +123,8 @@ def test_exposure_counts_the_whole_catalogue_before_the_split():
     # Of a, b, c, d, e, z: c once, d twice, b once.
     assert found.means["item_coverage@2"] == 3
     assert found.means["item_coverage_share@2"] == pytest.approx(3 / 6)
-    assert found.means["gini@2"] == pytest.approx(1 - (-5 * 0 - 3 * 0 - 0 + 1 + 3 + 5 * 2) / (5 * 4))
-    assert found.means["gini_standard@2"] == pytest.approx((1 + 3 + 5 * 2) / (6 * 4))
+    assert found.means["gini_diversity@2"] == pytest.approx(1 - (-5 * 0 - 3 * 0 - 0 + 1 + 3 + 5 * 2) / (5 * 4))
+    assert found.means["gini@2"] == pytest.approx((1 + 3 + 5 * 2) / (6 * 4))
 
 
 def test_novelty_is_a_share_of_those_who_are_in_training():
@@ -156,8 +156,8 @@ def test_several_lengths_in_one_pass_are_each_what_they_are_alone():
 
 
 def test_only_the_metrics_asked_for_are_reported():
-    found = evaluate(lists(**GIVEN), world(), at=2, metrics=["ndcg", "gini"])
-    assert found.means.keys() == {"ndcg@2", "gini@2", "users", "user_coverage"}
+    found = evaluate(lists(**GIVEN), world(), at=2, metrics=["ndcg", "gini_diversity"])
+    assert found.means.keys() == {"ndcg@2", "gini_diversity@2", "users", "user_coverage"}
     assert found.per_user.columns == ["user", "test_items", "recommended", "ndcg@2"]
 
 
@@ -327,8 +327,8 @@ def papers_split(real_data, name, monkeypatch):
 def test_most_popular_on_amazon_has_the_papers_figures_to_five_decimals(real_data, monkeypatch):
     split = papers_split(real_data, "amazon-digital-music", monkeypatch)
     means = evaluate(MostPopular().fit(split.train), split, at=10).means
-    figures = {name: round(means[f"{name}@10"], 5) for name in ("precision", "recall", "gini")}
-    assert figures == {"precision": 0.00469, "recall": 0.00603, "gini": 0.00023}
+    figures = {name: round(means[f"{name}@10"], 5) for name in ("precision", "recall", "gini_diversity")}
+    assert figures == {"precision": 0.00469, "recall": 0.00603, "gini_diversity": 0.00023}
     assert means["item_coverage@10"] == 24
     assert means["users"] == 1835
 
@@ -338,7 +338,7 @@ def test_most_popular_on_movielens_1m_is_close_to_the_papers_figures(real_data, 
     means = evaluate(MostPopular().fit(split.train), split, at=10).means
     assert means["precision@10"] == pytest.approx(0.10224, abs=0.0005)
     assert means["recall@10"] == pytest.approx(0.03924, abs=0.0005)
-    assert means["gini@10"] == pytest.approx(0.00569, abs=0.0001)
+    assert means["gini_diversity@10"] == pytest.approx(0.00569, abs=0.0001)
     assert abs(means["item_coverage@10"] - 118) <= 2
 
 

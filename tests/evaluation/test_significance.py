@@ -113,8 +113,8 @@ def test_runs_without_two_common_users_are_refused():
 
 
 def test_a_metric_that_users_do_not_have_is_refused():
-    with pytest.raises(SettingError, match=r"'gini@10'.*10"):
-        compare({"a": evaluation([1.0, 2.0]), "b": evaluation([1.0, 2.0])}, ["gini@10"])
+    with pytest.raises(SettingError, match=r"'gini_diversity@10'.*10"):
+        compare({"a": evaluation([1.0, 2.0]), "b": evaluation([1.0, 2.0])}, ["gini_diversity@10"])
 
 
 def test_one_run_alone_is_refused():

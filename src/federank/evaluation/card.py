@@ -19,7 +19,7 @@ from federank.methods.predicting import PredictsRatings
 from federank.methods.recommender import Recommender
 from federank.methods.registry import help_of
 
-_SHOWN = ("precision", "recall", "ndcg", "item_coverage", "gini")
+_SHOWN = ("precision", "recall", "ndcg", "item_coverage", "gini_diversity")
 
 
 def model_card(folder: str | Path, *, at: int = 10) -> str:

@@ -177,7 +177,7 @@ def over_folds(figures: Sequence[dict[str, float]]) -> dict[str, float]:
 
 
 Part = Literal["test", "validation"]
-EXPOSURE = ("item_coverage", "item_coverage_share", "gini", "gini_standard", "epc", "arp", "popularity_lift")
+EXPOSURE = ("item_coverage", "item_coverage_share", "gini_diversity", "gini", "epc", "arp", "popularity_lift")
 BIAS = ("bias", "bias_disparity")
 METRICS = (*RANKING, *EXPOSURE, *BIAS)
 RATING = ("mae", "rmse")
@@ -305,8 +305,8 @@ def _exposure(items: IntMatrix, users: IntVector, split: Split) -> tuple[dict[st
     overall = {
         "item_coverage": covered,
         "item_coverage_share": covered / train.n_items,
+        "gini_diversity": exposure.gini_diversity(counts),
         "gini": exposure.gini(counts),
-        "gini_standard": exposure.gini_standard(counts),
         "epc": _mean(novelty),
         "arp": _mean(popularity),
         "popularity_lift": exposure.popularity_lift(popularity, of_profiles),

@@ -139,16 +139,16 @@ def item_coverage(counts: LongVector) -> int:
     return int(np.count_nonzero(counts))
 
 
-def gini(counts: LongVector) -> float:
+def gini_diversity(counts: LongVector) -> float:
     """The papers' form: 1 where all items are recommended equally often, 0 where one item is all there is."""
     # G = 1 - sum over k = 1..n of (2k - n - 1) c_k / ((n - 1) sum c), c ascending
     return 1 - corrected_gini(counts) if counts.any() else 0.0
 
 
-def gini_standard(counts: LongVector) -> float:
+def gini(counts: LongVector) -> float:
     """The Gini coefficient: 0 where all items are recommended equally often, (n - 1) / n where one item is all."""
     n = len(counts)
-    return (1 - gini(counts)) * (n - 1) / n if counts.any() else 0.0
+    return (1 - gini_diversity(counts)) * (n - 1) / n if counts.any() else 0.0
 
 
 def popularity(items: IntMatrix, training_counts: LongVector) -> RealVector:

@@ -25,7 +25,7 @@ from federank.errors import BadFile
 from federank.studies.metric_words import COMPLEXITY, FORMULA, parts
 from federank.studies.rows import Row
 
-USUAL = ("precision@10", "recall@10", "ndcg@10", "item_coverage@10", "gini@10")
+USUAL = ("precision@10", "recall@10", "ndcg@10", "item_coverage@10", "gini_diversity@10")
 OF_RATINGS = ("mae", "rmse")
 
 

@@ -32,7 +32,7 @@ from federank.studies.vocabulary import (
 
 Over = Literal["all", "covered"]
 RATING_METRICS = ("mae", "rmse")
-LOWER_IS_BETTER = (*RATING_METRICS, "gini_standard", "arp", "popularity_lift")
+LOWER_IS_BETTER = (*RATING_METRICS, "gini", "arp", "popularity_lift")
 
 
 @dataclass(frozen=True, kw_only=True)

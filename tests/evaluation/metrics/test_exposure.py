@@ -19,37 +19,37 @@ def gini_by_all_pairs(counts):
 
 @given(counts=counts_of_items)
 def test_the_standard_form_is_the_mean_difference_of_all_pairs(counts):
-    assert exposure.gini_standard(counts) == pytest.approx(gini_by_all_pairs(counts), abs=1e-9)
+    assert exposure.gini(counts) == pytest.approx(gini_by_all_pairs(counts), abs=1e-9)
 
 
 @given(counts=counts_of_items)
 def test_the_papers_form_is_one_minus_the_formula_they_print(counts):
     n, ascending = len(counts), np.sort(counts)
     printed = sum((2 * k - n - 1) * c for k, c in enumerate(ascending, start=1)) / ((n - 1) * ascending.sum())
-    assert exposure.gini(counts) == pytest.approx(1 - printed, abs=1e-12)
+    assert exposure.gini_diversity(counts) == pytest.approx(1 - printed, abs=1e-12)
 
 
 @given(counts=counts_of_items)
 def test_gini_ignores_scale_and_order(counts):
-    for form in (exposure.gini, exposure.gini_standard):
+    for form in (exposure.gini_diversity, exposure.gini):
         assert form(3 * counts[::-1]) == pytest.approx(form(counts))
 
 
 @given(counts=counts_of_items)
 def test_both_forms_lie_between_0_and_1(counts):
-    assert -1e-12 <= exposure.gini(counts) <= 1 + 1e-12
-    assert -1e-12 <= exposure.gini_standard(counts) < 1
+    assert -1e-12 <= exposure.gini_diversity(counts) <= 1 + 1e-12
+    assert -1e-12 <= exposure.gini(counts) < 1
 
 
 def test_gini_of_an_even_and_of_a_single_item_catalogue():
-    assert exposure.gini(np.array([4, 4, 4, 4])) == pytest.approx(1)
-    assert exposure.gini_standard(np.array([4, 4, 4, 4])) == pytest.approx(0)
-    assert exposure.gini(np.array([0, 0, 9, 0])) == pytest.approx(0)
-    assert exposure.gini_standard(np.array([0, 0, 9, 0])) == pytest.approx(3 / 4)
+    assert exposure.gini_diversity(np.array([4, 4, 4, 4])) == pytest.approx(1)
+    assert exposure.gini(np.array([4, 4, 4, 4])) == pytest.approx(0)
+    assert exposure.gini_diversity(np.array([0, 0, 9, 0])) == pytest.approx(0)
+    assert exposure.gini(np.array([0, 0, 9, 0])) == pytest.approx(3 / 4)
 
 
 def test_items_nobody_is_shown_make_exposure_less_even():
-    assert exposure.gini(np.array([5, 5, 0, 0])) < exposure.gini(np.array([5, 5]))
+    assert exposure.gini_diversity(np.array([5, 5, 0, 0])) < exposure.gini_diversity(np.array([5, 5]))
 
 
 def test_coverage_counts_different_items_and_skips_the_ends_of_short_lists():

@@ -79,8 +79,8 @@ def test_ties_move_the_coverage_of_user_knn_on_amazon(amazon):
     )
     assert popular["item_coverage@10"] == pytest.approx(3_900, rel=0.03)
     assert rare["item_coverage@10"] == pytest.approx(5_000, rel=0.03)
-    assert popular["gini@10"] == pytest.approx(0.030, abs=0.001)
-    assert rare["gini@10"] == pytest.approx(0.042, abs=0.001)
+    assert popular["gini_diversity@10"] == pytest.approx(0.030, abs=0.001)
+    assert rare["gini_diversity@10"] == pytest.approx(0.042, abs=0.001)
     assert popular["precision@10"] == pytest.approx(rare["precision@10"], rel=0.05)
 
 
