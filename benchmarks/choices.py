@@ -2,7 +2,7 @@
 
     python benchmarks/choices.py [--data ml-100k ml-1m] [--seeds 5] [--epochs 20] [--json] [--figure FILE.svg]
 
-30 % of the people share nothing, 50 % a third of their items for its lifetime (sticky), 20 % everything; who belongs
+30 % of the people share nothing, 50 % a third of their items per lifetime (fixed-subset), 20 % everything; who belongs
 to which
 group is drawn with the seed. The federation in which they live together is compared with federations in which
 everyone chooses alike, for the very same people: so a difference within a group is not one between people. Each is
@@ -37,7 +37,7 @@ def policies(basis: str, alike: str | None) -> str:
         f'[groups."{name}"]\nshare = {share}\npi = {pi if alike is None else GROUPS[alike][1]}\n'
         for name, (share, pi) in GROUPS.items()
     ]
-    return f'[default]\nsharing = "sticky"\nbasis = "{basis}"\n' + "".join(sections)
+    return f'[default]\nsharing = "fixed-subset"\nbasis = "{basis}"\n' + "".join(sections)
 
 
 def accuracy(split: Any, basis: str, alike: str | None, seed: int, epochs: int) -> dict[str, dict[str, float]]:
@@ -46,7 +46,7 @@ def accuracy(split: Any, basis: str, alike: str | None, seed: int, epochs: int) 
         path = Path(folder) / "people.toml"
         path.write_text(policies(basis, alike))
         model = FPL(policies=str(path), epochs=epochs, seed=seed).fit(split.train)
-        settings = {"sharing": "sticky", "epsilon": None, "basis": basis, "budget": None}
+        settings = {"sharing": "fixed-subset", "item_epsilon": None, "basis": basis, "budget": None}
         groups = read_choices(path, settings, np.ones(model.training.n_users), model.training, seed)[1]
     table = fr.evaluate(model, split, at=10, metrics=("precision", "ndcg")).per_user
     users = table["user"].to_numpy()

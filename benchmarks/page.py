@@ -27,7 +27,7 @@ LOCAL_WORK = """async ({ items, factors, triples }) => {
   const values = (count) => Float32Array.from({ length: count }, () => Math.random() - 0.5);
   const broadcast = { vectors: values(items * factors), biases: values(items), roundNumber: 0 };
   const history = Int32Array.from({ length: 132 }, (_, index) => index * Math.floor(items / 132));
-  const policy = { sharing: "sticky", pi: 0.3, basis: "shared", neverItems: [] };
+  const policy = { sharing: "fixed-subset", pi: 0.3, basis: "shared", neverItems: [] };
   const timed = (work) => {
     const took = [];
     for (let time = 0; time < 21; time++) {

@@ -102,7 +102,7 @@ def person(world: World, number: int, rounds: int, faults: list[str]) -> None:
     own = world.data.item_ids[world.data.profiles.of(number % world.data.n_users)].tolist()
     profile.write_text("item\n" + "\n".join(map(str, own)) + "\n")
     path = world.folder / f"person-{number}.db"
-    chosen = ChosenPolicy(Policy(sharing="sticky", pi=1.0, basis="shared"), "owner")
+    chosen = ChosenPolicy(Policy(sharing="fixed-subset", pi=1.0, basis="shared"), "owner")
     made = 0
     while made < rounds:
         try:

@@ -17,12 +17,12 @@ from federank.privacy.policy import Policy
 TOLERANCE = 2e-5
 
 KINDS = [
-    Policy(sharing="as-published", pi=0.3, basis="history"),
-    Policy(sharing="as-published", pi=0.3, basis="history", budget=4, never_items=frozenset({1, 2, 3, 4, 5, 6, 7})),
-    Policy(sharing="sticky", pi=0.5, basis="history", never_items=frozenset({1, 2, 3, 4, 5, 6, 7})),
-    Policy(sharing="sticky", pi=0.0, basis="shared"),
-    Policy(sharing="deniable", pi=0.5, epsilon=2.0, basis="shared"),
-    Policy(sharing="as-published", pi=1.0, basis="history", paused=True),
+    Policy(sharing="all", pi=0.3, basis="history"),
+    Policy(sharing="all", pi=0.3, basis="history", budget=4, never_items=frozenset({1, 2, 3, 4, 5, 6, 7})),
+    Policy(sharing="fixed-subset", pi=0.5, basis="history", never_items=frozenset({1, 2, 3, 4, 5, 6, 7})),
+    Policy(sharing="fixed-subset", pi=0.0, basis="shared"),
+    Policy(sharing="randomized-response", pi=0.5, item_epsilon=2.0, basis="shared"),
+    Policy(sharing="all", pi=1.0, basis="history", paused=True),
 ] * 2
 
 CONFIGURATIONS = {
@@ -32,23 +32,23 @@ CONFIGURATIONS = {
     "pi of one's own": {"pi": np.linspace(0, 1, 12), "triples": 2},
     "per-row": {"pi": 0.3, "mask": "per-row"},
     "per-row, many pairs": {"pi": 0.3, "mask": "per-row", "triples": "mean", "clients_per_round": 4},
-    "sticky": {"pi": 0.3, "sharing": "sticky"},
-    "sticky, from the history": {"pi": 0.3, "sharing": "sticky", "basis": "history"},
-    "sticky, many pairs": {
+    "fixed-subset": {"pi": 0.3, "sharing": "fixed-subset"},
+    "fixed-subset, from the history": {"pi": 0.3, "sharing": "fixed-subset", "basis": "history"},
+    "fixed-subset, many pairs": {
         "pi": 0.3,
-        "sharing": "sticky",
+        "sharing": "fixed-subset",
         "basis": "history",
         "triples": "mean",
         "clients_per_round": "all",
     },
-    "sticky, shared": {"pi": 0.4, "sharing": "sticky", "basis": "shared", "triples": 3},
+    "fixed-subset, shared": {"pi": 0.4, "sharing": "fixed-subset", "basis": "shared", "triples": 3},
     "budget": {"pi": 0.5, "budget": 3},
     "budget, shared, per-row": {"pi": 0.5, "budget": 3, "basis": "shared", "mask": "per-row", "triples": 4},
-    "deniable": {"pi": 0.5, "sharing": "deniable", "epsilon": 1.0},
-    "deniable, many pairs": {
+    "randomized-response": {"pi": 0.5, "sharing": "randomized-response", "item_epsilon": 1.0},
+    "randomized-response, many pairs": {
         "pi": 0.5,
-        "sharing": "deniable",
-        "epsilon": 1.0,
+        "sharing": "randomized-response",
+        "item_epsilon": 1.0,
         "triples": "profile",
         "clients_per_round": "all",
     },
@@ -67,7 +67,13 @@ CONFIGURATIONS = {
     "adam": {"server": "adam", "clients_per_round": "all", "triples": "3x profile", "item_pull": 2.0},
     "adam, one client": {"server": "adam", "learning_rate": 0.01, "beta1": 0.5, "beta2": 0.9},
     "adam, hardly anyone there": {"server": "adam", "online": 0.2, "clients_per_round": 2},
-    "adam, sticky": {"server": "adam", "sharing": "sticky", "pi": 0.4, "clients_per_round": "all", "triples": "mean"},
+    "adam, fixed-subset": {
+        "server": "adam",
+        "sharing": "fixed-subset",
+        "pi": 0.4,
+        "clients_per_round": "all",
+        "triples": "mean",
+    },
     "a pull alone": {"item_pull": 0.5, "clients_per_round": 4},
     "regularisers": {"user_regulariser": 1.0, "positive_regulariser": 2.0, "negative_regulariser": 0.5},
 }

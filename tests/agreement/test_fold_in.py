@@ -76,12 +76,12 @@ class Case(NamedTuple):
 
 def fpl():
     chosen = {"factors": FACTORS, "seed": SEED, "epochs": 5, "learning_rate": 0.1}
-    model = fr.FPL(**chosen, sharing="sticky", pi=0.5, basis="shared").fit(LIKES)
+    model = fr.FPL(**chosen, sharing="fixed-subset", pi=0.5, basis="shared").fit(LIKES)
     return Case(model, "fpl", PAIRS, FPLSettings(factors=FACTORS, triples=4, learning_rate=0.1))
 
 
 def frugal():
-    model = fr.Frugal(factors=FACTORS, seed=SEED, pi=0.5, sharing="sticky").fit(LIKES)
+    model = fr.Frugal(factors=FACTORS, seed=SEED, pi=0.5, sharing="fixed-subset").fit(LIKES)
     activity = model.recipe(LIKES).activity
     return Case(model, "frugal", SQUARES, FrugalSettings(factors=FACTORS, activity=activity))
 

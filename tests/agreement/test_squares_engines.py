@@ -16,10 +16,10 @@ PEOPLE = some_people()
 
 
 def policies():
-    sticky = Policy(sharing="sticky", pi=0.4, basis="shared")
-    deniable = Policy(sharing="deniable", pi=0.6, epsilon=2.0, basis="shared")
-    paused = Policy(sharing="sticky", pi=1.0, basis="shared", paused=True)
-    return [(sticky, deniable, paused)[user % 3] for user in range(PEOPLE.n_users)]
+    fixed_subset = Policy(sharing="fixed-subset", pi=0.4, basis="shared")
+    randomized_response = Policy(sharing="randomized-response", pi=0.6, item_epsilon=2.0, basis="shared")
+    paused = Policy(sharing="fixed-subset", pi=1.0, basis="shared", paused=True)
+    return [(fixed_subset, randomized_response, paused)[user % 3] for user in range(PEOPLE.n_users)]
 
 
 SETTINGS = {

@@ -49,7 +49,7 @@ def test_ratings_are_audited_too(shop):
     [
         (["frugal", "--messages", 2, "--factors", 4], "after at most 2 messages of each device"),
         (["frugal", "--messages", 2, "--factors", 4], "gives away everything that it was made from: one is enough"),
-        (["frugal", "--factors", 4, "--sharing", "sticky", "--pi", 0.4], "taste still points at it"),
+        (["frugal", "--factors", 4, "--sharing", "fixed-subset", "--pi", 0.4], "taste still points at it"),
         (["fcf", "--rounds", 3, "--factors", 4], "A message, read backwards"),
         (["frugal", "--cohorts", 4, "--messages", 1, "--factors", 4, "--sees", "sums"], "rounds of 5 devices"),
         (["frugal", "--cohorts", 4, "--messages", 1, "--factors", 4, "--sees", "sums"], "differ by one member"),
@@ -76,7 +76,7 @@ def test_few_messages_are_audited_and_what_the_table_must_not_be_taken_for_is_sa
         (["pmf", "--sees", "sums", "--cohort", "4"], "pmf has no setting --cohort"),
         (["svdpp", "--preset", "sfpl"], "svdpp has no setting --preset"),
         (["frugal", "--rho", "2"], "frugal has no setting --rho"),
-        (["frugal", "--sharing", "as-published"], "it can be sticky or deniable"),
+        (["frugal", "--sharing", "all"], "it can be fixed-subset or randomized-response"),
         (["frugal", "--cohort", "4", "--sees", "sums"], "frugal has no setting --cohort"),
         (["fcf", "--messages", "2"], "fcf has no setting --messages"),
         (["fpl", "--messages", "2"], "fpl has no setting --messages"),

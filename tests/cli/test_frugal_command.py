@@ -52,7 +52,7 @@ def trained_on_all(shop, tmp_path, *arguments):
         (["--regulariser", "1e9"], "every item vector would be zero. A smaller regulariser is needed"),
         (["--epsilon", "2", "--cohorts", "2"], "leave cohorts out"),
         (["--epsilon", "0"], "epsilon is 0"),
-        (["--sharing", "as-published"], "Invalid value for '--sharing'"),
+        (["--sharing", "all"], "Invalid value for '--sharing'"),
     ],
 )
 def test_what_cannot_be_is_a_sentence_and_exit_code_2(shop, tmp_path, arguments, sentence):

@@ -36,10 +36,10 @@ def train(shop, *words):
 
 
 def test_flags_give_everybody_a_policy(shop):
-    words = ("--sharing", "deniable", "--pi", "0.5", "--epsilon", "2")
+    words = ("--sharing", "randomized-response", "--pi", "0.5", "--item-epsilon", "2")
     told, model = train(shop, *words)
     assert {model.choices.of(user) for user in range(20)} == {
-        Policy(sharing="deniable", pi=0.5, epsilon=2.0, basis="shared")
+        Policy(sharing="randomized-response", pi=0.5, item_epsilon=2.0, basis="shared")
     }
     assert "160" in told
     assert model.home_vectors is not None
@@ -47,10 +47,10 @@ def test_flags_give_everybody_a_policy(shop):
 
 def test_a_file_gives_each_their_own(shop):
     people = shop.parent / "people.toml"
-    people.write_text('[default]\nsharing = "sticky"\n[people.3]\npi = 0.0\nbasis = "shared"\n')
+    people.write_text('[default]\nsharing = "fixed-subset"\n[people.3]\npi = 0.0\nbasis = "shared"\n')
     _told, model = train(shop, "--pi", "0.5", "--policies", str(people))
-    assert model.choices.of(3) == Policy(sharing="sticky", pi=0.0, basis="shared")
-    assert model.choices.of(4) == Policy(sharing="sticky", pi=0.5, basis="shared")
+    assert model.choices.of(3) == Policy(sharing="fixed-subset", pi=0.0, basis="shared")
+    assert model.choices.of(4) == Policy(sharing="fixed-subset", pi=0.5, basis="shared")
     result = CliRunner().invoke(federank, ["recommend", str(shop.parent / "model"), "--user", "3"])
     assert result.exit_code == 0
 
@@ -58,9 +58,12 @@ def test_a_file_gives_each_their_own(shop):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--epsilon", "2"), "only deniable sharing has one"),
-        (("--sharing", "deniable"), "pi is 1|needs an epsilon"),
-        (("--sharing", "deniable", "--pi", "0.5", "--epsilon", "2", "--basis", "history"), "Choose the basis shared"),
+        (("--item-epsilon", "2"), "not randomized-response"),
+        (("--sharing", "randomized-response"), "pi is 1|needs an item_epsilon"),
+        (
+            ("--sharing", "randomized-response", "--pi", "0.5", "--item-epsilon", "2", "--basis", "history"),
+            "Choose the basis shared",
+        ),
         (("--noise", "1"), "there is no clip"),
         (("--policies", "nowhere.toml"), "cannot be read"),
     ],

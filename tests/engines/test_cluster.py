@@ -47,11 +47,23 @@ CONFIGURATIONS = {
     "most are drawn": {"clients_per_round": 0.8, "triples": 4, "mask": "per-row", "pi": 0.3},
     "one at a time": {"clients_per_round": 1, "triples": 1},
     "not everyone is there": {"clients_per_round": "all", "online": 0.5, "triples": 3},
-    "a sticky choice": {"clients_per_round": "all", "triples": 6, "sharing": "sticky", "basis": "history", "pi": 0.3},
-    "a deniable choice": {"clients_per_round": "all", "triples": 6, "sharing": "deniable", "epsilon": 1.0, "pi": 0.3},
+    "a fixed-subset choice": {
+        "clients_per_round": "all",
+        "triples": 6,
+        "sharing": "fixed-subset",
+        "basis": "history",
+        "pi": 0.3,
+    },
+    "a randomized-response choice": {
+        "clients_per_round": "all",
+        "triples": 6,
+        "sharing": "randomized-response",
+        "item_epsilon": 1.0,
+        "pi": 0.3,
+    },
     "adam": {"clients_per_round": "all", "triples": 6, "server": "adam", "item_pull": 3.0},
 }
-AS_COMPILED = {"everybody", "a deniable choice", "adam"}
+AS_COMPILED = {"everybody", "a randomized-response choice", "adam"}
 
 
 def established(name="everybody"):
@@ -99,7 +111,7 @@ def test_districts_are_the_compiled_engines_shards_where_everybody_takes_part():
 
 
 def test_a_shard_is_handed_nothing_of_other_people():
-    one = established("a sticky choice")
+    one = established("a fixed-subset choice")
     first, last = 400, 700
     part = part_of(one, first, last)
     theirs = slice(one.histories.starts[first], one.histories.starts[last])
@@ -214,7 +226,9 @@ with socket.socket() as closed:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["everybody", "some are drawn", "not everyone is there", "a deniable choice"])
+@pytest.mark.parametrize(
+    "name", ["everybody", "some are drawn", "not everyone is there", "a randomized-response choice"]
+)
 def test_the_number_of_shards_changes_no_bit(name, nodes):
     one, three = (played(name, 6, shards) for shards in (1, 3))
     assert_same_bits(one, three)

@@ -81,11 +81,11 @@ def test_policies_hold_whatever_the_maths_does():
     model = Watching(rounds=2, pi=0.3, seed=5)
     model.home_rounds = 0
     model.fit(data)
-    policy = Policy(sharing="sticky", pi=0.3, basis="shared")
+    policy = Policy(sharing="fixed-subset", pi=0.3, basis="shared")
     for user, profile in seen:
         assert profile == set(shared_profile(policy, 5, user, data.profiles.of(user), data.n_items).profile.tolist())
-    with pytest.raises(SettingError, match="'as-published'"):
-        Factors(sharing="as-published")
+    with pytest.raises(SettingError, match="'all'"):
+        Factors(sharing="all")
 
 
 def test_people_who_hold_back_are_recommended_to_from_home():

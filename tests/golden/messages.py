@@ -44,14 +44,14 @@ ITEMS, FACTORS, SEED, USER, ROUND = 60, 6, 11, 2_000_000_123, 1007
 HISTORY = np.array([2, 3, 5, 8, 13, 21, 34, 55, 56, 58], dtype=np.int32)
 STARS = np.array([5, 1, 4, 3, 5, 2, 4, 3, 1, 5], dtype=np.float32)
 POLICIES = {
-    "as-published": Policy(sharing="as-published", pi=0.5, basis="history"),
-    "sticky": Policy(sharing="sticky", pi=0.5, basis="shared"),
-    "sticky, budget and never-list": Policy(
-        sharing="sticky", pi=0.9, basis="shared", budget=4, never_items=frozenset({2, 3})
+    "all": Policy(sharing="all", pi=0.5, basis="history"),
+    "fixed-subset": Policy(sharing="fixed-subset", pi=0.5, basis="shared"),
+    "fixed-subset, budget and never-list": Policy(
+        sharing="fixed-subset", pi=0.9, basis="shared", budget=4, never_items=frozenset({2, 3})
     ),
-    "deniable": Policy(sharing="deniable", pi=0.6, epsilon=1.5, basis="shared"),
+    "randomized-response": Policy(sharing="randomized-response", pi=0.6, item_epsilon=1.5, basis="shared"),
 }
-ALL = Policy(sharing="sticky", pi=1.0, basis="shared")
+ALL = Policy(sharing="fixed-subset", pi=1.0, basis="shared")
 PAIRS_ROUND = {name: PAIRS[name] for name in PAIRS if name.endswith(("regulariser", "rate", "order", "scale"))}
 PAIRS_ROUND |= {"factors": FACTORS, "triples": 9, "most_triples": 9}
 SQUARES_ROUND = {

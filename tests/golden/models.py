@@ -28,7 +28,7 @@ PAIRS = {
     "epochs": 2,
     "seed": 11,
     "order": "as-published",
-    "sharing": "as-published",
+    "sharing": "all",
     "mask": "per-triple",
 }
 STOCHASTIC, PARALLEL = {"clients_per_round": "1"}, {"clients_per_round": "all"}
@@ -40,8 +40,8 @@ FPL = {
     "pfpl+": PARALLEL | MEAN,
     "summed order": PARALLEL | MEAN | {"order": "summed"},
     "per-row masks": PARALLEL | MEAN | {"mask": "per-row"},
-    "sticky": PARALLEL | MEAN | {"sharing": "sticky"},
-    "deniable": PARALLEL | MEAN | {"sharing": "deniable", "epsilon": 1.0},
+    "fixed-subset": PARALLEL | MEAN | {"sharing": "fixed-subset"},
+    "randomized-response": PARALLEL | MEAN | {"sharing": "randomized-response", "item_epsilon": 1.0},
     "clipped, with noise": PARALLEL | ONE | {"clip": 0.5, "noise": 0.5, "noise_on": "all-rows"},
     "adam, online, dropout": STOCHASTIC | MEAN | {"server": "adam", "online": 0.7, "dropout": 0.2, "item_pull": 0.1},
 }
@@ -72,7 +72,7 @@ SQUARES = {
     "server": "solve",
     "broadcast": "float32",
     "initial_scale": 0.1,
-    "sharing": "sticky",
+    "sharing": "fixed-subset",
     "pi": 1.0,
     "seed": 11,
 }
@@ -89,8 +89,8 @@ SOLVED = {"shrinkage": None, "activity": 0.0, "popularity": 0.0, "alpha": 1.0, "
 FRUGAL = {
     "plain": {},
     "cohorts": {"messages": 2, "cohorts": 3},
-    "sticky, half": {"pi": 0.5},
-    "deniable": {"sharing": "deniable", "pi": 0.5, "epsilon": 2.0},
+    "fixed-subset, half": {"pi": 0.5},
+    "randomized-response": {"sharing": "randomized-response", "pi": 0.5, "item_epsilon": 2.0},
     "solved": SOLVED | {"messages": 3},
     "private": NOISE,
     "private, three messages": NOISE | {"messages": 3, "pi": 0.7},

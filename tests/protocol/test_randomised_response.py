@@ -1,4 +1,4 @@
-"""Randomised response: deniable alone, right together."""
+"""Randomised response: randomized-response alone, right together."""
 
 import math
 

@@ -53,7 +53,7 @@ def test_an_item_may_be_named_by_its_title():
 def test_people_choose_by_their_id():
     data = two_tastes()
     some = fr.FPL(factors=2, epochs=1, pi=0.5).fit(
-        data, policies={3: 0.1, 5: fr.Policy(sharing="sticky", basis="shared", pi=0.9)}
+        data, policies={3: 0.1, 5: fr.Policy(sharing="fixed-subset", basis="shared", pi=0.9)}
     )
     assert some.pi[[2, 3, 5]].tolist() == [0.5, 0.1, 0.9]
     all_users = dict.fromkeys(data.user_ids.tolist(), 0.25)

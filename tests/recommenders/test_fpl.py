@@ -248,4 +248,4 @@ def test_own_pairs_are_kept_with_a_model(tmp_path):
 
 
 def policy(**chosen):
-    return Policy(sharing="as-published", pi=1.0, basis="history", **chosen)
+    return Policy(sharing="all", pi=1.0, basis="history", **chosen)

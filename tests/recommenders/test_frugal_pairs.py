@@ -82,7 +82,9 @@ def test_cohorts_take_turns_and_everybody_sends_their_messages():
 
 
 def test_nobody_sends_more_messages_than_they_allow():
-    policies = [Policy(sharing="sticky", pi=1.0, basis="shared", messages=user % 3) for user in range(DATA.n_users)]
+    policies = [
+        Policy(sharing="fixed-subset", pi=1.0, basis="shared", messages=user % 3) for user in range(DATA.n_users)
+    ]
     model = Frugal(**SETTINGS).fit(DATA, policies=policies)
     assert model.report["messages"] == 2
     assert model.communication()["uploads"] == sum(policy.messages for policy in policies)
@@ -95,13 +97,13 @@ def test_whoever_is_away_keeps_their_messages_for_later():
     assert model.communication()["uploads"] == 3 * DATA.n_users
 
 
-def test_only_a_sticky_share_of_each_history_is_used_outwards():
-    model = Frugal(**SETTINGS, sharing="sticky", pi=0.3).fit(DATA)
+def test_only_a_fixed_subset_share_of_each_history_is_used_outwards():
+    model = Frugal(**SETTINGS, sharing="fixed-subset", pi=0.3).fit(DATA)
     shared_profile = model.recipe(DATA).shared_profile
     assert np.diff(shared_profile.starts).tolist() == [3] * DATA.n_users  # ceil(.3 x 8)
     # What leaves is three of eight items; a server that guesses all eight finds no more of them for sure.
-    [whole], [sticky] = audit_model(Frugal(**SETTINGS).fit(DATA))[0], audit_model(model)[0]
-    assert sticky.best["auc"] < whole.best["auc"]
+    [whole], [fixed_subset] = audit_model(Frugal(**SETTINGS).fit(DATA))[0], audit_model(model)[0]
+    assert fixed_subset.best["auc"] < whole.best["auc"]
 
 
 @pytest.mark.parametrize(
@@ -128,8 +130,8 @@ def test_a_setting_that_makes_no_sense_is_refused(settings, complaint):
     ("settings", "policy", "complaint"),
     [
         ({"cohorts": 100}, None, "only 20 people can take part"),
-        ({}, Policy(sharing="sticky", pi=1.0, basis="shared", messages=0), "No one can take part"),
-        ({}, Policy(sharing="as-published", pi=1.0, basis="history"), "tossed again for every message"),
+        ({}, Policy(sharing="fixed-subset", pi=1.0, basis="shared", messages=0), "No one can take part"),
+        ({}, Policy(sharing="all", pi=1.0, basis="history"), "tossed again for every message"),
     ],
 )
 def test_a_population_that_cannot_keep_the_promise_is_refused(settings, policy, complaint):

@@ -13,10 +13,10 @@ from federank.privacy.policy import Policy
 from federank.simulation.options import TrainingOptions
 
 TASTES = two_tastes()
-PUBLISHED = Policy(sharing="as-published", pi=1.0, basis="history")
-NOTHING = Policy(sharing="sticky", pi=0.0, basis="shared")
-PAUSED = Policy(sharing="as-published", pi=1.0, basis="history", paused=True)
-DENIABLE = Policy(sharing="deniable", pi=0.9, epsilon=4.0, basis="shared")
+PUBLISHED = Policy(sharing="all", pi=1.0, basis="history")
+NOTHING = Policy(sharing="fixed-subset", pi=0.0, basis="shared")
+PAUSED = Policy(sharing="all", pi=1.0, basis="history", paused=True)
+DENIABLE = Policy(sharing="randomized-response", pi=0.9, item_epsilon=4.0, basis="shared")
 
 
 def within_taste(model, users):
@@ -44,7 +44,7 @@ def test_who_shares_nothing_is_still_recommended_their_taste():
     np.testing.assert_array_equal(model.user_vectors[:6], before)  # no round has moved them
 
 
-@pytest.mark.parametrize("policy", [PAUSED, DENIABLE], ids=["paused", "deniable"])
+@pytest.mark.parametrize("policy", [PAUSED, DENIABLE], ids=["paused", "randomized-response"])
 def test_recommendations_follow_the_whole_history_even_where_rounds_do_not(policy):
     policies = [policy if user < 6 else PUBLISHED for user in range(20)]
     model = FPL(factors=4, epochs=30).fit(TASTES, policies=policies)
@@ -54,7 +54,7 @@ def test_recommendations_follow_the_whole_history_even_where_rounds_do_not(polic
 
 def test_home_vectors_are_there_while_training_goes_on():
     lists = []
-    model = FPL(factors=4, epochs=3, sharing="sticky", pi=0.5, basis="shared")
+    model = FPL(factors=4, epochs=3, sharing="fixed-subset", pi=0.5, basis="shared")
     model.fit(TASTES, training_options=TrainingOptions(after_epoch=lambda _: lists.append(model.recommend(n=3).scores)))
     assert len(lists) == 3
     np.testing.assert_allclose(lists[2], model.recommend(n=3).scores, rtol=1e-6)
@@ -62,13 +62,13 @@ def test_home_vectors_are_there_while_training_goes_on():
 
 
 def test_without_policies_nobody_has_a_home_vector():
-    model = FPL(factors=4, epochs=2, sharing="sticky", basis="history", pi=0.5).fit(TASTES)
+    model = FPL(factors=4, epochs=2, sharing="fixed-subset", basis="history", pi=0.5).fit(TASTES)
     assert model.home_vectors is None
     assert "home_vectors" not in model._private_arrays()
 
 
 def test_a_stored_model_keeps_policies_and_home_vectors_to_the_devices(tmp_path):
-    never = Policy(sharing="sticky", pi=0.25, basis="shared", never_items=frozenset({3, 4}), budget=7)
+    never = Policy(sharing="fixed-subset", pi=0.25, basis="shared", never_items=frozenset({3, 4}), budget=7)
     policies = [(NOTHING, never, PAUSED, DENIABLE, PUBLISHED)[user % 5] for user in range(20)]
     model = FPL(factors=4, epochs=3).fit(TASTES, policies=policies)
     model.save(tmp_path / "model")
@@ -96,10 +96,10 @@ def test_a_model_whose_policies_are_not_whole_is_refused(lost):
 
 def test_policies_come_from_a_file(tmp_path):
     path = tmp_path / "people.toml"
-    path.write_text('[default]\nsharing = "sticky"\npi = 0.5\n[people.3]\npaused = true\n')
+    path.write_text('[default]\nsharing = "fixed-subset"\npi = 0.5\n[people.3]\npaused = true\n')
     model = FPL(factors=4, epochs=2, policies=str(path)).fit(TASTES)
-    same = FPL(factors=4, epochs=2, sharing="sticky", pi=0.5)
-    policies = [Policy(sharing="sticky", pi=0.5, basis="shared", paused=user == 3) for user in range(20)]
+    same = FPL(factors=4, epochs=2, sharing="fixed-subset", pi=0.5)
+    policies = [Policy(sharing="fixed-subset", pi=0.5, basis="shared", paused=user == 3) for user in range(20)]
     same.fit(TASTES, policies=policies)
     np.testing.assert_array_equal(model.item_vectors, same.item_vectors)
     assert model.report["skipped_users"] == 1

@@ -183,7 +183,7 @@ def _report_few_messages(about: dict[str, Any]) -> None:
         inferred = (
             "A plain message gives away everything that it was made from: one is enough. Few messages are few "
             "chances to read one, not secrecy. Only sums hide messages (`--sees sums`); only what is held back "
-            "(`--sharing sticky --pi 0.3`) is in none, and taste still points at it."
+            "(`--sharing fixed-subset --pi 0.3`) is in none, and taste still points at it."
         )
     click.echo(fill(inferred, 79))
 
@@ -334,7 +334,7 @@ def audit(
       federank audit fpl --data city --pi 0.1 --triples mean --epochs 2
       federank audit fpl --data city --pi 0.1 --triples mean --epochs 2 --sees sums --cohort 50
       federank audit fpl --data city --triples mean --epochs 2 --sees outsider --cohort 20
-      federank audit frugal --data city --sharing sticky --pi 0.3
+      federank audit frugal --data city --sharing fixed-subset --pi 0.3
       federank audit frugal --data city --messages 1 --cohorts 10 --sees sums
       federank audit pmf --data ml-100k --rho 2 --style batch --iterations 20
       federank audit runs/city --json

@@ -36,7 +36,7 @@ MARK = "made-by-federank-demo.txt"
 AUDITS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ("FPL, pi = 1", "fpl", {"epochs": 60, "pi": 1.0}, "updates"),
     ("FPL, pi = 0.1", "fpl", {"epochs": 60, "pi": 0.1}, "updates"),
-    ("FPL, sticky 30 %", "fpl", {"epochs": 60, "pi": 0.3, "sharing": "sticky"}, "updates"),
+    ("FPL, sticky 30 %", "fpl", {"epochs": 60, "pi": 0.3, "sharing": "fixed-subset"}, "updates"),
     ("Frugal, plain", "frugal", {}, "plain"),
     ("Frugal, sums", "frugal", {}, "sums"),
 )

@@ -22,10 +22,10 @@ _POLICY_OPTIONS = (
     click.option("--pi", type=float, metavar="X", help="How much of what you like may be sent: 0 nothing, 1 all."),
     click.option(
         "--sharing",
-        type=click.Choice(["as-published", "sticky", "deniable"]),
-        help="Decide every time again, once for its lifetime, or once for its lifetime with decoys.  [default: sticky]",
+        type=click.Choice(["all", "fixed-subset", "randomized-response"]),
+        help="Drawn again every time, once per lifetime, or once with decoys.  [default: fixed-subset]",
     ),
-    click.option("--epsilon", type=float, metavar="X", help="Deniable sharing: smaller hides more."),
+    click.option("--item-epsilon", type=float, metavar="X", help="Randomized response: smaller hides more."),
     click.option(
         "--basis",
         type=click.Choice(["history", "shared"]),
@@ -110,13 +110,13 @@ def wished(before: Policy | None, catalogue: Catalogue, specs: dict[str, Any]) -
     from federank.service.client.owner import never_items
     from federank.service.client.state import policy_from_values
 
-    names = ("pi", "sharing", "epsilon", "basis", "budget", "messages", "triples", "filling", "rho", "sampling")
+    names = ("pi", "sharing", "item_epsilon", "basis", "budget", "messages", "triples", "filling", "rho", "sampling")
     given: dict[str, Any] = {name: specs[name] for name in names if specs[name] is not None}
     if given.get("filling") == "none":
         given = {"rho": 0.0} | given  # none are wanted, whatever was suggested
     never = never_items(catalogue, list(specs["never_items"]), list(specs["never_categories"]))
     if before is None:
-        return policy_from_values({"sharing": "sticky"} | given | {"never_items": never})
+        return policy_from_values({"sharing": "fixed-subset"} | given | {"never_items": never})
     if given.get("sharing", before.sharing) != before.sharing:
         # Another kind of sharing has its own epsilon, basis and budget.
         kept: dict[str, Any] = {
@@ -157,8 +157,8 @@ def policy_line(policy: Policy) -> str:
     """A policy in words."""
     parts = [f"{policy.sharing} sharing, pi {policy.pi:g}, computed from the {policy.basis}"]
     parts[0] += " profile" if policy.basis == "shared" else ""
-    if policy.epsilon is not None:
-        parts.append(f"epsilon {policy.epsilon:g}")
+    if policy.item_epsilon is not None:
+        parts.append(f"item epsilon {policy.item_epsilon:g}")
     if policy.filling is not None:
         parts = [f"{policy.pi:.0%} of your ratings, for its lifetime", _virtual_line(policy)]
     if policy.budget is not None:
@@ -168,7 +168,7 @@ def policy_line(policy: Policy) -> str:
     if policy.triples is not None:
         parts.append(f"{policy.triples} {'pair' if policy.triples == 1 else 'pairs'} a round at most")
     if policy.never_items:
-        how = "never, or only as decoys" if policy.sharing == "deniable" else "never"
+        how = "never, or only as decoys" if policy.sharing == "randomized-response" else "never"
         parts.append(f"{len(policy.never_items)} {_items(len(policy.never_items))} {how}")
     return ", ".join(parts) + (", paused" if policy.paused else "")
 
@@ -199,7 +199,7 @@ def policy(state: Path | None, as_json: bool, **specs: Any) -> None:
     \b
     Examples:
       federank device policy
-      federank device policy --sharing sticky --pi 0.1
+      federank device policy --sharing fixed-subset --pi 0.1
     """
     from federank.service.client.owner import exported_policy
 

@@ -32,10 +32,10 @@ from federank.errors import SettingError
 @click.option("--pi", type=float, metavar="X", default=1.0, show_default=True, help="Everyone's pi.")
 @click.option(
     "--sharing",
-    type=click.Choice(["as-published", "sticky", "deniable"]),
-    help="Everyone's way of sharing.  [default: sticky; as-published in a federation of fpl]",
+    type=click.Choice(["all", "fixed-subset", "randomized-response"]),
+    help="Everyone's way of sharing.  [default: fixed-subset; all in a federation of fpl]",
 )
-@click.option("--epsilon", type=float, metavar="X", help="Of deniable sharing.")
+@click.option("--item-epsilon", type=float, metavar="X", help="Of randomized response.")
 @click.option("--basis", type=click.Choice(["history", "shared"]), help="What Updates are computed from.")
 @click.option("--budget", type=int, metavar="N", help="At most N items of each person are ever sent.")
 @click.option("--filling", type=click.Choice(["hybrid", "average", "none"]), help="Ratings: everyone's virtual ones.")

@@ -140,11 +140,14 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
             ),
             click.option(
                 "--suggest-sharing",
-                type=click.Choice(["as-published", "sticky", "deniable"]),
-                help="The way of sharing that goes with --suggest-pi.  [default: sticky]",
+                type=click.Choice(["all", "fixed-subset", "randomized-response"]),
+                help="The way of sharing that goes with --suggest-pi.  [default: fixed-subset]",
             ),
             click.option(
-                "--suggest-epsilon", type=float, metavar="X", help="The epsilon of suggested deniable sharing."
+                "--suggest-item-epsilon",
+                type=float,
+                metavar="X",
+                help="The item epsilon of suggested randomized response.",
             ),
             click.option(
                 "--new-admin-token", is_flag=True, help="Make and show a new operator's token; the old one dies."
@@ -322,7 +325,9 @@ def _demand(reading: Reading, values: dict[str, Any]) -> Demand:
         settings={name: values[name] for name in sorted(of_methods) if values[name] is not None},
         rounds=given_settings(RoundSettings, values),
         start_from=values["start_from"],
-        suggested_policy=suggested_policy(values["suggest_pi"], values["suggest_sharing"], values["suggest_epsilon"]),
+        suggested_policy=suggested_policy(
+            values["suggest_pi"], values["suggest_sharing"], values["suggest_item_epsilon"]
+        ),
         noun=None if values["noun"] is None else noun_of(values["noun"]),
         description=None if values["description"] is None else words_of("--description", values["description"]),
         seen=None if values["seen"] is None else words_of("--seen", values["seen"], LONGEST_NOUN),

@@ -26,7 +26,7 @@ from federank.simulation.options import TrainingOptions, takes_training_options
 
 
 _KEYS = (
-    *("sharing", "pi", "epsilon", "basis", "budget", "messages", "triples", "paused"),
+    *("sharing", "pi", "item_epsilon", "basis", "budget", "messages", "triples", "paused"),
     *("never_items", "never_categories"),
 )
 
@@ -91,8 +91,8 @@ def _policy(path: str | Path, where: str, layers: list[dict[str, Any]], data: In
     """The policy of these layers, later ones first, and the pi they give, if any."""
     values: dict[str, Any] = {}
     for layer in layers:
-        if "sharing" in layer:  # another way of sharing comes with its own epsilon and basis
-            values = {key: value for key, value in values.items() if key not in ("epsilon", "basis")}
+        if "sharing" in layer:  # another way of sharing comes with its own item_epsilon and basis
+            values = {key: value for key, value in values.items() if key not in ("item_epsilon", "basis")}
         values |= layer
     never = _never(path, where, values.pop("never_items", []), values.pop("never_categories", []), data)
     own_pi = values.pop("pi", None)
@@ -259,7 +259,7 @@ def choices_for(settings: Suggests, train: Interactions, policies: Policies | No
     usual = settings.policy(0.5)
     if settings.policies is None:
         return Choices.alike(usual, pi)
-    all_users = {name: getattr(usual, name) for name in ("sharing", "epsilon", "budget")}
+    all_users = {name: getattr(usual, name) for name in ("sharing", "item_epsilon", "budget")}
     all_users["basis"] = getattr(settings, "basis", usual.basis)  # "default" follows a person's own sharing
     return read_choices(settings.policies, all_users, pi, train, settings.seed)[0]
 
@@ -285,10 +285,10 @@ def messages_allowed(choices: Choices) -> IntVector:
 def refuse_coins(choices: Choices) -> None:
     """Refuse sharing as published where messages are few."""
     for kind in choices.kinds:
-        if kind.sharing == "as-published":
+        if kind.sharing == "all":
             raise SettingError(
                 "Someone shares as published, with a coin that is tossed again for every message: what is held back "
-                "today is sent tomorrow. A method of few messages takes sticky or deniable sharing."
+                "today is sent tomorrow. A method of few messages takes fixed-subset or randomized response."
             )
 
 
@@ -342,7 +342,9 @@ def choices_as_arrays(choices: Choices) -> Arrays:
         "policy_names": brought,
         "policy_sharing": np.array([names.index(kind.sharing) for kind in kinds], dtype=np.int32),
         "policy_basis": np.array([BASES.index(kind.basis) for kind in kinds], dtype=np.int32),
-        "policy_epsilon": np.array([_NONE if kind.epsilon is None else kind.epsilon for kind in kinds], np.float64),
+        "policy_item_epsilon": np.array(
+            [_NONE if kind.item_epsilon is None else kind.item_epsilon for kind in kinds], np.float64
+        ),
         "policy_budget": np.array([_NONE if kind.budget is None else kind.budget for kind in kinds], np.int64),
         "policy_messages": np.array([_NONE if kind.messages is None else kind.messages for kind in kinds], np.int64),
         "policy_triples": np.array([_NONE if kind.triples is None else kind.triples for kind in kinds], np.int64),
@@ -375,14 +377,14 @@ def choices_from_arrays(arrays: Arrays, n_users: int, if_none: Policy) -> Choice
 
 def _kinds(arrays: Arrays) -> list[Policy]:
     starts, never = arrays["never_starts"], arrays["never_items"]
-    stored = ("sharing", "basis", "epsilon", "budget", "paused", "messages", "triples")
+    stored = ("sharing", "basis", "item_epsilon", "budget", "paused", "messages", "triples")
     content = {name: arrays[f"policy_{name}"].tolist() for name in stored}
     names = [*SHARING, *arrays["policy_names"].tobytes().decode().split("\n")]
     return [
         Policy(
             sharing=names[sharing],
             pi=0.5,
-            epsilon=None if epsilon == _NONE else float(epsilon),
+            item_epsilon=None if item_epsilon == _NONE else float(item_epsilon),
             basis=cast(Any, BASES[basis]),
             never_items=frozenset(never[starts[kind] : starts[kind + 1]].tolist()),
             budget=None if budget == _NONE else int(budget),
@@ -390,7 +392,7 @@ def _kinds(arrays: Arrays) -> list[Policy]:
             triples=None if triples == _NONE else int(triples),
             paused=bool(paused),
         )
-        for kind, (sharing, basis, epsilon, budget, paused, messages, triples) in enumerate(
+        for kind, (sharing, basis, item_epsilon, budget, paused, messages, triples) in enumerate(
             zip(*content.values(), strict=True)
         )
     ]

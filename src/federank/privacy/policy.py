@@ -1,20 +1,17 @@
 """Policy: what its owner allows to leave a device, and the shared profile that follows from it.
 
 A policy belongs to one person. From it, the person's history and draws of the device's own comes the *shared
-profile*: the items that the device draws its positives from, and which of them may ever be sent. Decisions for its
-lifetime
-are made from draws named by the item, so they need no memory.
+profile*: the items that the device draws its positives from, and which of them may ever be sent. Decisions for a
+lifetime are made from draws named by the item, so they need no memory.
 
-    as-published   a coin of pi is tossed again every time a positive could be sent. That only delays disclosure: over
-                   enough rounds nearly every item has been sent once
-    sticky         of n items, ceil(pi n) may leave, for its lifetime; the others never do: those whose words are the
-    smallest
-    deniable       every item of the catalogue answers once, for its lifetime: a liked one is sent with probability
-    pi, any
-                   other one with a smaller q, so that no item that is seen is surely its owner's (randomised response,
-                   Warner, 1965; kept for its lifetime: RAPPOR, Erlingsson et al., 2014). q follows from pi and epsilon:
-
-                       epsilon = ln( pi (1 - q) / (q (1 - pi)) )
+    all                   A positive is sent with probability pi, drawn again every time. This only delays
+                          disclosure: over enough rounds nearly every item has been sent once.
+    fixed-subset          Of n items, ceil(pi n) may ever be sent: those with the smallest words. The choice holds for
+                          the client's lifetime.
+    randomized-response   Every item of the catalogue answers once per lifetime. A liked item is sent with probability
+                          pi, any other with a smaller probability q, so that no item that is sent is surely liked
+                          (Warner, 1965; kept for a lifetime: RAPPOR, Erlingsson et al., 2014).
+                          q follows from pi and item_epsilon = ln( pi (1 - q) / (q (1 - pi)) ).
 
 What an Update is computed from is the policy's *basis*. With `history`, as published, the own vector follows the
 full history, and negatives avoid it. With `shared` the device takes part with its shared profile in the place of
@@ -61,7 +58,7 @@ def known_sharing(sharing: str, ours: tuple[str, ...]) -> None:
 def register_policy(sharing: OwnSharing, name: str | None = None) -> OwnSharing:
     """Make a way of sharing of your own known by its function's name, for this process; also as a decorator."""
     called = str(name or getattr(sharing, "__name__", ""))
-    if called in ("as-published", "sticky", "deniable"):
+    if called in ("all", "fixed-subset", "randomized-response"):
         raise SettingError(f"{called!r} is a way of sharing that is here already; give yours another name.")
     if not callable(sharing):
         raise SettingError(f"{sharing!r} cannot be a way of sharing; a function of (history, pi, n_items, rng) is.")
@@ -83,7 +80,7 @@ def own_profile(sharing: str, pi: float, seed: int, user: int, history: IntVecto
     return profile
 
 
-SHARING = ("as-published", "sticky", "deniable")
+SHARING = ("all", "fixed-subset", "randomized-response")
 BASES = ("history", "shared")
 FILLINGS = ("hybrid", "average", "none")
 SAMPLINGS = ("fixed", "fresh")
@@ -98,11 +95,11 @@ class Policy:
     """What one person allows."""
 
     sharing: str
-    """How it is decided what is sent: `as-published`, `sticky`, `deniable`, or a way that someone has registered."""
+    """How it is decided what is sent: `all`, `fixed-subset`, `randomized-response`, or a registered way."""
     pi: float
     """How much of what is liked is sent: the coin, the share for its lifetime, or the probability for its lifetime."""
-    epsilon: float | None = None
-    """Deniable sharing only: how far what is seen of one item may tell whether it is liked."""
+    item_epsilon: float | None = None
+    """Randomized response only: how far what is seen of one item may tell whether it is liked."""
     basis: Literal["history", "shared"]
     """What Updates are computed from: the full history, or the shared profile alone."""
     never_items: frozenset[int] = frozenset()
@@ -139,32 +136,32 @@ class Policy:
             check_int("triples", self.triples, 1)
         if not isinstance(self.paused, bool):  # the text "false" would be taken for true
             raise SettingError(f"paused is {self.paused!r}; true or false is needed.")
-        if self.sharing != "deniable":
-            if self.epsilon is not None:
+        if self.sharing != "randomized-response":
+            if self.item_epsilon is not None:
                 raise SettingError(
-                    f"epsilon is {self.epsilon!r}, but sharing is {self.sharing}; only deniable sharing has one."
+                    f"item_epsilon is {self.item_epsilon!r}, but sharing is {self.sharing}, not randomized-response."
                 )
             if self.brought and (self.basis != "shared" or self.budget is not None):
                 raise SettingError(
                     f"{self.sharing} says itself what stands for the history: it needs the basis shared, and no budget."
                 )
             return
-        if self.epsilon is None:
-            raise SettingError("Deniable sharing needs an epsilon, such as 2; smaller hides more.")
-        check_positive("epsilon", self.epsilon)
+        if self.item_epsilon is None:
+            raise SettingError("Randomized response needs an item_epsilon, such as 2; smaller hides more.")
+        check_positive("item_epsilon", self.item_epsilon)
         if self.pi == 1:
             raise SettingError(
-                "pi is 1: what is not seen is then surely not liked; deniable sharing needs less than 1."
+                "pi is 1: what is not seen is then surely not liked; randomized response needs less than 1."
             )
         if self.basis != "shared":
             raise SettingError(
-                "Deniable sharing computes Updates from what is shared; from the full history its epsilon would not "
-                "be true. Choose the basis shared."
+                "Randomized response computes uploads from what is shared; with the full history item_epsilon would "
+                "not be true. Choose the basis shared."
             )
         if self.budget is not None:
             raise SettingError(
-                "A budget makes one item's answer depend on the others', so the epsilon of deniable sharing would not "
-                "be true; choose a smaller pi in its place, or sticky sharing."
+                "A budget makes one item's answer depend on the others', so item_epsilon would not "
+                "be true; choose a smaller pi in its place, or fixed-subset sharing."
             )
 
     def _check_virtual_ratings(self) -> None:
@@ -185,8 +182,8 @@ class Policy:
 
     @property
     def decoy_rate(self) -> float:
-        """q: the probability that an item which is not liked is sent all the same; 0 unless deniable."""
-        return 0.0 if self.epsilon is None else decoy_rate(self.pi, self.epsilon)
+        """q: the probability that an item which is not liked is sent all the same; 0 unless randomized-response."""
+        return 0.0 if self.item_epsilon is None else decoy_rate(self.pi, self.item_epsilon)
 
 
 def default_basis(sharing: str) -> Literal["history", "shared"]:
@@ -194,12 +191,12 @@ def default_basis(sharing: str) -> Literal["history", "shared"]:
 
     A decision for its lifetime that is computed from the full history gives the rest of it away (docs/privacy.md).
     """
-    return "history" if sharing == "as-published" else "shared"
+    return "history" if sharing == "all" else "shared"
 
 
-def decoy_rate(pi: float, epsilon: float) -> float:
-    """q of pi and epsilon."""
-    return pi * math.exp(-epsilon) / (pi * math.exp(-epsilon) + 1 - pi)
+def decoy_rate(pi: float, item_epsilon: float) -> float:
+    """q of pi and item_epsilon."""
+    return pi * math.exp(-item_epsilon) / (pi * math.exp(-item_epsilon) + 1 - pi)
 
 
 class SharedProfile(NamedTuple):
@@ -221,8 +218,8 @@ def shared_profile(
     ahead of new ones; and new ones are chosen only while fewer than the bound have ever left.
     """
     may = ~np.isin(history, list(policy.never_items))
-    if policy.sharing == "deniable":
-        return _deniable(policy, seed, user, history[may], n_items)
+    if policy.sharing == "randomized-response":
+        return _randomized_response(policy, seed, user, history[may], n_items)
     if policy.brought:
         return updated_shared_profile(policy, seed, user, history[may], n_items)
     allowed = np.zeros(len(history), dtype=np.bool_)
@@ -235,13 +232,13 @@ def shared_profile(
     if policy.basis == "shared":
         history = history[allowed]
         allowed = np.ones(len(history), dtype=np.bool_)
-    return SharedProfile(history, np.ones(len(history), dtype=np.bool_), allowed, policy.sharing == "sticky")
+    return SharedProfile(history, np.ones(len(history), dtype=np.bool_), allowed, policy.sharing == "fixed-subset")
 
 
 def most_chosen(policy: Policy, candidates: int, before: int, ever: int) -> int:
     """How many of the candidates are chosen, where `before` of them have left and `ever` items have left in all."""
     most = most_allowed(policy, candidates)
-    if policy.budget is None and (policy.sharing == "as-published" or policy.pi == 1):
+    if policy.budget is None and (policy.sharing == "all" or policy.pi == 1):
         return most  # nothing is promised to stay, so there is nothing to count
     return min(most, before + max(0, most - ever))
 
@@ -249,14 +246,14 @@ def most_chosen(policy: Policy, candidates: int, before: int, ever: int) -> int:
 def most_allowed(policy: Policy, candidates: int) -> int:
     """How many of the items that are on no never-list may ever leave."""
     # Whole products must stay whole: 0.07 x 100 is a little more than 7 to a computer.
-    most = math.ceil(policy.pi * candidates - 1e-9) if policy.sharing == "sticky" else candidates
+    most = math.ceil(policy.pi * candidates - 1e-9) if policy.sharing == "fixed-subset" else candidates
     return most if policy.budget is None else min(most, policy.budget)
 
 
-def _deniable(policy: Policy, seed: int, user: int, liked: IntVector, n_items: int) -> SharedProfile:
+def _randomized_response(policy: Policy, seed: int, user: int, liked: IntVector, n_items: int) -> SharedProfile:
     """What is liked answers with pi; everything else, and what must never be sent, answers with q."""
     drawn = np.empty(n_items, np.uint32)
-    deniable_words(seed, user, drawn)
+    randomized_response_words(seed, user, drawn)
     sends = happens(drawn, policy.decoy_rate)
     sends[liked] = happens(drawn[liked], policy.pi)
     profile = np.flatnonzero(sends).astype(np.int32)
@@ -280,16 +277,16 @@ def words_of_items(seed: int, users: LongVector, items: IntVector) -> np.ndarray
 
 
 @inlined
-def four_deniable_words(seed: Any, user: Any, block: Any) -> Any:
+def four_randomized_response_words(seed: Any, user: Any, block: Any) -> Any:
     """The words of items 4 block to 4 block + 3: a draw gives four."""
     return words(seed, user, DENIABLE, 0, block)
 
 
 @compiled
-def deniable_words(seed: int, user: int, drawn: np.ndarray[Any, np.dtype[np.uint32]]) -> None:
+def randomized_response_words(seed: int, user: int, drawn: np.ndarray[Any, np.dtype[np.uint32]]) -> None:
     """Each item's word, by which it answers for its lifetime."""
     for block in range((len(drawn) + 3) // 4):
-        for lane, word in enumerate(four_deniable_words(seed, user, block)):
+        for lane, word in enumerate(four_randomized_response_words(seed, user, block)):
             if 4 * block + lane < len(drawn):
                 drawn[4 * block + lane] = word
 
@@ -301,25 +298,24 @@ def deniable_words(seed: int, user: int, drawn: np.ndarray[Any, np.dtype[np.uint
 class SharedProfileSettings:
     """What everyone lets out who has made no choice of their own."""
 
-    sharing: Literal["sticky", "deniable"] = "sticky"
-    """What stands for a history in messages: a share of it, drawn once and kept for its lifetime (sticky), or that
-    with decoys
-    (deniable). What is held back is still used to recommend at home."""
+    sharing: Literal["fixed-subset", "randomized-response"] = "fixed-subset"
+    """What stands for a history in uploads: a share of it, drawn once per lifetime (fixed-subset), or that share with
+    decoys (randomized-response). What is held back is still used to recommend locally."""
     pi: float | str = 1.0
     """Share of each history that is ever used outwards; or a CSV file `user,pi` with everyone's own."""
-    epsilon: float | None = None
-    """Deniable sharing: how far what is used outwards of one item may tell whether it is liked."""
+    item_epsilon: float | None = None
+    """Randomized response: how far what is used outwards of one item may tell whether it is liked."""
     budget: int | None = None
     """At most this many items of a history are ever used outwards."""
     policies: str | None = None
     """TOML file of who chooses what: [default], [groups.NAME] with a `share` of people, [people."ID"]."""
 
     def __post_init__(self) -> None:
-        known_sharing(self.sharing, ("sticky", "deniable"))
+        known_sharing(self.sharing, ("fixed-subset", "randomized-response"))
         if isinstance(self.pi, float | int):
             check_range("pi", self.pi, 0, 1)
         self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)
 
     def policy(self, pi: float) -> Policy:
         """What everyone allows who has made no choice of their own."""
-        return Policy(sharing=self.sharing, pi=pi, epsilon=self.epsilon, basis="shared", budget=self.budget)
+        return Policy(sharing=self.sharing, pi=pi, item_epsilon=self.item_epsilon, basis="shared", budget=self.budget)

@@ -24,7 +24,7 @@ from federank.privacy.policy import (
     Policy,
     SharedProfile,
     decoy_rate,
-    deniable_words,
+    randomized_response_words,
     updated_shared_profile,
     words_of_items,
 )
@@ -52,8 +52,8 @@ class Choices:
         return cls(kinds, of_user, np.array([policy.pi for policy in policies], dtype=np.float64))
 
     def __post_init__(self) -> None:
-        deniable = self.where(policy.sharing == "deniable" for policy in self.kinds)
-        if np.any(deniable & (self.pi >= 1)):
+        randomized_response = self.where(policy.sharing == "randomized-response" for policy in self.kinds)
+        if np.any(randomized_response & (self.pi >= 1)):
             raise SettingError(
                 "Someone who shares deniably has a pi of 1: what is not seen is then surely not liked; choose less."
             )
@@ -114,14 +114,14 @@ def shared_profile_of(shared_profiles: SharedProfiles, histories: Profiles, user
 
 def coins(choices: Choices) -> RealVector:
     """With what probability each person's allowed positives are sent each time: surely, where it was decided once."""
-    published = choices.where(policy.sharing == "as-published" for policy in choices.kinds)
+    published = choices.where(policy.sharing == "all" for policy in choices.kinds)
     return np.where(published, choices.pi, 1.0)
 
 
 def shared_profiles_of_all(choices: Choices, seed: int, histories: Profiles, n_items: int) -> SharedProfiles:
     """Everyone's shared profile; no one who has paused takes part with anything."""
     if all(
-        policy.sharing == "as-published"
+        policy.sharing == "all"
         and policy.basis == "history"
         and not policy.never_items
         and policy.budget is None
@@ -133,27 +133,31 @@ def shared_profiles_of_all(choices: Choices, seed: int, histories: Profiles, n_i
     items = np.array(histories.items)
     may = ~_never(choices, users, items, n_items)
     allowed = _allowed(choices, seed, histories, users, items, may)
-    deniable = choices.where(policy.sharing == "deniable" and not policy.paused for policy in choices.kinds)
+    randomized_response = choices.where(
+        policy.sharing == "randomized-response" and not policy.paused for policy in choices.kinds
+    )
     all_of_it = choices.where(policy.basis == "history" and not policy.paused for policy in choices.kinds)
-    only_allowed = choices.where(policy.basis == "shared" and not policy.paused for policy in choices.kinds) & ~deniable
+    only_allowed = (
+        choices.where(policy.basis == "shared" and not policy.paused for policy in choices.kinds) & ~randomized_response
+    )
     kept = all_of_it[users] | (only_allowed[users] & allowed)
     sizes = np.bincount(users[kept], minlength=len(choices))
     rates = choices.pi, _decoy_rates(choices)
     may_starts = np.concatenate(([0], np.cumsum(np.bincount(users[may], minlength=len(choices)))))
     liked = may_starts.astype(np.int64), items[may]
-    _answer(seed, np.flatnonzero(deniable), *liked, *rates, n_items, sizes, np.zeros(0, np.int64), *_NOTHING)
+    _answer(seed, np.flatnonzero(randomized_response), *liked, *rates, n_items, sizes, np.zeros(0, np.int64), *_NOTHING)
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     outward_items = np.empty(starts[-1], dtype=np.int32)
     real, may_leave = np.ones(starts[-1], dtype=np.bool_), np.ones(starts[-1], dtype=np.bool_)
-    _answer(seed, np.flatnonzero(deniable), *liked, *rates, n_items, sizes, starts, outward_items, real)
-    positions = ~np.repeat(deniable, sizes)
+    _answer(seed, np.flatnonzero(randomized_response), *liked, *rates, n_items, sizes, starts, outward_items, real)
+    positions = ~np.repeat(randomized_response, sizes)
     outward_items[positions], may_leave[positions] = items[kept], allowed[kept]
     made = SharedProfiles(
         starts,
         outward_items,
         real,
         np.zeros(0, dtype=np.bool_) if may_leave.all() else may_leave,
-        choices.where(policy.sharing != "as-published" for policy in choices.kinds),
+        choices.where(policy.sharing != "all" for policy in choices.kinds),
     )
     return _with_brought(made, choices, seed, histories, n_items)
 
@@ -192,8 +196,8 @@ def _allowed(
 ) -> Flags:
     """Which entries of histories may ever leave, of those who do not share deniably."""
     candidates = np.bincount(users[may], minlength=len(choices))
-    sticky = choices.where(policy.sharing == "sticky" for policy in choices.kinds)
-    most = np.where(sticky, np.ceil(choices.pi * candidates - 1e-9), candidates)
+    fixed_subset = choices.where(policy.sharing == "fixed-subset" for policy in choices.kinds)
+    most = np.where(fixed_subset, np.ceil(choices.pi * candidates - 1e-9), candidates)
     budgets = choices.where(np.inf if policy.budget is None else policy.budget for policy in choices.kinds)
     order = np.lexsort((words_of_items(seed, users, items), ~may, users))
     rank = np.arange(len(order)) - histories.starts[users]
@@ -203,10 +207,12 @@ def _allowed(
 
 
 def _decoy_rates(choices: Choices) -> RealVector:
-    deniable = {kind: policy.epsilon for kind, policy in enumerate(choices.kinds) if policy.epsilon is not None}
+    randomized_response = {
+        kind: policy.item_epsilon for kind, policy in enumerate(choices.kinds) if policy.item_epsilon is not None
+    }
     rates = np.zeros(len(choices))
-    for user in np.flatnonzero(np.isin(choices.of_user, list(deniable))):
-        rates[user] = decoy_rate(choices.pi[user], deniable[int(choices.of_user[user])])
+    for user in np.flatnonzero(np.isin(choices.of_user, list(randomized_response))):
+        rates[user] = decoy_rate(choices.pi[user], randomized_response[int(choices.of_user[user])])
     return rates
 
 
@@ -227,7 +233,7 @@ def _answer(
     """What everyone's items answer: without `starts`, only how many are sent; with them, which, and which are real."""
     drawn = np.empty(n_items, np.uint32)
     for user in people:
-        deniable_words(seed, user, drawn)
+        randomized_response_words(seed, user, drawn)
         position, end, count = liked_starts[user], liked_starts[user + 1], 0
         for item in range(n_items):
             likes = position < end and liked[position] == item

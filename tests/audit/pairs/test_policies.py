@@ -1,4 +1,4 @@
-"""What policies change for an attacker: sticky sharing, shared profiles, decoys."""
+"""What policies change for an attacker: fixed-subset sharing, shared profiles, decoys."""
 
 import numpy as np
 import pytest
@@ -17,14 +17,14 @@ SETTINGS = {"triples": 6, "factors": 4, "epochs": 40}
 def findings():
     data = two_tastes(people=40, items=60, seen=12)
     policies = {
-        "history": {"sharing": "sticky", "pi": 0.5, "basis": "history"},
-        "shared": {"sharing": "sticky", "pi": 0.5, "basis": "shared"},
-        "deniable": {"sharing": "deniable", "pi": 0.5, "epsilon": 1.0},
+        "history": {"sharing": "fixed-subset", "pi": 0.5, "basis": "history"},
+        "shared": {"sharing": "fixed-subset", "pi": 0.5, "basis": "shared"},
+        "randomized-response": {"sharing": "randomized-response", "pi": 0.5, "item_epsilon": 1.0},
     }
     return {name: audit_model(FPL(**SETTINGS, **policy).fit(data))[0][0] for name, policy in policies.items()}
 
 
-def test_sticky_sharing_discloses_its_share_and_no_more(findings):
+def test_fixed_subset_sharing_discloses_its_share_and_no_more(findings):
     for name in ("history", "shared"):
         assert findings[name].disclosed_share == pytest.approx(0.5)
         assert findings[name].attacks["accumulation"]["precision"] == 1
@@ -42,7 +42,7 @@ def test_negatives_outside_the_outward_profile_do_not(findings):
 
 def test_decoys_make_signs_wrong(findings):
     for name in ("sign", "accumulation"):
-        assert findings["deniable"].attacks[name]["precision"] < 0.7
+        assert findings["randomized-response"].attacks[name]["precision"] < 0.7
 
 
 def test_the_attack_on_everything_does_not_lose_to_its_parts(findings):

@@ -28,8 +28,8 @@ PEOPLE = some_people()
 ALL_USERS = np.arange(PEOPLE.n_users, dtype=np.int32)
 
 
-def sticky(pi):
-    return [Policy(sharing="sticky", pi=pi, basis="shared") for _ in range(PEOPLE.n_users)]
+def fixed_subset(pi):
+    return [Policy(sharing="fixed-subset", pi=pi, basis="shared") for _ in range(PEOPLE.n_users)]
 
 
 def reference_messages(federation):
@@ -59,7 +59,7 @@ def watched(federation, reader, rounds=None):
         {"messages": 2, "alpha": 3.0, "damping": 0.5},
         {"messages": 2, "server": "adam", "regulariser": 1.0, "unobserved_weight": 0.0, "broadcast": "float32"},
         {"messages": 2, "clip": 0.5},
-        {"messages": 2, "policies": sticky(0.4)},
+        {"messages": 2, "policies": fixed_subset(0.4)},
     ],
 )
 def test_a_message_of_the_reference_engine_gives_back_what_it_was_made_from(settings):
@@ -84,7 +84,7 @@ def test_the_strengths_that_are_read_are_those_that_the_reference_engine_sends()
 
 
 def test_a_reader_sees_the_outward_profile_of_those_who_have_answered_and_nothing_of_others():
-    federation = squares_federation(PEOPLE, messages=2, cohorts=2, policies=sticky(0.5))
+    federation = squares_federation(PEOPLE, messages=2, cohorts=2, policies=fixed_subset(0.5))
     reader = watched(federation, MessageReader(federation, ALL_USERS), rounds=1)
     asked = federation.spent > 0
     assert 0 < asked.sum() < len(asked)
@@ -114,7 +114,7 @@ def test_one_plain_message_gives_a_whole_history_away():
 
 
 def test_more_messages_tell_a_reader_nothing_new():
-    findings, _ = audit_training(Frugal(messages=3, factors=6, sharing="sticky", pi=0.4), PEOPLE, per_epoch=True)
+    findings, _ = audit_training(Frugal(messages=3, factors=6, sharing="fixed-subset", pi=0.4), PEOPLE, per_epoch=True)
     assert [found.epoch for found in findings] == [1, 2, 3]
     assert len({found.attacks["reading"]["recall"] for found in findings}) == 1
     assert len({found.disclosed_share for found in findings}) == 1
@@ -122,7 +122,7 @@ def test_more_messages_tell_a_reader_nothing_new():
 
 def test_of_what_is_held_back_reading_knows_nothing_and_taste_does():
     data = two_tastes(people=60, items=40, seen=12)
-    [found], _ = audit_training(Frugal(messages=2, factors=4, sharing="sticky", pi=0.5), data)
+    [found], _ = audit_training(Frugal(messages=2, factors=4, sharing="fixed-subset", pi=0.5), data)
     assert found.disclosed_share == pytest.approx(0.5)
     assert found.attacks["reading"]["precision"] == 1
     assert found.attacks["reading"]["recall"] == pytest.approx(0.5)
@@ -143,7 +143,9 @@ def test_how_long_a_history_is_follows_from_what_is_read_and_the_policy():
 
 
 def test_decoys_are_read_as_if_they_were_liked():
-    [found], _ = audit_training(Frugal(messages=1, sharing="deniable", pi=0.5, epsilon=1.0, factors=5), PEOPLE)
+    [found], _ = audit_training(
+        Frugal(messages=1, sharing="randomized-response", pi=0.5, item_epsilon=1.0, factors=5), PEOPLE
+    )
     assert found.attacks["reading"]["precision"] < 0.8
     assert found.attacks["reading"]["recall"] == pytest.approx(found.disclosed_share)
 
@@ -219,7 +221,7 @@ def test_fcf_is_audited_too_and_its_variant_without_the_unobserved():
 
 
 def test_what_was_learnt_is_audited_the_same_from_its_folder(tmp_path):
-    model = Frugal(messages=2, factors=5, sharing="sticky", pi=0.4).fit(PEOPLE)
+    model = Frugal(messages=2, factors=5, sharing="fixed-subset", pi=0.4).fit(PEOPLE)
     model.save(tmp_path / "run")
     answer = CliRunner().invoke(federank, ["audit", str(tmp_path / "run"), "--json"], catch_exceptions=False)
     [found], _ = audit_model(model)

@@ -71,8 +71,8 @@ ENGINES = {"reference": sent_by_reference, "compiled": sent_by_compiled}
 @pytest.mark.parametrize(
     ("basis", "pi"), [("history", 0.0), ("history", 0.34), ("history", 1.0), ("shared", 0.1), ("shared", 0.34)]
 )
-def test_at_most_the_share_of_pi_ever_leaves_with_sticky_sharing(engine, basis, pi):
-    sent = ENGINES[engine](federation(DATA, pi=pi, sharing="sticky", basis=basis, **EVERYONE))
+def test_at_most_the_share_of_pi_ever_leaves_with_fixed_subset_sharing(engine, basis, pi):
+    sent = ENGINES[engine](federation(DATA, pi=pi, sharing="fixed-subset", basis=basis, **EVERYONE))
     most = [math.ceil(pi * size - 1e-9) for size in SIZES]
     assert all(len(items) <= limit for items, limit in zip(sent, most, strict=True))
     # In this many rounds nearly every pair that can be drawn is drawn, so the bound is met, too.
@@ -82,14 +82,14 @@ def test_at_most_the_share_of_pi_ever_leaves_with_sticky_sharing(engine, basis, 
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("sharing", ["as-published", "sticky"])
+@pytest.mark.parametrize("sharing", ["all", "fixed-subset"])
 def test_no_more_than_the_budget_ever_leaves(engine, sharing):
     sent = ENGINES[engine](federation(DATA, pi=0.6, sharing=sharing, budget=3, **EVERYONE))
     assert max(map(len, sent)) == 3
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("sharing", ["as-published", "sticky"])
+@pytest.mark.parametrize("sharing", ["all", "fixed-subset"])
 @pytest.mark.parametrize("basis", ["history", "shared"])
 def test_what_must_never_be_sent_never_is(engine, sharing, basis):
     never = frozenset(range(0, 24, 3))
@@ -101,8 +101,8 @@ def test_what_must_never_be_sent_never_is(engine, sharing, basis):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_who_has_paused_sends_nothing(engine):
-    paused = Policy(sharing="as-published", pi=1.0, basis="history", paused=True)
-    policies = [paused, *[Policy(sharing="as-published", pi=1.0, basis="history")] * (DATA.n_users - 1)]
+    paused = Policy(sharing="all", pi=1.0, basis="history", paused=True)
+    policies = [paused, *[Policy(sharing="all", pi=1.0, basis="history")] * (DATA.n_users - 1)]
     sent = ENGINES[engine](federation(DATA, policies=policies, **EVERYONE))
     assert not sent[0]
     assert all(sent[1:])
@@ -110,7 +110,7 @@ def test_who_has_paused_sends_nothing(engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_both_engines_send_the_same_decoys(engine):
-    established = federation(DATA, pi=0.5, sharing="deniable", epsilon=1.0, **EVERYONE)
+    established = federation(DATA, pi=0.5, sharing="randomized-response", item_epsilon=1.0, **EVERYONE)
     sent = ENGINES[engine](established)
     starts, items = established.recipe.shared_profile.starts, established.recipe.shared_profile.items
     for user in range(DATA.n_users):
@@ -120,11 +120,11 @@ def test_both_engines_send_the_same_decoys(engine):
 
 
 POLICIES = {
-    "as-published": {"pi": 0.3},
+    "all": {"pi": 0.3},
     "per-row": {"pi": 0.3, "mask": "per-row"},
-    "sticky": {"pi": 0.3, "sharing": "sticky"},
-    "sticky, history": {"pi": 0.3, "sharing": "sticky", "basis": "history"},
-    "deniable": {"pi": 0.5, "sharing": "deniable", "epsilon": 1.0},
+    "fixed-subset": {"pi": 0.3, "sharing": "fixed-subset"},
+    "fixed-subset, history": {"pi": 0.3, "sharing": "fixed-subset", "basis": "history"},
+    "randomized-response": {"pi": 0.5, "sharing": "randomized-response", "item_epsilon": 1.0},
     "dropout": {"pi": 0.5, "dropout": 0.5},
 }
 
@@ -154,7 +154,7 @@ def test_the_ledger_of_every_device_is_what_an_observer_of_its_updates_sees(name
 @pytest.mark.parametrize("triples", [3, "profile"])
 def test_on_the_shared_basis_two_histories_with_one_outward_profile_cannot_be_told_apart(triples):
     # Whatever leaves is a function of the shared profile: another history behind it changes no bit of any Update.
-    chosen = {"sharing": "sticky", "pi": 0.5, "basis": "shared", "clients_per_round": 3, "triples": triples}
+    chosen = {"sharing": "fixed-subset", "pi": 0.5, "basis": "shared", "clients_per_round": 3, "triples": triples}
     established = federation(DATA, **chosen)
     recipe, profiles = established.recipe, established.profiles
     hidden = [np.setdiff1d(np.arange(DATA.n_items), profiles.of(user)) for user in range(DATA.n_users)]
@@ -173,7 +173,7 @@ def test_on_the_shared_basis_two_histories_with_one_outward_profile_cannot_be_to
 
 
 def test_an_update_holds_nothing_but_rows_of_the_outward_profile_and_of_what_lies_outside_it():
-    established = federation(DATA, pi=0.5, sharing="deniable", epsilon=1.0, **EVERYONE)
+    established = federation(DATA, pi=0.5, sharing="randomized-response", item_epsilon=1.0, **EVERYONE)
     fleet = observed(established, rounds=10)
     for user, _, update in fleet.seen:
         assert isinstance(update, Update)

@@ -20,7 +20,7 @@ WORLDS = {
     "own profile's size": {"clients_per_round": 2, "triples": "profile"},
     "devices are away": {"clients_per_round": 3, "triples": 2, "online": 0.2},
     "answers get lost": {"clients_per_round": 3, "triples": 2, "dropout": 0.4},
-    "sticky": {"pi": 0.4, "clients_per_round": 2, "triples": 6, "sharing": "sticky"},
+    "fixed-subset": {"pi": 0.4, "clients_per_round": 2, "triples": 6, "sharing": "fixed-subset"},
 }
 
 

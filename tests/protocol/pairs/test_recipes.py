@@ -38,7 +38,7 @@ def test_an_epoch_has_as_many_interactions_with_the_server_as_there_are_in_train
 def test_an_epoch_is_as_long_as_whole_histories_are_though_little_of_them_is_shared():
     # What people take part with must not change how often they are asked, nor tell how much they hold back.
     data = two_tastes()
-    shares_little = {"pi": 0.25, "sharing": "sticky", "basis": "shared", "clients_per_round": 4}
+    shares_little = {"pi": 0.25, "sharing": "fixed-subset", "basis": "shared", "clients_per_round": 4}
     recipe = federation(data, **shares_little).recipe
     assert len(recipe.shared_profile.items) < len(data) / 2
     assert recipe.rounds_per_epoch == len(data) // 4

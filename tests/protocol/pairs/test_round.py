@@ -121,9 +121,9 @@ def test_each_person_is_held_to_their_own_pi():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pi", [0.0, 0.3, 0.5, 1.0])
-def test_a_sticky_decision_lets_exactly_its_share_of_items_ever_leave(pi):
+def test_a_fixed_subset_decision_lets_exactly_its_share_of_items_ever_leave(pi):
     data = random_world()
-    settings = {"sharing": "sticky", "basis": "history", "clients_per_round": "all", "triples": 4}
+    settings = {"sharing": "fixed-subset", "basis": "history", "clients_per_round": "all", "triples": 4}
     fleet, _ = recorded(data, rounds=50, pi=pi, **settings)
     left = [set() for _ in range(data.n_users)]
     for number, update in enumerate(updates_of(fleet)):

@@ -11,16 +11,16 @@ from federank.privacy.population import AS_HISTORIES_ARE, Choices, shared_profil
 DATA = random_world(users=40, items=60, interactions=500)
 NEVER = frozenset({3, 4, 5, 17, 40})
 KINDS = [
-    Policy(sharing="as-published", pi=0.3, basis="history"),
-    Policy(sharing="as-published", pi=0.3, basis="history", budget=4, never_items=NEVER),
-    Policy(sharing="as-published", pi=0.6, basis="shared", budget=3),
-    Policy(sharing="sticky", pi=0.3, basis="history"),
-    Policy(sharing="sticky", pi=0.5, basis="history", never_items=NEVER),
-    Policy(sharing="sticky", pi=0.9, basis="shared", budget=2),
-    Policy(sharing="sticky", pi=0.0, basis="shared"),
-    Policy(sharing="deniable", pi=0.5, epsilon=1.0, basis="shared"),
-    Policy(sharing="deniable", pi=0.8, epsilon=3.0, basis="shared", never_items=NEVER),
-    Policy(sharing="deniable", pi=0.0, epsilon=3.0, basis="shared"),
+    Policy(sharing="all", pi=0.3, basis="history"),
+    Policy(sharing="all", pi=0.3, basis="history", budget=4, never_items=NEVER),
+    Policy(sharing="all", pi=0.6, basis="shared", budget=3),
+    Policy(sharing="fixed-subset", pi=0.3, basis="history"),
+    Policy(sharing="fixed-subset", pi=0.5, basis="history", never_items=NEVER),
+    Policy(sharing="fixed-subset", pi=0.9, basis="shared", budget=2),
+    Policy(sharing="fixed-subset", pi=0.0, basis="shared"),
+    Policy(sharing="randomized-response", pi=0.5, item_epsilon=1.0, basis="shared"),
+    Policy(sharing="randomized-response", pi=0.8, item_epsilon=3.0, basis="shared", never_items=NEVER),
+    Policy(sharing="randomized-response", pi=0.0, item_epsilon=3.0, basis="shared"),
 ]
 
 
@@ -52,7 +52,7 @@ def test_where_nobody_restricts_anything_histories_are_used_as_they_are():
 
 
 def test_who_has_paused_takes_part_with_nothing():
-    paused = Policy(sharing="as-published", pi=1.0, basis="history", paused=True)
+    paused = Policy(sharing="all", pi=1.0, basis="history", paused=True)
     everyone = shared_profiles([paused, *[KINDS[0]] * (DATA.n_users - 1)])
     assert len(shared_profile_of(everyone, DATA.profiles, 0).profile) == 0
     np.testing.assert_array_equal(shared_profile_of(everyone, DATA.profiles, 1).profile, DATA.profiles.of(1))
@@ -71,5 +71,5 @@ def test_each_has_a_pi_of_their_own():
 
 
 def test_home_vectors_are_for_those_whose_rounds_do_not_follow_their_history():
-    paused = Policy(sharing="sticky", pi=1.0, basis="history", paused=True)
+    paused = Policy(sharing="fixed-subset", pi=1.0, basis="history", paused=True)
     assert Choices.of_people([KINDS[0], KINDS[5], KINDS[7], paused]).at_home.tolist() == [False, True, True, True]

@@ -14,8 +14,8 @@ HISTORY = np.array([1, 4, 5, 9, 12, 20, 21, 22, 30, 39], dtype=np.int32)
 N_ITEMS = 40
 
 
-def policy(sharing="sticky", pi=0.3, basis=None, **others):
-    basis = basis or ("shared" if sharing == "deniable" else "history")
+def policy(sharing="fixed-subset", pi=0.3, basis=None, **others):
+    basis = basis or ("shared" if sharing == "randomized-response" else "history")
     return Policy(sharing=sharing, pi=pi, basis=basis, **others)
 
 
@@ -27,7 +27,7 @@ histories = st.sets(st.integers(0, N_ITEMS - 1)).map(lambda items: np.array(sort
 
 
 @given(history=histories, pi=st.floats(0, 1), user=st.integers(0, 2**32 - 1))
-def test_sticky_sharing_allows_the_share_of_pi_rounded_up(history, pi, user):
+def test_fixed_subset_sharing_allows_the_share_of_pi_rounded_up(history, pi, user):
     allowed = left(policy(pi=pi), user, history=history).allowed
     assert allowed.sum() == math.ceil(pi * len(history) - 1e-9)
 
@@ -45,13 +45,13 @@ def test_a_decision_is_the_same_every_time_and_differs_between_people():
 
 @given(history=histories, budget=st.integers(0, 12))
 def test_a_budget_is_never_exceeded(history, budget):
-    for sharing in ("as-published", "sticky"):
+    for sharing in ("all", "fixed-subset"):
         allowed = left(policy(sharing, pi=0.8, budget=budget), history=history).allowed
-        most = len(history) if sharing == "as-published" else math.ceil(0.8 * len(history) - 1e-9)
+        most = len(history) if sharing == "all" else math.ceil(0.8 * len(history) - 1e-9)
         assert allowed.sum() == min(budget, most)
 
 
-@pytest.mark.parametrize("sharing", ["as-published", "sticky"])
+@pytest.mark.parametrize("sharing", ["all", "fixed-subset"])
 @pytest.mark.parametrize("basis", ["history", "shared"])
 def test_what_must_never_be_sent_is_not_allowed_even_when_everything_is(sharing, basis):
     never = frozenset({4, 5, 39, 7})
@@ -74,7 +74,7 @@ def test_on_the_shared_basis_the_outward_profile_is_what_may_leave():
 
 
 def test_as_published_the_coin_is_tossed_anew():
-    found = left(policy("as-published", pi=0.1))
+    found = left(policy("all", pi=0.1))
     assert not found.lifelong
     assert found.allowed.all()
 
@@ -94,7 +94,7 @@ doings = st.lists(st.tuples(st.sampled_from(["add", "remove", "forbid"]), st.int
 
 
 @given(
-    sharing=st.sampled_from(["as-published", "sticky"]),
+    sharing=st.sampled_from(["all", "fixed-subset"]),
     basis=st.sampled_from(["history", "shared"]),
     pi=st.sampled_from([0.1, 0.3, 0.5, 0.9, 1.0]),
     budget=st.none() | st.integers(0, 5),
@@ -112,7 +112,7 @@ def test_no_more_than_the_bound_ever_leaves_whatever_is_added_removed_or_forbidd
         now = left(chosen, history=profile, sent=np.array(sorted(ever), dtype=np.int32))
         leaving = set(now.profile[now.allowed].tolist())
         assert leaving <= history - never
-        if budget is None and (sharing == "as-published" or pi == 1):
+        if budget is None and (sharing == "all" or pi == 1):
             assert leaving == history - never  # nothing is promised to be held back
         elif leaving - ever:
             assert len(ever | leaving) <= most_allowed(chosen, len(history - never))
@@ -121,10 +121,10 @@ def test_no_more_than_the_bound_ever_leaves_whatever_is_added_removed_or_forbidd
 
 
 def test_what_was_sent_and_then_taken_back_still_counts():
-    budgeted = policy("as-published", pi=1.0, budget=2)
+    budgeted = policy("all", pi=1.0, budget=2)
     first = left(budgeted)
     sent = first.profile[first.allowed]
-    forbidden = policy("as-published", pi=1.0, budget=2, never_items=frozenset(sent.tolist()))
+    forbidden = policy("all", pi=1.0, budget=2, never_items=frozenset(sent.tolist()))
     assert not left(forbidden, sent=sent).allowed.any()
     removed = np.setdiff1d(HISTORY, sent).astype(np.int32)
     assert not left(budgeted, history=removed, sent=sent).allowed.any()
@@ -138,14 +138,14 @@ def test_what_was_sent_stays_chosen_when_other_things_that_were_sent_are_removed
 
 
 @given(pi=st.floats(0.01, 0.99), epsilon=st.floats(0.01, 20))
-def test_the_rate_of_decoys_is_that_of_epsilon(pi, epsilon):
+def test_decoy_rate_follows_item_epsilon(pi, epsilon):
     q = decoy_rate(pi, epsilon)
     assert 0 < q < pi
     assert math.log(pi * (1 - q) / (q * (1 - pi))) == pytest.approx(epsilon, rel=1e-6)
 
 
-def test_deniable_profiles_hold_real_items_and_decoys_at_their_rates():
-    chosen = policy("deniable", pi=0.6, epsilon=1.5)
+def test_randomized_response_profiles_hold_real_items_and_decoys_at_their_rates():
+    chosen = policy("randomized-response", pi=0.6, item_epsilon=1.5)
     found = [left(chosen, user) for user in range(1500)]
     real = sum(person.real.sum() for person in found) / (1500 * len(HISTORY))
     decoys = sum((~person.real).sum() for person in found) / (1500 * (N_ITEMS - len(HISTORY)))
@@ -161,16 +161,19 @@ def test_deniable_profiles_hold_real_items_and_decoys_at_their_rates():
 
 
 def test_what_must_never_be_sent_answers_as_if_it_were_not_liked():
-    chosen = policy("deniable", pi=0.9, epsilon=2.0, never_items=frozenset({4, 9}))
+    chosen = policy("randomized-response", pi=0.9, item_epsilon=2.0, never_items=frozenset({4, 9}))
     without = np.setdiff1d(HISTORY, [4, 9]).astype(np.int32)
     for user in range(200):
-        one, other = left(chosen, user), left(policy("deniable", pi=0.9, epsilon=2.0), user, history=without)
+        one, other = (
+            left(chosen, user),
+            left(policy("randomized-response", pi=0.9, item_epsilon=2.0), user, history=without),
+        )
         np.testing.assert_array_equal(one.profile, other.profile)
         np.testing.assert_array_equal(one.real, other.real)
 
 
 def test_one_item_more_changes_nothing_about_the_others():
-    chosen = policy("deniable", pi=0.5, epsilon=1.0)
+    chosen = policy("randomized-response", pi=0.5, item_epsilon=1.0)
     for user in range(100):
         one, other = left(chosen, user).profile, left(chosen, user, history=HISTORY[1:]).profile
         assert set(one.tolist()) ^ set(other.tolist()) <= {HISTORY[0]}
@@ -184,12 +187,15 @@ def test_one_item_more_changes_nothing_about_the_others():
         ({"basis": "rumours"}, "basis is 'rumours'"),
         ({"budget": -1}, "budget is -1"),
         ({"budget": 2.5}, "budget is 2.5"),
-        ({"epsilon": 1.0}, "only deniable sharing has one"),
-        ({"sharing": "deniable"}, "needs an epsilon"),
-        ({"sharing": "deniable", "epsilon": 0.0}, "epsilon is 0.0"),
-        ({"sharing": "deniable", "epsilon": 1.0, "pi": 1.0}, "less than 1"),
-        ({"sharing": "deniable", "epsilon": 1.0, "basis": "history"}, "would not be true. Choose the basis shared"),
-        ({"sharing": "deniable", "epsilon": 1.0, "budget": 3}, "choose a smaller pi"),
+        ({"item_epsilon": 1.0}, "not randomized-response"),
+        ({"sharing": "randomized-response"}, "item_epsilon"),
+        ({"sharing": "randomized-response", "item_epsilon": 0.0}, "item_epsilon is 0.0"),
+        ({"sharing": "randomized-response", "item_epsilon": 1.0, "pi": 1.0}, "less than 1"),
+        (
+            {"sharing": "randomized-response", "item_epsilon": 1.0, "basis": "history"},
+            "Choose the basis shared",
+        ),
+        ({"sharing": "randomized-response", "item_epsilon": 1.0, "budget": 3}, "choose a smaller pi"),
     ],
 )
 def test_a_policy_that_cannot_keep_its_promise_is_refused(wrong, complaint):

@@ -94,7 +94,7 @@ def test_rounding_on_average_is_refused_where_nothing_is_rounded():
 
 def test_what_is_held_back_is_in_no_message():
     items = np.arange(12)
-    policy = Policy(sharing="sticky", pi=0.5, basis="shared", never_items=frozenset({3}))
+    policy = Policy(sharing="fixed-subset", pi=0.5, basis="shared", never_items=frozenset({3}))
     worlds = [people_with([[0, 1, 2, 5], [0, 4, 6, *extra], [1, 2, 7, 8]], 12) for extra in ([], [3])]
     sums = []
     for world in worlds:
@@ -235,11 +235,11 @@ def test_no_noise_may_be_divided_over_any_number_of_messages():
     assert planned(math.inf, 5_000, 1_000, 1_000, None).deviations == (0,) * 5_000
 
 
-def test_the_epsilon_of_deniable_sharing_is_no_promise_of_noise():
-    settings = FrugalSettings(sharing="deniable", pi=0.5, epsilon=2.0)
+def test_the_epsilon_of_randomized_response_sharing_is_no_promise_of_noise():
+    settings = FrugalSettings(sharing="randomized-response", pi=0.5, item_epsilon=2.0)
     assert not settings.guarantees
-    assert settings.policy(0.5).epsilon == 2.0
-    assert FrugalSettings(sharing="deniable", pi=0.5, epsilon=2.0, sigma=1.0).guarantees
+    assert settings.policy(0.5).item_epsilon == 2.0
+    assert FrugalSettings(sharing="randomized-response", pi=0.5, item_epsilon=2.0, sigma=1.0).guarantees
 
 
 @pytest.mark.parametrize(

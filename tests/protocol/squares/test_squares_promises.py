@@ -81,7 +81,7 @@ def test_a_device_that_has_spent_its_messages_sends_no_more():
 
 
 def test_nothing_that_is_held_back_changes_any_message():
-    careful = [Policy(sharing="sticky", pi=0.4, basis="shared") for _ in range(PEOPLE.n_users)]
+    careful = [Policy(sharing="fixed-subset", pi=0.4, basis="shared") for _ in range(PEOPLE.n_users)]
     histories = [PEOPLE.profiles.of(user) for user in range(PEOPLE.n_users)]
     federation = squares_federation(PEOPLE, policies=careful, messages=3)
     messages, _ = played(federation)
@@ -106,7 +106,7 @@ def test_nothing_that_is_held_back_changes_any_message():
 
 
 def test_at_home_the_whole_history_is_used_whatever_is_held_back():
-    careful = [Policy(sharing="sticky", pi=0.4, basis="shared") for _ in range(PEOPLE.n_users)]
+    careful = [Policy(sharing="fixed-subset", pi=0.4, basis="shared") for _ in range(PEOPLE.n_users)]
     federation = squares_federation(PEOPLE, policies=careful, messages=2)
     compiled.play(federation, 2)
     model = federation.item_vectors, federation.weights, float(federation.regulariser[0])
@@ -161,7 +161,7 @@ def test_a_clip_that_no_message_reaches_changes_nothing():
 
 def test_somebody_who_takes_part_with_nothing_is_never_asked():
     paused = [
-        Policy(sharing="sticky", pi=1.0 if user else 0.0, basis="shared", paused=user == 1)
+        Policy(sharing="fixed-subset", pi=1.0 if user else 0.0, basis="shared", paused=user == 1)
         for user in range(PEOPLE.n_users)
     ]
     federation = squares_federation(PEOPLE, policies=paused, messages=2)

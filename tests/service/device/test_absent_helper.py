@@ -44,7 +44,7 @@ def test_a_new_device_is_told_and_nothing_is_left_behind(tmp_path, monkeypatch):
     monkeypatch.setattr(sums, "_ATTEMPTS", 1)
     (tmp_path / "me.csv").write_text("item\n" + "\n".join(HISTORIES[0]) + "\n")
     given = ["--profile", str(tmp_path / "me.csv"), "--state", str(tmp_path / "device.sqlite"), "--pi", "1"]
-    given += ["--sharing", "sticky", "--rounds", "0", "--server"]
+    given += ["--sharing", "fixed-subset", "--rounds", "0", "--server"]
     with two_processes(tmp_path) as (leader, helper):
         helper.kill()
         given.append(leader.address)

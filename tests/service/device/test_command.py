@@ -55,7 +55,7 @@ def test_a_history_that_has_grown_is_taken_over(enrolled, state, history):
     assert [entry["item"] for entry in exported["history"]] == ["101", "104", "106", "108", "109"]
 
 
-@pytest.mark.parametrize("words", [("--pi", 0.9), ("--sharing", "deniable"), ("--never-items", "101")])
+@pytest.mark.parametrize("words", [("--pi", 0.9), ("--sharing", "randomized-response"), ("--never-items", "101")])
 def test_a_policy_is_not_changed_in_passing(enrolled, state, words):
     assert "federank device policy" in complaint("--state", state, *words, "--rounds", 0)
 
@@ -68,17 +68,17 @@ def test_without_a_policy_the_suggestion_is_taken_and_shown(federation, state, h
     words = ("--server", federation.address, "--profile", history, "--state", state, "--rounds", 0)
     assert "--pi" in complaint(*words)
     assert not state.exists()
-    federation.suggested_policy = {"sharing": "sticky", "pi": 0.25, "basis": "history"}
-    assert "the federation suggests, as you named none): sticky sharing, pi 0.25" in told(*words).stderr
+    federation.suggested_policy = {"sharing": "fixed-subset", "pi": 0.25, "basis": "history"}
+    assert "the federation suggests, as you named none): fixed-subset sharing, pi 0.25" in told(*words).stderr
     assert "as the federation suggested" in told("policy", "--state", state).stdout
 
 
 @pytest.mark.parametrize(
     ("words", "needed"),
     [
-        (("--sharing", "deniable", "--pi", "0.5"), "epsilon"),
+        (("--sharing", "randomized-response", "--pi", "0.5"), "epsilon"),
         (("--pi", "1.5"), "pi is 1.5"),
-        (("--sharing", "sticky"), "--pi"),
+        (("--sharing", "fixed-subset"), "--pi"),
         (("--pi", "0.5", "--never-items", "Nowhere Else"), "--never-items"),
         (("--pi", "0.5", "--never-categories", "Sport"), "--never-categories"),
         (("--pi", "0.5", "--triples", "6"), "--triples is 6; this federation allows integers from 1 to 5."),
@@ -139,18 +139,20 @@ def test_recommending_works_with_the_server_gone(state, history):
 def test_a_policy_is_changed_part_by_part_and_kept_on_the_never_list(enrolled, state):
     told("policy", "--state", state, "--never-categories", "food")
     now = json.loads(told("policy", "--state", state, "--pi", 0.1, "--json").stdout)
-    assert (now["sharing"], now["pi"], now["never_items"]) == ("sticky", 0.1, ["100", "101", "102"])
+    assert (now["sharing"], now["pi"], now["never_items"]) == ("fixed-subset", 0.1, ["100", "101", "102"])
     now = json.loads(
-        told("policy", "--state", state, "--sharing", "deniable", "--epsilon", 2, "--pi", 0.5, "--json").stdout
+        told(
+            "policy", "--state", state, "--sharing", "randomized-response", "--item-epsilon", 2, "--pi", 0.5, "--json"
+        ).stdout
     )
-    assert (now["sharing"], now["basis"], now["epsilon"], now["never_items"]) == (
-        "deniable",
+    assert (now["sharing"], now["basis"], now["item_epsilon"], now["never_items"]) == (
+        "randomized-response",
         "shared",
         2.0,
         ["100", "101", "102"],
     )
     assert "3 items never, or only as decoys" in told("policy", "--state", state).stdout
-    assert "epsilon" in complaint("policy", "--state", state, "--sharing", "sticky", "--epsilon", 2)
+    assert "epsilon" in complaint("policy", "--state", state, "--sharing", "fixed-subset", "--item-epsilon", 2)
     assert "from 1 to 5" in complaint("policy", "--state", state, "--triples", 99)
     assert json.loads(told("policy", "--state", state, "--json").stdout) == now
 

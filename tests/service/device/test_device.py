@@ -30,7 +30,7 @@ from federank.service.client.state import ChosenPolicy, suggested_policy
 from federank.service.client.store import DeviceStore
 
 HISTORY = [1, 4, 6, 9]
-ALL_OF_IT = Policy(sharing="as-published", pi=1.0, basis="history")
+ALL_OF_IT = Policy(sharing="all", pi=1.0, basis="history")
 
 
 @pytest.fixture
@@ -174,9 +174,9 @@ def test_a_device_asks_only_for_the_rows_that_have_changed(home):
 @pytest.mark.parametrize(
     "policy",
     [
-        Policy(sharing="sticky", pi=0.0, basis="history"),
-        Policy(sharing="as-published", pi=1.0, basis="history", never_items=frozenset(HISTORY)),
-        Policy(sharing="as-published", pi=1.0, basis="history", budget=0),
+        Policy(sharing="fixed-subset", pi=0.0, basis="history"),
+        Policy(sharing="all", pi=1.0, basis="history", never_items=frozenset(HISTORY)),
+        Policy(sharing="all", pi=1.0, basis="history", budget=0),
     ],
 )
 def test_no_liked_item_leaves_a_device_whose_owner_allows_none(federation, tmp_path, policy):
@@ -188,7 +188,7 @@ def test_no_liked_item_leaves_a_device_whose_owner_allows_none(federation, tmp_p
 
 
 def test_a_budget_holds_for_life(federation, tmp_path):
-    home = Home(federation, tmp_path, Policy(sharing="as-published", pi=1.0, basis="history", budget=2))
+    home = Home(federation, tmp_path, Policy(sharing="all", pi=1.0, basis="history", budget=2))
     home.take_part(8)
     liked = set()
     for _, body in federation.uploads:
@@ -200,7 +200,7 @@ def test_a_budget_holds_for_life(federation, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("taking_back", ["forbidden", "removed"])
 def test_what_was_sent_counts_for_life_when_its_owner_takes_it_back(federation, tmp_path, taking_back):
-    budgeted = Policy(sharing="as-published", pi=1.0, basis="history", budget=2)
+    budgeted = Policy(sharing="all", pi=1.0, basis="history", budget=2)
     home = Home(federation, tmp_path, budgeted)
     home.take_part(8)
     sent = set(home.read(DeviceStore.ledger).really_liked().tolist())
@@ -216,37 +216,37 @@ def test_what_was_sent_counts_for_life_when_its_owner_takes_it_back(federation, 
     assert len(sent) == 2
 
 
-@pytest.mark.parametrize("policy", [Policy(sharing="sticky", pi=0.0, basis="shared"), ALL_OF_IT])
+@pytest.mark.parametrize("policy", [Policy(sharing="fixed-subset", pi=0.0, basis="shared"), ALL_OF_IT])
 def test_a_device_with_nothing_to_show_or_paused_does_not_even_ask_for_work(federation, tmp_path, policy):
     home = Home(federation, tmp_path, policy)
     if policy == ALL_OF_IT:
-        home.read(DeviceStore.write_policy, Policy(sharing="as-published", pi=1.0, basis="history", paused=True))
+        home.read(DeviceStore.write_policy, Policy(sharing="all", pi=1.0, basis="history", paused=True))
     assert home.take_part(1) == 0
     assert not any("/work" in path for _, path in federation.asked)
     assert home.read(recommend, 3)
 
 
 def test_the_server_cannot_change_a_policy(home):
-    home.federation.suggested_policy = {"sharing": "as-published", "pi": 1.0, "basis": "history"}
-    home.read(DeviceStore.write_policy, Policy(sharing="sticky", pi=0.0, basis="history"))
+    home.federation.suggested_policy = {"sharing": "all", "pi": 1.0, "basis": "history"}
+    home.read(DeviceStore.write_policy, Policy(sharing="fixed-subset", pi=0.0, basis="history"))
     home.take_part(2)
     for _, body in home.federation.uploads:
         assert (decode_update(body, FACTORS, ITEMS).biases < 0).all()
-    assert home.read(DeviceStore.policy) == (Policy(sharing="sticky", pi=0.0, basis="history"), "owner")
+    assert home.read(DeviceStore.policy) == (Policy(sharing="fixed-subset", pi=0.0, basis="history"), "owner")
 
 
 def test_a_suggestion_is_taken_only_where_there_is_one_that_can_be_followed(home):
     facts = home.read(DeviceStore.identity).facts
     with pytest.raises(SettingError, match="--pi"):
         suggested_policy(facts)
-    home.federation.suggested_policy = {"sharing": "sticky", "pi": 0.3, "basis": "history", "epsilon": None}
+    home.federation.suggested_policy = {"sharing": "fixed-subset", "pi": 0.3, "basis": "history", "item_epsilon": None}
     home.take_part(1)
     assert suggested_policy(home.read(DeviceStore.identity).facts) == ChosenPolicy(
-        Policy(sharing="sticky", pi=0.3, basis="history"), "suggested"
+        Policy(sharing="fixed-subset", pi=0.3, basis="history"), "suggested"
     )
     for wrong in (
         {"sharing": "everything", "pi": 7, "send": "history"},
-        {"sharing": "sticky", "pi": 1, "budget": 10**400},
+        {"sharing": "fixed-subset", "pi": 1, "budget": 10**400},
     ):
         home.federation.suggested_policy = wrong
         home.take_part(1)
@@ -538,7 +538,7 @@ def test_an_update_that_waits_is_dropped_when_its_owner_changes_the_policy(home)
     with pytest.raises(Refused):
         home.take_part(1)
     assert home.read(DeviceStore.pending) is not None
-    home.read(DeviceStore.write_policy, Policy(sharing="sticky", pi=0.0, basis="history"))
+    home.read(DeviceStore.write_policy, Policy(sharing="fixed-subset", pi=0.0, basis="history"))
     ledger = home.read(DeviceStore.ledger)
     assert home.take_part(0) == 0
     assert home.federation.uploads == []
@@ -577,14 +577,14 @@ def assert_sends(home, expected):
         np.testing.assert_array_equal(one, other)
 
 
-STICKY = Policy(sharing="sticky", pi=1.0, basis="shared")
+STICKY = Policy(sharing="fixed-subset", pi=1.0, basis="shared")
 
 
 @pytest.mark.parametrize(
     ("before", "after", "history"),
     [
         (ALL_OF_IT, replace(STICKY, pi=0.5), HISTORY),
-        (ALL_OF_IT, Policy(sharing="deniable", pi=0.9, epsilon=0.2, basis="shared"), HISTORY),
+        (ALL_OF_IT, Policy(sharing="randomized-response", pi=0.9, item_epsilon=0.2, basis="shared"), HISTORY),
         (STICKY, replace(STICKY, never_items=frozenset({4})), HISTORY),
         (STICKY, STICKY, HISTORY[1:]),
         (ALL_OF_IT, ALL_OF_IT, HISTORY[1:]),
@@ -728,7 +728,7 @@ def test_recommending_needs_no_network_and_leaves_out_what_the_owner_has(home):
 
 
 def test_who_takes_part_with_an_outward_profile_is_recommended_to_from_the_home_vector(federation, tmp_path):
-    home = Home(federation, tmp_path, Policy(sharing="sticky", pi=0.5, basis="shared"))
+    home = Home(federation, tmp_path, Policy(sharing="fixed-subset", pi=0.5, basis="shared"))
     home.take_part(1)
     home.read(recommend, 3)
     kept = home.read(DeviceStore.home_vector, FACTORS, home.model().version)

@@ -15,7 +15,7 @@ from federank.service.client.state import ChosenPolicy
 from federank.service.client.store import DeviceStore
 
 HISTORY = [1, 4, 6, 9]
-POLICY = ChosenPolicy(Policy(sharing="sticky", pi=1.0, basis="shared"), "owner")
+POLICY = ChosenPolicy(Policy(sharing="fixed-subset", pi=1.0, basis="shared"), "owner")
 
 
 @pytest.fixture(params=[None, 5], ids=["pairs", "few messages"])

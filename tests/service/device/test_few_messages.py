@@ -27,8 +27,8 @@ from federank.service.client.store import DeviceStore
 
 HISTORY = [1, 4, 6, 9]
 MESSAGES = 3
-ALL_OF_IT = Policy(sharing="sticky", pi=1.0, basis="shared")
-HALF = Policy(sharing="sticky", pi=0.5, basis="shared")
+ALL_OF_IT = Policy(sharing="fixed-subset", pi=1.0, basis="shared")
+HALF = Policy(sharing="fixed-subset", pi=0.5, basis="shared")
 
 
 @pytest.fixture
@@ -123,9 +123,9 @@ def test_a_device_that_has_sent_its_messages_still_gets_models_and_recommends_fr
 
 
 def test_an_owner_may_allow_fewer_messages_and_never_more(federation, tmp_path):
-    one = Home(federation, tmp_path, Policy(sharing="sticky", pi=1.0, basis="shared", messages=1))
+    one = Home(federation, tmp_path, Policy(sharing="fixed-subset", pi=1.0, basis="shared", messages=1))
     assert one.take_part(9) == 1
-    one.read(DeviceStore.write_policy, Policy(sharing="sticky", pi=1.0, basis="shared", messages=99))
+    one.read(DeviceStore.write_policy, Policy(sharing="fixed-subset", pi=1.0, basis="shared", messages=99))
     assert one.take_part(9) == MESSAGES - 1
 
 
@@ -180,7 +180,7 @@ def test_held_back_items_are_in_no_message(federation, tmp_path):
 
 
 def test_never_lists_and_budgets_hold_before_anything_leaves(federation, tmp_path):
-    policy = Policy(sharing="sticky", pi=1.0, basis="shared", never_items=frozenset({4}), budget=2)
+    policy = Policy(sharing="fixed-subset", pi=1.0, basis="shared", never_items=frozenset({4}), budget=2)
     home = Home(federation, tmp_path, policy)
     home.take_part(9)
     shared = home.read(DeviceStore.ledger).really_liked().tolist()
@@ -192,8 +192,8 @@ def test_never_lists_and_budgets_hold_before_anything_leaves(federation, tmp_pat
 @pytest.mark.parametrize(
     ("policy", "says"),
     [
-        (Policy(sharing="as-published", pi=0.5, basis="history"), "Choose --sharing sticky or deniable"),
-        (Policy(sharing="sticky", pi=0.5, basis="history"), "Leave --basis out"),
+        (Policy(sharing="all", pi=0.5, basis="history"), "Choose --sharing fixed-subset or randomized-response"),
+        (Policy(sharing="fixed-subset", pi=0.5, basis="history"), "Leave --basis out"),
     ],
 )
 def test_a_policy_that_few_messages_cannot_keep_is_refused_before_enrolling(federation, tmp_path, policy, says):
@@ -203,7 +203,7 @@ def test_a_policy_that_few_messages_cannot_keep_is_refused_before_enrolling(fede
 
 
 def test_a_paused_device_sends_nothing_and_loses_no_message(home):
-    home.read(DeviceStore.write_policy, Policy(sharing="sticky", pi=1.0, basis="shared", paused=True))
+    home.read(DeviceStore.write_policy, Policy(sharing="fixed-subset", pi=1.0, basis="shared", paused=True))
     assert home.take_part(5) == 0
     home.read(DeviceStore.write_policy, ALL_OF_IT)
     assert home.take_part(5) == MESSAGES
@@ -334,6 +334,6 @@ def test_an_export_has_the_messages_and_no_vector_that_is_not_kept(home):
 
 def test_a_policy_is_changed_within_what_the_method_can_keep(home):
     assert "at most 2 messages ever" in home.run("policy", "--messages", "2")
-    result = CliRunner().invoke(federank, ["device", "policy", "--state", str(home.path), "--sharing", "as-published"])
+    result = CliRunner().invoke(federank, ["device", "policy", "--state", str(home.path), "--sharing", "all"])
     assert isinstance(result.exception, SettingError)
-    assert home.read(DeviceStore.policy).policy.sharing == "sticky"
+    assert home.read(DeviceStore.policy).policy.sharing == "fixed-subset"

@@ -19,7 +19,7 @@ from federank.service.client.owner import recommend
 from federank.service.client.state import ChosenPolicy
 from federank.service.client.store import DeviceStore
 
-EVERYTHING = Policy(sharing="sticky", pi=1.0, basis="shared")
+EVERYTHING = Policy(sharing="fixed-subset", pi=1.0, basis="shared")
 
 
 class Home:
@@ -130,8 +130,8 @@ def test_a_catalogue_in_which_known_items_have_other_numbers_is_refused_and_noth
 
 
 def test_what_was_chosen_for_life_stays_chosen_when_the_catalogue_grows(federation, tmp_path):
-    deniable = Policy(sharing="deniable", pi=0.5, epsilon=1.0, basis="shared")
-    home = Home(federation.address, tmp_path, ["100", "101", "104"], policy=deniable)
+    randomized_response = Policy(sharing="randomized-response", pi=0.5, item_epsilon=1.0, basis="shared")
+    home = Home(federation.address, tmp_path, ["100", "101", "104"], policy=randomized_response)
 
     def chosen(store, client):
         identity = settle(store, client, home.told.append)
@@ -148,7 +148,7 @@ def test_what_was_chosen_for_life_stays_chosen_when_the_catalogue_grows(federati
 def test_a_category_of_which_nothing_may_leave_stays_closed_for_new_items():
     known = Catalogue(["a", "b", "c"], ["A", "B", "C"], [["Food"], ["Food", "Shop"], ["Shop"]])
     now = Catalogue([*known.ids, "d", "e"], [*known.titles, "D", "E"], [*known.categories, ["Food"], ["Shop"]])
-    closed = Policy(sharing="sticky", pi=1.0, basis="shared", never_items=frozenset({0, 1}))
+    closed = Policy(sharing="fixed-subset", pi=1.0, basis="shared", never_items=frozenset({0, 1}))
     assert closed_to_new_items(closed, known, now).never_items == {0, 1, 3}
     assert closed_to_new_items(EVERYTHING, known, now) == EVERYTHING
 

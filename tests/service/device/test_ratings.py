@@ -22,7 +22,14 @@ from federank.service.server.store.evaluation import Judged
 from federank.service.server.store.evaluation import told as told_of
 
 STARS = {1: 5, 4: 2, 6: 4}
-SUGGESTED = {"sharing": "sticky", "pi": 1.0, "basis": "shared", "filling": "average", "rho": 1.0, "sampling": "fixed"}
+SUGGESTED = {
+    "sharing": "fixed-subset",
+    "pi": 1.0,
+    "basis": "shared",
+    "filling": "average",
+    "rho": 1.0,
+    "sampling": "fixed",
+}
 
 
 @pytest.fixture
@@ -193,7 +200,10 @@ def test_nobody_rates_the_whole_catalogue_where_ratings_are_hidden_among_others(
 @pytest.mark.parametrize(
     ("choices", "sentence"),
     [
-        (("--sharing", "deniable", "--epsilon", 1, "--pi", 0.5), "virtual ratings hide them; choose --sharing sticky"),
+        (
+            ("--sharing", "randomized-response", "--item-epsilon", 1, "--pi", 0.5),
+            "virtual ratings hide them; choose --sharing fixed-subset",
+        ),
         (("--messages", 3), "count no messages"),
         (("--rho", 2, "--filling", "none"), "rho is 2, but filling is none"),
         (("--triples", 3), "does not learn from pairs; leave it out"),

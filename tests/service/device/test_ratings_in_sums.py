@@ -146,7 +146,7 @@ def test_people_who_rated_one_thing_everything_and_some_are_added_up(servers, tm
         ("item,rating\n3,4\n", ("--filling", "hybrid", "--rho", "2"), "virtual ratings hide nothing"),
         (
             "item,rating\n3,4\n",
-            ("--sharing", "deniable", "--epsilon", "1", "--pi", "0.5"),
+            ("--sharing", "randomized-response", "--item-epsilon", "1", "--pi", "0.5"),
             "decided once for its lifetime",
         ),
     ],

@@ -49,7 +49,7 @@ from federank.service.verification import Servers, verify
 
 pytestmark = pytest.mark.slow
 
-ALL_OF_IT = Policy(sharing="sticky", pi=1.0, basis="shared")
+ALL_OF_IT = Policy(sharing="fixed-subset", pi=1.0, basis="shared")
 HISTORIES = [["item-00", "item-01", "item-02"], ["item-00", "item-03"], ["item-04", "item-05", "item-06"]]
 
 

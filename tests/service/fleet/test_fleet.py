@@ -64,9 +64,9 @@ def ids_of(federation):
     [
         {"pi": 1.0},
         {"pi": 0.4},
-        {"pi": 0.4, "sharing": "sticky"},
-        {"pi": 0.5, "sharing": "deniable", "epsilon": 1.0},
-        {"pi": 0.5, "sharing": "sticky", "basis": "shared"},
+        {"pi": 0.4, "sharing": "fixed-subset"},
+        {"pi": 0.5, "sharing": "randomized-response", "item_epsilon": 1.0},
+        {"pi": 0.5, "sharing": "fixed-subset", "basis": "shared"},
     ],
 )
 def test_a_virtual_device_sends_what_the_protocol_computes(federation, specs):
@@ -286,7 +286,9 @@ def shared_model(address, ca=None):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "specs", [{"pi": 0.5}, {"pi": 0.5, "sharing": "deniable", "epsilon": 2.0}], ids=["as-published", "deniable"]
+    "specs",
+    [{"pi": 0.5}, {"pi": 0.5, "sharing": "randomized-response", "item_epsilon": 2.0}],
+    ids=["all", "randomized-response"],
 )
 def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(tmp_path, specs):
     data = small_city()

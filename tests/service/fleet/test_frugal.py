@@ -41,7 +41,9 @@ def devices_of(federation, **specs):
     return facts, FrugalDevices(facts, ids, people(), 7, specs)
 
 
-@pytest.mark.parametrize("specs", [{}, {"pi": 0.5}, {"pi": 0.5, "sharing": "deniable", "epsilon": 1.0}, {"budget": 2}])
+@pytest.mark.parametrize(
+    "specs", [{}, {"pi": 0.5}, {"pi": 0.5, "sharing": "randomized-response", "item_epsilon": 1.0}, {"budget": 2}]
+)
 def test_a_virtual_device_sends_what_the_protocol_computes(federation, specs):
     facts, devices = devices_of(federation, **specs)
     content = squares_rows(range(ITEMS), 0, 0)
@@ -60,7 +62,7 @@ def test_a_virtual_device_sends_what_the_protocol_computes(federation, specs):
         assert all(len(device.shared_profile.profile) == 2 for device in devices._devices.values())
 
 
-@pytest.mark.parametrize("specs", [{"sharing": "as-published"}, {"basis": "history"}])
+@pytest.mark.parametrize("specs", [{"sharing": "all"}, {"basis": "history"}])
 def test_policies_that_few_messages_cannot_keep_are_refused(federation, specs):
     with pytest.raises(SettingError, match="basis"):
         devices_of(federation, **specs)
@@ -119,7 +121,7 @@ def written(data, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("specs", [{}, {"pi": 0.5, "sharing": "sticky"}], ids=["everything", "half"])
+@pytest.mark.parametrize("specs", [{}, {"pi": 0.5, "sharing": "fixed-subset"}], ids=["everything", "half"])
 def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(tmp_path, specs):
     data = fr.load(written(fr.city(people=60, places=80, checkins=1500), tmp_path))
     options = ("--data", tmp_path / "city.tsv", "--target", data.n_users, "--minimum", data.n_users)

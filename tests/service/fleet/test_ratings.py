@@ -70,7 +70,7 @@ def test_a_fleet_over_http_learns_the_model_of_the_simulation(tmp_path, method, 
 
 def test_wishes_that_are_about_likes_are_refused():
     facts = scripted_facts()
-    for specs in ({"sharing": "deniable", "epsilon": 1.0}, {"basis": "history"}):
+    for specs in ({"sharing": "randomized-response", "item_epsilon": 1.0}, {"basis": "history"}):
         with pytest.raises(SettingError, match="of ratings"):
             RatingDevices(facts, [str(n) for n in range(ITEMS)], people(), 3, specs)
     devices = RatingDevices(facts, [str(n) for n in range(ITEMS)], people(), 3, {"filling": "none", "budget": 3})

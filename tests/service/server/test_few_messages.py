@@ -341,9 +341,9 @@ def test_a_federation_that_cannot_be_is_refused_with_a_sentence(given, trained, 
 
 
 def test_a_suggestion_that_devices_cannot_follow_is_not_made(store):
-    suggested = {"sharing": "as-published", "pi": 0.3, "basis": "history"}
+    suggested = {"sharing": "all", "pi": 0.3, "basis": "history"}
     demand = Demand(data=small_world, source="small", method="frugal", suggested_policy=suggested)
-    with pytest.raises(SettingError, match="sticky or deniable is needed"):
+    with pytest.raises(SettingError, match="fixed-subset or randomized-response is needed"):
         open_store(store, demand)
 
 

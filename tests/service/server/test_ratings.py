@@ -166,7 +166,7 @@ def test_what_a_federation_of_ratings_cannot_be_is_refused_in_a_sentence(tmp_pat
     store = f"sqlite:///{tmp_path / 'f.sqlite'}"
     for demand, match in (
         ({"settings": {"triples": 4}}, "has no --triples"),
-        ({"suggested_policy": {"sharing": "deniable"}}, "suggest-sharing is deniable"),
+        ({"suggested_policy": {"sharing": "randomized-response"}}, "suggest-sharing is randomized-response"),
     ):
         with pytest.raises(SettingError, match=match):
             open_store(store, Demand(data=two_opinions, source="two", method="pmf", accepts_few=True, **demand))

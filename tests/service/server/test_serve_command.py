@@ -60,12 +60,15 @@ def test_help_says_that_nobody_s_history_is_kept():
         (("--regulariser", "-3"), "regulariser is -3"),
         (("--triples", "5"), "method is frugal, which has no --triples"),
         (("--method", "fpl", "--messages", "5"), "method is fpl, which has no --messages"),
-        (("--suggest-pi", "1", "--suggest-sharing", "as-published"), "sticky or deniable is needed"),
+        (("--suggest-pi", "1", "--suggest-sharing", "all"), "fixed-subset or randomized-response is needed"),
         (("--suggest-pi", "2"), "from 0 to 1"),
-        (("--suggest-sharing", "deniable"), "needs --suggest-pi"),
-        (("--suggest-epsilon", "2"), "needs --suggest-pi"),
-        (("--suggest-pi", "0.3", "--suggest-sharing", "deniable"), "needs an epsilon"),
-        (("--suggest-pi", "0.3", "--suggest-sharing", "deniable", "--suggest-epsilon", "-1"), "epsilon is -1.0"),
+        (("--suggest-sharing", "randomized-response"), "needs --suggest-pi"),
+        (("--suggest-item-epsilon", "2"), "needs --suggest-pi"),
+        (("--suggest-pi", "0.3", "--suggest-sharing", "randomized-response"), "needs an item_epsilon"),
+        (
+            ("--suggest-pi", "0.3", "--suggest-sharing", "randomized-response", "--suggest-item-epsilon", "-1"),
+            "item_epsilon is -1.0",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_begins(flags, sentence, tmp_path, monkeypatch):
@@ -93,7 +96,7 @@ def test_settings_of_rounds_can_be_changed_at_a_later_start(sqlite_store, monkey
     kept = dict(stored(sqlite_store, "SELECT name, value FROM facts"))
     assert b'"target": 9' in kept["rounds"]
     assert b'"deadline": 7.0' in kept["rounds"]
-    assert b'"sticky"' in kept["suggested_policy"]
+    assert b'"fixed-subset"' in kept["suggested_policy"]
 
 
 def test_items_are_called_as_the_operator_says_or_as_a_known_set_does(tmp_path, monkeypatch):

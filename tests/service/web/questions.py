@@ -17,19 +17,19 @@ CLOSE = {"rtol": 1e-5, "atol": 1e-6}
 ITEMS, SEED, USER = 60, 11, 2_000_000_123
 HISTORY = np.array([2, 3, 5, 8, 13, 21, 34, 55, 56, 58], dtype=np.int32)
 POLICIES = {
-    "as-published": Policy(sharing="as-published", pi=0.4, basis="history"),
-    "as-published, all": Policy(sharing="as-published", pi=1.0, basis="history"),
-    "as-published with a budget": Policy(sharing="as-published", pi=0.5, basis="history", budget=4),
-    "sticky": Policy(sharing="sticky", pi=0.3, basis="history"),
-    "sticky, all": Policy(sharing="sticky", pi=1.0, basis="shared"),
-    "sticky with a budget": Policy(sharing="sticky", pi=0.9, basis="shared", budget=5),
-    "sticky, shared": Policy(sharing="sticky", pi=0.3, basis="shared"),
-    "sticky with a never-list": Policy(
-        sharing="sticky", pi=0.5, basis="shared", never_items=frozenset({2, 3, 5, 8, 40})
+    "all": Policy(sharing="all", pi=0.4, basis="history"),
+    "all, all": Policy(sharing="all", pi=1.0, basis="history"),
+    "all with a budget": Policy(sharing="all", pi=0.5, basis="history", budget=4),
+    "fixed-subset": Policy(sharing="fixed-subset", pi=0.3, basis="history"),
+    "fixed-subset, all": Policy(sharing="fixed-subset", pi=1.0, basis="shared"),
+    "fixed-subset with a budget": Policy(sharing="fixed-subset", pi=0.9, basis="shared", budget=5),
+    "fixed-subset, shared": Policy(sharing="fixed-subset", pi=0.3, basis="shared"),
+    "fixed-subset with a never-list": Policy(
+        sharing="fixed-subset", pi=0.5, basis="shared", never_items=frozenset({2, 3, 5, 8, 40})
     ),
-    "deniable": Policy(sharing="deniable", pi=0.6, epsilon=1.5, basis="shared"),
-    "deniable with a never-list": Policy(
-        sharing="deniable", pi=0.9, epsilon=0.5, basis="shared", never_items=frozenset({13, 21})
+    "randomized-response": Policy(sharing="randomized-response", pi=0.6, item_epsilon=1.5, basis="shared"),
+    "randomized-response with a never-list": Policy(
+        sharing="randomized-response", pi=0.9, item_epsilon=0.5, basis="shared", never_items=frozenset({13, 21})
     ),
 }
 
@@ -65,7 +65,7 @@ def plain_policy(policy):
     return {
         "sharing": policy.sharing,
         "pi": policy.pi,
-        "epsilon": policy.epsilon,
+        "item_epsilon": policy.item_epsilon,
         "basis": policy.basis,
         "budget": policy.budget,
         "neverItems": sorted(policy.never_items),

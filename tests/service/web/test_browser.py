@@ -286,7 +286,7 @@ def test_what_has_left_counts_for_life_even_when_it_is_removed_from_the_list(ser
     assert sent["id"] in seen
 
 
-def test_deniable_sharing_says_what_it_does_not_hide(town, visit):
+def test_randomized_response_sharing_says_what_it_does_not_hide(town, visit):
     visitor = visit(town).open().pick(6)
     page = visitor.page
     page.get_by_text("Other ways to share").click()
@@ -302,7 +302,9 @@ def test_deniable_sharing_says_what_it_does_not_hide(town, visit):
     kept, items = visitor.stored(), town.get("catalogue").json()["items"]
     ids, identity = [str(item["id"]) for item in items], kept["facts"]["identity"]
     history = sorted(ids.index(entry["id"]) for entry in kept["history"])
-    chosen = Policy(sharing="deniable", pi=0.95, epsilon=2, basis="shared", never_items=frozenset(history))
+    chosen = Policy(
+        sharing="randomized-response", pi=0.95, item_epsilon=2, basis="shared", never_items=frozenset(history)
+    )
     answered = shared_profile(chosen, identity["seed"], identity["user"], np.array(history, np.int32), len(ids)).profile
     for place in range(6):
         title, tag = rows.nth(place).locator(".what").inner_text(), rows.nth(place).locator(".tag").inner_text()
@@ -463,7 +465,7 @@ def test_script_in_a_title_is_text(visit, tmp_path):
 
 def test_what_the_federation_suggests_is_shown_and_can_be_changed(visit, tmp_path):
     with serving(
-        tmp_path, suggested_policy={"sharing": "deniable", "pi": 0.5, "epsilon": 1.0, "basis": "shared"}
+        tmp_path, suggested_policy={"sharing": "randomized-response", "pi": 0.5, "item_epsilon": 1.0, "basis": "shared"}
     ) as server:
         visitor = visit(server).open().pick(4)
         page = visitor.page
@@ -475,7 +477,7 @@ def test_what_the_federation_suggests_is_shown_and_can_be_changed(visit, tmp_pat
         expect(page.locator("#share-sentence")).to_have_text(
             "As your list stands, 2 of your 4 items may ever leave this device."
         )
-        assert visitor.stored()["facts"]["policy"]["sharing"] == "sticky"
+        assert visitor.stored()["facts"]["policy"]["sharing"] == "fixed-subset"
 
 
 def test_the_page_is_light_and_needs_nothing_inline(town, visit):

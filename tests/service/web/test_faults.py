@@ -114,7 +114,7 @@ def test_what_the_owner_has_since_forbidden_is_not_sent_again(server, visit):
 
 
 def test_what_was_computed_from_the_whole_list_is_dropped_once_only_a_part_may_be_used(visit, tmp_path):
-    suggested = {"sharing": "as-published", "pi": 0.01, "basis": "history"}
+    suggested = {"sharing": "all", "pi": 0.01, "basis": "history"}
     with serving(tmp_path, suggested_policy=suggested) as server:
         visitor = visit(server).open().pick(5)
         page = visitor.page

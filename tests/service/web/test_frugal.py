@@ -128,8 +128,8 @@ def test_only_the_kinds_of_sharing_that_a_message_can_follow_are_offered(frugal,
     visitor = visit(frugal).open()
     visitor.page.get_by_text("Other ways to share").click()
     assert visitor.page.locator("#kinds input").evaluate_all("all => all.map((one) => one.value)") == [
-        "sticky",
-        "deniable",
+        "fixed-subset",
+        "randomized-response",
     ]
 
 

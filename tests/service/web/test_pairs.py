@@ -48,7 +48,7 @@ def device(node):
 
 
 @pytest.mark.parametrize(("spec", "most", "pairs"), [(None, None, 4), (1, None, 1), (9, None, 4), (9, 6, 6)])
-@pytest.mark.parametrize("kind", ["as-published", "sticky, shared", "deniable"])
+@pytest.mark.parametrize("kind", ["all", "fixed-subset, shared", "randomized-response"])
 def test_the_page_sends_and_writes_down_what_a_python_device_does(device, kind, spec, most, pairs):
     policy = replace(POLICIES[kind], triples=spec)
     recipe, _ = recipe_of(triples=4, factors=FACTORS, most_triples=most)
@@ -128,7 +128,7 @@ def named_by(stored, ids, number, pairs):
     """The items that a message of this round names, if it is made from this many pairs and everything may leave."""
     history = np.array(sorted(ids.index(entry["id"]) for entry in stored["history"]), dtype=np.int32)
     seed, user = (stored["facts"]["identity"][name] for name in ("seed", "user"))
-    taken = shared_profile(Policy(sharing="sticky", pi=1.0, basis="shared"), seed, user, history, len(ids))
+    taken = shared_profile(Policy(sharing="fixed-subset", pi=1.0, basis="shared"), seed, user, history, len(ids))
     profile = Profile(taken.profile, 0, len(taken.profile), NO_BITS, len(ids))
     with words_wrap_around():
         drawn = [draw_pair(Draw(seed, user, number, counter), profile) for counter in range(pairs)]
@@ -198,7 +198,7 @@ def test_another_kind_of_sharing_keeps_the_number_of_pairs(allowing, visit):
     chosen(visitor, 3)
     page.get_by_text("Other ways to share").click()
     page.get_by_label("With decoys").check()
-    visitor.wait_until(lambda kept: kept["facts"]["policy"]["sharing"] == "deniable")
+    visitor.wait_until(lambda kept: kept["facts"]["policy"]["sharing"] == "randomized-response")
     assert visitor.stored()["facts"]["policy"]["triples"] == 3
 
 
@@ -287,7 +287,7 @@ def test_where_less_is_allowed_later_the_device_keeps_to_it_and_the_page_says_so
 
 @pytest.mark.slow
 def test_a_number_that_a_federation_suggests_is_shown_as_what_is_set(browser, tmp_path):
-    suggested = {"sharing": "sticky", "pi": 0.5, "basis": "shared", "triples": 3}
+    suggested = {"sharing": "fixed-subset", "pi": 0.5, "basis": "shared", "triples": 3}
     with serving(tmp_path, suggested_policy=suggested) as server:
         visitor = Visitor(browser, server.public).open().pick(3)
         page = open_the_box(visitor)

@@ -179,7 +179,7 @@ def test_rounds_give_the_same_pairs_and_updates(ask, settings):
 
 @pytest.mark.parametrize(("spec", "most"), [(2, None), (9, None), (9, 6)])
 def test_a_device_trains_on_as_many_pairs_as_its_owner_wishes_and_the_federation_allows(ask, spec, most):
-    policy = replace(POLICIES["sticky"], triples=spec)
+    policy = replace(POLICIES["fixed-subset"], triples=spec)
     question, expected = question_of_rounds(policy, rounds=1, triples=4, factors=3, most_triples=most)
     [answer] = ask(question)
     assert_same_rounds(answer, expected)

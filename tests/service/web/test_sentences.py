@@ -9,7 +9,7 @@ from tests.service.web.conversing import conversing
 NOUN = {"one": "place", "many": "places"}
 OWN = {"mayLeave": True, "left": False, "waits": False}
 SHARING = {"before": 0, "ever": 0, "never": 0}
-POLICY = {"sharing": "sticky", "pi": 0.3, "basis": "shared"}
+POLICY = {"sharing": "fixed-subset", "pi": 0.3, "basis": "shared"}
 
 
 @pytest.fixture(scope="module")

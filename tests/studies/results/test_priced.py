@@ -44,12 +44,12 @@ def test_a_row_is_told_once_for_every_server_that_watched_it(table):
     assert list(cells(table)) == [
         ("As published, pi = 0.1", "messages, linked"),
         ("As published, pi = 0.3", "messages, linked"),
-        ("Sticky, pi = 0.1", "messages, linked"),
-        ("Sticky, pi = 0.1", "one message"),
-        ("Sticky, pi = 0.3", "messages, linked"),
-        ("Sticky, pi = 0.3", "one message"),
-        ("Sticky, rounds of 50, pi = 0.1", "sums over 50"),
-        ("Sticky, rounds of all, pi = 0.1", "sums over all"),
+        ("Fixed-subset, pi = 0.1", "messages, linked"),
+        ("Fixed-subset, pi = 0.1", "one message"),
+        ("Fixed-subset, pi = 0.3", "messages, linked"),
+        ("Fixed-subset, pi = 0.3", "one message"),
+        ("Fixed-subset, rounds of 50, pi = 0.1", "sums over 50"),
+        ("Fixed-subset, rounds of all, pi = 0.1", "sums over all"),
     ]
     gains = [row["Hidden: gain"].text for row in cells(table).values()]
     assert gains[:4] == ["-", "-", "+0.030 ± 0.000", "+0.010 ± 0.000"]
@@ -58,15 +58,15 @@ def test_a_row_is_told_once_for_every_server_that_watched_it(table):
 def test_a_loss_is_counted_run_by_run_against_the_same_point_of_the_sweep(table):
     lost = {key[0]: row["Loss of P@10"] for key, row in cells(table).items()}
     assert lost["As published, pi = 0.3"].value == 0
-    assert lost["Sticky, pi = 0.3"].value == pytest.approx((1 - 0.30 / 0.40 + 1 - 0.32 / 0.42) / 2)
-    assert lost["Sticky, pi = 0.3"].spread == pytest.approx(abs(0.30 / 0.40 - 0.32 / 0.42) / 2)
-    assert lost["Sticky, pi = 0.1"].text.startswith("+4.8%")
+    assert lost["Fixed-subset, pi = 0.3"].value == pytest.approx((1 - 0.30 / 0.40 + 1 - 0.32 / 0.42) / 2)
+    assert lost["Fixed-subset, pi = 0.3"].spread == pytest.approx(abs(0.30 / 0.40 - 0.32 / 0.42) / 2)
+    assert lost["Fixed-subset, pi = 0.1"].text.startswith("+4.8%")
 
 
 def test_people_are_compared_with_the_same_point_and_the_caption_says_so(table):
     marks = {key[0]: row["P@10"].mark for key, row in cells(table).items()}
     assert marks["As published, pi = 0.1"] == marks["As published, pi = 0.3"] == ""
-    assert marks["Sticky, pi = 0.3"] == "**"
+    assert marks["Fixed-subset, pi = 0.3"] == "**"
 
 
 def test_a_goal_is_met_where_no_bound_is_passed_and_is_no_question_where_nothing_was_hidden(table):
@@ -78,7 +78,7 @@ def test_a_goal_is_met_where_no_bound_is_passed_and_is_no_question_where_nothing
 
 
 def test_the_best_attack_is_named_or_all_that_were_in_some_run(table):
-    assert cells(table)["Sticky, pi = 0.1", "one message"]["Best attack"].text == "sum vector1 or sum vector2"
+    assert cells(table)["Fixed-subset, pi = 0.1", "one message"]["Best attack"].text == "sum vector1 or sum vector2"
     assert cells(table)["As published, pi = 0.1", "messages, linked"]["Best attack"].text == "-"
 
 
@@ -92,7 +92,7 @@ def test_a_column_that_no_audited_row_can_fill_is_left_out(tmp_path):
 
 
 def test_where_all_but_crumbs_was_sent_nothing_is_said_of_what_was_held_back():
-    content = audited_line("Sticky", 0.3)
+    content = audited_line("Fixed-subset", 0.3)
     for sent, told in ((0.9994, 0.04), (0.9996, None)):
         content["metrics"]["updates:disclosed_share"] = sent
         (_, row), *_ = seen_rows(gather([read_line(content)]))
@@ -111,8 +111,8 @@ def test_a_row_whose_reference_was_not_run_has_no_loss():
     lost = {
         row.label: row.mean("loss:precision@10") for row in with_losses(rows, ["loss:precision@10"], "As published")
     }
-    assert lost["Sticky, pi = 0.3"] is None
-    assert lost["Sticky, pi = 0.1"] == pytest.approx(0.05)
+    assert lost["Fixed-subset, pi = 0.3"] is None
+    assert lost["Fixed-subset, pi = 0.1"] == pytest.approx(0.05)
 
 
 def test_metrics_of_audits_have_words_with_the_server_where_one_is_meant():
@@ -139,8 +139,9 @@ def test_the_picture_tells_who_hides_nothing_who_keeps_to_the_goal_and_who_is_no
     assert panel.name == "north"
     assert panel.seen == (
         "Of 8 rows 2 had nothing left to hide and 4 keep to the band. No other is both more accurate and more private "
-        "than Sticky, rounds of all, pi = 0.1 (sums over all); Sticky, rounds of 50, pi = 0.1 (sums over 50); Sticky, "
-        "pi = 0.3 (messages, linked)."
+        "than Fixed-subset, rounds of all, pi = 0.1 (sums over all); "
+        "Fixed-subset, rounds of 50, pi = 0.1 (sums over 50); "
+        "Fixed-subset, pi = 0.3 (messages, linked)."
     )
     assert [again.panels[0].svg for again in drawn(audited_lines())] == [panel.svg]
 
@@ -152,7 +153,7 @@ def test_labels_that_would_lie_on_one_another_are_moved_to_the_right():
 
 def picture_of_shares(of_a_part):
     """The picture of two rows of one colour, the second of a part of each history, or of all of it."""
-    lines = [audited_line("Sticky, rounds of 50", 0.1), audited_line("Sticky, rounds of all", 0.1)]
+    lines = [audited_line("Fixed-subset, rounds of 50", 0.1), audited_line("Fixed-subset, rounds of all", 0.1)]
     groups = ("Frugal", "Frugal, sticky 30 %" if of_a_part else "Frugal, all")
     lines = [line | {"group": group} for line, group in zip(lines, groups, strict=True)]
     return drawn(lines, families=["Frugal"])[0].panels[0].svg
@@ -165,7 +166,9 @@ def test_who_shares_a_part_has_a_hollow_mark():
 
 
 def test_ways_of_sharing_with_one_beginning_have_one_colour():
-    apart, together = (drawn(audited_lines(), **spec)[0].panels[0].svg for spec in ({}, {"families": ["As", "Sticky"]}))
+    apart, together = (
+        drawn(audited_lines(), **spec)[0].panels[0].svg for spec in ({}, {"families": ["As", "Fixed-subset"]})
+    )
     assert apart != together
 
 

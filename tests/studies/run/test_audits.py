@@ -11,7 +11,7 @@ from federank.studies.sources import part_of
 from federank.studies.vocabulary import read_audit
 
 ONCE = {"seeds": [1], "choose": {"best_epoch": False, "epochs": 2}}
-STICKY = {"factors": 4, "sharing": "sticky", "pi": 0.5}
+STICKY = {"factors": 4, "sharing": "fixed-subset", "pi": 0.5}
 
 
 def line_of(folder, model, name="results", **changes):

@@ -76,7 +76,7 @@ def _learn(
 
 _SENDS_NOTHING: dict[str, Any] = {
     name: FPLSettings.__dataclass_fields__[name].default
-    for name in ("trace", "online", "pi", "sharing", "epsilon", "basis", "budget", "policies")
+    for name in ("trace", "online", "pi", "sharing", "item_epsilon", "basis", "budget", "policies")
 }
 """Defaults of the settings about uploads, which a fold-in has no use for."""
 

@@ -76,12 +76,11 @@ class FPLSettings:
     """Names the run: the same seed gives the same model."""
     order: Literal["as-published", "summed"] = "as-published"
     """Within a round the device's own vector moves with every pair (as-published), or once at the end (summed)."""
-    sharing: Literal["as-published", "sticky", "deniable"] = "as-published"
-    """Whether a positive is sent is decided again every time; or once for its lifetime, so that only ceil(pi n) of n
-    ever leave
-    (sticky); or once for its lifetime with decoys, so that nothing seen is surely its owner's (deniable)."""
-    epsilon: float | None = None
-    """Deniable sharing: how far what is seen of an item may tell whether it is liked; e^epsilon bounds the odds."""
+    sharing: Literal["all", "fixed-subset", "randomized-response"] = "all"
+    """Which positives are sent: each with probability pi, drawn every time, as published (all); a share pi of them,
+    drawn once per lifetime (fixed-subset); or that share with decoys among it (randomized-response)."""
+    item_epsilon: float | None = None
+    """Randomized response: e^item_epsilon bounds the odds that an item is liked, given all that is sent of it."""
     basis: Literal["default", "history", "shared"] = "default"
     """What Updates are computed from: the full history, as published, or only what may be sent (shared: the rest is
     kept for recommendations at home). By default shared, but history where sharing is as published."""
@@ -201,7 +200,7 @@ class FPLSettings:
         return Policy(
             sharing=self.sharing,
             pi=pi,
-            epsilon=self.epsilon,
+            item_epsilon=self.item_epsilon,
             basis=default_basis(self.sharing) if self.basis == "default" else self.basis,
             budget=self.budget,
         )

@@ -40,11 +40,6 @@ _OF_PAIRS = ("triples", "item_pull")
 class FrugalSettings(SquaresSettings):
     """What can be chosen about learning from few messages."""
 
-    epsilon: float | None = None
-    """The guarantee of noise: what all messages of a lifetime may tell anyone who runs one of two servers, or sees
-    all sums and
-    models (delta beside it); both servers add noise. With deniable sharing: how far what is used outwards of one item
-    may tell whether it is liked; noise is then asked for by `sigma`."""
     learning_rate: float | None = None
     """Size of steps: of the server's with `server` adam, and with the loss pairs also of the devices' own. Refused
     where the server solves.  [default: 0.1, for pairs 0.05]"""
@@ -98,7 +93,7 @@ class FrugalSettings(SquaresSettings):
             epochs=(self.rounds or self.messages * self.cohorts) // self.cohorts,
             seed=self.seed,
             sharing=self.sharing,
-            epsilon=self.epsilon if self.sharing == "deniable" else None,
+            item_epsilon=self.item_epsilon,
             basis="shared",
             budget=self.budget,
             policies=self.policies,

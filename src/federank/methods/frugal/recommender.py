@@ -136,7 +136,7 @@ class FewMessages(ChoosingUsers):
         """The recipe of one person at home: no one else, and nothing is sent."""
         settings = replace(self.squares(), factors=self.item_vectors.shape[1])
         if settings.guarantees:  # solving at home needs no plan of noise
-            settings = replace(settings, epsilon=settings.policy(0.5).epsilon, sigma=None, rounding="drawn")
+            settings = replace(settings, epsilon=None, sigma=None, rounding="drawn")
         alone = replace(settings, cohorts=1, rounds=None, trace=None)
         return frugal_recipe(alone, np.ones(1, dtype=np.int64), len(self.item_vectors))
 
@@ -185,7 +185,7 @@ def _shared_profile(choices: Choices, seed: int, train: Interactions) -> SharedP
     """What everyone takes part with; nothing to compute where that is everyone's full history."""
     refuse_coins(choices)
     whole = all(
-        kind.sharing == "sticky" and not kind.never_items and kind.budget is None and not kind.paused
+        kind.sharing == "fixed-subset" and not kind.never_items and kind.budget is None and not kind.paused
         for kind in choices.kinds
     )
     if whole and np.all(choices.pi >= 1):

@@ -88,6 +88,9 @@ class SquaresSettings(SharedProfileSettings):
     """CSV file `round,user` of which device is there when, starting over at its end; instead of `online`."""
     dropout: float = 0.0
     """Probability that a device vanishes before its answer arrives: its message is lost, and spent."""
+    epsilon: float | None = None
+    """Differential privacy of all uploads of a client together, against whoever runs one of the two servers or sees
+    all sums and models. Both servers add noise; see `delta`."""
     sigma: float | None = None
     """Noise of each of two servers on every sum, as a multiple of a message's length (0: none, but sums of whole
     numbers): says `epsilon` in another way. Messages get unequal noise, together as if each had this."""
@@ -191,12 +194,11 @@ class SquaresSettings(SharedProfileSettings):
     @property
     def guarantees(self) -> bool:
         """Whether sums carry noise (or would, at sigma 0), so that messages are those of squares/private/."""
-        return self.sigma is not None or (self.epsilon is not None and self.sharing != "deniable")
+        return self.sigma is not None or self.epsilon is not None
 
     def policy(self, pi: float) -> Policy:
         """What everyone allows who has made no choice of their own; the epsilon of noise is no part of it."""
-        own = self.epsilon if self.sharing == "deniable" else None
-        return Policy(sharing=self.sharing, pi=pi, epsilon=own, basis="shared", budget=self.budget)
+        return Policy(sharing=self.sharing, pi=pi, item_epsilon=self.item_epsilon, basis="shared", budget=self.budget)
 
     @property
     def mu(self) -> float:
@@ -360,7 +362,7 @@ def _refuse_beside_noise(settings: SquaresSettings) -> None:
     """Refuse what a guarantee cannot be kept with, or what its recipe has chosen already."""
     if settings.sigma is not None:
         check_range("sigma", settings.sigma, 0, math.inf)
-        if settings.epsilon is not None and settings.sharing != "deniable":
+        if settings.epsilon is not None:
             raise SettingError("epsilon and sigma say the same thing in two ways; give one of them.")
     else:
         check_positive("epsilon", settings.epsilon or 0.0)

@@ -93,7 +93,7 @@ def suggested_policy(facts: Facts) -> ChosenPolicy:
     if facts.suggested_policy is None:
         raise SettingError(
             "What may leave this device? This federation suggests nothing; say it with --pi, from 0 (no liked item) to "
-            "1 (all of them), and --sharing sticky so that it holds for its lifetime."
+            "1 (all of them), and --sharing fixed-subset so that it holds for its lifetime."
         )
     values: dict[str, Any] = {name: value for name, value in facts.suggested_policy.items() if value is not None}
     try:

@@ -186,17 +186,17 @@ def _suggested(family: Family, settings: Any, named: dict[str, Any] | None) -> d
     return named if usual is None else usual | (named or {})
 
 
-def suggested_policy(pi: float | None, sharing: str | None, epsilon: float | None) -> dict[str, Any] | None:
+def suggested_policy(pi: float | None, sharing: str | None, item_epsilon: float | None) -> dict[str, Any] | None:
     """The policy that devices are suggested, as they are told it; None where the operator says nothing."""
     if pi is None:
-        if sharing is not None or epsilon is not None:
+        if sharing is not None or item_epsilon is not None:
             raise SettingError("A suggestion needs --suggest-pi: how much of what people like may be sent, 0 to 1.")
         return None
     check_range("suggest_pi", pi, 0, 1)
-    sharing = sharing or "sticky"
+    sharing = sharing or "fixed-subset"
     values: dict[str, Any] = {"sharing": sharing, "pi": pi, "basis": default_basis(sharing)}
-    if epsilon is not None:
-        values["epsilon"] = epsilon
+    if item_epsilon is not None:
+        values["item_epsilon"] = item_epsilon
     Policy(**values)  # what devices could not follow is refused here
     return values
 

@@ -187,11 +187,15 @@ class RatingDevices:
 def _policy(facts: Facts, specs: dict[str, Any]) -> Policy:
     """Everyone's policy: what the federation suggests, with what was wished for in its place."""
     specs = dict(specs)
-    if specs.pop("sharing", "sticky") != "sticky" or specs.pop("basis", "shared") != "shared" or "epsilon" in specs:
+    if (
+        specs.pop("sharing", "fixed-subset") != "fixed-subset"
+        or specs.pop("basis", "shared") != "shared"
+        or "item_epsilon" in specs
+    ):
         raise SettingError(
             "This federation is of ratings: which of them may leave is decided once for its lifetime, and virtual "
             "ratings hide "
-            "them. Leave --sharing, --basis and --epsilon out; --filling, --rho and --sampling say how."
+            "them. Leave --sharing, --basis and --item-epsilon out; --filling, --rho and --sampling say how."
         )
     if specs.get("filling") == "none":
         specs = {"rho": 0.0} | specs
@@ -218,10 +222,10 @@ class FrugalDevices:
 
     def __init__(self, facts: Facts, ids: list[str], data: Interactions, seed: int, specs: dict[str, Any]) -> None:
         specs = dict(specs)
-        if specs.pop("basis", "shared") != "shared" or specs.get("sharing") == "as-published":
+        if specs.pop("basis", "shared") != "shared" or specs.get("sharing") == "all":
             raise SettingError(
                 "This federation's devices send few messages: what stands for a history in them is decided once for "
-                "life. Choose --sharing sticky or deniable, and the basis shared."
+                "life. Choose --sharing fixed-subset or randomized-response, and the basis shared."
             )
         settings = replace(facts.settings, seed=seed, **specs)
         self.profiles, self.unknown_items = in_catalogue(data, ids)

@@ -49,7 +49,7 @@ class Rehearsal:
     """The first this many of the data who can take part; everyone where it is not said."""
     seed: int = 1
     specs: dict[str, Any]
-    """Everyone's policy, as settings of the method: pi, sharing, epsilon, basis, budget."""
+    """Everyone's policy, as settings of the method: pi, sharing, item_epsilon, basis, budget."""
     ca: str | None = None
     insecure: bool = False
     helper_ca: str | None = None

@@ -92,11 +92,11 @@ def first_vector(settings: RatingFederationSettings, seed: int, user: int) -> Fl
 
 def refuse_other_sharing(policy: Policy, hidden: str = "", say: str = "") -> None:
     """What may leave of ratings is decided once for its lifetime, and stands for the history."""
-    if policy.sharing != "sticky" or policy.basis != "shared":
+    if policy.sharing != "fixed-subset" or policy.basis != "shared":
         raise SettingError(
             f"In a federation of ratings it is decided once for its lifetime which of your ratings may leave{hidden}; "
             f"choose "
-            f"--sharing sticky with the basis shared, or leave both out{say}."
+            f"--sharing fixed-subset with the basis shared, or leave both out{say}."
         )
 
 

@@ -87,10 +87,10 @@ def first_vector(settings: FrugalSettings, seed: int, user: int) -> FloatVector:
 
 def sharing_policy(policy: Policy) -> Policy:
     """Decisions for its lifetime, and what they let out stands for the history."""
-    if policy.sharing == "as-published":
+    if policy.sharing == "all":
         raise SettingError(
             "This federation's devices send few messages, and sharing as published tosses a coin again for each: what "
-            "is held back today is sent tomorrow. Choose --sharing sticky or deniable."
+            "is held back today is sent tomorrow. Choose --sharing fixed-subset or randomized-response."
         )
     if policy.basis == "history":
         raise SettingError(

@@ -186,7 +186,7 @@ class Family:
     """(settings) -> how often a device is invited in its lifetime at most; None: as often as there are rounds."""
     rounds: Mapping[str, Any] = field(default_factory=dict)
     """Where a federation's defaults of `RoundSettings` are not the record's."""
-    sharing: tuple[str, ...] = ("as-published", "sticky", "deniable")
+    sharing: tuple[str, ...] = ("all", "fixed-subset", "randomized-response")
     """The ways of sharing that its devices can follow."""
     defences: Defences = NO_DEFENCES
     """What one fold may do to the model, unless the operator says otherwise (protocol/defences.py)."""

@@ -296,7 +296,7 @@ def implausible(settings: RatingFederationSettings, model: Published, body: byte
 def suggests(settings: RatingFederationSettings) -> dict[str, Any]:
     """What devices are suggested: all ratings, hidden among virtual ones as the federation's settings say."""
     return {
-        "sharing": "sticky",
+        "sharing": "fixed-subset",
         "pi": 1.0,
         "basis": "shared",
         "filling": settings.filling,
@@ -374,7 +374,7 @@ PMF = Family(
     out_of_scale=out_of_scale,
     implausible=implausible,
     suggests=suggests,
-    sharing=("sticky",),
+    sharing=("fixed-subset",),
     # A gradient belongs to the version that it was computed from, and to that version's rate.
 )
 SVDPP = replace(

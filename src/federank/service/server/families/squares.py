@@ -421,5 +421,5 @@ SQUARES = Family(
     # Anyone who is invited spends a message, so no one is invited to spare; and the sums of a round belong to one
     # version.
     rounds={"over_selection": 1.0},
-    sharing=("sticky", "deniable"),
+    sharing=("fixed-subset", "randomized-response"),
 )

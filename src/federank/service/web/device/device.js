@@ -33,7 +33,7 @@ is to complain of; `keeping` ends when it is written down.
  *   complaint: Said | null, isAway?: boolean, keeping?: Promise<void> }} Met */
 
 export const WAIT = 30_000; // ms in which something that is added while taking part can be taken back before it may leave
-const FIRST_POLICY = { sharing: "sticky", pi: 0.3, basis: "shared" };
+const FIRST_POLICY = { sharing: "fixed-subset", pi: 0.3, basis: "shared" };
 
 /** Why an older model is not taken.
  * @type {(offered: number, have: number) => Said} */
@@ -199,7 +199,7 @@ export class Device {
     if (policy && isPolicy(policy)) return this.understood({ neverIds: [], neverCategories: [], ...policy });
     const suggested = this.facts.suggested_policy;
     const first = suggested && isPolicy(suggested) ? suggested : FIRST_POLICY;
-    const { sharing, pi, basis, epsilon = null, budget = null } = /** @type {Policy} */ (first);
+    const { sharing, pi, basis, item_epsilon = null, budget = null } = /** @type {Policy} */ (first);
     const { messages = null, triples = null } = /** @type {Policy} */ (first);
     const { filling = null, rho = null, sampling = null } = /** @type {Policy} */ (first);
     const hidden = { filling, rho, sampling };
@@ -207,7 +207,7 @@ export class Device {
       sharing,
       pi,
       basis,
-      epsilon,
+      item_epsilon,
       budget,
       messages,
       triples,
@@ -226,7 +226,14 @@ export class Device {
     const most = messages === null ? choice.messages : Math.min(choice.messages ?? messages, messages);
     if (scale && isSummed(this.facts))
       // nothing has to be hidden where no single server reads a message
-      return { ...choice, ...NOTHING_HIDDEN, sharing: "sticky", basis: "shared", epsilon: null, messages: most };
+      return {
+        ...choice,
+        ...NOTHING_HIDDEN,
+        sharing: "fixed-subset",
+        basis: "shared",
+        item_epsilon: null,
+        messages: most,
+      };
     if (scale) {
       const {
         filling = null,
@@ -234,10 +241,10 @@ export class Device {
         sampling = null,
       } = choice.filling ? choice : (this.facts.suggested_policy ?? {});
       const kept = { filling: filling ?? "hybrid", rho: rho ?? 2, sampling: sampling ?? "fixed" };
-      return { ...choice, ...kept, sharing: "sticky", basis: "shared", epsilon: null };
+      return { ...choice, ...kept, sharing: "fixed-subset", basis: "shared", item_epsilon: null };
     }
     if (messages === null) return choice;
-    const kind = sharing.includes(choice.sharing) ? choice.sharing : "sticky";
+    const kind = sharing.includes(choice.sharing) ? choice.sharing : "fixed-subset";
     return { ...choice, sharing: kind, basis: "shared", messages: most };
   }
 

@@ -100,13 +100,13 @@ export async function hurdleOf(device) {
   const isAlone = device.method.scale !== undefined && isSummed(device.facts); // compared with nothing, hidden among nothing
   if (device.history.length === device.shape.items && !isAlone)
     return [device.method.scale ? "hurdle.all-rated" : "hurdle.whole"];
-  if (sharing === "deniable" && device.kept.joined && device.kept.joined !== device.catalogue.digest)
+  if (sharing === "randomized-response" && device.kept.joined && device.kept.joined !== device.catalogue.digest)
     return ["hurdle.changed"];
   const { profile, allowed } = await device.outward();
   if (!allowed.includes(true)) {
     if ((await device.outward({ withWaiting: true })).allowed.includes(true)) return ["hurdle.waits"];
     const never = new Set(device.policy.neverItems);
-    if (sharing === "deniable") return ["hurdle.draw"];
+    if (sharing === "randomized-response") return ["hurdle.draw"];
     if (device.history.every((item) => never.has(item))) return ["hurdle.never"];
     return ["hurdle.used-up"];
   }

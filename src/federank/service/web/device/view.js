@@ -145,7 +145,7 @@ export async function viewOf(device, progress) {
   const history = Array.from(device.history, (number) => {
     const entry = device.entries.get(number);
     const item = described(device, number);
-    // What must never be shared answers, in deniable sharing, as if its owner did not have it: sometimes as a decoy.
+    // What must never be shared answers, in randomized response, as if its owner did not have it: sometimes as a decoy.
     const decoy = { asDecoy: decoys.has(number), leftAsDecoy: entry?.real === false };
     return {
       ...item,

@@ -268,8 +268,8 @@ function inGeneral({ choice: { sharing, basis }, plain, federation }, found) {
   const isSaid = !found.tried && !found.made;
   const cleverer = isSaid ? "" : say("told.cleverer");
   if (federation.scale && plain) return [say("general.ratings"), cleverer];
-  if (sharing === "as-published") return [say("general.as-published"), cleverer];
-  if (sharing === "deniable") return [say("general.deniable"), cleverer];
+  if (sharing === "all") return [say("general.all"), cleverer];
+  if (sharing === "randomized-response") return [say("general.randomized-response"), cleverer];
   if (basis === "history") return [say("general.history"), cleverer];
   if (plain) return [isSaid ? "" : say("general.plain"), cleverer];
   return [say("general.sums"), cleverer];

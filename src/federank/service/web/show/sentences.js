@@ -173,10 +173,10 @@ export function meaningOf({ choice, sharing, history, federation, sealed }, pi) 
     : say("share.every-ten", named(noun));
   const n = history.length ? history.length - sharing.never : 10;
   if (pi === 0) return say("share.nothing");
-  if (choice.sharing === "as-published") return say("share.coin", { many, percent: Math.round(pi * 100) });
-  if (choice.sharing === "deniable") {
+  if (choice.sharing === "all") return say("share.coin", { many, percent: Math.round(pi * 100) });
+  if (choice.sharing === "randomized-response") {
     const decoys = counted(Math.round(decoyRate({ ...choice, pi }) * federation.items), noun);
-    return say("share.deniable", { count: Math.round(pi * n), many, decoys });
+    return say("share.randomized-response", { count: Math.round(pi * n), many, decoys });
   }
   const { before, ever } = sharing;
   const may = mostChosen({ ...choice, pi }, n, before, ever);

@@ -13,9 +13,9 @@ const FIRST_EPSILON = 2;
 /** Ways to share, what they are called and what they mean.
  * @type {[sharing: string, title: Key, words: Key][]} */
 const KINDS = [
-  ["sticky", "kind.sticky", "kind.sticky-words"],
-  ["deniable", "kind.deniable", "kind.deniable-words"],
-  ["as-published", "kind.as-published", "kind.as-published-words"],
+  ["fixed-subset", "kind.fixed-subset", "kind.fixed-subset-words"],
+  ["randomized-response", "kind.randomized-response", "kind.randomized-response-words"],
+  ["all", "kind.all", "kind.all-words"],
 ];
 /** @type {View} */
 let view;
@@ -37,10 +37,10 @@ export function prepare(actions) {
   });
 }
 
-/** Deniable sharing of everything would deny nothing.
+/** Randomized response of everything would deny nothing.
  * @type {(sharing: string, pi: number) => number} */
 function mostFor(sharing, pi) {
-  return sharing === "deniable" ? Math.min(pi, 0.95) : pi;
+  return sharing === "randomized-response" ? Math.min(pi, 0.95) : pi;
 }
 
 /** Show a view of the device.
@@ -92,9 +92,9 @@ chosen by chance, another may then take its place. */
 function showCard() {
   const { history, choice, federation, messages } = view;
   const may = history.filter((item) => item.mayLeave && !item.left);
-  if (choice.sharing === "as-published" || !may.length) return fill(byId("may-leave"));
+  if (choice.sharing === "all" || !may.length) return fill(byId("may-leave"));
   const often = messages ? say("which.often", { messages: say("messages", { count: messages.most }) }) : "";
-  const byChance = choice.sharing === "sticky" && choice.pi < 1;
+  const byChance = choice.sharing === "fixed-subset" && choice.pi < 1;
   const keep = may.map(({ id, title }) =>
     element(
       "li",
@@ -113,7 +113,7 @@ function showCard() {
       ),
     ),
   );
-  const words = say(choice.sharing === "deniable" ? "which.may-decoys" : "which.may", {
+  const words = say(choice.sharing === "randomized-response" ? "which.may-decoys" : "which.may", {
     count: may.length,
     counted: counted(may.length, federation.noun),
   });
@@ -205,7 +205,7 @@ function showKinds() {
       const change = () => ({
         sharing,
         basis: "shared",
-        epsilon: sharing === "deniable" ? FIRST_EPSILON : null,
+        item_epsilon: sharing === "randomized-response" ? FIRST_EPSILON : null,
         budget: null,
         pi: mostFor(sharing, view.choice.pi),
       });

@@ -30,7 +30,7 @@ export function pairs(published) {
     factors,
     messages: null,
     pairs: recipe,
-    sharing: ["sticky", "deniable", "as-published"],
+    sharing: ["fixed-subset", "randomized-response", "all"],
     decode: (buffer, items) => decodeBroadcast(buffer, factors, items),
     popularity: ({ biases }) => biases,
     home: ({ seed, user }, history, model) => homeVector(recipe, seed, user, history, model),

@@ -44,7 +44,7 @@ function ratings(published, hasImplicit, isSummed) {
   return {
     factors,
     messages: isSummed ? published.messages : null,
-    sharing: ["sticky"],
+    sharing: ["fixed-subset"],
     scale: { lowest, highest, step },
     namesRated: hasImplicit && !isSummed,
     hasImplicit,

@@ -31,7 +31,7 @@ export function squares(published) {
   return {
     factors,
     messages,
-    sharing: ["sticky", "deniable"],
+    sharing: ["fixed-subset", "randomized-response"],
     decode: (buffer, items) => decodeSquaresBroadcast(buffer, factors, items),
     popularity: (model) => (model.popular ??= nearness(model)),
     home: (_, history, model) => solved(model, history),

@@ -2,7 +2,7 @@
 
 A device has gradients for the items of its outward profile and for the items it compared them with. It sends all of the
 second kind, and of the first what its owner allows: nothing of what must never leave; of the rest each pair's with a coin
-of pi (as-published), or, where it was decided for life, all of it. A federation in the world tosses no coins per row.
+of pi (all), or, where it was decided for life, all of it. A federation in the world tosses no coins per row.
 */
 
 import { happens } from "../draws.js";

@@ -1,4 +1,4 @@
-"""Deniable sharing keeps its epsilon: measured on what the engine lets a server see, with a stated confidence.
+"""Randomized response keeps its epsilon: measured on what the engine lets a server see, with a stated confidence.
 
 Half of a population has item 0 in its history and the other half has not; all else is alike. Whatever a server sees of
 a device over a full run must be at most e^epsilon times as likely with the item as without it, and the other way
@@ -65,7 +65,12 @@ def enclosed(happened, error):
 @pytest.mark.parametrize(("pi", "epsilon"), [(0.5, 1.0), (0.8, 2.0), (0.4, 0.7)])
 def test_nothing_seen_of_an_item_is_more_than_e_to_the_epsilon_times_as_likely_if_it_is_liked(pi, epsilon):
     established = federation(
-        population(), pi=pi, sharing="deniable", epsilon=epsilon, clients_per_round="all", triples=TRIPLES
+        population(),
+        pi=pi,
+        sharing="randomized-response",
+        item_epsilon=epsilon,
+        clients_per_round="all",
+        triples=TRIPLES,
     )
     looked_at = list(events(*seen(established)))
     likely = [(name, happened) for name, happened in looked_at if happened.mean() > 0.1]
@@ -79,19 +84,19 @@ def test_nothing_seen_of_an_item_is_more_than_e_to_the_epsilon_times_as_likely_i
 
 @pytest.mark.slow
 def test_without_deniability_the_same_measure_finds_the_leak():
-    # The measure can fail: with sticky sharing, who is seen with item 0 has it, for sure.
-    established = federation(population(), pi=0.5, sharing="sticky", clients_per_round="all", triples=TRIPLES)
+    # The measure can fail: with fixed-subset sharing, who is seen with item 0 has it, for sure.
+    established = federation(population(), pi=0.5, sharing="fixed-subset", clients_per_round="all", triples=TRIPLES)
     happened = dict(events(*seen(established)))["item 0 was seen as liked"]
     assert happened[::2].mean() > 0.4
     assert not happened[1::2].any()
 
 
 @pytest.mark.slow
-def test_from_the_whole_history_decoys_would_not_be_deniable():
-    # Why deniable sharing insists on the shared basis: negatives that avoid the history betray it. The engine is handed
-    # the history to draw negatives from, and what is compared with item 0 tells who has it.
+def test_from_the_whole_history_decoys_would_not_be_randomized_response():
+    # Why randomized response insists on the shared basis: negatives that avoid the history betray it. The engine
+    # is handed the history to draw negatives from, and what is compared with item 0 tells who has it.
     data = population()
-    settings = {"sharing": "sticky", "basis": "history", "clients_per_round": "all", "triples": TRIPLES}
+    settings = {"sharing": "fixed-subset", "basis": "history", "clients_per_round": "all", "triples": TRIPLES}
     established = federation(data, pi=0.5, **settings)
     compared = dict(events(*seen(established)))["item 0 was compared with"]
     assert compared[1::2].mean() > 0.5
