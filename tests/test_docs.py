@@ -26,7 +26,7 @@ NOT_RUN = {
 }
 """Lines that are not run, with the reason."""
 
-QUICK = {"README.md", "CONTRIBUTING.md", "baselines.md", "data.md", "operating.md"}
+QUICK = {"README.md", "CONTRIBUTING.md", "methods.md", "data.md", "operating.md"}
 """Pages that take seconds: those of `make test`. The others are slow."""
 
 MAKE = {
