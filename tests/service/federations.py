@@ -40,6 +40,7 @@ NO_LIMITS = {
     "enrolment_rate": 0,
     "range_rate": 0,
     "address_connections": 0,
+    "invited_only": False,
     # Tests send what they like, and compare the model with the plain sum; test_defences.py has the defences on.
     "refuse_implausible": False,
     "row_quantile": 1.0,

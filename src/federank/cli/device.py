@@ -224,15 +224,23 @@ def _report_ratings(rated: int, facts: Any) -> None:
 
 
 def _notify_helper(path: Path) -> None:
-    """Who the second server is, for its owner to compare with what the helper's people say."""
+    """Who the second server is, for its owner to compare with what the helper says, and what can still be learnt."""
     from federank.service.client.store import DeviceStore
 
     with DeviceStore(path) as store:
-        pinned = store.identity().sums
-    if pinned is not None:
+        identity = store.identity()
+    pinned = identity.sums
+    if pinned is None:
+        return
+    note(
+        f"No single server can read an upload: the second one is {pinned.charter.helper_origin}, fingerprint "
+        f"{pinned.helper}. Both together could."
+    )
+    if not pinned.charter.has_noise:
+        joins = "invited clients only" if identity.facts.invited_only else "anyone, so an outsider could try this"
         note(
-            f"No single server can read a message: the second one is {pinned.charter.helper_origin}, fingerprint "
-            f"{pinned.helper}. Both together could."
+            "The sums carry no noise: whoever controls all other clients of a round learns your upload from the public "
+            f"model. The leader could do so; it admits {joins}."
         )
 
 

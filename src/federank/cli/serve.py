@@ -219,6 +219,7 @@ _NO_LIMITS = {
     "enrolment_rate": 0.0,
     "range_rate": 0.0,
     "address_connections": 0,
+    "invited_only": False,
 }
 
 

@@ -53,7 +53,12 @@ def _option_name(setting: str, method: str, reserved: frozenset[str]) -> str:
 def _flag(name: str, hint: Any) -> str:
     """`--name`; for what is true or false `--name/--no-name`."""
     flag = name.replace("_", "-")
-    return f"--{flag}/--no-{flag}" if hint is bool else f"--{flag}"
+    return f"--{flag}/--no-{flag}" if _is_bool(hint) else f"--{flag}"
+
+
+def _is_bool(hint: Any) -> bool:
+    """Whether a value is true or false, or left open."""
+    return bool in (get_args(hint) or (hint,))
 
 
 def field_texts(settings: type[Any]) -> dict[str, str]:
@@ -113,7 +118,7 @@ def _metavar(hint: Any) -> str | None:
     kinds = set(get_args(hint)) or {hint}
     return (
         None
-        if get_origin(hint) is Literal or hint is bool
+        if get_origin(hint) is Literal or _is_bool(hint)
         else "TEXT"
         if str in kinds
         else "N"

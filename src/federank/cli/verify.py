@@ -1,4 +1,4 @@
-"""`federank verify`: every version of a federation of sums, recomputed from what its two servers have published."""
+"""`federank verify`: every version under secure aggregation, checked against what both servers have published."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ import click
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def verify(leader: str, helper: str, ca: str | None, helper_ca: str | None, as_json: bool) -> None:
-    """Recompute every version of a federation whose messages no single server can read.
+    """Recompute every version of a federation under secure aggregation from what its two servers have published.
 
-    Signatures, offers, sets and sums of both servers must fit together, and every fold must give the model that was
-    published. What does not fit is told in a sentence, with exit code 2.
+    Both servers must list the same rounds. Signatures, round configs, sets and sums must fit together, and every
+    aggregation must give the model that was published. Sums without noise are not published: there the chain of
+    versions is checked, and no model is recomputed. Findings are listed, with exit code 2.
 
     \b
     Example:
@@ -32,11 +33,18 @@ def verify(leader: str, helper: str, ca: str | None, helper_ca: str | None, as_j
         if not as_json:
             click.echo(line, err=True)
 
-    found = verify_servers(Servers(leader, helper, ca, helper_ca), note)
+    result = verify_servers(Servers(leader, helper, ca, helper_ca), note)
     if as_json:
-        click.echo(json.dumps(found._asdict()))
+        restores = [restore._asdict() for restore in result.restores]
+        click.echo(json.dumps(result._asdict() | {"restores": restores}))
     else:
+        lost = sum(len(restore.lost) for restore in result.restores)
+        restored = f" {len(result.restores):,} restores lost {lost:,} rounds." if result.restores else ""
         click.echo(
-            f"{found.versions:,} versions from {found.messages:,} messages follow from the published sums; "
-            f"{found.abandoned:,} rounds were abandoned."
+            f"{result.versions:,} versions of {result.messages:,} uploads, {result.recomputed:,} recomputed from "
+            f"published sums; {result.abandoned:,} rounds were discarded.{restored}"
         )
+        for finding in result.findings:
+            click.echo(f"FINDING  {finding}")
+    if result.findings:
+        raise SystemExit(2)

@@ -153,9 +153,14 @@ class SecaggConfig:
         columns = self.columns_of(stage)
         return (self.items + columns) * columns if self.recipe == SPECTRAL else self.items * columns
 
+    @property
+    def has_noise(self) -> bool:
+        """Whether both servers add noise to every sum. Sums without noise are not published."""
+        return all(self.noises)
+
     def mu(self) -> float:
-        """What all messages of a lifetime may tell together; infinite where there is no noise."""
-        return mu_of_noise(noise / self.bound for noise in self.noises) if all(self.noises) else math.inf
+        """The Gaussian mechanism's mu of all uploads of a lifetime; infinite where there is no noise."""
+        return mu_of_noise(noise / self.bound for noise in self.noises) if self.has_noise else math.inf
 
     def to_bytes(self) -> bytes:
         """The one way to write this federation config."""

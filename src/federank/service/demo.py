@@ -25,7 +25,6 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -127,9 +126,6 @@ PEOPLE, GENERATION_SECONDS = 1000, 3600.0
 """People who are drawn at a time, and for how long they take turns: with five messages each, 820 get theirs."""
 SEEDS_PER_START = 1000
 """A process that is started again draws other people than the one before it."""
-KEPT_SUMS, PRUNING_SECONDS = 100, 30.0
-"""Rounds whose sums are kept, and how often older ones are dropped: a round of films has 0.26 MB of them, of the city
-1.7 MB."""
 DESCRIPTION = (
     "{what} The first model was learnt from the whole lists of synthetic people, before you came. Simulated clients "
     "have "
@@ -307,49 +303,13 @@ def serve_demo(
 
         company = Watched(command, report, lambda what: say(f"The process of the simulated clients {what}"))
         company.start()
-        if helper is not None:
-            open_ones.enter_context(dropping_old_sums(store, helper_store(Path(folder))))
         try:
-            # All clients of the demo have one address. Every other limit is the one that a federation ships with.
-            trust = TrustSettings(enrolment_rate=0)
+            # All clients of the demo have one address, and anyone may visit. Every other limit is the default.
+            trust = TrustSettings(enrolment_rate=0, invited_only=False)
             serving = Serving(store=store, trust=trust, quiet=True, certificate=certificate, key=key)
             return serve(serving, public, admin)
         finally:
             company.stop()
-
-
-@contextmanager
-def dropping_old_sums(leader: str, helper: str) -> Iterator[None]:
-    """Drop the published sums of all but the latest rounds from both stores, while the block runs.
-
-    They are for `federank verify`, which is told where they are not kept. They are nearly all that a store grows by.
-    """
-    from federank.service.server.store.database import Database
-
-    statements = {
-        leader: "UPDATE sums SET noisy = x'', helper_sum = x'' WHERE LENGTH(noisy) > 0"
-        " AND round <= (SELECT MAX(round) FROM sums) - ?",
-        helper: "UPDATE rounds SET total = x'' WHERE LENGTH(total) > 0"
-        " AND number <= (SELECT MAX(number) FROM rounds) - ?",
-    }
-    ended = threading.Event()
-
-    def drop() -> None:
-        databases = {store: Database(store) for store in statements}
-        while not ended.wait(PRUNING_SECONDS):
-            for store, statement in statements.items():
-                with suppress(StoreAway), databases[store].connection() as connection, connection.transaction():
-                    connection.run(statement, KEPT_SUMS)
-        for database in databases.values():
-            database.release()
-
-    thread = threading.Thread(target=drop, name="pruning", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def helper_store(folder: Path) -> str:

@@ -1,13 +1,17 @@
-"""Verifying a federation of sums from outside: every version recomputed from what the two servers have published.
+"""Verifying secure aggregation from outside, from what the two servers have published.
 
-1. The federation config is the leader's; the key in it is the helper's at its own address, or has signed for that one.
-2. Every round's offer is signed by the helper, is about the model of that moment, and is the same at both.
-3. Both servers' records are signed, tell of the same set, and name the noisy sums by their digests.
-4. The two noisy sums, added up in the ring and folded as the settings say, give the model that the leader's record
-   names.
+1. The federation config is the leader's. The key in it is the helper's at its own address, or has signed for that one.
+2. Both servers list the same rounds. A round that only one of them knows is a finding, unless a restored backup
+   explains it: then it is named as lost.
+3. Every round config is signed by the helper, is the same at both servers, and names a model of the chain of versions.
+   So is the model that the leader publishes now: a model that is not in the chain is a finding.
+4. Both servers' records are signed, name the same set of uploads, and name the noisy sums by their digests.
+5. The two noisy sums, added in the ring and aggregated as the settings say, give the model that the leader's record
+   names. Sums without noise are not published: there the chain of digests is checked, and no model is recomputed.
 
-So a leader cannot fold anything else than it says, nor a helper answer anything else. Whether a server's own sum is
-honest no one can tell. Folds are recomputed to the last bit where the linear algebra of both machines is the same.
+So a leader cannot aggregate anything else than it says, nor hide a round, nor a helper answer anything else. Whether a
+server's own sum is honest no one can tell. Models are recomputed to the last bit where both machines' linear algebra is
+the same.
 """
 
 from __future__ import annotations
@@ -21,14 +25,16 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from federank.errors import BadMessage, NoAnswer
+from federank._numerics.arrays import IntVector
+from federank.errors import BadAnswer, BadMessage, NoAnswer
 from federank.secagg.canonical import digest
 from federank.secagg.config import SecaggConfig, config_from
-from federank.secagg.exchange import FOLDED, RoundRecord, read_record, same_round, sum_digest
+from federank.secagg.exchange import ABANDONED, FOLDED, RoundRecord, read_record, same_round, sum_digest
 from federank.secagg.keys import fingerprint, follow
 from federank.secagg.ring import centred, ring_from
 from federank.secagg.round_config import Offer, check_offer, read_offer
-from federank.service.server.families.family import Family
+from federank.service.client.federation import merged, read_facts, read_rows
+from federank.service.server.families.family import Family, SumsOf
 from federank.service.server.families.registry import FAMILIES
 from federank.service.server.model_versions import Published, content_from, first_model
 from federank.service.server.plausibility import implausible
@@ -39,14 +45,25 @@ Note = Callable[[str], None]
 Read = TypeVar("Read")
 
 
+class Restore(NamedTuple):
+    """A leader's store that was restored from a backup: where the numbers jump, and what was lost."""
+
+    round: int
+    version: int
+    lost: tuple[int, ...]  # rounds that the leader has forgotten; the helper knows them
+
+
 class Verified(NamedTuple):
-    """What was found."""
+    """The result of a verification."""
 
     helper_fingerprint: str
     config: str
     versions: int
+    recomputed: int  # of them, from published sums
     messages: int
     abandoned: int
+    restores: tuple[Restore, ...]
+    findings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -60,56 +77,215 @@ class Servers:
 
 
 def verify(servers: Servers, note: Note = lambda _: None) -> Verified:
-    """Recompute every version; what does not fit is a `BadMessage` that says so."""
+    """Verify every round and version; what a server cannot have signed honestly is a `BadMessage`."""
     import httpx
 
     with (
         httpx.Client(base_url=servers.leader.rstrip("/") + "/api/v1", verify=_trusted(servers.leader_ca)) as leader,
         httpx.Client(base_url=servers.helper.rstrip("/"), verify=_trusted(servers.helper_ca)) as helper,
     ):
-        return _verify(servers, lambda path: _get(leader, path), lambda path: _get(helper, path), note)
+        return _Verification(servers, lambda path: _get(leader, path), lambda path: _get(helper, path), note).run()
 
 
 Fetch = Callable[[str], bytes]
+SKIPPED, OPEN = "skipped", "open"
 
 
-def _verify(servers: Servers, leader: Fetch, helper: Fetch, note: Note) -> Verified:
-    config, keys = _config(servers, leader, helper)
-    note(f"federation config  {config.digest().hex()}")
-    note(f"helper   {fingerprint(keys[-1])}")
-    family, settings = _settings(config, leader)
-    assert family.sums is not None, "a method with a federation config of sums can be summed"
-    model = _first(family, settings, config, leader, note)
-    name, messages, abandoned, numbers = config.digest().hex(), 0, 0, _numbers(leader)
-    for number in numbers:
-        place = f"/federations/{name}/rounds/{number}"
-        content = leader(f"/sums/record?round={number}")
-        record = read_record(content, config.leader_public())
-        if record.state != FOLDED:
-            abandoned += 1
-            continue
-        theirs = _by_any(keys, read_record, helper(f"{place}/record"))
+class _Listed(NamedTuple):
+    """A round as the leader lists it."""
+
+    round: int
+    state: str
+    version: int
+
+
+class _Verification:
+    """One run over the rounds of both servers."""
+
+    def __init__(self, servers: Servers, leader: Fetch, helper: Fetch, note: Note) -> None:
+        self._servers, self._leader, self._helper, self._note = servers, leader, helper, note
+        self._findings: list[str] = []
+
+    def run(self) -> Verified:
+        config, self._keys = _config(self._servers, self._leader, self._helper)
+        self._name, self._secagg = config.digest().hex(), config
+        self._note(f"federation config  {self._name}")
+        self._note(f"helper   {fingerprint(self._keys[-1])}")
+        family, settings = _settings(config, self._leader)
+        assert family.sums is not None, "a method with a federation config of sums can be summed"
+        # The order makes a federation that goes on meanwhile look as it is: what is asked for first is in what follows.
+        public = _public_model(self._leader)
+        before = self._helper_rounds()
+        listed = self._leader_rounds()
+        after = self._helper_rounds()
+        chain = _Chain(family.sums, settings, config, _first(family, settings, config, self._leader, self._note))
+        versions = messages = abandoned = 0
+        restores: list[Restore] = []
+        previous = -1
+        for number, state, version in listed:
+            if state == SKIPPED:
+                lost = tuple(one for one in sorted(before) if previous < one < number)
+                restores.append(Restore(number, version, lost))
+                chain.jump(version)
+                self._note(f"version {version:,}: restored from a backup; rounds that were lost: {_named(lost)}")
+            elif state == FOLDED:
+                messages += self._verify_round(chain, number, number in after)
+                versions += 1
+            elif state == ABANDONED:
+                abandoned += 1
+            previous = number
+        forgotten = tuple(one.round for one in listed if one.state != SKIPPED and one.round not in after)
+        if forgotten:  # the leader has shown the helper's signatures
+            self._note(f"The helper's store was restored from a backup; rounds that it has lost: {_named(forgotten)}")
+        self._compare_lists({one.round for one in listed}, before, restores)
+        self._compare_models(chain, public, before, {number for restore in restores for number in restore.lost})
+        return Verified(
+            fingerprint(self._keys[-1]),
+            self._name,
+            versions,
+            chain.recomputed,
+            messages,
+            abandoned,
+            tuple(restores),
+            tuple(self._findings),
+        )
+
+    def _verify_round(self, chain: _Chain, number: int, helper_knows: bool) -> int:
+        """Check both records of an aggregated round and follow it to its version; how many uploads it has."""
+        record = read_record(self._leader(f"/sums/record?round={number}"), self._secagg.leader_public())
+        theirs = _by_any(self._keys, read_record, self._of_helper(number, "record", helper_knows))
         same_round(record, theirs)
-        named, stage = family.sums.digest(settings, model), family.sums.stage(model)
-        offer = _checked_offer(keys, config, record, model, named, leader, helper(f"{place}/offer"))
-        if (offer.stage, offer.noise) != (stage, config.noises[stage]):
-            raise BadMessage(f"The offer of round {number} asked for another message than the plan's.")
-        shares, masks = ring_from(leader(f"/sums/total?round={number}")), ring_from(helper(f"{place}/sum"))
-        if sum_digest(shares).hex() != record.sum or sum_digest(masks).hex() != theirs.sum:
-            raise BadMessage(f"The sums that are published of round {number} are not those that the records name.")
-        total = centred(shares + masks)
+        ours = self._leader(f"/sums/offer?round={number}")
+        if helper_knows and ours != self._of_helper(number, "offer", helper_knows):
+            raise BadMessage(f"The two servers have published different offers of round {number}.")
+        offer = _by_any(self._keys, read_offer, ours)
+        if (offer.charter, offer.round, offer.digest().hex()) != (self._name, number, record.offer):
+            raise BadMessage(f"The record of round {number} names another offer than the one that was signed.")
+        chain.check(offer)
+        if self._secagg.has_noise:
+            shares = ring_from(self._leader(f"/sums/total?round={number}"))
+            masks = ring_from(self._of_helper(number, "sum", helper_knows))
+            if sum_digest(shares).hex() != record.sum or sum_digest(masks).hex() != theirs.sum:
+                raise BadMessage(f"The sums that are published of round {number} are not those that the records name.")
+            chain.recompute(offer, record, centred(shares + masks))
+            done = "recomputed"
+        else:
+            chain.follow(record)
+            done = "not recomputed, its sums have no noise and are not published"
+        self._note(f"version {chain.version:,}: round {number}, {record.messages:,} messages, {done}")
+        return record.messages
+
+    def _of_helper(self, number: int, what: str, helper_knows: bool) -> bytes:
+        """What the helper has published of a round; where its restored store has lost it, the leader's copy."""
+        if helper_knows:
+            return self._helper(f"/federations/{self._name}/rounds/{number}/{what}")
+        return self._leader(f"/sums/helper-{what}?round={number}")
+
+    def _compare_lists(self, ours: set[int], theirs: dict[int, str], restores: list[Restore]) -> None:
+        explained = {number for restore in restores for number in restore.lost}
+        newest = max(theirs, default=-1)
+        for number, state in theirs.items():
+            is_just_offered = number == newest and state == OPEN
+            if number not in ours and number not in explained and not is_just_offered:
+                self._findings.append(f"Round {number} is {state} at the helper, and the leader does not list it.")
+
+    def _compare_models(self, chain: _Chain, public: tuple[int, str], theirs: dict[int, str], lost: set[int]) -> None:
+        """Every model that was published or offered must be in the chain."""
+        if public not in chain.known:
+            self._findings.append(f"Version {public[0]:,}, which the leader publishes now, is not in the chain.")
+        for number in sorted(set(theirs) - lost):
+            content = self._helper(f"/federations/{self._name}/rounds/{number}/offer")
+            offer = _by_any(self._keys, read_offer, content)
+            if (offer.version, offer.model) not in chain.known:
+                self._findings.append(
+                    f"Round {number} was about version {offer.version:,} with the digest {offer.model}, which is not "
+                    "in the chain."
+                )
+
+    def _leader_rounds(self) -> list[_Listed]:
+        rounds = _paged(self._leader, "/sums/rounds")
+        return [_Listed(int(one["round"]), str(one["state"]), int(one["version"])) for one in rounds]
+
+    def _helper_rounds(self) -> dict[int, str]:
+        rounds = _paged(self._helper, f"/federations/{self._name}/rounds")
+        return {int(one["round"]): str(one["state"]) for one in rounds}
+
+
+class _Chain:
+    """The versions one after the other, each named by its digest; with published sums, recomputed."""
+
+    def __init__(self, sums: SumsOf, settings: Any, config: SecaggConfig, first: Published) -> None:
+        self._sums, self._settings, self._config = sums, settings, config
+        self._model: Published | None = first
+        self.version, self._digest = first.version, sums.digest(settings, first).hex()
+        self.recomputed = 0
+        self.known = {(self.version, self._digest)}
+
+    def check(self, offer: Offer) -> None:
+        """Refuse a round config that is not about the newest version, or asks for another upload than the plan's."""
+        if not self._digest:  # after a restore, where nothing is recomputed: the same model under another number
+            self._digest = offer.model
+            self.known.add((self.version, self._digest))
+        if (offer.version, offer.model) != (self.version, self._digest):
+            raise BadMessage(f"The offer of round {offer.round} was not about the model of that moment.")
+        check_offer(offer, self._config, bytes.fromhex(self._digest), 0)
+        if self._model is not None and offer.stage != self._sums.stage(self._model):
+            raise BadMessage(f"The offer of round {offer.round} asked for another message than the plan's.")
+
+    def recompute(self, offer: Offer, record: RoundRecord, total: IntVector) -> None:
+        """The next version from a round's sum; it must be the one that the record names."""
         why = implausible(total, offer.columns, record.messages, offer.noise)
         if why is not None:
-            raise BadMessage(f"Round {number} was folded, though {why}.")
-        model = model.followed_by(family.sums.fold(settings, config, model, record.people, total, record.messages))
-        if family.sums.digest(settings, model).hex() != record.model:
+            raise BadMessage(f"Round {record.round} was folded, though {why}.")
+        assert self._model is not None, "sums with noise are always there"
+        content = self._sums.fold(self._settings, self._config, self._model, record.people, total, record.messages)
+        self._model = self._model.followed_by(content)
+        if self._sums.digest(self._settings, self._model).hex() != record.model:
             raise BadMessage(
-                f"Version {model.version} does not follow from the sums of round {number}: its record names another "
-                "model."
+                f"Version {self._model.version} does not follow from the sums of round {record.round}: its record "
+                "names another model."
             )
-        messages += record.messages
-        note(f"version {model.version}: round {number}, {record.messages:,} messages, recomputed")
-    return Verified(fingerprint(keys[-1]), name, model.version, messages, abandoned)
+        self.recomputed += 1
+        self._add(self._model.version, record.model)
+
+    def follow(self, record: RoundRecord) -> None:
+        """The next version, as its record names it."""
+        self._model = None
+        self._add(self.version + 1, record.model)
+
+    def jump(self, version: int) -> None:
+        """The same model under a later number."""
+        if self._model is None:
+            self.version, self._digest = version, ""
+            return
+        self._model = self._model._replace(version=version)
+        self._add(version, self._sums.digest(self._settings, self._model).hex())
+
+    def _add(self, version: int, digest: str) -> None:
+        self.version, self._digest = version, digest
+        self.known.add((version, digest))
+
+
+def _named(rounds: tuple[int, ...]) -> str:
+    return ", ".join(map(str, rounds)) or "none"
+
+
+def _public_model(leader: Fetch) -> tuple[int, str]:
+    """Version and digest of the model that clients are given now."""
+    try:
+        facts = read_facts(leader("/federation"))
+        model = merged(read_rows(leader("/model"), facts), None, facts.n_items)
+    except BadAnswer as reason:
+        raise BadMessage(f"The leader's model cannot be read: {reason}") from reason
+    return model.version, facts.summed.digest(model).hex()
+
+
+def _paged(fetch: Fetch, path: str) -> list[dict[str, Any]]:
+    """All rounds of a server's list."""
+    rounds: list[dict[str, Any]] = []
+    while some := _json(fetch(f"{path}?from={rounds[-1]['round'] + 1 if rounds else 0}"))["rounds"]:
+        rounds += some
+    return rounds
 
 
 def _config(servers: Servers, leader: Fetch, helper: Fetch) -> tuple[SecaggConfig, list[bytes]]:
@@ -163,40 +339,6 @@ def _first(family: Family, settings: Any, config: SecaggConfig, leader: Fetch, n
     else:
         note("version 0: a trained model, taken as it is")
     return first_model(told)
-
-
-def _numbers(leader: Fetch) -> list[int]:
-    """The rounds that have a record."""
-    found: list[int] = []
-    first = 0
-    while True:
-        some = [int(number) for number in _json(leader(f"/sums/rounds?from={first}"))["rounds"]]
-        if not some:
-            return found
-        found += some
-        first = some[-1] + 1
-
-
-def _checked_offer(
-    keys: list[bytes],
-    config: SecaggConfig,
-    record: RoundRecord,
-    model: Published,
-    named: bytes,
-    leader: Fetch,
-    theirs: bytes,
-) -> Offer:
-    ours = leader(f"/sums/offer?round={record.round}")
-    if ours != theirs:
-        raise BadMessage(f"The two servers have published different offers of round {record.round}.")
-    offer = _by_any(keys, read_offer, ours)
-    expected = (record.charter, record.round, model.version, named.hex())
-    if (offer.charter, offer.round, offer.version, offer.model) != expected:
-        raise BadMessage(f"The offer of round {record.round} was not about the model of that moment.")
-    if offer.digest().hex() != record.offer:
-        raise BadMessage(f"The record of round {record.round} names another offer than the one that was signed.")
-    check_offer(offer, config, named, 0)
-    return offer
 
 
 def _by_any(keys: list[bytes], read: Callable[[bytes, bytes], Read], content: bytes) -> Read:

@@ -60,6 +60,7 @@ class Facts:
     founding: str  # which federation it is: another word for every founding; none from a server that does not say
     version: int
     suggested_policy: dict[str, Any] | None
+    invited_only: bool = False  # whether its operator lets in invited clients alone
     document: str = field(repr=False, compare=False)  # the very answer, which a device keeps
 
     @property
@@ -224,6 +225,7 @@ def read_facts(content: bytes) -> Facts:
         founding=text(answer["founding"]) if "founding" in answer else "",
         version=whole(answer.get("version"), 0, MOST_VERSION),
         suggested_policy=suggested if isinstance(suggested, dict) else None,
+        invited_only=answer.get("invited_only") is True,
         document=content.decode(),
     )
 

@@ -32,7 +32,13 @@ from federank.service.helper import rounds, store
 from federank.service.helper.service import CONTENT_TYPE, HelperService
 from federank.service.helper.store import Round
 from federank.service.server.http.limits import read_body
-from federank.service.server.http.responses import JSON, Refusal, bytes_response, json_response
+from federank.service.server.http.responses import (
+    JSON,
+    Refusal,
+    bytes_response,
+    json_response,
+    sums_not_published,
+)
 from federank.service.server.store.database import Connection
 
 Endpoint = Callable[[HelperService, Request], Awaitable[Response]]
@@ -131,8 +137,10 @@ async def members(service: HelperService, request: Request) -> Response:
 
 
 async def total(service: HelperService, request: Request) -> Response:
-    """The noisy sum of masks of a round."""
+    """The noisy sum of masks of a round; sums without noise are not published."""
     config, found = await _config(service, request), await _ended(service, request)
+    if not config.has_noise:
+        raise sums_not_published()
     content = await service.ask(lambda connection: store.total_of(connection, config.digest(), found.number))
     return bytes_response(content, {})
 

@@ -170,6 +170,8 @@ def offer(connection: Connection, helper: Helper, config: SecaggConfig, number: 
         signed = sign_offer(helper.identity.private, made)
         helper.keys.put(public, private)
         store.add_round(connection, name, number, terms.digest(), public, signed, made.expires)
+        if not config.has_noise:  # nobody may see earlier sums, and their leader has gone on
+            store.drop_sums(connection, name, number)
     return signed
 
 

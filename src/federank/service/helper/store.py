@@ -172,6 +172,13 @@ def end_round(
     )
 
 
+def drop_sums(connection: Connection, config: bytes, before: int) -> None:
+    """Drop the sums of rounds before this one."""
+    connection.run(
+        "UPDATE rounds SET total = ? WHERE config = ? AND number < ? AND LENGTH(total) > 0", b"", config, before
+    )
+
+
 def total_of(connection: Connection, config: bytes, number: int) -> bytes:
     """The noisy sum of a round that was answered."""
     row = connection.one("SELECT total FROM rounds WHERE config = ? AND number = ?", config, number)

@@ -223,7 +223,7 @@ class FleetOfSums(RemoteFleet):
         number, rules = clients
         self._wait_for_reports(number, rules)
         minimum = max(rules.minimum, self._least)
-        if close_round(self._connection, number, minimum) is None:
+        if close_round(self._connection, number, minimum, invited_only=self._leader.invited_only) is None:
             self.sums.give_up(number)
             raise Abandoned
         return iter([self.sums.finish(number)])
@@ -248,7 +248,9 @@ class Leader:
         defences: Defences = NO_DEFENCES,
         rolls_back: bool = False,
         left_out: Callable[[str], object] = lambda _: None,
+        invited_only: bool = False,
     ) -> None:
+        self.invited_only = invited_only
         self._watches = rolls_back and config.sums is None  # versions of sums follow from sums alone
         self._database, self._keep, self._form_of = database, keep_updates, form_of
         self._config, self._form = config, form_of(config)

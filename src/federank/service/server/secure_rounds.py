@@ -413,7 +413,8 @@ class RoundOfSums:
             model=model.hex(),
             people=people,
         )
-        signed, noisy = sign_record(self._agreement.private, told), ring_bytes(self._noisy)
+        noisy = ring_bytes(self._noisy) if self._agreement.config.has_noise else b""  # published with noise only
+        signed = sign_record(self._agreement.private, told)
         members = b"".join(sorted(identifiers))
         return lambda connection: store.put_record(connection, number, signed, noisy, members)
 

@@ -64,6 +64,7 @@ class Service:
             defences_of(config, trust),
             trust.roll_back_when_worse,
             left_out=self.metrics.upload,
+            invited_only=self.invited_only,
         )
         self.writer = Writer(database, after=self.leader.wake, on_fault=log.store_away)
         invitations = config.family.invitations(config.settings)
@@ -79,6 +80,13 @@ class Service:
         self._departures = 0
         self._refusals: Counter[str] = Counter()
         self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def invited_only(self) -> bool:
+        """Whether only invited clients are let in and counted: as the operator says, else where sums have no noise."""
+        if self.trust.invited_only is not None:
+            return self.trust.invited_only
+        return self.config.sums is not None and not self.config.sums.config.has_noise
 
     async def start(self) -> None:
         """Begin: threads that write, follow the store and lead; tasks that serve those who wait."""

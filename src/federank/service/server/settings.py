@@ -82,8 +82,9 @@ class TrustSettings:
     range_rate: float = 1.0
     """Devices enrolled a second from one range of addresses (/24 of IPv4, /48 of IPv6), over time, after the first 200
     (0: no limit)."""
-    invited_only: bool = False
-    """Enrol only devices that bring an invitation (`federank admin invite`)."""
+    invited_only: bool | None = None
+    """Enrol only clients that bring an invitation (`federank admin invite`). Default: with a helper and without noise,
+    because there anyone who controls all other clients of a round learns the upload of the last one."""
     roll_back_when_worse: bool = False
     """Go back to an earlier version by itself when devices that evaluate say that the newest are worse."""
     address_connections: int = 500

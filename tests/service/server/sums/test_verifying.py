@@ -1,13 +1,17 @@
 """`federank verify` recomputes every version from what was published, and finds what does not fit."""
 
 import asyncio
+import sqlite3
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.service.federations import in_a_loop
-from tests.service.server.sums.federations import HISTORIES, federation, take_part
+from click.testing import CliRunner
+from tests.service.federations import in_a_loop, serving
+from tests.service.helper.helpers import ThreadedHelper
+from tests.service.server.sums.federations import HISTORIES, establish_sums, federation, take_part
 
+from federank.cli import federank
 from federank.errors import BadMessage, NoAnswer
 from federank.secagg.exchange import read_record, sign_record
 from federank.service import verification as verifying
@@ -15,8 +19,10 @@ from federank.service.helper.service import open_helper
 from federank.service.server.http.app import public_app
 from federank.service.server.http.listening import ConnectionLimits, bind, uvicorn_server
 from federank.service.server.logs import Log
+from federank.service.server.model_versions import EncodedRows
 from federank.service.server.store import secure as store
 from federank.service.server.store.database import Database
+from federank.service.server.store.versions import jump_ahead
 from federank.service.verification import Servers, verify
 
 pytestmark = pytest.mark.slow
@@ -25,12 +31,12 @@ pytestmark = pytest.mark.slow
 class Published:
     """A federation of two versions, its leader on a port of this machine."""
 
-    def __init__(self, helper, running):
-        self.helper, self.running = helper, running
+    def __init__(self, helper, running, versions=2):
+        self.helper, self.running, self.versions = helper, running, versions
 
     async def __aenter__(self):
         people = [await self.running.device() for _ in range(3)]
-        for version in (1, 2):
+        for version in range(1, self.versions + 1):
             for one in zip(people, HISTORIES, strict=False):
                 await take_part(*one)
             await self.running.version(version)
@@ -57,7 +63,8 @@ class Published:
 async def test_every_version_is_recomputed_to_the_last_bit(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as both, Published(*both) as published:
         found, lines = await published.verify()
-        assert (found.versions, found.messages, found.abandoned) == (2, 6, 0)
+        assert (found.versions, found.recomputed, found.messages, found.abandoned) == (2, 2, 6, 0)
+        assert (found.restores, found.findings) == ((), ())
         assert found.config == both[1].service.config.sums.name
         assert [line.split(":")[0] for line in lines[2:]] == ["version 1", "version 2"]
 
@@ -80,7 +87,7 @@ async def test_every_version_is_recomputed_to_the_last_bit(sqlite_store, tmp_pat
 @in_a_loop
 async def test_what_was_changed_afterwards_is_found(sqlite_store, tmp_path, table, change, sentence):
     helper_store = f"sqlite:///{tmp_path / 'helper.sqlite'}"
-    async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
+    async with federation(tmp_path, sqlite_store, sigma=1.0) as both, Published(*both) as published:
         if "total = terms" in change:
             change = "UPDATE rounds SET total = (SELECT total FROM rounds WHERE number = 0) WHERE number = 1"
             sentence = "not those that the records name"
@@ -114,9 +121,9 @@ async def test_attack_lying_about_how_many_messages_a_sum_has(sqlite_store, tmp_
 
 @in_a_loop
 async def test_a_fold_that_does_not_follow_is_found(sqlite_store, tmp_path, monkeypatch):
-    async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
+    async with federation(tmp_path, sqlite_store, sigma=1.0) as both, Published(*both) as published:
         real = verifying.centred
-        monkeypatch.setattr(verifying, "centred", lambda total: real(total) + np.int32(1))
+        monkeypatch.setattr(verifying, "centred", lambda total: real(total) + np.int32(500))
         with pytest.raises(BadMessage, match="does not follow"):
             await published.verify()
 
@@ -153,3 +160,103 @@ async def test_versions_of_before_a_new_identity_are_still_recomputed(sqlite_sto
         await published.running.version(3)
         found, _ = await published.verify()
         assert found.versions == 3
+
+
+def change(store, *statements):
+    """What someone does to a server's store behind its back."""
+    database = Database(store)
+    with database.connection() as connection, connection.transaction():
+        for statement in statements:
+            connection.run(statement)
+    database.close()
+
+
+@in_a_loop
+async def test_without_noise_the_chain_of_versions_is_checked(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
+        found, _ = await published.verify()
+        assert (found.versions, found.recomputed, found.findings) == (2, 0, ())
+        agreement = both[1].service.config.sums
+        database = Database(sqlite_store)
+        with database.connection() as connection:
+            record = read_record(store.sum_row(connection, 0).record, agreement.config.leader_public())
+            other = sign_record(agreement.private, replace(record, model="00" * 32))
+            connection.run("UPDATE sums SET record = ? WHERE round = 0", other)
+        database.close()
+        with pytest.raises(BadMessage):
+            await published.verify()
+
+
+@in_a_loop
+async def test_a_round_that_the_leader_hides_is_found(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store, sigma=1.0) as both, Published(*both) as published:
+        change(sqlite_store, "DELETE FROM sums WHERE round = 1", "DELETE FROM rounds WHERE number = 1")
+        found, _ = await published.verify()
+        assert found.versions == 1
+        assert len(found.findings) >= 2  # the round, the version that followed from it, and the next round
+        assert "Round 1 is answered" in found.findings[0]
+        assert "Version 2" in found.findings[1]
+
+
+@in_a_loop
+async def test_a_model_that_is_not_in_the_chain_is_named(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store, sigma=1.0) as both, Published(*both) as published:
+        latest = both[1].service.latest
+        content = latest.model.content
+        other = content._replace(tables={**content.tables, "vectors": content.tables["vectors"] + np.float32(1)})
+        latest.model = latest.model._replace(content=other)
+        both[1].service.encoded = EncodedRows(both[1].service.config.encode)
+        found, _ = await published.verify()
+        assert len(found.findings) == 1
+        assert "Version 2" in found.findings[0]
+
+
+@pytest.mark.parametrize("sigma", [0.0, 1.0])
+@in_a_loop
+async def test_a_restored_leader_is_understood_and_what_it_lost_is_named(tmp_path, sigma):
+    """The documented restore: a backup of while round 1 was open, put back in round 2, started with --restored."""
+    leader, backup = tmp_path / "leader.sqlite", tmp_path / "backup.sqlite"
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+        token = establish_sums(f"sqlite:///{leader}", helper.origin, sigma=sigma)
+        async with serving(f"sqlite:///{leader}", token=token) as running:
+            people = [await running.device() for _ in range(3)]
+            for version in (1, 2):
+                if version == 2:
+                    await running.open_round(1)
+                    with sqlite3.connect(leader) as one, sqlite3.connect(backup) as other:
+                        one.backup(other)
+                for one in zip(people, HISTORIES, strict=False):
+                    await take_part(*one)
+                await running.version(version)
+            await running.open_round(2)
+        for part in ("", "-wal", "-shm"):
+            (tmp_path / f"leader.sqlite{part}").unlink(missing_ok=True)
+        backup.rename(leader)
+        database = Database(f"sqlite:///{leader}")
+        with database.connection() as connection:
+            version = jump_ahead(connection)
+        database.close()
+        async with serving(f"sqlite:///{leader}", token=token) as running, Published(helper, running, 0) as published:
+            for _, history in zip(range(3), HISTORIES, strict=False):
+                await take_part(await running.device(), history)
+            await running.version(version + 1)
+            found, _ = await published.verify()
+    assert (found.versions, found.recomputed, found.findings) == (2, 2 if sigma else 0, ())
+    assert [restore.version for restore in found.restores] == [version]
+    assert found.restores[0].lost == (2,)
+
+
+@in_a_loop
+async def test_rounds_that_a_restored_helper_has_lost_are_read_from_the_leader(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store, sigma=1.0) as both, Published(*both) as published:
+        change(f"sqlite:///{tmp_path / 'helper.sqlite'}", "DELETE FROM rounds WHERE number >= 1")
+        found, lines = await published.verify()
+        assert (found.versions, found.recomputed, found.findings) == (2, 2, ())
+        assert "1" in lines[-1]
+
+
+def test_findings_end_the_command_with_2(monkeypatch):
+    result = verifying.Verified("ab", "cd", 1, 1, 3, 0, (), ("Round 1 is hidden.",))
+    monkeypatch.setattr(verifying, "verify", lambda *_: result)
+    done = CliRunner().invoke(federank, ["verify", "https://leader.example", "--helper", "https://helper.example"])
+    assert (done.exit_code, "Round 1 is hidden." in done.output) == (2, True)

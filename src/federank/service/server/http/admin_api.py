@@ -273,7 +273,7 @@ async def make_invitations(service: Service, request: Request) -> Response:
         note_action(connection, "invite", count=count)
 
     await service.writer.write(act, FACTS)
-    return json_response({"invitations": codes, "needed": service.trust.invited_only})
+    return json_response({"invitations": codes, "needed": service.invited_only})
 
 
 async def rotate_token(service: Service, request: Request) -> Response:

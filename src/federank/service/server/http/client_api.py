@@ -24,7 +24,6 @@ from federank.service.server.store.evaluation import keep_hit
 from federank.service.server.store.queries import (
     Fate,
     Outcome,
-    Owner,
     Upload,
     enrol,
     keep_upload,
@@ -62,18 +61,15 @@ async def enrol_device(service: Service, request: Request) -> Response:
     enforce_rate_limit(service.enrolment_limit, _address(request))
     enforce_rate_limit(service.range_limit, range_of(_address(request)))
     code = _invitation(await read_body(request, SMALL_BODY, service.trust.body_seconds))
-    used = hash_of_token(code or "") if service.trust.invited_only else None
+    used = None if code is None else hash_of_token(code)
     device, token = new_device(), new_token()
-    token_hash = hash_of_token(token)
-    if not await service.writer.write(lambda connection: enrol(connection, device, token_hash, used), TALLIES):
-        raise Refusal(
-            403,
-            "not-invited",
-            "This federation takes in anyone who has an invitation; this device has none, or one that was used. Ask "
-            "the "
-            "operator for one, and give it with --invitation.",
-        )
-    service.remember(token_hash, Owner(device, banned=False))
+    token_hash, needed = hash_of_token(token), service.invited_only
+
+    def act(connection: Connection) -> bool:
+        return enrol(connection, device, token_hash, used, invited_only=needed)
+
+    if not await service.writer.write(act, TALLIES):
+        raise _not_invited()
     return json_response({"device": device, "token": token}, 201)
 
 
@@ -90,7 +86,11 @@ async def leave_federation(service: Service, request: Request) -> Response:
 
 async def work(service: Service, request: Request) -> Response:
     """Wait for a task; a ticket for it, or nothing within the wait; no more once the device's messages are spent."""
-    device, _ = await who_asks(service, request)
+    device, token_hash = await who_asks(service, request)
+    if service.invited_only:
+        owner = await service.device_of_token(token_hash)
+        if owner is None or not owner.invited:  # enrolled while the operator let everyone in
+            raise _not_invited()
     seconds = min(check_int(request, "wait") or 0, LONGEST_WAIT)
 
     async def gone() -> None:
@@ -262,6 +262,15 @@ def _ticket(service: Service, request: Request, device: str) -> Ticket:
     if ticket is None:
         raise Refusal(404, "foreign", "This ticket was not given to this device.")
     return ticket
+
+
+def _not_invited() -> Refusal:
+    return Refusal(
+        403,
+        "not-invited",
+        "This federation takes clients by invitation only, and this client has none, or one that was used. Ask the "
+        "operator for one, and enrol with it (--invitation CODE).",
+    )
 
 
 def _no_users() -> Refusal:

@@ -50,6 +50,7 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "seen": config.seen,
             "run_by": config.run_by,
             "trained": config.trained,
+            "invited_only": service.invited_only,
             "joining": config.joining,
         }
     )

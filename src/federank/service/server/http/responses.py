@@ -27,6 +27,11 @@ class Refusal(Exception):
         return json_response({"error": self.slug, "message": self.message}, self.status, self.headers)
 
 
+def sums_not_published() -> Refusal:
+    """The answer to who asks for a sum without noise: clients that know their own part of it would subtract that."""
+    return Refusal(403, "no-noise", "The sums of this federation carry no noise, so they are not published.")
+
+
 def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A response in JSON."""
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()

@@ -101,7 +101,11 @@ PUBLIC_ROUTES: tuple[Entry, ...] = (
     ),
     Entry("GET", f"{PUBLIC}/sums/offer", sums.offer, query=(_ROUND,), refusals=(404, 409)),
     Entry("GET", f"{PUBLIC}/sums/record", sums.record, query=(_ROUND,), refusals=(404, 409)),
-    Entry("GET", f"{PUBLIC}/sums/total", sums.total, query=(_ROUND,), answers=((200, TENSORS),), refusals=(404, 409)),
+    Entry("GET", f"{PUBLIC}/sums/helper-record", sums.helper_record, query=(_ROUND,), refusals=(404, 409)),
+    *(
+        Entry("GET", f"{PUBLIC}/sums/{name}", act, query=(_ROUND,), answers=((200, TENSORS),), refusals=(403, 404, 409))
+        for name, act in (("total", sums.total), ("helper-sum", sums.helper_total))
+    ),
     Entry("GET", f"{PUBLIC}/health", public.health),
     Entry("GET", f"{PUBLIC}/ready", public.ready),
     Entry("GET", "/health", public.health),

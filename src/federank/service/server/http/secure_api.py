@@ -10,11 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from federank.service.server.http.public_api import check_int
-from federank.service.server.http.responses import JSON, Refusal, bytes_response, json_response
+from federank.service.server.http.responses import JSON, Refusal, bytes_response, json_response, sums_not_published
 from federank.service.server.secure_config import Agreement
 from federank.service.server.service import Service
 from federank.service.server.store import secure as store
-from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import get_content
 from federank.service.server.store.secure import SumRow
 
@@ -38,11 +37,13 @@ async def offer(service: Service, request: Request) -> Response:
 
 
 async def rounds(service: Service, request: Request) -> Response:
-    """The rounds that have ended and were offered, from a number on."""
+    """Every round that was ever offered, from a number on, with its state and version; `skipped`: a restored backup."""
     _agreement(service)
     first = check_int(request, "from") or 0
-    found = await service.read(lambda connection: store.rounds_with_records(connection, first, MOST_LISTED))
-    return json_response({"rounds": found})
+    rows = await service.read(lambda connection: store.listed_rounds(connection, first, MOST_LISTED))
+    return json_response(
+        {"rounds": [{"round": number, "state": state, "version": version} for number, state, version in rows]}
+    )
 
 
 async def record(service: Service, request: Request) -> Response:
@@ -54,15 +55,30 @@ async def record(service: Service, request: Request) -> Response:
 
 
 async def total(service: Service, request: Request) -> Response:
-    """The leader's noisy sum of shares of a round that was folded."""
+    """The leader's noisy sum of shares of a round that was aggregated; sums without noise are not published."""
+    return await _sum(service, request, 0)
+
+
+async def helper_total(service: Service, request: Request) -> Response:
+    """The helper's noisy sum of masks, as the leader received it: for a helper whose store was restored."""
+    return await _sum(service, request, 1)
+
+
+async def helper_record(service: Service, request: Request) -> Response:
+    """The helper's signed record of a round, as the leader received it."""
+    row = await _row(service, request)
+    if not row.helper_record:
+        raise Refusal(404, "unknown", "The helper has sent no record of this round.")
+    return bytes_response(row.helper_record, _FRESH, JSON)
+
+
+async def _sum(service: Service, request: Request, which: int) -> Response:
     number = _number(service, request)
-
-    def find(connection: Connection) -> bytes:
-        return store.published_sums(connection, number)[0]
-
-    content = await service.read(find)
+    if not _agreement(service).config.has_noise:
+        raise sums_not_published()
+    content = (await service.read(lambda connection: store.published_sums(connection, number)))[which]
     if not content:
-        raise Refusal(404, "unknown", "No sum is kept of this round: it was not folded, or its sum was dropped since.")
+        raise Refusal(404, "unknown", "No sum is kept of this round: it was not aggregated, or the sum was dropped.")
     return bytes_response(content, _FRESH)
 
 

@@ -62,11 +62,14 @@ def lock_facts(connection: Connection) -> None:
 # Devices: how they are invited, enrol, are known by their tokens, leave and are banned.
 
 
-def enrol(connection: Connection, device: str, token_hash: bytes, code: bytes | None = None) -> bool:
-    """A new device, which uses up the invitation with this hash if one is asked for; whether there was one."""
-    if code is not None and not connection.run("DELETE FROM invites WHERE code = ?", code):
+def enrol(
+    connection: Connection, device: str, token_hash: bytes, code: bytes | None = None, *, invited_only: bool = False
+) -> bool:
+    """A new client, which uses up the invitation with this hash; False where one is needed and there is none."""
+    invited = code is not None and bool(connection.run("DELETE FROM invites WHERE code = ?", code))
+    if invited_only and not invited:
         return False
-    connection.run("INSERT INTO devices (device, token) VALUES (?, ?)", device, token_hash)
+    connection.run("INSERT INTO devices (device, token, invited) VALUES (?, ?, ?)", device, token_hash, int(invited))
     connection.run("UPDATE tallies SET devices = devices + 1")
     return True
 
@@ -82,12 +85,13 @@ class Owner(NamedTuple):
 
     device: str
     banned: bool
+    invited: bool = False
 
 
 def device_of(connection: Connection, token_hash: bytes) -> Owner | None:
     """Whose token this is."""
-    row = connection.one("SELECT device, banned FROM devices WHERE token = ?", token_hash)
-    return None if row is None else Owner(str(row[0]), bool(row[1]))
+    row = connection.one("SELECT device, banned, invited FROM devices WHERE token = ?", token_hash)
+    return None if row is None else Owner(str(row[0]), bool(row[1]), bool(row[2]))
 
 
 def leave(connection: Connection, device: str) -> None:
@@ -272,9 +276,9 @@ def newest_round(connection: Connection) -> Newest | None:
     )
 
 
-def count_reports(connection: Connection, number: int) -> int:
-    """How many Updates a round has."""
-    row = connection.one("SELECT COUNT(*) FROM uploads WHERE round = ?", number)
+def count_reports(connection: Connection, number: int, *, invited_only: bool = False) -> int:
+    """How many uploads a round has, or how many of invited clients."""
+    row = connection.one("SELECT COUNT(*) FROM uploads WHERE round = ? AND invited >= ?", number, int(invited_only))
     return int(row[0]) if row else 0
 
 
@@ -304,14 +308,14 @@ def next_round(connection: Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def close_round(connection: Connection, number: int, minimum: int) -> int | None:
-    """End a round: how many reports it has, or None if they are too few and it is abandoned."""
+def close_round(connection: Connection, number: int, minimum: int, *, invited_only: bool = False) -> int | None:
+    """End a round: how many uploads it has, or None if too few (of invited clients) count and it is discarded."""
     with connection.transaction():
         closed = connection.run("UPDATE rounds SET state = 'closed' WHERE number = ? AND state = 'open'", number)
         if not closed and state_of_round(connection, number) == "abandoned":
             return None  # the operator has gone back to an earlier version
         reports = count_reports(connection, number)
-        if reports >= minimum:
+        if count_reports(connection, number, invited_only=invited_only) >= minimum:
             return reports
         note_end(connection, number)
         connection.run("UPDATE rounds SET state = 'abandoned', reports = ? WHERE number = ?", reports, number)
@@ -377,8 +381,8 @@ def keep_upload(connection: Connection, upload: Upload) -> tuple[Outcome, int]:
     if now is None or (int(now[0]), int(now[1])) != (number, upload.ticket.version):
         return "late", number
     inserted = connection.run(
-        "INSERT INTO uploads (ticket, round, kind, digest, size, clipped, body)"
-        " SELECT ?, ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM devices WHERE device = ? AND banned = 0)"
+        "INSERT INTO uploads (ticket, round, kind, digest, size, clipped, body, invited)"
+        " SELECT ?, ?, ?, ?, ?, ?, ?, invited FROM devices WHERE device = ? AND banned = 0"
         " ON CONFLICT DO NOTHING",
         upload.ticket.use,
         number,

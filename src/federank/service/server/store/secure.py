@@ -152,11 +152,16 @@ def unconfirmed_before(connection: Connection, number: int) -> int | None:
 
 
 def put_record(connection: Connection, number: int, record: bytes, noisy: bytes, members: bytes) -> None:
-    """Publish a round, within the transaction that ends it; what no one needs any more goes."""
+    """Publish a round, within the transaction that ends it; what is not needed any more goes.
+
+    Without a noisy sum to publish, the helper's goes too.
+    """
     connection.run(
         "UPDATE sums SET record = ?, noisy = ?, members = ?, total = ? WHERE round = ?",
         *(record, noisy, members, b"", number),
     )
+    if not noisy:
+        connection.run("UPDATE sums SET helper_sum = ? WHERE round = ?", b"", number)
     connection.run("DELETE FROM reports WHERE round = ?", number)
 
 
@@ -166,15 +171,18 @@ def published_sums(connection: Connection, number: int) -> tuple[bytes, bytes]:
     return (b"", b"") if row is None else (bytes(row[0]), bytes(row[1]))
 
 
-def rounds_with_records(connection: Connection, first: int, most: int) -> list[int]:
-    """The rounds whose records are published, from a number on."""
+def listed_rounds(connection: Connection, first: int, most: int) -> list[tuple[int, str, int]]:
+    """Number, state and version of every round that was offered, and of jumps after a restore, from a number on."""
     rows = connection.all(
-        "SELECT s.round FROM sums s JOIN rounds r ON r.number = s.round"
-        " WHERE s.round >= ? AND r.state IN ('folded', 'abandoned') AND LENGTH(s.record) > 0 ORDER BY s.round LIMIT ?",
+        "SELECT s.round, COALESCE(r.state, 'open'), COALESCE(r.version, 0) FROM sums s"
+        " LEFT JOIN rounds r ON r.number = s.round WHERE s.round >= ?"
+        " UNION ALL SELECT number, state, version FROM rounds WHERE state = 'skipped' AND number >= ?"
+        " ORDER BY 1 LIMIT ?",
+        first,
         first,
         most,
     )
-    return [int(row[0]) for row in rows]
+    return [(int(number), str(state), int(version)) for number, state, version in rows]
 
 
 def abandon_closed(connection: Connection, number: int, record: bytes) -> None:

@@ -114,11 +114,14 @@ export async function fetchModel(shape, since = null) {
   return { ...(await broadcastOf(response, shape)), founding: response.headers.get("X-Founding") };
 }
 
-/** Join: a device id and a token that the server makes up. Nothing about the person is said.
+/** Join: a device id and a token that the server makes up. Nothing about the user is sent but an invitation, where the
+link to this page had one (#invitation=CODE).
  * @type {() => Promise<{ device: string, token: string }>} */
 export async function register() {
   const headers = { "Content-Type": "application/json" };
-  const { device, token } = Object(await jsonOf(await request("devices", { method: "POST", body: "{}", headers })));
+  const invitation = new URLSearchParams(globalThis.location?.hash.slice(1)).get("invitation");
+  const body = JSON.stringify(invitation === null ? {} : { invitation });
+  const { device, token } = Object(await jsonOf(await request("devices", { method: "POST", body, headers })));
   needed(typeof device === "string" && typeof token === "string", "device/token");
   return { device, token };
 }

@@ -1,0 +1,100 @@
+"""An outsider with clients of its own: all uploads of a round but one are zeros with valid proofs."""
+
+import os
+
+import numpy as np
+import pytest
+from tests.service.federations import in_a_loop, serving, stored
+from tests.service.helper.helpers import ThreadedHelper
+from tests.service.server.sums.federations import HISTORIES, establish_sums, federation, take_part
+from tests.service.server.test_enrolment import invitations
+
+from federank.secagg.config import config_from
+from federank.secagg.forms import bytes_of_message
+from federank.secagg.ring import centred
+from federank.secagg.round_config import read_offer
+from federank.service.server.settings import TrustSettings
+
+OPEN = {"invited_only": False}
+
+
+async def send_zeros(device):
+    """The upload of a client that the attacker controls: zeros, with a proof that holds."""
+    ticket = await device.ticket()
+    config = config_from((await device.client.get("/api/v1/sums/config")).content)
+    offer = read_offer((await device.client.get("/api/v1/sums/offer")).content, config.helper_public())
+    zeros = np.zeros(offer.length, dtype=np.int64)
+    body = bytes_of_message(config.norm_check(), offer, zeros, os.urandom)
+    assert (await device.send(ticket, body)).status_code == 201
+
+
+async def published_sums(running, helper):
+    """What anyone can fetch of round 0's sum, from both servers."""
+    name = running.service.config.sums.name
+    leader = await running.client.get("/api/v1/sums/total?round=0")
+    copy = await running.client.get("/api/v1/sums/helper-sum?round=0")
+    import httpx
+
+    async with httpx.AsyncClient(base_url=helper.origin) as client:
+        other = await client.get(f"/federations/{name}/rounds/0/sum")
+    return leader, copy, other
+
+
+@in_a_loop
+async def test_sums_without_noise_are_not_published(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store) as (helper, running):
+        sybils = [await running.device() for _ in range(2)]
+        for sybil in sybils:
+            await send_zeros(sybil)
+        await take_part(await running.device(), HISTORIES[0])
+        await running.version(1)
+        answers = await published_sums(running, helper)
+        assert [(answer.status_code, answer.json()["error"]) for answer in answers] == [(403, "no-noise")] * 3
+        assert stored(sqlite_store, "SELECT LENGTH(noisy), LENGTH(helper_sum) FROM sums WHERE round = 0") == [(0, 0)]
+
+
+@in_a_loop
+async def test_with_noise_the_sum_of_one_client_is_drowned(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store, sigma=1.0) as (helper, running):
+        for sybil in [await running.device() for _ in range(2)]:
+            await send_zeros(sybil)
+        message = await take_part(await running.device(), HISTORIES[0])
+        await running.version(1)
+        leader, _, other = await published_sums(running, helper)
+        total = centred(np.frombuffer(leader.content, "<u4") + np.frombuffer(other.content, "<u4"))
+        assert abs(np.corrcoef(total, message)[0, 1]) < 0.5
+
+
+@pytest.mark.parametrize(("sigma", "expected"), [(0.0, 403), (1.0, 201)])
+@in_a_loop
+async def test_without_noise_only_invited_clients_enrol(sqlite_store, tmp_path, sigma, expected):
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+        token = establish_sums(sqlite_store, helper.origin, sigma=sigma)
+        async with serving(sqlite_store, token=token, trust={"invited_only": None}) as running:
+            assert (await running.client.get("/api/v1/federation")).json()["invited_only"] is (sigma == 0)
+            assert (await running.client.post("/api/v1/devices", json={})).status_code == expected
+            [code] = await invitations(running, 1)
+            assert (await running.client.post("/api/v1/devices", json={"invitation": code})).status_code == 201
+
+
+@in_a_loop
+async def test_the_minimum_cohort_counts_invited_clients(sqlite_store, tmp_path):
+    """Clients that enrolled while everyone could are in the open round, and do not count any more."""
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+        token = establish_sums(sqlite_store, helper.origin, {"target": 4})
+        async with serving(sqlite_store, token=token, trust=OPEN) as running:
+            early = [await running.device() for _ in range(3)]
+            for sybil in early[:2]:
+                await send_zeros(sybil)
+        async with serving(sqlite_store, token=token, trust={"invited_only": True}) as running:
+            early[2].client = running.client
+            assert (await early[2].work()).json()["error"] == "not-invited"
+            for code in await invitations(running, 2):
+                answer = await running.client.post("/api/v1/devices", json={"invitation": code})
+                await take_part(type(early[0])(running.client, answer.json()), HISTORIES[0])
+            await running.until(lambda view: view.abandoned)
+            assert stored(sqlite_store, "SELECT state, reports FROM rounds WHERE number = 0") == [("abandoned", 4)]
+
+
+def test_who_is_let_in_is_open_until_the_operator_says():
+    assert TrustSettings().invited_only is None
