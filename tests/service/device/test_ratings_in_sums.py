@@ -135,7 +135,7 @@ def test_people_who_rated_one_thing_everything_and_some_are_added_up(servers, tm
     assert 1 <= float(told("predict", "20", "--state", some).stdout) <= 5
     kept = json.loads(told("ledger", "--json", "--state", some).stdout)
     assert [(message["number"], message["allowed"]) for message in kept["messages"]] == [(1, 2), (2, 2)]
-    assert "may send none more in its lifetime" in told("--state", some, "--rounds", 1).stderr
+    assert "2 messages and may send no more" in told("--state", some, "--rounds", 1).stderr
 
 
 @pytest.mark.parametrize(
