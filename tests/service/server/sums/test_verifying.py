@@ -121,7 +121,7 @@ async def test_attack_lying_about_how_many_messages_a_sum_has(sqlite_store, tmp_
 
 @in_a_loop
 async def test_a_fold_that_does_not_follow_is_found(sqlite_store, tmp_path, monkeypatch):
-    async with federation(tmp_path, sqlite_store, sigma=1.0) as both, Published(*both) as published:
+    async with federation(tmp_path, sqlite_store, sigma=0.05) as both, Published(*both) as published:
         real = verifying.centred
         monkeypatch.setattr(verifying, "centred", lambda total: real(total) + np.int32(500))
         with pytest.raises(BadMessage, match="does not follow"):
