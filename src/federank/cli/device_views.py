@@ -118,7 +118,7 @@ LEFT_OUT = {
 
 def outcome_lines(store: DeviceStore) -> list[str]:
     """What became of the uploads that have left: how many are in the model, and a sentence for each that is not."""
-    from federank.service.client.client import line_of
+    from federank.service.client.outcomes import line_of
     from federank.service.client.state import ABANDONED, COUNTED, RELEASED, WAITING
 
     identity, uploads = store.identity(), store.uploads()

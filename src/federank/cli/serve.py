@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -82,6 +83,27 @@ _ROUND_HELP = {
 }
 
 
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_LONGEST_PERIOD = 366 * 86_400
+
+
+class Duration(click.ParamType[float]):
+    """A duration such as 90s, 15m, 12h, 1d or 2w, in seconds; 0 is none."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The seconds of a duration."""
+        if isinstance(value, float):
+            return value
+        match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)([smhdw]?)", str(value).strip())
+        if match and (match[2] or float(match[1]) == 0):
+            seconds = float(match[1]) * _UNITS.get(match[2], 1)
+            if seconds <= _LONGEST_PERIOD:
+                return seconds
+        return self.fail(f"{value!r} is no duration of at most 366d; write 90s, 15m, 12h, 1d, 2w or 0.", param, ctx)
+
+
 def serve_options(command: Callable[..., None]) -> Callable[..., None]:
     """Our own options, in the order in which help shows them."""
     for option in reversed(
@@ -128,6 +150,14 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
                 "--seen", metavar="WORDS", help="The button that hides one that people know, such as Seen it."
             ),
             click.option("--description", metavar="TEXT", help="What people should know before they take part."),
+            click.option("--language", metavar="TAG", help="Language of name and description: en, de, it."),
+            click.option(
+                "--every",
+                type=Duration(),
+                metavar="DURATION",
+                help="A client uploads at most once per period: 12h, 1d, 2w; 0: as often as there are rounds.  "
+                "[default: 1d; in a rehearsal 0]",
+            ),
             click.option("--run-by", metavar="TEXT", help="Who runs it, as the page tells people."),
             click.option(
                 "--start-from",
@@ -269,7 +299,9 @@ def _serve(
     from federank.service.server.settings import TrustSettings
 
     trust = TrustSettings(**((_NO_LIMITS if rehearsal else {}) | given_settings(TrustSettings, values)))
-    demand = _demand(reading, values | {"accepts_few": values["accepts_few"] or rehearsal})
+    if rehearsal:
+        values |= {"accepts_few": True, "every": values["every"] or 0.0}
+    demand = _demand(reading, values)
     refuse_names(proxies)
     certificate, key = certificate_of(tls_cert, tls_key, self_signed, host)
     # The token of a federation is shown once, so what can go wrong goes wrong before there is one.
@@ -308,7 +340,7 @@ def _demand(reading: Reading, values: dict[str, Any]) -> Demand:
     from federank.cli.settings_flags import given_settings
     from federank.data.formats import is_catalogue_file, read_catalogue_file
     from federank.service.server.bootstrap import Demand
-    from federank.service.server.config import LONGEST_NOUN, noun_of, suggested_policy, words_of
+    from federank.service.server.config import LONGEST_NOUN, language_of, noun_of, suggested_policy, words_of
     from federank.service.server.families.registry import FAMILIES
     from federank.service.server.settings import RoundSettings
 
@@ -332,6 +364,8 @@ def _demand(reading: Reading, values: dict[str, Any]) -> Demand:
         noun=None if values["noun"] is None else noun_of(values["noun"]),
         description=None if values["description"] is None else words_of("--description", values["description"]),
         seen=None if values["seen"] is None else words_of("--seen", values["seen"], LONGEST_NOUN),
+        language=None if values["language"] is None else language_of(values["language"]),
+        upload_period=values["every"],
         run_by=None if values["run_by"] is None else words_of("--run-by", values["run_by"]),
         restored=values["restored"],
         new_admin_token=values["new_admin_token"],

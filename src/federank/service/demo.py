@@ -112,9 +112,8 @@ class World(NamedTuple):
 
     draw: Callable[..., Interactions]
     draw_others: Callable[[int, int, int], Interactions]
-    name: str
-    what: str
-    noun: dict[str, str]
+    texts: dict[str, dict[str, Any]]
+    """By language: name, description and noun. English first, which is the federation's own."""
 
 
 CLIENTS = 100
@@ -126,12 +125,31 @@ PEOPLE, GENERATION_SECONDS = 1000, 3600.0
 """People who are drawn at a time, and for how long they take turns: with five messages each, 820 get theirs."""
 SEEDS_PER_START = 1000
 """A process that is started again draws other people than the one before it."""
-DESCRIPTION = (
-    "{what} The first model was learnt from the whole lists of synthetic people, before you came. Simulated clients "
-    "have "
-    "synthetic lists too: each sends a few messages made from its full list, and leaves."
-)
+UPLOAD_PERIOD = 60.0
+"""Seconds: a client of the demo uploads at most once per minute, where a real federation's usual period is a day."""
+_TEXTS = {
+    "en": "A demo: {what}. The first recommendations come from the complete lists of invented people, and simulated "
+    "devices take part with you. Here a device sends at most once a minute; in real use it would be once a day.",
+    "de": "Eine Demo: {what}. Die ersten Empfehlungen stammen aus den vollständigen Listen erfundener Menschen, und "
+    "simulierte Geräte machen mit. Hier sendet ein Gerät höchstens einmal pro Minute, im Alltag wäre es einmal am Tag.",
+    "it": "Una demo: {what}. I primi consigli nascono dalle liste complete di persone inventate, e con te partecipano "
+    "dispositivi simulati. Qui ogni dispositivo invia al massimo una volta al minuto; di solito, una volta al giorno.",
+}
 RUN_BY = "anyone who started this demonstration"
+
+
+def _texts(**worlds: tuple[str, str, str, str]) -> dict[str, dict[str, Any]]:
+    """Name, description and noun by language, from (name, what it is about, one item, many items)."""
+    return {
+        language: {
+            "name": name,
+            "description": _TEXTS[language].format(what=what),
+            "noun": {"one": one, "many": many},
+        }
+        for language, (name, what, one, many) in worlds.items()
+    }
+
+
 SUGGESTED_SHARE = {"sharing": "fixed-subset", "pi": 0.3, "basis": "shared"}
 SIMULATED_SHARE = {"sharing": "fixed-subset", "pi": 1.0, "basis": "shared"}
 """Simulated clients have nothing to keep back. If each shared a third of its list, the model would become one of
@@ -141,14 +159,22 @@ MEMORY = Path("/dev/shm")
 ROUND = {"target": LEAST_COHORT, "minimum": LEAST_COHORT, "over_selection": 1.0, "deadline": 20.0}
 WORLDS = {
     "city": World(
-        city, _city_users, "A city and its neighbours", "A synthetic city.", {"one": "place", "many": "places"}
+        city,
+        _city_users,
+        _texts(
+            en=("Around town", "an invented city, invented visitors", "place", "places"),
+            de=("Unterwegs in der Stadt", "eine erfundene Stadt, erfundene Gäste", "Ort", "Orte"),
+            it=("In giro per la città", "una città inventata, visitatori inventati", "luogo", "luoghi"),
+        ),
     ),
     "films": World(
         films,
         _film_users,
-        "Films and neighbours",
-        "Films that people know; who likes them is made up.",
-        {"one": "film", "many": "films"},
+        _texts(
+            en=("Film night", "real films, an invented audience", "film", "films"),
+            de=("Filmabend", "echte Filme, erfundenes Publikum", "Film", "Filme"),
+            it=("Serata cinema", "film veri, pubblico inventato", "film", "film"),
+        ),
     ),
 }
 
@@ -242,8 +268,10 @@ def serve_demo(
 
     shown = network_address(host)
     public, admin = bind(shown, port), bind("127.0.0.1", port + 1 if port else 0)
-    draw, _, name, what, noun = WORLDS[world]
-    say(f"{name}: the first model is learnt in a simulation ...")
+    draw, _, texts = WORLDS[world]
+    texts = dict(texts)
+    own = texts.pop("en")
+    say(f"{own['name']}: the first model is learnt in a simulation ...")
     data = draw(seed=seed)
     trained = Frugal(seed=seed, clip=USUAL_CLIP).fit(data)
     with ExitStack() as open_ones:
@@ -263,12 +291,15 @@ def serve_demo(
             create_tables(connection)
             settings, rounds = trained.settings, RoundSettings(**ROUND)  # type: ignore[arg-type]
             token = establish(
-                connection, settings, data, rounds, family=SQUARES, name=name, trained=trained, sums=demand
+                connection, settings, data, rounds, family=SQUARES, name=own["name"], trained=trained, sums=demand
             )
             with connection.transaction():
                 put_fact(connection, "suggested_policy", SUGGESTED_SHARE)
-                put_fact(connection, "description", DESCRIPTION.format(what=what))
-                put_fact(connection, "noun", noun)
+                put_fact(connection, "description", own["description"])
+                put_fact(connection, "noun", own["noun"])
+                put_fact(connection, "language", "en")
+                put_fact(connection, "translations", texts)
+                put_fact(connection, "upload_period", UPLOAD_PERIOD)
                 put_fact(connection, "run_by", RUN_BY)
         database.release()
         scheme = "http" if certificate is None else "https"

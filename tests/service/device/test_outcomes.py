@@ -2,26 +2,34 @@
 
 import json
 import threading
+from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.service.device.test_few_messages import HISTORY
 from tests.service.device.test_few_messages import Home as FewMessages
 from tests.service.device.test_sums import Home, outcomes_of, two_servers
-from tests.service.device.worlds import scripted_federation
+from tests.service.device.worlds import ITEMS, scripted_federation
 
 from federank.cli import federank
+from federank.errors import BadAnswer
 from federank.secagg.exchange import ABANDONED, FOLDED, RoundRecord, sign_record
 from federank.secagg.keys import new_private_key
-from federank.service.client import client as outcomes
-from federank.service.client.client import take_part, wait_after
+from federank.service.client import outcomes
+from federank.service.client.client import take_part
 from federank.service.client.federation import Outcome
 from federank.service.client.http import Client
+from federank.service.client.methods.method import History
+from federank.service.client.outcomes import wait_after
 from federank.service.client.rules import FIRST_WAIT, LONGEST_WAIT
 from federank.service.client.state import Upload
 from federank.service.client.store import DeviceStore
 from federank.service.server.store.database import Database
 from federank.service.server.store.queries import put_fact
+
+DAY = 86_400
 
 
 class Clock:
@@ -96,6 +104,79 @@ def test_waits_have_a_longest_and_an_aggregated_round_ends_them():
     assert wait_after(uploads("abandoned", "released", "refused", "unknown"), 100.0).left == 2 * FIRST_WAIT
     assert wait_after(uploads("abandoned", "counted"), 100.0).left == 0
     assert wait_after(uploads("abandoned"), 90.0).left == FIRST_WAIT, "a clock that went back makes no wait longer"
+
+
+# The federation's upload period.
+
+
+@pytest.fixture(params=[None, 9], ids=["every round", "few messages"])
+def daily(request, tmp_path):
+    with scripted_federation(request.param) as federation:
+        federation.upload_period = DAY
+        yield FewMessages(federation, tmp_path)
+
+
+def waits_of(left):
+    return [later - earlier for earlier, later in pairwise(left)]
+
+
+def test_one_upload_leaves_per_period(daily):
+    assert waits_of(play(daily, 4, Clock())) == [DAY] * 3
+
+
+def test_a_period_outlives_the_program(daily):
+    clock = Clock()
+    [first] = play(daily, 1, clock)
+    clock.sleep(DAY / 4)
+    [second] = play(daily, 1, clock)
+    assert second - first == DAY
+
+
+def test_waits_after_discarded_rounds_grow_from_a_period_to_eight(daily):
+    daily.federation.outcomes = ["abandoned"] * 5
+    assert waits_of(play(daily, 7, Clock())) == [DAY, 2 * DAY, 4 * DAY, 8 * DAY, 8 * DAY, DAY]
+
+
+def test_an_item_added_between_two_uploads_is_in_the_next(tmp_path):
+    with scripted_federation(9) as federation:
+        federation.upload_period = DAY
+        home, clock = FewMessages(federation, tmp_path), Clock()
+        play(home, 1, clock)
+        with DeviceStore(home.path) as store:
+            store.write_history(History(np.array([*HISTORY, ITEMS - 1], dtype=np.int32)))
+        assert ITEMS - 1 not in home.read(lambda store: store.ledger().entries)
+        play(home, 1, clock)
+        assert home.read(lambda store: store.ledger().entries[ITEMS - 1].times_liked) == 1
+
+
+def test_a_device_paused_within_a_period_uploads_nothing_after_it(daily):
+    clock = Clock()
+
+    class Ended(Exception):
+        """Stands for the owner, who stops the program."""
+
+    def sleep(seconds):
+        clock.sleep(seconds)
+        if clock.now > 1_000_000 + DAY / 2:
+            with DeviceStore(daily.path) as store:
+                if not store.policy().policy.paused:
+                    store.write_policy(replace(store.policy().policy, paused=True))
+        if clock.now > 1_000_000 + DAY / 2 + 60:
+            raise Ended
+
+    client = Client(daily.federation.address, token="t1", sleep=sleep, clock=lambda: clock.now)
+    with DeviceStore(daily.path) as store, client, pytest.raises(Ended):
+        take_part(store, client, None, daily.told.append)
+    clock.sleep(DAY)
+    play(daily, 1, clock)
+    assert len(daily.federation.uploads) == 1
+
+
+@pytest.mark.parametrize("period", [-1, "1d", True])
+def test_a_period_that_is_no_duration_is_refused(daily, period):
+    daily.federation.upload_period = period
+    with pytest.raises(BadAnswer):
+        play(daily, 1, Clock())
 
 
 def test_a_discarded_upload_that_the_server_has_read_stays_charged(tmp_path):

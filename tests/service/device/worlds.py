@@ -67,6 +67,7 @@ class ScriptedFederation:
         self.stored = {}
         self.address = ""
         self.suggested_policy = None
+        self.upload_period = 0
         self.founding = "f" * 32
         self.outcomes = []  # what is said of uploads first, in this order; then all are aggregated
         self.vanishing = 0  # this many times the server is gone in the median of an upload
@@ -130,6 +131,7 @@ class ScriptedFederation:
             "founding": self.founding,
             "version": self.version,
             "suggested_policy": self.suggested_policy,
+            "upload_period_seconds": self.upload_period,
         }
 
     def catalogue(self):

@@ -1,6 +1,8 @@
 """What simulated clients do about rounds that have not ended, and about discarded ones."""
 
 import asyncio
+import time
+from types import SimpleNamespace
 
 import pytest
 from tests.service.device.test_sums import two_servers
@@ -44,6 +46,22 @@ def test_a_simulated_client_waits_longer_after_each_discarded_round(monkeypatch)
         tally = play(federation)
     assert (tally.interactions, tally.counts["discarded"]) == (MESSAGES, MESSAGES), "the server has read them"
     assert [seconds for seconds in waits if seconds >= rehearsal.FIRST_PAUSE][:2] == [0.2, 0.4]
+
+
+def test_a_simulated_client_uploads_once_per_period(monkeypatch):
+    slept, sleep, monotonic = [0.0], asyncio.sleep, time.monotonic
+
+    async def skip(seconds):
+        slept[0] += seconds
+        await sleep(0)
+
+    monkeypatch.setattr(rehearsal.asyncio, "sleep", skip)
+    monkeypatch.setattr(rehearsal, "time", SimpleNamespace(monotonic=lambda: monotonic() + slept[0]))
+    with scripted_federation(MESSAGES) as federation:
+        federation.upload_period = 3600
+        tally = play(federation)
+    assert tally.interactions == MESSAGES
+    assert slept[0] >= 3600 * (MESSAGES - 1)
 
 
 @pytest.mark.slow

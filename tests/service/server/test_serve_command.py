@@ -110,6 +110,29 @@ def test_items_are_called_as_the_operator_says_or_as_a_known_set_does(tmp_path, 
     assert told == [places, places, corners, corners]
 
 
+def test_a_new_federation_takes_an_upload_per_day_unless_told_otherwise(tmp_path, monkeypatch):
+    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
+    periods = []
+    for name, flags in (
+        ("a", ()),
+        ("a", ("--every", "12h")),
+        ("a", ()),
+        ("b", ("--rehearsal",)),
+        ("c", ("--every", "0")),
+    ):
+        store = f"sqlite:///{tmp_path / name}"
+        assert CliRunner().invoke(federank, ["serve", "--port", "0", "--store", store, *flags]).exit_code == 0
+        periods.append(json.loads(dict(stored(store, "SELECT name, value FROM facts"))["upload_period"]))
+    assert periods == [86_400, 43_200, 43_200, 0, 0]
+
+
+@pytest.mark.parametrize("text", ["1", "-1d", "1y", "inf", "400d", "1 day", ""])
+def test_a_period_that_is_no_duration_is_refused(text):
+    outcome = CliRunner().invoke(federank, ["serve", "--every", text])
+    assert outcome.exit_code == 2
+    assert repr(text) in outcome.output
+
+
 @pytest.mark.parametrize(("flags", "method"), [((), "frugal"), (("--method", "fpl"), "fpl")])
 def test_a_new_federation_is_of_few_messages_and_an_old_one_stays_what_it_is(tmp_path, monkeypatch, flags, method):
     monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)

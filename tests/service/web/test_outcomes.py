@@ -9,7 +9,7 @@ from tests.service.web.browsing import PATIENCE, serving
 from tests.service.web.conftest import PAGE
 from tests.service.web.conversing import conversing
 
-from federank.service.client.client import wait_after
+from federank.service.client.outcomes import wait_after
 from federank.service.client.state import Upload
 
 FEW = {"target": 2, "minimum": 2, "over_selection": 1.0}

@@ -6,8 +6,8 @@
     4. play the round (round.py)
     5. keep the new vector, the ledger, the model and the Update, all at once, on the disk
     6. send the Update; on a receipt, a definite no or a change of the owner's mind, forget its bytes
-    7. ask until its round has ended: aggregated or discarded (outcomes.py). Only then may another Update leave, and
-       after discarded rounds only after a wait, longer each time
+    7. ask until its round has ended: aggregated or discarded. Only then may another Update leave, at most one per
+       period of the federation, and after discarded rounds only after a wait that grows each time
 
 Whatever the server says, steps 4 and 5 follow the owner's policy, which only its owner can change, and the number of
 messages that was promised: a device that has sent them sends no more, and still fetches models to recommend from. A
@@ -22,7 +22,7 @@ import math
 import random
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,11 +34,9 @@ from federank.privacy.policy import Policy, SharedProfile, shared_profile
 from federank.service.client.enrolment import follow_growth, is_extended, settle, settle_again
 from federank.service.client.federation import (
     Facts,
-    Outcome,
     Ticket,
     fetch_facts,
     fetch_model,
-    fetch_outcome,
     fetch_rows,
     helper_is_away,
     merged,
@@ -48,19 +46,10 @@ from federank.service.client.federation import (
 from federank.service.client.http import Client
 from federank.service.client.methods.method import History, Model, Played, RoundVector, User
 from federank.service.client.methods.summed import Terms, can_afford, spent_of
-from federank.service.client.rules import BETWEEN_POLLS, FIRST_WAIT, LONG_POLL, LONGEST_WAIT, MOST_OLDER_OFFERS
-from federank.service.client.secure import NOTHING_CAN_BE_SENT, Pinned, fetch_offer, shows_no_sum
-from federank.service.client.state import (
-    ABANDONED,
-    COUNTED,
-    REFUSED,
-    RELEASED,
-    UNKNOWN,
-    WAITING,
-    Identity,
-    Pending,
-    Upload,
-)
+from federank.service.client.outcomes import ask_outcomes, wait_after, wait_line
+from federank.service.client.rules import BETWEEN_POLLS, LONG_POLL, MOST_OLDER_OFFERS
+from federank.service.client.secure import NOTHING_CAN_BE_SENT, fetch_offer
+from federank.service.client.state import REFUSED, RELEASED, Identity, Pending
 from federank.service.client.store import DeviceStore
 
 # A device's part of one round: what it takes part with, computation, transmission, the ledger; nothing is sent yet.
@@ -106,88 +95,6 @@ def play(
     person = User(identity.seed, identity.user, facts.settings, facts.n_items, policy, taken, kept, terms)
     person = person._replace(ratings=history.ratings_of(taken.profile))
     return facts.rules.play(person, model, ledger, round_number)
-
-
-# What became of uploads: the server is asked until every round has ended, and the owner is told once for each.
-
-
-DISCARDED = {
-    RELEASED: "it was discarded. The helper's signed record shows that no sum has its uploads: this one is not charged",
-    "unproven": "it was discarded. No record of the helper shows that no sum has its uploads: this one stays charged",
-    "read": "it was discarded. The server has read this device's upload, so it stays charged",
-    "uncounted": "it was discarded, and this device's upload with it",
-}
-"""What a discarded round means for an upload of it."""
-
-
-def ask_outcomes(store: DeviceStore, client: Client, identity: Identity, note: Callable[[str], None]) -> bool:
-    """Ask about every upload whose round may have ended; whether one of them is still waited for.
-
-    A server that is away is asked another time.
-    """
-    waits = False
-    for sent in store.uploads():
-        if sent.outcome is not None:
-            continue
-        try:
-            found = fetch_outcome(client, sent.ticket)
-            word = _word_of(found, sent, identity.sums)
-        except NoAnswer as reason:
-            note(f"Round {sent.round_number}: what became of the upload is not known yet ({reason})")
-            return True
-        except Refused as refusal:
-            if refusal.status != 404:
-                raise
-            found, word = Outcome(UNKNOWN, "", ""), UNKNOWN
-        if word == WAITING:
-            waits = True
-            continue
-        store.write_outcome(sent.ticket, word, client.clock(), is_charged=word != RELEASED)
-        line = line_of(word, identity) or found.message
-        if line:
-            note(f"Round {sent.round_number}: {line}")
-    return waits
-
-
-def _word_of(found: Outcome, sent: Upload, pinned: Pinned | None) -> str:
-    """The server's word, once a discarded round that has a proof is told from one that has none."""
-    if found.word != ABANDONED or pinned is None:
-        return found.word
-    return RELEASED if shows_no_sum(found.record, pinned, sent.offer, sent.round_number) else ABANDONED
-
-
-def line_of(word: str, identity: Identity) -> str:
-    """What is said of an upload that is in the model, or was discarded with its round; nothing of others."""
-    if word == COUNTED:
-        return "aggregated; this device's upload is in the model."
-    if word not in (ABANDONED, RELEASED):
-        return ""
-    is_charged = identity.facts.rules.counts_messages
-    why = "unproven" if identity.sums is not None else "read" if is_charged else "uncounted"
-    return DISCARDED[word if word == RELEASED else why] + "."
-
-
-class Wait(NamedTuple):
-    """How long a device waits before it takes part again, after this many discarded rounds in a row."""
-
-    rounds: int
-    seconds: float
-    left: float  # of these seconds
-
-
-def wait_after(uploads: list[Upload], now: float) -> Wait:
-    """The wait after the last uploads of a device; a round that was aggregated ends it."""
-    discarded: list[Upload] = []
-    for sent in reversed(uploads):
-        if sent.outcome == COUNTED:
-            break
-        if sent.outcome in (ABANDONED, RELEASED):
-            discarded.append(sent)
-    ended = discarded[0].ended if discarded else None
-    if ended is None:
-        return Wait(0, 0.0, 0.0)
-    wait = min(FIRST_WAIT * 2.0 ** min(len(discarded) - 1, 30), LONGEST_WAIT)
-    return Wait(len(discarded), wait, min(wait, max(0.0, ended + wait - now)))  # no longer, whatever a clock does
 
 
 # Federated evaluation: one item is held back, and whether the federation would have found it is told, deniably.
@@ -263,6 +170,8 @@ SECONDS_BETWEEN_LOOKS = 5.0
 """How often a device that takes no part looks whether it may go on."""
 SECONDS_BETWEEN_MODELS = 600.0
 """How often such a device, unless it is paused, asks whether there is a newer model."""
+SECONDS_BETWEEN_FACTS = 3600.0
+"""How often a device that waits for its next upload asks for the model and the period again."""
 LOOKS_BETWEEN_OUTCOMES = 6
 """How many such looks there are between two questions about an upload whose round has not ended."""
 
@@ -307,12 +216,15 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
                 polls = min(polls + 1, 10)
                 continue
             polls = 0
-            wait = wait_after(store.uploads(), client.clock())
+            wait = wait_after(store.uploads(), client.clock(), identity.facts.upload_period)
             if wait.left > 0:
                 if wait_line(wait) != noted:
                     note(wait_line(wait))
                 noted = wait_line(wait)
-                client.sleep(min(wait.left, SECONDS_BETWEEN_LOOKS))
+                client.sleep(min(wait.left, SECONDS_BETWEEN_FACTS))
+                if time.monotonic() - fetched >= SECONDS_BETWEEN_MODELS:
+                    fetched = time.monotonic()
+                    identity = refresh_model(store, client, identity, note)
                 continue
             ticket = wait_for_work(client)
             if ticket is None:
@@ -385,15 +297,14 @@ def spent_line(spent: int, released: int = 0, *, waits: bool = False) -> str:
     return f"This device has {sent} and may send no more; it still gets models, and recommends from them."
 
 
-def wait_line(wait: Wait) -> str:
-    """What a device says that waits after discarded rounds."""
-    rounds = "The last round was" if wait.rounds == 1 else f"The last {wait.rounds} rounds were"
-    return f"{rounds} discarded; this device waits {wait.seconds:,.0f} s before it takes part again."
-
-
 def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: Note) -> Identity:
-    """Fetch the newest model, to recommend from, and who the device is then; a server that is away is asked later."""
+    """Fetch the newest model, to recommend from, and who the device is then; a server that is away is asked later.
+
+    The operator may have changed the upload period meanwhile; whatever else has changed is for the next start.
+    """
     try:
+        period = fetch_facts(client, attempts=1).upload_period
+        identity = replace(identity, facts=replace(identity.facts, upload_period=period))
         model = fetch_model(client, identity.facts, attempts=1)
     except (Refused, NoAnswer) as reason:
         note(f"The newest model could not be fetched ({reason})")
@@ -474,7 +385,7 @@ def prepare(
             )
         pending = Pending(ticket.ticket, ticket.round_number, played.body)
         digest = None if terms is None else terms.offer.digest().hex()
-        store.write_round(pending, played.vector, ledger, played.recorded, digest)
+        store.write_round(pending, played.vector, ledger, played.recorded, client.clock(), digest)
     return pending
 
 

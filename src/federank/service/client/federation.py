@@ -35,6 +35,7 @@ from federank.service.client.rules import (
     API,
     BETWEEN_POLLS,
     LONG_POLL,
+    LONGEST_PERIOD,
     MOST_CATALOGUE_BYTES,
     MOST_ITEMS,
     MOST_ROUND,
@@ -61,6 +62,7 @@ class Facts:
     version: int
     suggested_policy: dict[str, Any] | None
     invited_only: bool = False  # whether its operator lets in invited clients alone
+    upload_period: float = 0.0  # seconds: the device uploads at most once in each such period
     document: str = field(repr=False, compare=False)  # the very answer, which a device keeps
 
     @property
@@ -226,6 +228,7 @@ def read_facts(content: bytes) -> Facts:
         version=whole(answer.get("version"), 0, MOST_VERSION),
         suggested_policy=suggested if isinstance(suggested, dict) else None,
         invited_only=answer.get("invited_only") is True,
+        upload_period=min(number(answer.get("upload_period_seconds", 0)), LONGEST_PERIOD),
         document=content.decode(),
     )
 

@@ -38,5 +38,9 @@ FIRST_WAIT = 30
 """After its upload was discarded with its round, a device waits this long before it takes part again."""
 LONGEST_WAIT = 3600
 """Every further discarded round doubles that wait, up to this."""
+MOST_PERIODS = 8
+"""Where the federation has an upload period, waits begin with one period, and grow up to this many."""
+LONGEST_PERIOD = 366 * 86_400
+"""Longest upload period that a device accepts."""
 LONGEST_RETRY_AFTER = 3600
 """A server that asks for more patience is asked again after this."""

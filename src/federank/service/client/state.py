@@ -53,6 +53,7 @@ class Upload(NamedTuple):
     offer: str | None  # digest of the offer that it was made for, under secure aggregation
     outcome: str | None
     ended: float | None  # when this device learnt of that, in seconds since 1970
+    sent: float = 0.0  # when it was made, to be sent at once
 
 
 class ChosenPolicy(NamedTuple):

@@ -57,7 +57,7 @@ from federank.service.client.store_reading import StoredState
 # The tables of a device's file, and the number of their format.
 
 
-FORMAT = 8
+FORMAT = 9
 _APPLICATION = 0x46446576  # SQLite's mark of whose file this is: "FDev"
 
 _SCHEMA = """
@@ -78,7 +78,7 @@ CREATE TABLE catalogue (one INTEGER PRIMARY KEY CHECK (one = 1), packed BLOB NOT
 CREATE TABLE messages (number INTEGER PRIMARY KEY, allowed INTEGER NOT NULL, round INTEGER NOT NULL,
     items INTEGER NOT NULL, noise INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE uploads (number INTEGER PRIMARY KEY, ticket TEXT NOT NULL, round INTEGER NOT NULL, message INTEGER,
-    offer TEXT, outcome TEXT, ended REAL);
+    offer TEXT, outcome TEXT, ended REAL, sent REAL NOT NULL);
 CREATE TABLE sums (one INTEGER PRIMARY KEY CHECK (one = 1), charter BLOB NOT NULL, helper_ca TEXT);
 CREATE TABLE evaluation (one INTEGER PRIMARY KEY CHECK (one = 1), item INTEGER NOT NULL, answers INTEGER NOT NULL,
     last_version INTEGER NOT NULL);
@@ -296,11 +296,18 @@ class DeviceStore(StoredState):
             self._sql.execute("UPDATE person SET home = ?, home_version = ?", (vector.tobytes(), version))
 
     def write_round(
-        self, pending: Pending, vector: RoundVector, ledger: Ledger, items: IntVector, offer: str | None = None
+        self,
+        pending: Pending,
+        vector: RoundVector,
+        ledger: Ledger,
+        items: IntVector,
+        sent: float,
+        offer: str | None = None,
     ) -> None:
         """Keep what a round leaves: the Update to send, the new vector, and the ledger's lines for these items.
 
-        `offer` is the digest of the offer that the Update was made for, under secure aggregation.
+        `sent` is the time of this, in seconds since 1970. `offer` is the digest of the offer that the Update was made
+        for, under secure aggregation.
         """
         learnt_from = json.dumps({"basis": vector.basis, "items": sorted(vector.items)})
         with self.transaction():
@@ -318,8 +325,8 @@ class DeviceStore(StoredState):
                 [asdict(message) for message in ledger.messages],
             )
             self._sql.execute(
-                "INSERT INTO uploads (ticket, round, message, offer) VALUES (?, ?, ?, ?)",
-                (pending.ticket, pending.round_number, ledger.spent or None, offer),
+                "INSERT INTO uploads (ticket, round, message, offer, sent) VALUES (?, ?, ?, ?, ?)",
+                (pending.ticket, pending.round_number, ledger.spent or None, offer, sent),
             )
             self._sql.execute("INSERT INTO pending VALUES (1, ?, ?, ?)", pending)
 

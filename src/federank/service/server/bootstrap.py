@@ -129,6 +129,8 @@ def renew_admin_token(connection: Connection) -> str:
 
 
 DEFAULT_METHOD = "frugal"
+DEFAULT_UPLOAD_PERIOD = 86_400.0
+"""A client of a new federation uploads at most once per day."""
 _FIRST_START = "first start"
 """The fact that keeps the flags of the first start: what was settled from them may differ, as `--triples mean` does."""
 
@@ -160,6 +162,10 @@ class Demand:
     """What someone says of an item that they know already."""
     run_by: str | None = None
     """Who runs it, in their own words."""
+    language: str | None = None
+    """Language of the name and the description."""
+    upload_period: float | None = None
+    """Seconds: a client uploads at most once in each such period."""
     sums: SumsDemand | None = None
     """A helper, where uploads are to be such that no single server can read one."""
     restored: bool = False
@@ -217,6 +223,10 @@ def open_store(address: str, demand: Demand, log: Log | None = None) -> str | No
             facts = {
                 "description": demand.description,
                 "run_by": demand.run_by,
+                "language": demand.language,
+                "upload_period": DEFAULT_UPLOAD_PERIOD
+                if config is None and demand.upload_period is None
+                else demand.upload_period,
                 "seen": demand.seen,
                 "suggested_policy": demand.suggested_policy,
                 "noun": demand.noun or (usual_noun(demand.source) if config is None else None),

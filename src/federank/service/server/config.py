@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -85,6 +86,9 @@ class FederationConfig(NamedTuple):
     run_by: str | None = None  # who runs it, in their own words
     joining: dict[str, Any] | None = None  # how someone on the same network joins: an address, a code, a fingerprint
     trained: bool = False  # whether the first model had learnt from people
+    upload_period: float = 0.0  # seconds: a client uploads at most once in each such period
+    language: str | None = None  # of its name and description, as in HTML: en, pt-BR
+    translations: dict[str, dict[str, Any]] | None = None  # name, description and noun in other languages
 
     @property
     def told_method(self) -> str:
@@ -177,6 +181,9 @@ def read_config(connection: Connection) -> FederationConfig | None:
         run_by=get_fact(connection, "run_by"),
         joining=get_fact(connection, "joining"),
         trained=get_fact(connection, "trained"),
+        upload_period=float(get_fact(connection, "upload_period") or 0),
+        language=get_fact(connection, "language"),
+        translations=get_fact(connection, "translations"),
     )
 
 
@@ -209,6 +216,13 @@ def words_of(flag: str, text: str, most: int = LONGEST_WORDS) -> str:
             f"{flag} is {told[:40]!r}; one line of 1 to {most} characters that can be printed is needed."
         )
     return told
+
+
+def language_of(text: str) -> str:
+    """The language of a federation's name and description, as HTML names it."""
+    if not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", text):
+        raise SettingError(f"--language is {text!r}; a language tag is needed, such as en, de or pt-BR.")
+    return text
 
 
 def noun_of(text: str) -> dict[str, str]:

@@ -127,7 +127,7 @@ class Fleet:
         self._connections: dict[int, Connection] = {}  # one for each place, by its first user
         self._successors, self._note = None if successors is None else iter(successors), note
         self._enrolled = 0
-        self._is_limited = False
+        self._is_limited = self._is_periodic = False
 
     async def play(self) -> Tally:
         """Enrol everyone, then take part until the plan's end."""
@@ -300,11 +300,13 @@ class Fleet:
                 if have is not None and len(have.vectors) != self.era.facts.n_items:
                     have = None  # of a smaller catalogue
                 self._busy += 1
+                began = time.monotonic()
                 try:
                     have = await self._interact(user, connection, ticket, have)
                 finally:
                     self._busy -= 1
-                await self._settle(user, connection)
+                if await self._settle(user, connection):
+                    await self._wait_for_period(began)
             elif _slug(reply) == "spent 409":
                 break  # invited as often as it can be
             elif reply.status != 204:
@@ -387,24 +389,39 @@ class Fleet:
             self._offers = {number: checked_offer(reply.content, self.era.facts, pinned, own, number)}
         return self._offers[number]
 
-    async def _settle(self, user: int, connection: Connection) -> None:
-        """Wait until the round of a device's upload has ended; after discarded ones longer each time."""
+    async def _settle(self, user: int, connection: Connection) -> bool:
+        """Wait until the round of a device's upload has ended, after discarded ones longer each time; whether there
+        was one.
+        """
         sent = self._sent.pop(user, None)
         if sent is None:
-            return
+            return False
         if sent.round_number not in self._rounds:
             asking = asyncio.create_task(self._outcome(connection, sent))
             self._rounds = {sent.round_number: asking} | dict(list(self._rounds.items())[:MOST_OLDER_OFFERS])
         word = await self._rounds[sent.round_number]
         if word not in (ABANDONED, RELEASED):
             self._discarded.pop(user, None)
-            return
+            return True
         self.tally.counts["discarded"] += 1
         before = self._discarded.get(user, 0)
         self._discarded[user] = before + 1
         if word == RELEASED and before < MOST_RELEASED and sent.offer is not None:
             self.era.devices.release(user, sent.offer.noise)
         await asyncio.sleep(min(FIRST_PAUSE * 2 ** min(before, 10), LONGEST_PAUSE))
+        return True
+
+    async def _wait_for_period(self, sent: float) -> None:
+        """Until the federation takes another upload of the same client."""
+        period = self.era.facts.upload_period
+        if period and not self._is_periodic:
+            self._is_periodic = True
+            self._note(
+                f"This federation takes one upload of a client per {period:,.0f} s, and the clients keep to it. A "
+                "server started with --rehearsal has no period."
+            )
+        while not self._ending and (left := sent + period - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, 0.5))
 
     async def _outcome(self, connection: Connection, sent: Sent) -> str:
         """What became of a round that has ended, in the device's words."""

@@ -52,6 +52,9 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "trained": config.trained,
             "invited_only": service.invited_only,
             "joining": config.joining,
+            "upload_period_seconds": config.upload_period,
+            "language": config.language,
+            "translations": config.translations or {},
         }
     )
 

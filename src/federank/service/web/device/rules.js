@@ -29,4 +29,6 @@ export const FIRST_BACKOFF = 0.5;
 export const LONGEST_BACKOFF = 60;
 export const FIRST_WAIT = 30; // after an upload was discarded with its round
 export const LONGEST_WAIT = 3600; // every further discarded round doubles the wait, up to this
+export const MOST_PERIODS = 8; // with an upload period, waits begin with one period and grow up to this many
+export const LONGEST_PERIOD = 366 * 86_400; // longest upload period that a device accepts
 export const LONGEST_RETRY_AFTER = 3600;
