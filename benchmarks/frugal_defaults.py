@@ -20,7 +20,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import federank as fr
-from federank.evaluation.search import search
 
 DATA = ("city", "ml-100k", "ml-1m", "foursquare-italy", "amazon-digital-music")
 CITIES = (
@@ -45,8 +44,8 @@ def measure(data: fr.Interactions) -> dict[str, Any]:
     """What the defaults and what tuned settings reach on the test part."""
     kept = data.keep_users(min_interactions=20)
     split = fr.split_temporal(kept, test=0.2)
-    development = fr.split_temporal(kept, test=0.2, validation=0.2).development
-    found = search(fr.Frugal, {}, development, fr.Frugal.searched)
+    tuning = fr.split_temporal(kept, test=0.2, validation=0.2)
+    found = fr.search(fr.Frugal, tuning, strategy="coordinate", metric="precision@10", **fr.Frugal.searched)
     usual, tuned = precision(split, {}), precision(split, found.settings)
     return {
         "people": kept.n_users,

@@ -69,14 +69,16 @@ from .evaluation.evaluate import (
 from .evaluation.evaluate import (
     prediction_errors as prediction_errors,
 )
-from .evaluation.grid import (
+from .evaluation.metrics import register_metric as register_metric
+from .evaluation.search import (
     Searched as Searched,
 )
-from .evaluation.grid import (
+from .evaluation.search import (
+    fit as fit,
+)
+from .evaluation.search import (
     search as search,
 )
-from .evaluation.metrics import register_metric as register_metric
-from .evaluation.search import fit as fit
 from .evaluation.significance import (
     Comparison as Comparison,
 )

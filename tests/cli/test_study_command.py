@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import tomli_w
 from click.testing import CliRunner
 from tests.studies.worlds import Here, small_data, small_study
 
 from federank.cli import federank
 from federank.errors import FedeRankError
-from federank.studies.overrides import toml_text
 from federank.studies.results import Results
 from federank.studies.sources import _source
 
@@ -23,7 +23,7 @@ def asked(*words):
 @pytest.fixture
 def study_file(tmp_path):
     path = tmp_path / "small.toml"
-    path.write_text(toml_text(small_study(tmp_path).document))
+    path.write_text(tomli_w.dumps(small_study(tmp_path).document))
     return path
 
 
@@ -85,7 +85,7 @@ def test_what_the_command_line_changes_is_in_the_study_that_is_kept(study_file, 
 def test_a_failed_run_is_told_and_is_no_failure_of_the_command(tmp_path, in_this_process):
     document = small_study(tmp_path).document | {"seeds": [1]}
     document["model"] = [{"group": "Wild", "method": "fpl", "settings": {"learning_rate": 1e6}}, {"method": "popular"}]
-    (tmp_path / "wild.toml").write_text(toml_text(document))
+    (tmp_path / "wild.toml").write_text(tomli_w.dumps(document))
     answer = asked("run", tmp_path / "wild.toml", "--out", tmp_path / "r", "--quiet")
     assert answer.exit_code == 0
     assert "2 failed" in answer.output
@@ -97,7 +97,7 @@ def test_a_failed_run_is_told_and_is_no_failure_of_the_command(tmp_path, in_this
 def test_a_study_in_which_every_run_failed_ends_with_exit_code_1(tmp_path, in_this_process):
     document = small_study(tmp_path).document | {"seeds": [1]}
     document["model"] = [{"group": "Wild", "method": "fpl", "settings": {"learning_rate": 1e6}}]
-    (tmp_path / "wild.toml").write_text(toml_text(document))
+    (tmp_path / "wild.toml").write_text(tomli_w.dumps(document))
     answer = asked("run", tmp_path / "wild.toml", "--out", tmp_path / "r", "--quiet")
     assert answer.exit_code == 1
     assert "Every run failed" in answer.output

@@ -1,4 +1,4 @@
-"""A search: what is best on validation is found, the test part is never looked at, what cannot be is passed over."""
+"""Search: the best on validation is chosen, the test part is not used, values that cannot be fitted are skipped."""
 
 import numpy as np
 import pytest
@@ -7,54 +7,54 @@ from tests.squares_worlds import some_people
 import federank as fr
 from federank.data.splits import split_random
 from federank.errors import SettingError
-from federank.evaluation.search import search
 
 SPLIT = split_random(some_people(), test=0.2, validation=0.2)
 
 
-def test_what_is_found_is_the_best_of_what_was_tried():
-    heard = []
-    found = search(
-        fr.Frugal,
-        {"messages": 2, "broadcast": "float32"},
-        SPLIT.development,
-        {"factors": (2, 4, 8), "shrinkage": (0.5, 0.9)},
-        tried=lambda values, value: heard.append((dict(values), value)),
+def tune(split=SPLIT, **values):
+    return fr.search(fr.Frugal, split, strategy="coordinate", metric="precision@10", **values)
+
+
+def test_coordinate_search_returns_the_best_trial():
+    trials = []
+    result = tune(
+        messages=2,
+        broadcast="float32",
+        factors=[2, 4, 8],
+        shrinkage=[0.5, 0.9],
+        tried=lambda values, value: trials.append((dict(values), value)),
     )
-    assert found.best == max(value for _, value in heard) >= found.usual
-    assert (found.settings, found.best) in heard
-    assert found.tried == len(heard) == len({tuple(values.items()) for values, _ in heard})
-    again = fr.Frugal(messages=2, broadcast="float32", **found.settings).fit(SPLIT.train)
-    assert fr.evaluate(again, SPLIT.development, at=10).means["precision@10"] == pytest.approx(found.best)
+    assert result.best == max(value for _, value in trials) >= result.first
+    assert (result.chosen, result.best) in trials
+    assert len(result.table) == len(trials) == len({tuple(values.items()) for values, _ in trials})
+    again = fr.Frugal(**result.settings).fit(SPLIT.train)
+    assert fr.evaluate(again, SPLIT.development, at=10).means["precision@10"] == pytest.approx(result.best)
 
 
-def test_a_search_does_not_see_the_test_part():
-    other = split_random(some_people(), test=0.2, validation=0.2)
-    emptied = fr.split_given(other.train, other.test.take(np.arange(1)), other.validation)
-    one, two = (
-        search(fr.Frugal, {"messages": 1}, split.development, {"factors": (2, 4)}) for split in (SPLIT, emptied)
-    )
-    assert one == two
+def test_search_ignores_the_test_part():
+    emptied = fr.split_given(SPLIT.train, SPLIT.test.take(np.arange(1)), SPLIT.validation)
+    one, two = (tune(split, messages=1, factors=[2, 4]) for split in (SPLIT, emptied))
+    assert one.as_dict() == two.as_dict()
 
 
-def test_values_that_cannot_be_are_passed_over():
-    found = search(fr.Frugal, {"messages": 1}, SPLIT.development, {"factors": (4, 1000)})
-    assert found.settings["factors"] != 1000
+def test_values_that_cannot_be_fitted_are_skipped():
+    result = tune(messages=1, factors=[4, 1000])
+    assert result.settings["factors"] != 1000
+    assert "1000" in result.table.filter(factors=1000)["reason"].item()
 
 
-def test_settings_that_cannot_be_learnt_with_are_an_error_and_no_search():
-    with pytest.raises(SettingError, match="factors is 31"):
-        search(fr.Frugal, {"factors": 31}, SPLIT.development, {"shrinkage": (0.9,)})
+def test_defaults_that_cannot_be_fitted_are_an_error():
+    with pytest.raises(SettingError, match="31"):
+        tune(factors=31, shrinkage=[0.9])
 
 
-def test_a_search_for_what_is_given_already_is_refused():
+def test_search_without_lists_is_refused():
     with pytest.raises(SettingError):
-        search(fr.Frugal, {"factors": 3}, SPLIT.development, {"factors": (2, 4)})
+        tune(factors=3)
 
 
-def test_every_method_that_can_be_searched_names_settings_that_it_has():
+def test_searched_settings_are_settings_of_the_method():
     for loss in ("squares", "pairs"):
-        model = fr.Frugal(loss=loss)
-        for setting, values in type(model).searched.items():
+        for setting, values in type(fr.Frugal(loss=loss)).searched.items():
             for value in values:
                 fr.Frugal(loss=loss, **{setting: value})

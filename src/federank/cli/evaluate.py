@@ -183,11 +183,11 @@ def _guarantee(model: Recommender | None) -> dict[str, Any]:
 
 def read_any_split(folder: Path) -> Split:
     """The split that a model's folder keeps, or that `federank data split` wrote."""
-    from federank.data.split_files import read_split_folder
+    from federank.data.split_files import read_split
     from federank.methods.model_folder import load_split
 
     if (folder / "train.tsv").exists():
-        return read_split_folder(folder)
+        return read_split(folder)
     return load_split(folder)
 
 

@@ -246,18 +246,18 @@ def _train(
         model = method(**settings)
     found = None
     if search:
-        from federank.cli.train_options import development_part, tuned
+        from federank.cli.train_options import tuned, with_validation
 
-        development = development_part(split, part, way, test, split_seed)
-        found = tuned(method, settings, development, training_options, quiet=quiet)
-        model = method(**settings, **found.settings)
+        tuning = with_validation(split, part, way, test, split_seed)
+        found = tuned(method, settings, tuning, training_options, quiet=quiet)
+        model = method(**found.settings)
     stop = None
     if patience is not None:
-        from federank.cli.train_options import development_part, stopped_early
+        from federank.cli.train_options import stopped_early, with_validation
 
         settings |= {} if found is None else found.settings
-        development = development_part(split, part, way, test, split_seed, flag="--patience")
-        stop, model = stopped_early(method, settings, development, training_options, patience=patience)
+        tuning = with_validation(split, part, way, test, split_seed, flag="--patience")
+        stop, model = stopped_early(method, settings, tuning, training_options, patience=patience)
     if method.in_rounds:
         training_options = replace(training_options, checkpoint=checkpoint, resume=resume)
     with watching(type(model), quiet) as watch:
@@ -321,7 +321,7 @@ def _refuse_reading_options() -> None:
 
 def _split(reading: Reading, way: str, test: float, validation: float, seed: int) -> tuple[Interactions, Split | None]:
     """What to learn from, and the split it is part of, if it is part of one."""
-    from federank.data.split_files import read_split_folder
+    from federank.data.split_files import read_split
     from federank.data.splits import Division, divide
 
     if way == "none":
@@ -335,7 +335,7 @@ def _split(reading: Reading, way: str, test: float, validation: float, seed: int
             f"--split is {way!r}; it can be {', '.join(WAYS)}, none, or a folder that `federank data split` wrote."
         )
     _refuse_reading_options()
-    split = read_split_folder(Path(way))
+    split = read_split(Path(way))
     return split.train, split
 
 

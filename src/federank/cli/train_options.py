@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from federank.data.interactions import Interactions
     from federank.data.splits import Split
-    from federank.evaluation.search import Found, Stop
+    from federank.evaluation.search import Searched, Stop
     from federank.methods.recommender import Recommender
     from federank.simulation.options import TrainingOptions
     from federank.studies.tracking import Tracker
@@ -121,34 +121,45 @@ _AS_MUCH_AS_USUAL = 0.2
 def tuned(
     method: type[Recommender],
     settings: dict[str, Any],
-    development: Split,
+    split: Split,
     training_options: TrainingOptions,
     *,
     quiet: bool,
-) -> Found:
-    """What is best on the validation part; told on stderr, each model as it is judged unless `quiet`."""
+) -> Searched:
+    """The best settings on the validation part; each model is reported on stderr unless `quiet`."""
     from federank.evaluation.search import search
 
-    def tell(values: Mapping[str, Any], found: float) -> None:
+    def report(values: Mapping[str, Any], value: float) -> None:
         if not quiet:
-            click.echo(f"  {found:.5f}  {_written(values)}", err=True)
+            click.echo(f"  {value:.5f}  {_written(values)}", err=True)
 
     searched = type(method(**settings)).searched
-    found = search(
-        method, settings, development, searched, training_options=replace(training_options, progress=None), tried=tell
+    axes = {name: values for name, values in searched.items() if name not in settings}
+    if not axes:
+        raise SettingError(f"There is nothing to search: {', '.join(searched)} are all set. Leave one of them out.")
+    result = search(
+        method,
+        split,
+        strategy="coordinate",
+        metric="precision@10",
+        training_options=replace(training_options, progress=None),
+        tried=report,
+        **settings,
+        **axes,
     )
+    models = result.as_dict()["models"]
     click.echo(
-        f"Chosen on validation, of {found.tried} models: {_written(found.settings)}. {found.metric} there "
-        f"{found.best:.5f}; {found.usual:.5f} without a search.",
+        f"Chosen on validation, of {models} models: {_written(result.chosen)}. {result.metric} there "
+        f"{result.best:.5f}; {result.first or 0.0:.5f} without a search.",
         err=True,
     )
-    return found
+    return result
 
 
 def stopped_early(
     method: type[Recommender],
     settings: dict[str, Any],
-    development: Split,
+    split: Split,
     training_options: TrainingOptions,
     *,
     patience: int,
@@ -157,7 +168,7 @@ def stopped_early(
     from federank.evaluation.search import best_epoch
     from federank.methods.registry import epochs_setting
 
-    stop = best_epoch(method, settings, development, patience=patience, training_options=training_options)
+    stop = best_epoch(method, settings, split.development, patience=patience, training_options=training_options)
     name = str(epochs_setting(method))
     click.echo(
         f"Best on validation after {name} {stop.epoch} of {len(stop.curve)} played: {stop.metric} "
@@ -167,20 +178,20 @@ def stopped_early(
     return stop, method(**settings | {name: stop.epoch})
 
 
-def development_part(
+def with_validation(
     split: Split | None, part: Interactions, way: str, test: float, seed: int, *, flag: str = "--search"
 ) -> Split:
-    """Where to tune: the split's own validation part, or one made of the training part in the way the test was."""
+    """A split to tune on: the model's own, or one that cuts a validation part as the test part was cut."""
     if split is not None and split.validation is not None:
-        return split.development
+        return split
     if way not in WAYS:
         raise SettingError(
             f"{flag} needs a part to tune on, and this data comes without one: with --split none nothing is held out, "
             "and a folder of parts is taken as it is. Choose another --split, or a folder with a validation part."
         )
     share = test if 0 < test < 1 else _AS_MUCH_AS_USUAL
-    [development] = divide(part, Division(way=way, test=share, seed=seed))
-    return development
+    [tuning] = divide(part, Division(way=way, test=share, seed=seed))
+    return replace(tuning, validation=tuning.test)
 
 
 def _written(values: Mapping[str, Any]) -> str:

@@ -117,14 +117,10 @@ def files_of(splits: Sequence[Split]) -> dict[str, Interactions]:
 
 
 def read_split(folder: str | os.PathLike[str]) -> Split:
-    """Read back a folder that holds one split, or one fold of several; a part that was changed since is refused."""
-    return read_split_folder(Path(folder))
-
-
-def read_split_folder(folder: Path) -> Split:
-    """Read back a folder that holds one split: its parts are numbered together, and may not overlap."""
+    """Read a folder that holds one split, or one fold of several; a part that was changed since is refused."""
     from federank.data.loading import read_part
 
+    folder = Path(folder)
     paths = {name: folder / f"{name}.tsv" for name in _PARTS if (folder / f"{name}.tsv").exists()}
     if "train" not in paths or "test" not in paths:
         several = " one fold of it, such as fold-1," if (folder / "fold-1").is_dir() else ""

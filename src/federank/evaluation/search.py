@@ -1,21 +1,25 @@
-"""Search: settings tuned on a validation part, one setting after the other.
+"""Fit a method by its name, stop it early, and search for good settings. The test part is never used here.
 
-    found = search(Frugal, {"messages": 5}, split.development, Frugal.searched)
-    found.settings          {"factors": 64, "shrinkage": 0.95, ...}
-    found.best, found.usual the metric with these settings, and with those that were searched from
+    model = fit("fpl", split, pi=0.3, patience=5)
+    result = search("fpl", split, pi=[0.1, 0.3], learning_rate=[0.05, 0.5], epochs=60)
+    result.settings            the best combination, {"pi": 0.3, "learning_rate": 0.05, "epochs": 60}
+    result.table               one row per model that was tried
+    result.fit(split)          the best combination, fitted on the training part
 
-A search starts from the settings as they are given, tries every value of one setting with the others as they stand,
-keeps the best, and goes on to the next; it ends when a whole pass has found nothing better. The test part is never
-looked at: what is compared is the validation part of a split, learnt from its training part (`Split.development`).
-A value that cannot be (more factors than items) is passed over.
+`search` tries every combination of the values given as lists (`strategy="grid"`), or tunes one setting after the other
+from the method's defaults until a pass brings nothing better (`strategy="coordinate"`; `federank train --search`).
+Models are compared on the validation part of a split, after training on its training part (`Split.development`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from itertools import product
+from typing import Any, Literal
+
+import polars as pl
 
 from federank import checks
 from federank.data.interactions import Interactions
@@ -28,103 +32,146 @@ from federank.methods.recommender import Recommender
 from federank.methods.registry import epochs_setting, method_class
 from federank.simulation.options import TrainingOptions
 
-_MOST_PASSES = 3
+_MAX_PASSES = 3
+
+Strategy = Literal["grid", "coordinate"]
+Tried = Callable[[Mapping[str, Any], float], None]
+"""Called for each model: the values of the searched settings, and the metric."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Found:
-    """What a search has found."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Searched:
+    """The result of a search."""
 
+    method: type[Recommender]
     settings: dict[str, Any]
-    """The values of what was searched."""
+    """The best combination, with the settings that were the same for all."""
+    chosen: dict[str, Any]
+    """The best combination alone."""
     metric: str
     best: float
-    """The metric on the validation part with these values."""
-    usual: float
-    """The same with the values that the search began with."""
-    tried: int
-    """How many models were learnt."""
+    """The metric of the best model on the validation part."""
+    first: float | None
+    """The metric of the first combination: with the strategy `coordinate` the defaults."""
+    table: pl.DataFrame
+    """One row per model, in order: its values, the metric (null where it could not be fitted), and the reason."""
+
+    def fit(self, data: Split, *, training_options: TrainingOptions | None = None) -> Recommender:
+        """The best combination, fitted on the training part of a split."""
+        return self.method(**self.settings).fit(data.train, training_options=training_options)
 
     def as_dict(self) -> dict[str, Any]:
-        """As a report has it."""
+        """The entry of a model's report."""
         return {
-            "chosen": self.settings,
+            "chosen": self.chosen,
             "metric": self.metric,
             "validation": self.best,
-            "validation_before": self.usual,
-            "models": self.tried,
+            "validation_before": self.first,
+            "models": self.table[self.metric].drop_nulls().len(),
         }
 
 
-Tried = Callable[[Mapping[str, Any], float], None]
-"""Hears of each model that was learnt: the values of what is searched, and the metric."""
-
-
 def search(
-    method: type[Recommender],
-    given: Mapping[str, Any],
-    development: Split,
-    searched: Mapping[str, Sequence[Any]],
+    method: str | type[Recommender],
+    split: Split,
     *,
-    metric: str = "precision@10",
+    strategy: Strategy = "grid",
+    metric: str | None = None,
     training_options: TrainingOptions | None = None,
     tried: Tried | None = None,
-) -> Found:
-    """The best values of `searched` on the test part of `development`; what is given already is left as it is."""
-    name, _, length = metric.partition("@")
-    training_options = replace(training_options or TrainingOptions(), checkpoint=None, resume=False)
-    known: dict[tuple[Any, ...], float | None] = {}
-    axes = {setting: values for setting, values in searched.items() if setting not in given}
-    if not axes:
-        raise SettingError(
-            f"There is nothing to search: {', '.join(searched)} are all given. Leave at least one of them out."
+    **values: Any,
+) -> Searched:
+    """Find the best of the values given as lists, by a metric on the split's validation part (default: ndcg@10)."""
+    kind = method_class(method)
+    checks.check_type("split", split, Split, "a Split, such as fr.split_random(data, validation=0.2) gives,")
+    checks.check_choice("strategy", strategy, ("grid", "coordinate"))
+    refuse_ambiguous("search", kind, training_options=training_options, metric=metric)
+    axes = {name: list(value) for name, value in values.items() if isinstance(value, list | tuple)}
+    fixed = {name: value for name, value in values.items() if name not in axes}
+    if not axes or not all(axes.values()):
+        raise SettingError("There is nothing to search through; give a list of values, such as pi=[0.1, 0.3].")
+    trials = _Trials(kind, fixed, split.development, metric or "ndcg@10", training_options, tried)
+    if strategy == "grid":
+        for combination in product(*axes.values()):
+            trials.value(dict(zip(axes, combination, strict=True)))
+    else:
+        _tune(trials, axes)
+    return trials.result(tuple(axes))
+
+
+class _Trials:
+    """The models of one search; each combination is fitted once."""
+
+    def __init__(
+        self,
+        kind: type[Recommender],
+        fixed: dict[str, Any],
+        development: Split,
+        metric: str,
+        training_options: TrainingOptions | None,
+        tried: Tried | None,
+    ) -> None:
+        self.kind, self.fixed, self.development, self.metric = kind, fixed, development, metric
+        self.options = replace(training_options or TrainingOptions(), checkpoint=None, resume=False)
+        self.tried = tried
+        self.sign = -1 if metric in RATING else 1
+        self.rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+
+    def value(self, chosen: dict[str, Any]) -> float | None:
+        """The metric times its sign, so that more is better; None where no model can be fitted."""
+        key = tuple(chosen.values())
+        if key not in self.rows:
+            result, reason = None, None
+            try:
+                model = self.kind(**self.fixed, **chosen).fit(self.development.train, training_options=self.options)
+            except (SettingError, Diverged) as mistake:
+                reason = str(mistake)
+            else:
+                result = judged(model, self.development, self.metric)
+                if self.tried is not None:
+                    self.tried(chosen, result)
+            self.rows[key] = {**chosen, self.metric: result, "reason": reason}
+        result = self.rows[key][self.metric]
+        return None if result is None else self.sign * result
+
+    def result(self, names: Iterable[str]) -> Searched:
+        rows = list(self.rows.values())
+        able = [row for row in rows if row[self.metric] is not None]
+        if not able:
+            raise SettingError(f"None of the {len(rows)} combinations can be fitted; the first: {rows[0]['reason']}")
+        best = max(able, key=lambda row: self.sign * row[self.metric])  # the first of equals
+        chosen = {name: best[name] for name in names}
+        return Searched(
+            method=self.kind,
+            settings=self.fixed | chosen,
+            chosen=chosen,
+            metric=self.metric,
+            best=best[self.metric],
+            first=rows[0][self.metric],
+            table=pl.DataFrame(rows, infer_schema_length=None, strict=False),
         )
 
-    def judged(values: Mapping[str, Any]) -> float | None:
-        key = tuple(values[setting] for setting in axes)
-        if key not in known:
-            known[key] = _judged(method, {**given, **values}, development, name, int(length or 10), training_options)
-            if tried is not None and known[key] is not None:
-                tried(values, known[key] or 0.0)
-        return known[key]
 
-    defaults = method(**given).settings
-    values = {setting: getattr(defaults, setting) for setting in axes}
-    usual = judged(values)
-    if usual is None:
-        method(**given).fit(development.train, training_options=training_options)  # raises what is the matter
-        raise AssertionError("settings that could not be judged can be learnt with")
-    best = usual
-    for _ in range(_MOST_PASSES):
+def _tune(trials: _Trials, axes: Mapping[str, Sequence[Any]]) -> None:
+    """One setting after the other, from the defaults, until a pass over all of them brings nothing better."""
+    defaults = trials.kind(**trials.fixed).settings
+    values = {name: getattr(defaults, name) for name in axes}
+    best = trials.value(values)
+    if best is None:
+        [row] = trials.rows.values()
+        raise SettingError(f"The settings to start from cannot be used: {row['reason']}")
+    for _ in range(_MAX_PASSES):
         before = best
-        for setting, choices in axes.items():
+        for name, choices in axes.items():
             for choice in choices:
-                found = judged({**values, setting: choice})
-                if found is not None and found > best:
-                    values, best = {**values, setting: choice}, found
+                result = trials.value({**values, name: choice})
+                if result is not None and result > best:
+                    values, best = {**values, name: choice}, result
         if best == before:
             break
-    done = sum(found is not None for found in known.values())
-    return Found(settings=values, metric=metric, best=best, usual=usual, tried=done)
 
 
-def _judged(
-    method: type[Recommender],
-    settings: dict[str, Any],
-    split: Split,
-    name: str,
-    length: int,
-    training_options: TrainingOptions,
-) -> float | None:
-    """The metric of a model with these settings; None where there can be none."""
-    try:
-        model = method(**settings).fit(split.train, training_options=training_options)
-    except (SettingError, Diverged):
-        return None
-    return evaluate(model, split, at=length, metrics=[name]).means[f"{name}@{length}"]
-
-
-# A method by its name, fitted: what `federank train` does, in one call from Python; stopped early if asked.
+# Fitting, and early stopping.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,11 +204,10 @@ def fit(
     metric: str | None = None,
     **settings: Any,
 ) -> Recommender:
-    """Make a method by its name or class with these settings, and let it learn: of a split, the training part.
+    """Fit a method, by its name or class, with these settings; of a split, on the training part.
 
-    With `patience` it is stopped once this many epochs have brought nothing better of `metric` on the split's
-    validation
-    part (ndcg@10, or rmse of methods that predict ratings).
+    With `patience` it stops once this many epochs have not improved `metric` on the split's validation part
+    (ndcg@10, or rmse for methods that predict ratings).
     """
     kind = method_class(method)
     refuse_ambiguous("fit", kind, training_options=training_options, patience=patience, metric=metric)

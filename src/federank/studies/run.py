@@ -17,8 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import tomli_w
+
 from federank.errors import BadFile
-from federank.studies.overrides import toml_text
 from federank.studies.plan import Case, Plan, Run, plan_study, run_that_tests, within_chance
 from federank.studies.pool import Executor
 from federank.studies.results import Label, Line, Lock, Results
@@ -236,7 +237,7 @@ def carry_out_study(
     """Carry out what is missing of a study, and keep it in the folder."""
     plan = plan_study(study) if plan is None else plan
     results = open_results(study, folder)
-    results.keep_study(toml_text(study.document | {"title": study.title}))
+    results.keep_study(tomli_w.dumps(study.document | {"title": study.title}))
     Underway(plan, results, executor, watch).carry_out()
     return results
 

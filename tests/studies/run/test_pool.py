@@ -8,9 +8,9 @@ import sys
 import time
 
 import pytest
+import tomli_w
 from tests.studies.worlds import carried_out, content, small_data, small_study, with_pool
 
-from federank.studies.overrides import toml_text
 from federank.studies.plan import plan_study, run_that_tests
 from federank.studies.pool import Pool
 from federank.studies.results import Results
@@ -37,7 +37,7 @@ def kill_when_busy(pool, times):
 def started(folder, document, *flags):
     """`federank study run` in a process of its own."""
     path = folder / "small.toml"
-    path.write_text(toml_text(document))
+    path.write_text(tomli_w.dumps(document))
     command = [sys.executable, "-m", "federank", "study", "run", str(path), "--out", str(folder / "r"), *flags]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
