@@ -130,7 +130,6 @@ def test_recommending_needs_to_know_for_whom(shop, tmp_path):
     assert "Say for whom" in str(refused("recommend", tmp_path / "run"))
     assert "--out FILE" in str(refused("recommend", tmp_path / "run", "--all"))
     assert "No user" in str(refused("recommend", tmp_path / "run", "--user", "99"))
-    refused("recommend", tmp_path / "run", "--like", "1")
     assert "n is 0; an integer" in str(refused("recommend", tmp_path / "run", "--user", "1", "-n", "0"))
     assert "is not a model" in str(refused("recommend", tmp_path / "nowhere", "--user", "1"))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 from click.core import ParameterSource
 
 from federank.data.splits import WAYS, Division, divide
@@ -191,7 +192,7 @@ def with_validation(
         )
     share = test if 0 < test < 1 else _AS_MUCH_AS_USUAL
     [tuning] = divide(part, Division(way=way, test=share, seed=seed))
-    return replace(tuning, validation=tuning.test)
+    return replace(tuning, test=tuning.test.take(np.zeros(0, dtype=np.int64)), validation=tuning.test)
 
 
 def _written(values: Mapping[str, Any]) -> str:
