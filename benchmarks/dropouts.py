@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from federank.errors import NoAnswer
-from federank.federation.wire import Update, encode
+from federank.methods.fpl.wire import Update, encode
 from federank.service.client.federation import read_enrolment
 from federank.service.simulated_clients.connection import Connection
 from service import server, write_rows

@@ -11,40 +11,43 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import ClassVar
 
 import numpy as np
 
 import federank as fr
 from federank.data.splits import Split
 from federank.evaluation.lists import evaluate_with_sampled_negatives
-from federank.methods.baselines.federated import draw_examples, pass_over
+from federank.methods.baselines.pfedrec import draw_examples, pass_over
+from federank.methods.federated_model import model_class
 
 
 class NeverDrawn(fr.PFedRec):
     """PFedRec whose devices never draw what `whole` says a person has, held out or not."""
 
-    whole: list[np.ndarray]
+    whole: ClassVar[list[np.ndarray]]
 
-    def _fitted_to(self, device, told):
-        settings, vectors = self.settings, told.copy()
-        rates = settings.learning_rate, settings.learning_rate * settings.item_rate * device.n_items
-        items, labels = draw_examples(self.whole[device.number], device.n_items, settings.negatives, device.rng)
-        kept = (labels == 0) | np.isin(items, device.profile)  # what is held out is not learnt from either
+    def fitted(self, client, vectors):
+        vectors, weights = vectors.copy(), self._weights(client)
+        rates = self.learning_rate, self.learning_rate * self.item_rate * self.n_items
+        items, labels = draw_examples(self.whole[client.user], self.n_items, self.negatives, client.rng)
+        kept = (labels == 0) | np.isin(items, client.items)  # what is held out is not learnt from either
         items, labels = items[kept], labels[kept]
-        workspace = np.empty(len(items), np.float32), np.empty(settings.factors + 1, np.float32)
-        pass_over(vectors, device.state["weights"], items, labels, *workspace, settings.batch_size, *rates)
-        return vectors
+        workspace = np.empty(len(items), np.float32), np.empty(self.weights, np.float32)
+        pass_over(vectors, weights, items, labels, *workspace, self.batch_size, *rates)
+        return vectors, weights
 
 
 def judged(data: fr.Interactions, rounds: int, leave_out: str) -> list[dict[str, float]]:
     """What PFedRec reaches on validation and test after every tenth round."""
     split = fr.split_leave_last_out(data, validation=True)
-    model = (NeverDrawn if leave_out == "held-out" else fr.PFedRec)(rounds=rounds)
-    if isinstance(model, NeverDrawn):
+    method = NeverDrawn if leave_out == "held-out" else fr.PFedRec
+    model = model_class(method)(rounds=rounds)
+    if method is NeverDrawn:
         train = split.train.compact()
         number = {item: place for place, item in enumerate(train.item_ids.tolist())}
         everything = (data.item_ids[data.profiles.of(data.user_index(user))] for user in train.user_ids.tolist())
-        model.whole = [
+        NeverDrawn.whole = [
             np.array(sorted(number[item] for item in items.tolist() if item in number), dtype=np.int32)
             for items in everything
         ]

@@ -85,20 +85,21 @@ from .evaluation.significance import (
 from .evaluation.significance import (
     compare as compare,
 )
-from .federation.method import (
-    Device as Device,
-)
-from .federation.method import (
-    FederatedSettings as FederatedSettings,
-)
+from .federation.method import Aggregate as Aggregate
+from .federation.method import Client as Client
+from .federation.method import ClientResult as ClientResult
+from .federation.method import DataSummary as DataSummary
+from .federation.method import FederatedMethod as FederatedMethod
+from .federation.method import ItemGradients as ItemGradients
+from .federation.method import ItemSums as ItemSums
+from .federation.method import ItemVectors as ItemVectors
+from .federation.method import Records as Records
+from .federation.method import UserVector as UserVector
+from .federation.method import setting as setting
+from .federation.wire import array as array
 from .methods.baselines.biases import Biases as Biases
 from .methods.baselines.ease import EASE as EASE
-from .methods.baselines.federated import (
-    FedMF as FedMF,
-)
-from .methods.baselines.federated import (
-    PFedRec as PFedRec,
-)
+from .methods.baselines.fedmf import FedMF as FedMF
 from .methods.baselines.ials import IALS as IALS
 from .methods.baselines.knn import (
     ItemKNN as ItemKNN,
@@ -106,6 +107,7 @@ from .methods.baselines.knn import (
 from .methods.baselines.knn import (
     UserKNN as UserKNN,
 )
+from .methods.baselines.pfedrec import PFedRec as PFedRec
 from .methods.baselines.popular import (
     MostPopular as MostPopular,
 )
@@ -114,7 +116,7 @@ from .methods.baselines.popular import (
 )
 from .methods.baselines.slim import SLIM as SLIM
 from .methods.baselines.vae import MultVAE as MultVAE
-from .methods.federated_method import FederatedMethod as FederatedMethod
+from .methods.federated_model import FederatedModel as FederatedModel
 from .methods.fedrec.recommender import (
     PMF as PMF,
 )

@@ -15,11 +15,11 @@ from tests.worlds import federation, random_world
 
 from federank.errors import ClusterGone, SettingError
 from federank.federation.rng import words_wrap_around
-from federank.federation.wire import check_update
 from federank.methods.fpl import simulation as compiled
 from federank.methods.fpl.cluster import Cluster, Shard, clients_by_district, opened, part_of, partitions_of
 from federank.methods.fpl.method import make_broadcast
 from federank.methods.fpl.reference import FleetInMemory
+from federank.methods.fpl.wire import check_update
 from federank.simulation.cluster import connected
 from federank.simulation.options import TrainingOptions
 from federank.simulation.training import train

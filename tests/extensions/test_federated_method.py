@@ -1,43 +1,43 @@
-"""A federated method of one's own: rounds, policies, communication, checkpoints and audits work for it."""
+"""A federated method of one's own: rounds, policies, communication and audits work for it."""
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from tests.worlds import two_tastes
 
 import federank as fr
-from federank.errors import BadFile, BadMessage, SettingError
-from federank.methods.recommender import run_identity
+from federank.errors import BadFile, BadMessage, Diverged, SettingError
 from federank.privacy.policy import Policy, shared_profile
 from federank.privacy.population import shared_profiles_of_all
-from federank.simulation.custom import play
-from federank.simulation.options import TrainingOptions
-from federank.simulation.training import save_checkpoint
 
 
+@dataclass(frozen=True)
+class Changes:
+    vectors: np.ndarray = fr.array("items", "factors")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Factors(fr.FederatedMethod):
-    """Gradients of a square loss, and a vector of each device's own."""
+    """Gradients of a square loss, and a vector of each client's own."""
 
     name = "own-factors"
+    records = fr.Records(update=Changes)
+    factors: int = fr.setting(4, 1, 64)
 
-    def first_shared(self, n_items, rng):
-        return {"vectors": rng.normal(0, 0.1, (n_items, 4)).astype(np.float32)}
+    def initial_state(self):
+        return fr.ItemVectors(np.random.default_rng(self.seed).normal(0, 0.1, (self.n_items, self.factors)))
 
-    def first_state(self, device):
-        return {"own": device.rng.normal(0, 0.1, 4).astype(np.float32)}
+    def client_update(self, client, broadcast):
+        u = client.state.vector if client.state else client.rng.normal(0, 0.1, self.factors)
+        error = np.bincount(client.items, minlength=self.n_items) - broadcast.vectors @ u
+        return fr.ClientResult(Changes(np.outer(error, u)), fr.UserVector(u + 0.1 * error @ broadcast.vectors))
 
-    def compute(self, broadcast, device):
-        vectors, own, wanted = broadcast["vectors"], device.state["own"], np.zeros(device.n_items, np.float32)
-        wanted[device.profile] = 1
-        error = wanted - vectors @ own
-        change = np.outer(error, own)
-        own += 0.1 * (error @ vectors)
-        return {"vectors": change.astype(np.float32)}
+    def add(self, aggregate, update):
+        aggregate.vectors += update.vectors
 
-    def aggregate(self, shared, updates, round_number):  # noqa: ARG002
-        return {"vectors": shared["vectors"] + np.float32(0.02) * sum(update["vectors"] for update in updates)}
-
-    def scores(self, broadcast, device):
-        return broadcast["vectors"] @ device.state["own"]
+    def server_update(self, state, aggregate):
+        return replace(state, vectors=state.vectors + 0.02 * aggregate.vectors)
 
 
 @pytest.mark.usefixtures("nothing_stays")
@@ -54,49 +54,33 @@ def test_it_learns_two_tastes_and_is_kept(tmp_path):
     assert sent["up"]["rows"] == sent["uploads"] * model.training.n_items
 
 
-def test_a_run_that_is_resumed_is_the_same_run(tmp_path):
-    data, place = two_tastes(), tmp_path / "run.checkpoint"
-    settings = {"online": 0.7, "dropout": 0.2, "rounds": 6}
-    whole = Factors(**settings).fit(data)
-    model = Factors(**settings)
-    model.training = data.compact()
-    identity = run_identity("own-factors" + model._ask_all(model.settings, data), model.settings, data)
-    half = model.federation()
-    play(half, 3)
-    save_checkpoint(half, place, identity)
-    again = model.fit(data, training_options=TrainingOptions(checkpoint=place, resume=True))
-    np.testing.assert_array_equal(again.broadcast["vectors"], whole.broadcast["vectors"])
-    np.testing.assert_array_equal(again.states["own"], whole.states["own"])
-    assert again.communication() == whole.communication()
-
-
 def test_policies_hold_whatever_the_maths_does():
     data, seen = two_tastes(), []
 
+    @dataclass(frozen=True, kw_only=True)
     class Watching(Factors):
-        def compute(self, broadcast, device):
-            seen.append((device.number, frozenset(device.profile.tolist())))
-            return super().compute(broadcast, device)
+        def client_update(self, client, broadcast):
+            seen.append((client.user, frozenset(client.items.tolist())))
+            return super().client_update(client, broadcast)
 
-    model = Watching(rounds=2, pi=0.3, seed=5)
-    model.home_rounds = 0
-    model.fit(data)
+    Watching(seed=5).fit(data, rounds=2, pi=0.3)
     policy = Policy(sharing="fixed-subset", pi=0.3, basis="shared")
-    for user, profile in seen:
-        assert profile == set(shared_profile(policy, 5, user, data.profiles.of(user), data.n_items).profile.tolist())
+    assert len(seen) == 2 * data.n_users
+    for user, items in seen:
+        assert items == set(shared_profile(policy, 5, user, data.profiles.of(user), data.n_items).profile.tolist())
     with pytest.raises(SettingError, match="'all'"):
-        Factors(sharing="all")
+        Factors().fit(data, sharing="all")
 
 
 def test_people_who_hold_back_are_recommended_to_from_home():
     data = two_tastes()
-    model = Factors(rounds=60, pi=0.5).fit(data)
+    model = Factors().fit(data, rounds=60, pi=0.5)
     person = fr.enrol(model, history=data.item_ids[data.profiles.of(0)].tolist())
     assert {int(found.item) % 2 for found in person.recommend(3)} == {int(f.item) % 2 for f in model.recommend(0, 3)}
 
 
 def test_what_it_sends_is_audited():
-    model = Factors(rounds=3, online=0.6).fit(two_tastes())
+    model = Factors().fit(two_tastes(), rounds=3, online=0.6)
     reading = fr.audit_model(model).findings[-1]
     # The first message of a dense gradient is strongest where the history is.
     assert reading.attacks["magnitude"]["auc"] > 0.9
@@ -108,17 +92,17 @@ def test_what_it_sends_is_audited():
 
 @pytest.mark.usefixtures("nothing_stays")
 def test_an_attack_of_ones_own_is_judged_beside_ours():
-    @fr.attack(on="pairs", sees=["updates"])
+    @fr.attack(on="fpl", sees=["updates"])
     def hopeless(view):
         return fr.Guess(np.zeros((len(view.popularity), 40)), np.ones(3))
 
-    @fr.attack(on="steps")
+    @fr.attack(on="updates")
     def loud(view):
         return fr.Guess(view.strength, np.full(len(view.strength), 5))
 
     fr.register_attack(loud)
     fr.register_attack(hopeless)
-    model = Factors(rounds=2).fit(two_tastes())
+    model = Factors().fit(two_tastes(), rounds=2)
     found = fr.audit_model(model).findings[-1].attacks
     assert found["loud"]["auc"] == found["magnitude"]["auc"]
     assert "hopeless" not in found
@@ -157,27 +141,65 @@ def test_a_reader_of_ones_own_reads_files_of_its_suffix(tmp_path):
         fr.register_reader(print, "csv")
 
 
-@pytest.mark.parametrize(
-    ("answer", "sentence"),
-    [
-        (None, "'NoneType' or empty; a dictionary of arrays by name is needed"),
-        ({"vectors": np.array(["a"])}, "arrays of numbers by name are needed"),
-        ({"vectors": np.array([np.nan])}, "that are not finite numbers"),
-    ],
-)
-def test_what_cannot_cross_is_refused(answer, sentence):
+@pytest.mark.parametrize("vectors", [None, np.array(["a"]), np.full((24, 4), np.nan), np.ones((24, 3))])
+def test_a_wrong_update_is_refused(vectors):
+    @dataclass(frozen=True, kw_only=True)
     class Broken(Factors):
-        def compute(self, broadcast, device):  # noqa: ARG002
-            return answer
+        def client_update(self, client, broadcast):  # noqa: ARG002
+            return fr.ClientResult(Changes(vectors), fr.UserVector(np.zeros(4)))
 
-    with pytest.raises(BadMessage, match=sentence):
-        Broken(rounds=1).fit(two_tastes())
+    with pytest.raises(BadMessage, match=r"Changes\.vectors"):
+        Broken().fit(two_tastes(), rounds=1)
 
 
-def test_no_device_can_write_to_the_servers_arrays():
+def test_another_result_is_refused():
+    @dataclass(frozen=True, kw_only=True)
+    class Broken(Factors):
+        def client_update(self, client, broadcast):  # noqa: ARG002
+            return {"vectors": broadcast.vectors}
+
+    with pytest.raises(BadMessage, match="dict"):
+        Broken().fit(two_tastes(), rounds=1)
+
+
+def test_no_client_can_write_to_the_servers_arrays():
+    @dataclass(frozen=True, kw_only=True)
     class Writing(Factors):
-        def compute(self, broadcast, device):  # noqa: ARG002
-            broadcast["vectors"][0] = 1
+        def client_update(self, client, broadcast):  # noqa: ARG002
+            broadcast.vectors[0] = 1
 
     with pytest.raises(ValueError, match="read-only"):
-        Writing(rounds=1).fit(two_tastes())
+        Writing().fit(two_tastes(), rounds=1)
+
+
+def test_a_method_that_diverges_ends_with_an_error():
+    @dataclass(frozen=True, kw_only=True)
+    class Exploding(Factors):
+        def server_update(self, state, aggregate):
+            return replace(state, vectors=aggregate.vectors * np.inf)
+
+    with pytest.raises(Diverged):
+        Exploding().fit(two_tastes(), rounds=1)
+
+
+def test_a_half_made_method_is_not_registered():
+    class NoDataclass(Factors):
+        pass
+
+    @dataclass(frozen=True, kw_only=True)
+    class Half(fr.FederatedMethod):
+        name = "half"
+
+        def initial_state(self):
+            return None
+
+    with pytest.raises(SettingError, match="client_update, server_update"):
+        fr.register(Half)
+    with pytest.raises(SettingError, match="dataclass"):
+        fr.register(NoDataclass)
+
+
+@pytest.mark.parametrize("wrong", [{"factors": 0}, {"factors": "many"}, {"uploads": "secure"}, {"noise": 100}])
+def test_settings_out_of_bounds_are_refused(wrong):
+    with pytest.raises(SettingError, match=next(iter(wrong))):
+        Factors(**wrong)

@@ -49,29 +49,23 @@ def own_method(name):
 
 def own_federated_method(name):
     """The same, in rounds."""
-    kind = make_dataclass("Record", [(name, int, 3)], bases=(fr.FederatedSettings,), frozen=True, kw_only=True)
 
-    class Votes(fr.FederatedMethod):
-        """Everyone votes for what they have."""
+    def initial_state(self):
+        return fr.ItemVectors(np.zeros((self.n_items, self.factors)))
 
-        settings_type = kind
+    def client_update(self, client, broadcast):
+        rows = np.full((len(client.items), self.factors), getattr(self, name))
+        return fr.ClientResult(fr.ItemGradients(client.items, rows), fr.UserVector(np.ones(self.factors)))
 
-        def first_shared(self, n_items, rng):
-            return {"votes": np.zeros(n_items, dtype=np.float32)}
+    def server_update(self, state, aggregate):
+        return fr.ItemVectors(state.vectors + aggregate.vectors)
 
-        def compute(self, broadcast, device):
-            mine = np.zeros(device.n_items, dtype=np.float32)
-            mine[device.profile] = getattr(self.settings, name)
-            return {"votes": mine}
-
-        def aggregate(self, shared, updates, round_number):
-            return {"votes": shared["votes"] + sum(update["votes"] for update in updates)}
-
-        def scores(self, broadcast, device):
-            return broadcast["votes"]
-
-    Votes.name = "votes"
-    return fr.register(Votes)
+    functions = (initial_state, client_update, server_update)
+    content = {function.__name__: function for function in functions} | {"name": "votes", "__doc__": "Votes."}
+    bases = (fr.FederatedMethod,)
+    return fr.register(
+        make_dataclass("Votes", [(name, int, 3)], bases=bases, namespace=content, frozen=True, kw_only=True)
+    )
 
 
 def flag_in_help(command, setting):

@@ -6,7 +6,7 @@ from tests.squares_worlds import devices_of, some_people, squares_federation
 
 from federank.errors import BadFile
 from federank.federation.round import play_round
-from federank.federation.wire import Update
+from federank.methods.fpl.wire import Update, by_sign
 from federank.methods.frugal.reference import FrugalFleetInMemory
 from federank.privacy.ledger import Entry, Ledger, SentMessage
 from federank.privacy.policy import SharedProfile
@@ -17,13 +17,15 @@ OUTWARD = SharedProfile(np.array([2, 5, 8], np.int32), np.array([True, False, Tr
 def update(**biases):
     rows = {int(name[1:]): bias for name, bias in biases.items()}
     items = np.array(sorted(rows), np.int32)
-    return Update(items, np.ones((len(items), 2), np.float32), np.array([rows[item] for item in items], np.float32))
+    return by_sign(
+        Update(items, np.ones((len(items), 2), np.float32), np.array(list(map(rows.get, items)), np.float32))
+    )
 
 
 def ledger():
     kept = Ledger()
-    kept.record(3, OUTWARD, update(_2=0.5, _4=-0.5))
-    kept.record(9, OUTWARD, update(_2=0.25, _5=0.1, _4=-0.1, _7=-0.3))
+    kept.record(3, OUTWARD, *update(_2=0.5, _4=-0.5))
+    kept.record(9, OUTWARD, *update(_2=0.25, _5=0.1, _4=-0.1, _7=-0.3))
     return kept
 
 
@@ -40,7 +42,7 @@ def test_every_row_that_leaves_is_entered_with_when_how_often_and_as_what():
 def test_what_left_as_real_once_stays_real_when_it_is_sent_as_a_decoy_later():
     kept = ledger()
     decoys_now = OUTWARD._replace(real=np.array([False, True, False]))
-    kept.record(10, decoys_now, update(_2=0.5, _5=0.5, _8=0.5))
+    kept.record(10, decoys_now, *update(_2=0.5, _5=0.5, _8=0.5))
     assert {item: kept.entries[item].real for item in (2, 5, 8)} == {2: True, 5: True, 8: False}
     assert kept.liked().tolist() == [2, 5, 8]
     assert kept.really_liked().tolist() == [2, 5]

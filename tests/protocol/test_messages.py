@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import load, save
 
 from federank.errors import BadMessage
-from federank.federation.wire import (
+from federank.methods.fpl.wire import (
     Broadcast,
     Private,
     Update,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from federank.federation.round import Adam, adam_step
-from federank.federation.wire import Update
 from federank.methods.fpl.method import Shared, first_moments
 from federank.methods.fpl.settings import FPLSettings, recipe_for
+from federank.methods.fpl.wire import Update
 
 
 def recipe(**settings):

@@ -5,8 +5,8 @@ import pytest
 from tests.worlds import two_tastes
 
 import federank as fr
-from federank.methods.baselines.federated import draw_examples, pass_over
-from federank.simulation.custom import play
+from federank.federation import wire
+from federank.methods.baselines.pfedrec import draw_examples, pass_over
 
 WORLD = two_tastes()
 FEW = {"factors": 4, "rounds": 2}
@@ -44,31 +44,28 @@ def test_a_pass_is_that_of_plain_numpy():
 
 
 def test_pfedrec_sends_every_item_vector_and_nothing_of_the_score_function():
-    model = fr.PFedRec(**FEW).fit(WORLD)
+    model = fr.PFedRec(factors=4).fit(WORLD, rounds=2)
     sent = model.communication()
     assert (sent["uploads"], sent["up"]["rows"]) == (2 * WORLD.n_users, 2 * WORLD.n_users * WORLD.n_items)
-    assert set(model.broadcast) == {"vectors"}
-    assert len(np.unique(model.states["weights"], axis=0)) > 1  # the same at first, everyone's own since
+    assert set(wire.values(model.broadcast)) == {"vectors"}
+    assert len(np.unique(model.client_states["weights"], axis=0)) > 1  # the same at first, every client's own since
 
 
-def test_fedmf_sends_what_it_has_looked_at_or_a_row_for_everything():
-    some, every = (fr.FedMF(rows=rows, negatives=1, **FEW).fit(WORLD) for rows in ("some", "all"))
-    np.testing.assert_allclose(some.broadcast["vectors"], every.broadcast["vectors"], rtol=1e-5)
+def test_fedmf_sends_what_it_has_looked_at_or_a_row_for_every_item():
+    some, every = (fr.FedMF(send=send, negatives=1, factors=4).fit(WORLD, rounds=2) for send in ("sampled", "all"))
+    np.testing.assert_allclose(some.broadcast.vectors, every.broadcast.vectors, rtol=1e-5)
     assert some.communication()["up"]["rows"] < every.communication()["up"]["rows"]
     assert every.communication()["up"]["rows"] == 2 * WORLD.n_users * WORLD.n_items
 
 
 @pytest.mark.parametrize("method", ["pfedrec", "fedmf"])
-def test_messages_are_made_from_what_a_policy_lets_out_alone(method):
+def test_withheld_items_are_not_trained_on_and_count_at_home(method):
     model = fr.fit(method, WORLD, pi=0.5, **FEW)
-    learnt_from, compute = {}, model.compute
-    model.compute = lambda broadcast, device: (
-        learnt_from.setdefault(device.number, device.profile) is None or compute(broadcast, device)
-    )
-    play(model.federation(), 1)
-    for user, profile in learnt_from.items():
-        assert 0 < len(profile) < len(WORLD.profiles.of(user))
-        assert set(profile.tolist()) < set(WORLD.profiles.of(user).tolist())
+    simulation = model.simulation()
+    for user in range(WORLD.n_users):
+        items = simulation.client(user, 0).items
+        assert set(items.tolist()) < set(WORLD.profiles.of(user).tolist())
+    assert len(items) == 4
     assert len(model.recommend(0, n=3)) == 3
 
 

@@ -19,8 +19,8 @@ import numpy as np
 from tests.forked import typed
 
 from federank.data.interactions import Interactions
-from federank.federation.wire import Update, decode_update, encode
 from federank.methods.fpl.settings import FPLSettings
+from federank.methods.fpl.wire import Update, decode_update, encode
 from federank.service.server.bootstrap import establish
 from federank.service.server.config import read_config
 from federank.service.server.http.app import admin_app, public_app

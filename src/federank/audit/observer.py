@@ -137,12 +137,13 @@ class Senders:
 # Attacks from outside: one more way to guess histories, run and judged beside ours.
 
 
-FAMILIES = ("pairs", "ratings", "squares", "steps")
+VIEWS = ("fpl", "fedrec", "frugal", "updates")
+"""Whose views an attack can understand: those of a method, or the generic ones."""
 
 
 def attack(*, on: str, sees: Sequence[str] = ("updates",)) -> Callable[[Attack], Attack]:
-    """Say of a function which views it understands: of which family of methods, and of which servers."""
-    check_choice("on", on, FAMILIES)
+    """Say of a function which views it understands: of which method, and of which servers."""
+    check_choice("on", on, VIEWS)
     if isinstance(sees, str):
         raise SettingError(f"sees is {sees!r}; a list of servers is needed, such as [{sees!r}].")
 
@@ -161,12 +162,12 @@ def register_attack(function: Attack, name: str | None = None) -> Attack:
     return function
 
 
-def with_own_attacks(ours: dict[str, Attack], family: str, sees: str) -> dict[str, Attack]:
-    """The attacks on a family's views of this server: ours, then those from outside."""
+def with_own_attacks(ours: dict[str, Attack], views: str, sees: str) -> dict[str, Attack]:
+    """The attacks on these views of this server: ours, then those from outside."""
     found = dict(ours)
     for name, function in extensions.found("attacks").items():
         _checked(function, name)
-        if function.on == family and sees in function.sees:
+        if function.on == views and sees in function.sees:
             if name in ours:
                 raise SettingError(f"An attack from outside is called {name!r}, as one of ours; rename it.")
             found[name] = _judged(function, name)

@@ -1,210 +1,286 @@
-"""What a method that brings its own messages is made of: messages, devices, and the steps that it fills in.
+"""The interface of federated methods: a method is one value, a frozen dataclass.
 
-    first_shared     what the server starts with
-    first_state      what a device keeps to itself between rounds
-    1. distribute    server: what every device of a round is told
-    2. compute       device: learn from what it takes part with; what it would tell
-    3. transmit      device: what of that leaves (noise, clipping, fewer rows)
-    4. aggregate     server: fold what came in, and begin the next round
-    scores           device: every item of the catalogue, for its owner
+Its fields are what a federation publishes (canonical JSON, the same on server, client and verifier). Its functions are
+the maths. Every host (simulation, server, client, audit) runs any method through them:
 
-A message is a dictionary of arrays: that is all that crosses. A device is handed in with what its owner's policy lets
-it take part with in the place of the history, so policies hold whatever the maths does. Randomness is the device's own
-generator, made again for each round from (seed, user, round): a run is the same before and after a resume.
+    state     = method.initial_state()                     server
+    broadcast = method.broadcast(state)                    server to clients
+    result    = method.client_update(client, broadcast)    client; only result.update leaves it
+    method.add(aggregate, result.update)                   server, or the same numbers under secure aggregation
+    state     = method.server_update(state, aggregate)     server; a verifier gets the same bits
+
+All are pure: no clock, no global random numbers, nothing kept between calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from functools import cache, cached_property
+from importlib import import_module
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
-from federank.checks import check_int, check_range
-from federank.errors import BadMessage
-from federank.federation.rng import DROPOUT, ONLINE, happens, words, words_wrap_around
-from federank.federation.wire import encode_parts
-from federank.privacy.policy import SharedProfileSettings
-from federank.privacy.population import SharedProfiles
+from federank._numerics.arrays import FloatMatrix, IntVector
+from federank.checks import check_choice, check_int, check_name, check_range
+from federank.errors import SettingError
+from federank.federation import wire
+from federank.federation.wire import Array, array
 
-Message = dict[str, NDArray[Any]]
-"""What crosses the wire, one way or the other: arrays by name."""
+AUTO: Any = None
+"""A setting that is left open; `resolve` fills it in."""
+HOME = 2**31
+"""Stands for the round in the random numbers of what a client does at home."""
+HOME_ROUNDS = 10
+NO_ITEMS: IntVector = np.zeros(0, dtype=np.int32)
+NO_RATINGS = np.zeros(0, dtype=np.float32)
 
 
-@dataclass(eq=False)
-class Device:
-    """One person's device while it takes part in a round, or recommends at home. Nothing of it crosses the wire."""
+def setting(default: Any, low: float = -np.inf, high: float = np.inf, *, paper: bool = False) -> Any:
+    """A field of a method, with its bounds. `paper`: it only reproduces a publication."""
+    return field(default=default, metadata={"low": low, "high": high, "paper": paper})
 
-    number: int
-    """Which device it is, from 0."""
-    profile: IntVector
-    """The items that it takes part with, ascending: what its owner's policy lets stand for the history."""
+
+class DataSummary(NamedTuple):
+    """What is known of the data when settings are resolved. A server knows the catalogue alone: None is unknown."""
+
     n_items: int
-    """How many items the catalogue has."""
-    state: Message
-    """What it keeps to itself between rounds: arrays of the same shapes for every device. Change them in place."""
-    rng: np.random.Generator
-    """Its own random numbers, for this round alone."""
+    n_clients: int | None = None
+    n_interactions: int | None = None
 
 
-class Steps(Protocol):
-    """What a method fills in."""
+@dataclass(frozen=True, eq=False)
+class Client:
+    """One client in one round. Nothing of it crosses the wire."""
 
-    def first_shared(self, n_items: int, rng: np.random.Generator) -> Message:
-        """What the server starts with."""
-        ...
+    seed: int  # seed, user and round name the client's random numbers; on a device, seed and user are its secret
+    user: int
+    round: int
+    items: IntVector  # ascending; what the owner's policy lets stand for the history
+    ratings: Array = field(default_factory=lambda: NO_RATINGS)  # beside items; empty where nothing is rated
+    state: Any = None  # what client_update returned last; None at first, and once the owner has withdrawn items
+    sent_negatives: IntVector = field(default_factory=lambda: NO_ITEMS)  # from the ledger: other items it has named
 
-    def first_state(self, device: Device) -> Message:
-        """What a device starts with and keeps to itself."""
-        ...
-
-    def distribute(self, shared: Message, round_number: int) -> Message:
-        """What every device of a round is told."""
-        ...
-
-    def compute(self, broadcast: Message, device: Device) -> Message:
-        """Learn on the device; what it would tell the server."""
-        ...
-
-    def transmit(self, update: Message, device: Device) -> Message:
-        """What of that leaves the device."""
-        ...
-
-    def aggregate(self, shared: Message, updates: Iterable[Message], round_number: int) -> Message:
-        """Fold a round's messages in: what the server holds then."""
-        ...
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """Random numbers of this client and round, for methods that draw with NumPy."""
+        return np.random.default_rng([self.seed, self.user + 1, self.round + 1])
 
 
-def generator(seed: int, user: int, round_number: int) -> np.random.Generator:
-    """The random numbers of one device in one round; -1 stands for the server, and for the time before all rounds."""
-    return np.random.default_rng([seed, user + 1, round_number + 1])
+class ClientResult(NamedTuple):
+    """What comes out of a client's part of a round: `update` leaves, the rest stays."""
+
+    update: Any
+    state: Any = None  # kept until the client takes part again
+    positives: IntVector | None = None  # items disclosed as the user's, for the ledger; None: all of client.items
+    negatives: IntVector = NO_ITEMS  # other items that the update names
 
 
-def checked(message: Any, what: str) -> Message:
-    """A message as someone's step made it, if it can cross: arrays of finite numbers by name."""
-    if not isinstance(message, Mapping) or not message:
-        raise BadMessage(f"{what} is {type(message).__name__!r} or empty; a dictionary of arrays by name is needed.")
-    arrays = {}
-    for name, value in message.items():
-        array = np.asarray(value)
-        if not isinstance(name, str) or array.dtype.kind not in "iufb":
-            raise BadMessage(f"{what} has {name!r} of {array.dtype}; arrays of numbers by name are needed.")
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise BadMessage(f"{what} has values in {name!r} that are not finite numbers; smaller steps may help.")
-        arrays[name] = array
-    return arrays
+@dataclass(eq=False, kw_only=True)
+class Aggregate:
+    """The sum of a round's updates: all that the server's step sees. Hosts fill in the numbers."""
+
+    count: int = 0  # updates in the sum
+    enrolled: int = 0  # clients that could have taken part
+    noise: float = 0.0  # standard deviation of the noise on each number
 
 
-def sealed(message: Message) -> Message:
-    """A copy that no one can change: what the server tells, so that no device can write to the server's arrays."""
-    copies = {name: array.copy() for name, array in message.items()}
-    for copy in copies.values():
-        copy.flags.writeable = False
-    return copies
+# The records of a matrix factorisation whose clients send rows. A method that needs others declares its own.
 
 
-_sizes: dict[tuple[Any, ...], int] = {}
+@dataclass(frozen=True, eq=False)
+class ItemVectors:
+    """State and broadcast."""
+
+    vectors: Array = array("items", "factors")
 
 
-def bytes_of(message: Message) -> int:
-    """The bytes of a message on the wire (protocol/wire.py); those of alike messages are the same."""
-    alike = tuple((name, array.dtype.str, array.shape) for name, array in message.items())
-    if alike not in _sizes:
-        _sizes[alike] = len(encode_parts(message))
-    return _sizes[alike]
+@dataclass(frozen=True, eq=False)
+class ItemGradients:
+    """Update: one row per named item."""
+
+    items: Array = array("rows", dtype="index")
+    vectors: Array = array("rows", "factors")
 
 
-def rows_of(message: Message) -> int:
-    """The rows of a message: those of its longest array."""
-    return max((len(array) for array in message.values() if array.ndim), default=1)
+@dataclass(eq=False, kw_only=True)
+class ItemSums(Aggregate):
+    """Sums of rows, and how many updates had each."""
+
+    vectors: Array = array("items", "factors", dtype="f8")
+    counts: Array = array("items", dtype="f8")
 
 
-def moved_table(update: Message, broadcast: Message, n_items: int, tables: bool) -> FloatMatrix:
-    """What a message says of each item, as anyone reads it who knows the protocol: a row for every item.
+@dataclass(frozen=True, eq=False)
+class UserVector:
+    """Client state."""
 
-    Arrays with a row for every item, side by side; where `items` says which items the rows are of, the others are zero.
-    Where messages carry whole tables and not changes, what counts is how they differ from the Broadcast.
-    """
-    items = update.get("items")
-    parts = [np.zeros((n_items, 0), dtype=np.float32)]
-    for name, array in update.items():
-        if name == "items" or array.ndim == 0:
-            continue
-        if items is not None and len(array) == len(items):
-            placed = np.zeros((n_items, *array.shape[1:]), dtype=np.float32)
-            told = broadcast.get(name)
-            placed[items] = array - told[items] if tables and told is not None else array
-        elif len(array) == n_items:
-            told = broadcast.get(name)
-            placed = np.asarray(array - told if tables and told is not None else array, dtype=np.float32)
-        else:
-            continue
-        parts.append(placed.reshape(n_items, -1))
-    table: FloatMatrix = np.concatenate(parts, axis=1)
-    return table
+    vector: Array = array("factors")
 
 
-def row_lengths(table: FloatMatrix) -> FloatVector:
-    """The length of each row."""
-    lengths: FloatVector = np.sqrt(np.einsum("ij,ij->i", table, table)).astype(np.float32)
-    return lengths
+class Records(NamedTuple):
+    """The types of a method's records. broadcast None: clients download the state. client None: they keep nothing."""
 
+    state: type[Any] = ItemVectors
+    broadcast: type[Any] | None = None
+    update: type[Any] = ItemGradients
+    aggregate: type[Any] = ItemSums
+    client: type[Any] | None = UserVector
 
-# The settings that every method with messages of its own has, and what they come to for a population.
+    @property
+    def sent(self) -> type[Any]:
+        """The type of broadcasts."""
+        return self.broadcast or self.state
 
 
 @dataclass(frozen=True, kw_only=True)
-class FederatedSettings(SharedProfileSettings):
-    """What can be chosen about any federated method of your own: rounds, who is there, and what people let out."""
+class FederatedMethod:
+    """What is learnt. Who takes part when, and what owners allow, are arguments of `fit`."""
 
-    rounds: int = 20
-    """How many rounds are played; every device that is there takes part in each."""
-    online: float = 1.0
-    """Probability that a device is there when a round begins."""
-    dropout: float = 0.0
-    """Probability that a device takes part and its answer never comes."""
-    seed: int = 1
-    """Names the run: the same seed gives the same model."""
+    name: ClassVar[str]
+    records: ClassVar[Records] = Records()
+    searched: ClassVar[Mapping[str, Any]] = {}
+    """What a search tunes, and the values that it tries."""
+    audit: ClassVar[str] = "federank.audit.generic"
+    """The module that audits it; the default observes any method."""
+
+    n_items: int = setting(AUTO, 2, 10_000_000)
+    """Number of items of the catalogue."""
+    factors: int = setting(20, 1, 1024)
+    """Length of the vectors that describe users and items."""
+    seed: int = setting(1, 0, 2**32 - 1)
+    """Names the random numbers: the same seed gives the same model."""
+    uploads: Literal["plain", "secure"] = "plain"
+    """Whether the server reads each upload, or only sums of them (two-server secure aggregation)."""
+    uploads_per_client: int = setting(0, 0, 10_000)
+    """Uploads in a client's lifetime (0: no limit)."""
+    clip: float = setting(0.0, 0)
+    """L2 bound of one upload (0: none). Secure aggregation needs one."""
+    noise: int = setting(0, 0)
+    """Standard deviation of each server's noise on a secure sum, in units of clip / 4096 (0: none)."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        check_int("rounds", self.rounds, 1)
-        check_int("seed", self.seed, 0, 2**32 - 1)
-        check_range("online", self.online, 0, 1)
-        check_range("dropout", self.dropout, 0, 1)
+        own: Any = type(self)
+        for name, (kind, low, high) in _bounds(own).items():
+            _check(name, getattr(self, name), kind, low, high)
+        if self.uploads == "secure" and not self.clip:
+            raise SettingError("uploads is secure, and clip is 0; secure aggregation needs a bound of one upload.")
+        if self.noise and self.uploads != "secure":
+            raise SettingError("noise is added to secure sums alone; choose uploads = secure, or no noise.")
+
+    # A method writes these three.
+
+    def initial_state(self) -> Any:
+        """What the server starts with, drawn from `seed`. Compiles nothing."""
+        raise NotImplementedError
+
+    def client_update(self, client: Client, broadcast: Any) -> ClientResult:
+        """One client's part of a round."""
+        raise NotImplementedError
+
+    def server_update(self, state: Any, aggregate: Any) -> Any:
+        """The next state. An empty aggregate gives the state back."""
+        raise NotImplementedError
+
+    # These have defaults.
+
+    def resolve(self, data: DataSummary) -> Self:
+        """The same method with nothing left open. Raises SettingError where something unknown is needed."""
+        return replace(self, n_items=data.n_items)
+
+    def broadcast(self, state: Any) -> Any:
+        """What clients download."""
+        return state
+
+    def empty(self, stage: int = 0) -> Any:  # noqa: ARG002 (a method with stages has aggregates of several shapes)
+        """An empty aggregate for the given upload of a lifetime: zeros as declared."""
+        return wire.zeros(self.records.aggregate, self)
+
+    def add(self, aggregate: Any, update: Any) -> None:
+        """Add an update to an aggregate. Default: rows of the same name; `counts` counts rows that are not zero."""
+        rows = [name for name in wire.tables(aggregate) if name != "counts"]
+        for name in rows:
+            getattr(aggregate, name)[update.items] += getattr(update, name)
+        if "counts" in wire.tables(aggregate):
+            used = [np.reshape(getattr(update, name), (len(update.items), -1)).any(axis=1) for name in rows]
+            aggregate.counts[update.items] += np.any(used, axis=0)
+
+    def stage(self, broadcast: Any) -> int:  # noqa: ARG002
+        """Which upload of a client's lifetime a round on this broadcast asks for."""
+        return 0
+
+    def fold_in(self, client: Client, broadcast: Any) -> Array:
+        """A user's factors from the full history. Hosts pass client.state only where it was learnt from exactly that
+        history. Default: take part at home, sending nothing."""
+        for number in range(0 if client.state else HOME_ROUNDS):
+            client = replace(client, round=HOME + number)
+            client = replace(client, state=self.client_update(client, broadcast).state)
+        vector: Array = client.state.vector
+        return vector
+
+    def scores(self, broadcast: Any, factors: Array) -> FloatMatrix:
+        """Users x items; -inf for what must not be recommended."""
+        scores: FloatMatrix = factors @ broadcast.vectors.T
+        return scores
+
+    def check(self, broadcast: Any, update: Any) -> None:
+        """Raise BadMessage where no honest client can have sent this. Form and bounds have been checked already."""
+
+    def bounded(self, update: Any, limit: float) -> Any:
+        """The update scaled down to a norm of at most `limit`. Default: all of its numbers alike."""
+        rows = {name: part for name, part in wire.values(update).items() if part.dtype.kind == "f"}
+        norm = float(np.sqrt(sum(float(np.square(part, dtype=np.float64).sum()) for part in rows.values())))
+        if norm <= limit:
+            return update
+        return replace(update, **{name: (part * (limit / norm)).astype(part.dtype) for name, part in rows.items()})
+
+    def grow(self, state: Any, n_items: int) -> Any:
+        """The state for a larger catalogue. Default: rows of zeros."""
+        return wire.extended(state, n_items)
+
+    def fit(self, train: Any, **options: Any) -> Any:
+        """Simulate: a model that was learnt from the training part of a split. See `fr.FederatedModel`."""
+        return import_module("federank.methods.federated_model").fit(self, train, **options)
 
 
-class StepsRecipe(NamedTuple):
-    """What is played: who may take part with what."""
-
-    n_items: int
-    rounds: int
-    seed: int
-    online: float
-    dropout: float
-    participants: IntVector  # those who have something to take part with, ascending
-    messages: IntVector  # how many messages each person allows in their lifetime
-    shared_profile: SharedProfiles
+# Configuration: the fields of a method as plain values, with the same bounds wherever they are read.
 
 
-def choose(recipe: StepsRecipe, round_number: int, spent: IntVector) -> IntVector:
-    """The devices that are asked in this round, ascending."""
-    able: IntVector = recipe.participants[spent[recipe.participants] < recipe.messages[recipe.participants]]
-    return able if recipe.online >= 1 else able[_happens(recipe, able, ONLINE, round_number, recipe.online)]
+def configuration(method: FederatedMethod) -> dict[str, Any]:
+    """The fields as JSON has them."""
+    return asdict(method)
 
 
-def answering(recipe: StepsRecipe, round_number: int, asked: IntVector) -> IntVector:
-    """Those of the asked whose message arrives."""
-    return asked if recipe.dropout <= 0 else asked[~_happens(recipe, asked, DROPOUT, round_number, recipe.dropout)]
+def from_configuration(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    """The method of these fields; raises SettingError for an unknown name or a value out of bounds."""
+    names = [part.name for part in fields(kind)]
+    for name in values:
+        check_name(kind.__name__, name, names)
+    return kind(**values)
 
 
-def _happens(
-    recipe: StepsRecipe, people: IntVector, purpose: int, round_number: int, chance: float
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    with words_wrap_around():
-        seed, number = np.uint32(recipe.seed), np.uint32(round_number)
-        drawn = words(seed, people.astype(np.uint32), purpose, number, np.uint32(0))[0]
-    return np.asarray(happens(drawn, chance))
+@cache
+def _bounds(kind: type[Any]) -> dict[str, tuple[Any, float, float]]:
+    hints = get_type_hints(kind)
+    # The settings of a simulation are checked by their own record (methods/federated_model.py).
+    others = [base for base in kind.__mro__ if is_dataclass(base) and not issubclass(base, FederatedMethod)]
+    foreign = {part.name for base in others for part in fields(base)}
+    return {
+        part.name: (hints[part.name], part.metadata.get("low", -np.inf), part.metadata.get("high", np.inf))
+        for part in fields(kind)
+        if part.name not in foreign
+    }
+
+
+def _check(name: str, value: Any, kind: Any, low: float, high: float) -> None:
+    if value is AUTO:
+        return
+    if get_origin(kind) is Literal:
+        check_choice(name, value, get_args(kind))
+    elif kind is int:
+        check_int(name, value, int(max(low, -(2**53))), high)
+    elif kind is float:
+        check_range(name, value, low, high)
+    elif kind is bool and not isinstance(value, bool):
+        raise SettingError(f"{name} is {value!r}; true or false is needed.")

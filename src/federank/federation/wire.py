@@ -1,29 +1,29 @@
-"""The one wire format: arrays by name, and integers beside them, as safetensors.
+"""Wire format: arrays by name, and integers beside them, as safetensors; and records that declare their arrays.
 
-Every family's messages (messages.py, ratings/messages.py) are written and read through these few functions, on the
-server and on the device alike, so a family says only which parts its messages have and what is right about them:
+    encode_parts   arrays and numbers -> bytes; the same message has the same bytes
+    decode_parts   bytes -> arrays and numbers, if the parts are those of the expected message
+    array          declares an array of a record: axes, type and bounds
+    encode, decode           a record's bytes, checked when they are read
+    encode_rows, decode_rows the rows of a broadcast that a client lacks
+    flatten, unflatten       the vector that secure aggregation sums
 
-    encode_parts   arrays and numbers -> bytes; the same message is the same bytes, anyone who writes it
-    decode_parts   bytes -> arrays and numbers, if the parts are those of the message that was expected
-    check_items    item numbers as every family sends them: ascending, within the catalogue
-    check_values   an array of finite 32-bit floats of the shape that the family asks for
-
-What is wrong is told as a `BadMessage`, in a whole sentence about the message by its name: an Update, a Broadcast.
+What is wrong with a message is a `BadMessage`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import Field, field, fields, replace
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
+from federank._numerics.arrays import IntVector, RealVector
 from federank.errors import BadMessage
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -112,104 +112,241 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(map(repr, sorted(names))) or "none"
 
 
-# What crosses the wire, and what never does.
+# Records: dataclasses whose fields are declared arrays. Encoding, validation, sizes, row deltas, growth and the vector
+# of secure aggregation follow from the declaration.
+#
+#     vectors: Array = array("items", "factors")      # a table: one row per item of the catalogue
+#     items:   Array = array("rows", dtype="index")   # ascending item numbers; "rows" is free, at most n_items
+#     scale:   Array = array(1, minimum=0, maximum=1)
+#
+# An axis is "items", the name of a number of the method, an integer, or any other name, which is free. An array without
+# numbers (an axis is 0) is not sent: so optional arrays need no option.
+
+DTYPES = {"f4": np.float32, "f8": np.float64, "i1": np.int8, "i4": np.int32, "i8": np.int64, "index": np.int32}
 
 
-PARTS = ("items", "vectors", "biases")
+def array(*axes: str | int, dtype: str = "f4", minimum: float | None = None, maximum: float | None = None) -> Any:
+    """A field of a message, a state or an aggregate; bounds are checked wherever it is read."""
+    return field(default=None, metadata={"axes": axes, "dtype": dtype, "minimum": minimum, "maximum": maximum})
 
 
-class Broadcast(NamedTuple):
-    """The server's message to a device: the shared model, or a part of it, as a round begins."""
-
-    round_number: int
-    version: int  # of the model; a round that was abandoned has not made one
-    items: IntVector  # which item rows, ascending; all of them unless the device has the rest already
-    vectors: FloatMatrix  # one row of factors per item
-    biases: FloatVector
+def arrays(record: Any) -> tuple[Field[Any], ...]:
+    """The declared arrays of a record or of its type."""
+    return tuple(part for part in fields(record) if "axes" in part.metadata)
 
 
-class Update(NamedTuple):
-    """A device's message to the server: all that crosses the wire upwards."""
-
-    items: IntVector  # which item rows, ascending, no repeats
-    vectors: FloatMatrix  # one gradient row per item
-    biases: FloatVector
+def tables(record: Any) -> tuple[str, ...]:
+    """The names of the arrays with one row per item: row deltas and growth follow from them."""
+    return tuple(part.name for part in arrays(record) if part.metadata["axes"][:1] == ("items",))
 
 
-class CheckedUpdate(Update):
-    """An Update that was found to be of the right form when it arrived: no one need look again."""
+def values(record: Any) -> dict[str, Array]:
+    """The arrays of a record by name."""
+    return {part.name: getattr(record, part.name) for part in arrays(record)}
 
-    __slots__ = ()
+
+def zeros(kind: type[Any], method: Any, **free: int) -> Any:
+    """A record of zeros: an empty aggregate, or a message to measure. `free` are the sizes of free axes."""
+    sizes = {"items": method.n_items, **free}
+    return kind(**{part.name: np.zeros(_shape(part, method, sizes), _dtype(part)) for part in arrays(kind)})
 
 
-@dataclass(eq=False)
-class Private:
-    """What never leaves a device. It is not a message: nothing in the protocol sends it."""
+def checked(record: Any, kind: type[Any], method: Any, **free: int) -> Any:
+    """The record with its arrays as declared (same kind of number, then cast); raises `BadMessage` where it is wrong.
 
-    user: int
-    vector: FloatVector
-    profile: (
-        IntVector  # the items that positives are drawn from, ascending: the history, or what stands for it outwards
+    `free` fixes axes: items=20 takes twenty rows of a table.
+    """
+    if not isinstance(record, kind):
+        raise BadMessage(f"A {kind.__name__} is needed; found a {type(record).__name__}.")
+    return kind(**_checked({n: np.asarray(v) for n, v in values(record).items()}, kind, method, free, cast=True))
+
+
+def from_arrays(kind: type[Any], method: Any, found: Mapping[str, Array], **free: int) -> Any:
+    """A record from arrays by name, checked; arrays that are not there are empty."""
+    unknown = sorted(set(found) - {part.name for part in arrays(kind)})
+    if unknown:
+        raise BadMessage(f"{kind.__name__} has no array {unknown[0][:80]!r}.")
+    return kind(**_checked(dict(found), kind, method, free, cast=False))
+
+
+def encode(record: Any) -> bytes:
+    """The bytes of a message. The same message has the same bytes, on every machine."""
+    return encode_parts(_sent(record))
+
+
+def decode(kind: type[Any], method: Any, content: bytes) -> Any:
+    """A message from the wire, checked."""
+    found = decode_parts(content, f"a {kind.__name__}", (), optional=[part.name for part in arrays(kind)]).arrays
+    return from_arrays(kind, method, found)
+
+
+def size(record: Any) -> int:
+    """The bytes of a message on the wire."""
+    return _size(tuple((name, part.dtype.str, part.shape) for name, part in _sent(record).items()), ())
+
+
+def size_of_rows(record: Any) -> int:
+    """The bytes of a full broadcast on the wire (`encode_rows`)."""
+    parts = tuple((name, part.dtype.str, part.shape) for name, part in _sent(record).items())
+    return _size(parts, ("round", "version"))
+
+
+@cache
+def _size(parts: tuple[tuple[str, str, tuple[int, ...]], ...], numbers: tuple[str, ...]) -> int:
+    return len(encode_parts({name: np.zeros(shape, dtype) for name, dtype, shape in parts}, dict.fromkeys(numbers, 0)))
+
+
+def read_only(record: Any) -> Any:
+    """A copy that nobody can change: what a server sends, so that no client writes to its arrays."""
+    copies = {name: part.copy() for name, part in values(record).items()}
+    for part in copies.values():
+        part.flags.writeable = False
+    return replace(record, **copies)
+
+
+def _sent(record: Any) -> dict[str, Array]:
+    return {name: part for name, part in values(record).items() if part.size}
+
+
+def _dtype(part: Field[Any]) -> type[Any]:
+    return DTYPES[part.metadata["dtype"]]
+
+
+def _shape(part: Field[Any], method: Any, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(
+        axis if isinstance(axis, int) else sizes[axis] if axis in sizes else int(getattr(method, axis))
+        for axis in part.metadata["axes"]
     )
-    pi: float  # the probability that a positive item's gradient is sent
-    allowed: np.ndarray[tuple[int], np.dtype[np.bool_]]  # which items of the profile may ever be sent
-    triples: int  # how many pairs the device trains on in a round
-    lifelong: bool = False  # what is allowed is always sent, whatever pi
 
 
-def encode(message: Broadcast | Update) -> bytes:
-    """The bytes of a message, as safetensors."""
-    if not isinstance(message, Broadcast | Update):
-        raise TypeError(f"only a Broadcast or an Update may cross the wire, not a {type(message).__name__}")
-    arrays = {"items": message.items, "vectors": message.vectors, "biases": message.biases}
-    if isinstance(message, Broadcast):
-        return encode_parts(arrays, {"round": message.round_number, "version": message.version})
-    return encode_parts(arrays)
+def _checked(
+    found: dict[str, Array], kind: type[Any], method: Any, free: Mapping[str, int], *, cast: bool
+) -> dict[str, Array]:
+    sizes = {"items": method.n_items, **free}
+    for part in arrays(kind):  # the first array that has a free axis says how long it is
+        for axis, length in zip(
+            part.metadata["axes"], found[part.name].shape if part.name in found else (), strict=False
+        ):
+            if isinstance(axis, str) and not hasattr(method, axis):
+                sizes.setdefault(axis, length)
+    right = {}
+    for part in arrays(kind):
+        name, dtype = f"{kind.__name__}.{part.name}", _dtype(part)
+        unknown = {axis: 0 for axis in part.metadata["axes"] if isinstance(axis, str) and not hasattr(method, axis)}
+        needed = _shape(part, method, unknown | sizes)
+        value = found.get(part.name, np.zeros(needed, dtype) if 0 in needed else None)
+        if value is not None and cast and value.dtype.kind in _CASTS[np.dtype(dtype).kind]:
+            value = _cast(name, value, dtype)
+        if value is None or value.shape != needed or value.dtype != dtype:
+            what = "nothing" if value is None else f"{value.dtype} of shape {value.shape}"
+            raise BadMessage(f"{name} must be {np.dtype(dtype)} of shape {needed}; found {what}.")
+        _check_values(name, part, value, method.n_items)
+        right[part.name] = value
+    return right
 
 
-def decode_update(content: bytes, factors: int, n_items: int) -> CheckedUpdate:
-    """An Update from the wire, once it is sure to be one."""
-    update = update_of_ours(content)
-    check_update(update, factors, n_items)
-    return update
+_CASTS = {"f": "fiub", "i": "iub"}
 
 
-def update_of_ours(content: bytes) -> CheckedUpdate:
-    """An Update from bytes that `decode_update` has accepted before."""
-    arrays, _ = decode_parts(content, "an Update", PARTS)
-    return CheckedUpdate(arrays["items"], arrays["vectors"], arrays["biases"])
+def _cast(name: str, value: Array, dtype: type[Any]) -> Array:
+    with np.errstate(over="ignore"):
+        made = value.astype(dtype, copy=False)
+    if made.dtype.kind == "i" and not np.array_equal(made, value):
+        raise BadMessage(f"{name} has integers that are too large for {np.dtype(dtype)}.")
+    return made
 
 
-def decode_broadcast(content: bytes, factors: int, n_items: int) -> Broadcast:
-    """A Broadcast from the wire, once it is sure to be one."""
-    arrays, numbers = decode_parts(content, "a Broadcast", PARTS, ("round", "version"))
-    broadcast = Broadcast(numbers["round"], numbers["version"], arrays["items"], arrays["vectors"], arrays["biases"])
-    _check_rows("a Broadcast", broadcast, factors, n_items)
-    return broadcast
+def _check_values(name: str, part: Field[Any], value: Array, n_items: int) -> None:
+    low, high = part.metadata["minimum"], part.metadata["maximum"]
+    if not np.isfinite(value).all():
+        raise BadMessage(f"{name} has values that are not finite numbers.")
+    if (low is not None and (value < low).any()) or (high is not None and (value > high).any()):
+        raise BadMessage(f"{name} has values that are not within {low} to {high}.")
+    if part.metadata["dtype"] == "index":
+        check_items(name, value, n_items)
 
 
-def check_update(update: Update, factors: int, n_items: int) -> None:
-    """Refuse an Update that is not of the form the protocol asks for."""
-    _check_rows("an Update", update, factors, n_items)
+# Rows of tables: what a server sends since a version, and what clients and growing catalogues do with them.
 
 
-def _check_rows(name: str, message: Broadcast | Update, factors: int, n_items: int) -> None:
-    check_items(name, message.items, n_items)
-    check_values(name, "vectors", message.vectors, (len(message.items), factors))
-    check_values(name, "biases", message.biases, (len(message.items),))
+class RowsMessage(NamedTuple):
+    """A broadcast or a part of one, as it was sent."""
+
+    round: int
+    version: int
+    items: IntVector  # which rows of the tables
+    part: Any  # the record with these rows alone
 
 
-@cache
-def update_bytes(rows: int, factors: int) -> int:
-    """How many bytes an Update of this many rows takes on the wire."""
-    return len(encode(Update(*_blank_rows(rows, factors))))
+def changed(before: Any, after: Any) -> NDArray[np.bool_]:
+    """Which rows differ in any table."""
+    differs: NDArray[np.bool_] = np.zeros(len(getattr(after, tables(after)[0])), dtype=np.bool_)
+    for name in tables(after):
+        different = getattr(before, name) != getattr(after, name)
+        differs |= different.reshape(len(different), -1).any(axis=1)
+    return differs
 
 
-@cache
-def broadcast_bytes(rows: int, factors: int) -> int:
-    """How many bytes a Broadcast of this many rows takes on the wire."""
-    return len(encode(Broadcast(0, 0, *_blank_rows(rows, factors))))
+def rows_of(record: Any, items: IntVector) -> Any:
+    """The same record with these rows alone."""
+    return replace(record, **{name: getattr(record, name)[items] for name in tables(record)})
 
 
-def _blank_rows(rows: int, factors: int) -> tuple[IntVector, FloatMatrix, FloatVector]:
-    return np.zeros(rows, np.int32), np.zeros((rows, factors), np.float32), np.zeros(rows, np.float32)
+def with_rows(record: Any, items: IntVector, part: Any) -> Any:
+    """The same record with these rows replaced, and all that is no table as `part` has it."""
+    merged = {name: getattr(record, name).copy() for name in tables(record)}
+    for name, table in merged.items():
+        table[items] = getattr(part, name)
+    return replace(part, **merged)
+
+
+def extended(record: Any, n_items: int) -> Any:
+    """The same record for a larger catalogue: new rows are zeros."""
+    return replace(record, **{name: _with_zeros(getattr(record, name), n_items) for name in tables(record)})
+
+
+def _with_zeros(table: Array, rows: int) -> Array:
+    return np.concatenate((table, np.zeros((rows - len(table), *table.shape[1:]), table.dtype)))
+
+
+def encode_rows(record: Any, items: IntVector, n_items: int, *, round_number: int, version: int) -> bytes:
+    """A broadcast's rows as they are sent; a full broadcast names no items."""
+    whole = len(items) == n_items
+    parts = _sent(record if whole else rows_of(record, items))
+    return encode_parts(parts if whole else parts | {"items": items}, {"round": round_number, "version": version})
+
+
+def decode_rows(kind: type[Any], method: Any, content: bytes) -> RowsMessage:
+    """Rows of a broadcast from the wire, checked."""
+    names = [part.name for part in arrays(kind)]
+    found, numbers = decode_parts(content, f"a {kind.__name__}", (), ("round", "version"), [*names, "items"])
+    items = found.pop("items", np.arange(method.n_items, dtype=np.int32))
+    check_items(f"a {kind.__name__}", items, method.n_items)
+    part = from_arrays(kind, method, found, items=len(items))
+    return RowsMessage(numbers["round"], numbers["version"], items, part)
+
+
+# Vectors: what secure aggregation sums and a clip bounds.
+
+
+def flatten(aggregate: Any) -> RealVector:
+    """All numbers of an aggregate in one vector: the tables side by side, row by row, then the other arrays."""
+    named = tables(aggregate)
+    side = [np.reshape(getattr(aggregate, name), (len(getattr(aggregate, name)), -1)) for name in named]
+    rest = [np.ravel(part) for name, part in values(aggregate).items() if name not in named]
+    vector: RealVector = np.concatenate([np.hstack(side).ravel() if side else np.zeros(0), *rest]).astype(np.float64)
+    return vector
+
+
+def unflatten(aggregate: Any, vector: RealVector) -> Any:
+    """Fill an empty aggregate with the numbers of a vector."""
+    named = [getattr(aggregate, name) for name in tables(aggregate)]
+    columns = [int(np.prod(table.shape[1:])) for table in named]
+    rows = len(named[0]) if named else 0
+    head, rest = vector[: rows * sum(columns)].reshape(rows, sum(columns)), vector[rows * sum(columns) :]
+    for table, part in zip(named, np.split(head, np.cumsum(columns)[:-1], axis=1), strict=True):
+        table[...] = part.reshape(table.shape)
+    for name, part in values(aggregate).items():
+        if name not in tables(aggregate):
+            part[...], rest = rest[: part.size].reshape(part.shape), rest[part.size :]
+    return aggregate

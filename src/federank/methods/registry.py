@@ -12,10 +12,11 @@ from federank.checks import unknown_name
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
+    from federank.federation.method import FederatedMethod
     from federank.methods.recommender import Recommender
 
 
-Kind = TypeVar("Kind", bound="Recommender")
+Kind = TypeVar("Kind", bound=type[Any])
 
 METHODS = {
     "frugal": (
@@ -78,12 +79,12 @@ METHODS = {
         "Federated collaborative filtering (Ammad-ud-din et al., 2019).",
     ),
     "fedmf": (
-        "federank.methods.baselines.federated",
+        "federank.methods.baselines.fedmf",
         "FedMF",
         "Federated matrix factorisation by gradients (Chai et al., 2020).",
     ),
     "pfedrec": (
-        "federank.methods.baselines.federated",
+        "federank.methods.baselines.pfedrec",
         "PFedRec",
         "Everyone's own score function and view of the items (Zhang et al., 2023).",
     ),
@@ -110,12 +111,19 @@ def recommender_class(name: str) -> type[Recommender]:
     """The class of the method with this name."""
     if name in METHODS:
         module, cls, _ = METHODS[name]
-        found: type[Recommender] = getattr(import_module(module), cls)
-        return found
+        ours: type[Recommender] = _as_recommender(getattr(import_module(module), cls))
+        return ours
     brought = extensions.find("methods", name)
     if brought is None:
         raise SettingError(unknown_name("method", name, method_names()))
     return _checked(brought, name)
+
+
+def federated_method(name: str) -> type[FederatedMethod] | None:
+    """The method of this name, where it is on the interface of federation/method.py; None for another, or for none."""
+    module, cls, _ = METHODS.get(name, ("", "", ""))
+    kind = getattr(import_module(module), cls) if module else extensions.find("methods", name)
+    return kind if _is_federated(kind) else None
 
 
 def method_class(method: Any) -> type[Recommender]:
@@ -124,8 +132,9 @@ def method_class(method: Any) -> type[Recommender]:
 
     if isinstance(method, str):
         return recommender_class(method)
-    if isinstance(method, type) and issubclass(method, Recommender):
-        return method
+    kind = _as_recommender(method)
+    if isinstance(kind, type) and issubclass(kind, Recommender):
+        return kind
     raise SettingError(
         f"method is of type {type(method).__name__}; a name such as 'frugal', or a class such as fr.Frugal, is needed."
     )
@@ -133,11 +142,9 @@ def method_class(method: Any) -> type[Recommender]:
 
 def audited_names() -> list[str]:
     """The methods that send something: ours, and those that other packages bring. The latter are imported for it."""
-    from federank.methods.federated_method import FederatedMethod
-
     brought = [name for name in method_names() if name not in METHODS]
     ours = [name for name in AUDITED if name in METHODS]
-    return [*ours, *(name for name in brought if issubclass(recommender_class(name), FederatedMethod))]
+    return [*ours, *(name for name in brought if recommender_class(name).audit)]
 
 
 def epochs_setting(method: type[Recommender]) -> str | None:
@@ -146,8 +153,25 @@ def epochs_setting(method: type[Recommender]) -> str | None:
     return next((name for name in ("epochs", "rounds", "iterations") if name in counts), None)
 
 
-def register(method: type[Kind]) -> type[Kind]:
-    """Make a method of your own known by its name, for this process: a subclass of `Recommender`; also as a decorator.
+def _as_recommender(method: Any) -> Any:
+    """A federated method as the recommender that a simulation of it makes; anything else as it is."""
+    if not _is_federated(method):
+        return method
+    from federank.methods.federated_model import model_class
+
+    return model_class(method)
+
+
+def _is_federated(method: Any) -> bool:
+    from federank.federation.method import FederatedMethod
+
+    return isinstance(method, type) and issubclass(method, FederatedMethod)
+
+
+def register(method: Kind) -> Kind:
+    """Make a method of your own known by its name, for this process; also as a decorator.
+
+    It is a subclass of `FederatedMethod`, or of `Recommender` where nothing is federated.
 
     `fr.fit("mine", split)`, `fr.load_model` and studies find it then. A package that is installed beside this one can
     name its methods once for all, as entry points of the group `federank.methods`.
@@ -163,11 +187,13 @@ def register(method: type[Kind]) -> type[Kind]:
 
 
 def _checked(method: Any, name: str) -> type[Recommender]:
-    """What someone brings as a method, if it is one."""
+    """What someone brings as a method, as a recommender, if it is one."""
     from federank.methods.recommender import Recommender
 
+    _refuse_missing(method, name)
+    method = _as_recommender(method)
     if not (isinstance(method, type) and issubclass(method, Recommender)):
-        raise SettingError(f"{name!r} is to be a method, and {method!r} is no subclass of federank.Recommender.")
+        raise SettingError(f"The method {name!r} is {method!r}, no subclass of FederatedMethod or Recommender.")
     if method.__abstractmethods__:
         missing = ", ".join(sorted(method.__abstractmethods__))
         raise SettingError(f"The method {name!r} lacks {missing}; see docs/extending.md for what each does.")
@@ -179,3 +205,17 @@ def _checked(method: Any, name: str) -> type[Recommender]:
     if not (is_dataclass(method.settings_type) and isinstance(method.settings_type, type)):
         raise SettingError(f"The settings_type of {name!r} is {method.settings_type!r}; a dataclass is needed.")
     return method
+
+
+def _refuse_missing(method: Any, name: str) -> None:
+    """Refuse a federated method that lacks one of the functions which it must write, or declares a record wrongly."""
+    from federank.federation.method import FederatedMethod
+
+    if not _is_federated(method):
+        return
+    written = ("initial_state", "client_update", "server_update")
+    missing = [part for part in written if getattr(method, part) is getattr(FederatedMethod, part)]
+    if missing:
+        raise SettingError(f"The method {name!r} lacks {', '.join(missing)}; see docs/extending.md for what each does.")
+    if not is_dataclass(method) or "__dataclass_params__" not in vars(method):
+        raise SettingError(f"The method {name!r} is no dataclass; add @dataclass(frozen=True, kw_only=True).")

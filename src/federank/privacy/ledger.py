@@ -21,8 +21,9 @@ import numpy as np
 
 from federank._numerics.arrays import IntVector
 from federank.errors import BadFile
-from federank.federation.wire import Update
 from federank.privacy.policy import SharedProfile
+
+_NO_ITEMS: IntVector = np.zeros(0, dtype=np.int32)
 
 
 @dataclass
@@ -60,43 +61,28 @@ class Ledger:
     entries: dict[int, Entry] = field(default_factory=dict)
     messages: list[SentMessage] = field(default_factory=list)
 
-    def record(self, round_number: int, shared_profile: SharedProfile, update: Update) -> None:
-        """Take note of an Update before it is sent."""
-        real = dict(zip(shared_profile.profile.tolist(), shared_profile.real.tolist(), strict=True))
-        for item, bias in zip(update.items.tolist(), update.biases.tolist(), strict=True):
-            entry = self.entries.setdefault(item, Entry(item, round_number, round_number))
-            entry.first_round = min(entry.first_round, round_number)
-            entry.last_round = max(entry.last_round, round_number)
-            if bias > 0:
-                entry.times_liked += 1
-                entry.real = entry.real is True or real[item]
-            elif bias < 0:
-                entry.times_compared += 1
-
-    def record_message(
-        self, round_number: int, shared_profile: SharedProfile, number: int, allowed: int, noise: int = 0
+    def record(
+        self, round_number: int, shared_profile: SharedProfile, positives: IntVector, negatives: IntVector = _NO_ITEMS
     ) -> None:
-        """Take note of a message that is made from a whole shared profile, before it is sent."""
-        self.messages.append(SentMessage(number, allowed, round_number, len(shared_profile.profile), noise))
-        for item, real in zip(shared_profile.profile.tolist(), shared_profile.real.tolist(), strict=True):
-            entry = self.entries.setdefault(item, Entry(item, round_number, round_number))
-            entry.first_round = min(entry.first_round, round_number)
-            entry.last_round = max(entry.last_round, round_number)
-            entry.times_liked += 1
-            entry.real = entry.real is True or real
-
-    def record_ratings(self, round_number: int, rated: IntVector, sampled: IntVector) -> None:
-        """Take note of an Update of ratings before it is sent: which items were rated, and which sampled among them."""
-        for items, is_rated in ((rated, True), (sampled, False)):
+        """Record an upload before it is sent: the items that it discloses as the user's, and others that it names."""
+        real = dict(zip(shared_profile.profile.tolist(), shared_profile.real.tolist(), strict=True))
+        for items, is_positive in ((positives, True), (negatives, False)):
             for item in items.tolist():
                 entry = self.entries.setdefault(item, Entry(item, round_number, round_number))
                 entry.first_round = min(entry.first_round, round_number)
                 entry.last_round = max(entry.last_round, round_number)
-                if is_rated:
+                if is_positive:
                     entry.times_liked += 1
-                    entry.real = True
+                    entry.real = entry.real is True or real[item]
                 else:
                     entry.times_compared += 1
+
+    def record_message(
+        self, round_number: int, shared_profile: SharedProfile, number: int, allowed: int, noise: int = 0
+    ) -> None:
+        """Record an upload that is made from a full shared profile, and counts against the client's lifetime quota."""
+        self.messages.append(SentMessage(number, allowed, round_number, len(shared_profile.profile), noise))
+        self.record(round_number, shared_profile, shared_profile.profile)
 
     def sampled(self) -> IntVector:
         """Every item that was ever sent with a virtual rating, ascending."""

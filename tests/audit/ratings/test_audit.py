@@ -13,8 +13,8 @@ from federank.errors import SettingError
 from federank.federation.rng import words_wrap_around
 from federank.methods.fedrec.audit import (
     RatingObserver,
-    audit_rating_model,
-    audit_rating_training,
+    audit_model,
+    audit_training,
     two_answers,
     two_steps,
 )
@@ -63,7 +63,7 @@ def test_samples_drawn_anew_are_seen_through_and_samples_for_life_are_not():
     data = rated_world()
     found = {}
     for sampling in ("fresh", "fixed"):
-        [findings], _ = audit_rating_training(PMF(style="batch", sampling=sampling, **SETTINGS), data)
+        [findings], _ = audit_training(PMF(style="batch", sampling=sampling, **SETTINGS), data)
         found[sampling] = findings.attacks
     assert found["fresh"]["intersection"]["recall"] == found["fixed"]["intersection"]["recall"] == 1
     assert found["fresh"]["intersection"]["auc"] > 0.95
@@ -86,7 +86,7 @@ def test_two_updates_of_batch_style_give_every_rating_exactly():
 
 
 def test_the_second_rows_of_svdpp_name_what_is_rated_and_nothing_else():
-    [findings], _ = audit_rating_training(SVDPlusPlus(**SETTINGS), rated_world(), sees="anonymous")
+    [findings], _ = audit_training(SVDPlusPlus(**SETTINGS), rated_world(), sees="anonymous")
     assert list(findings.attacks) == ["popularity", "presence", "second_rows"]
     assert findings.attacks["second_rows"]["precision"] == findings.attacks["second_rows"]["recall"] == 1
     assert findings.attacks["presence"]["precision"] < 1
@@ -98,7 +98,7 @@ def test_what_was_learnt_is_audited_the_same_from_its_folder(tmp_path):
     model.save(tmp_path / "run")
     answer = CliRunner().invoke(federank, ["audit", str(tmp_path / "run"), "--json"], catch_exceptions=False)
     from_folder = json.loads(answer.stdout)
-    [findings], _ = audit_rating_model(model)
+    [findings], _ = audit_model(model)
     assert from_folder["attacks"] == findings.attacks
     assert 0 <= from_folder["ratings"]["two_steps"]["exact"] <= 1
 
@@ -106,8 +106,8 @@ def test_what_was_learnt_is_audited_the_same_from_its_folder(tmp_path):
 def test_what_a_rating_audit_cannot_do_is_said():
     data = rated_world()
     with pytest.raises(SettingError):
-        audit_rating_training(PMF(**SETTINGS), data, sees="sums")
+        audit_training(PMF(**SETTINGS), data, sees="sums")
     with pytest.raises(SettingError, match="Without a federation"):
-        audit_rating_training(PMF(**(SETTINGS | {"rho": 0, "federated": False})), data)
+        audit_training(PMF(**(SETTINGS | {"rho": 0, "federated": False})), data)
     with pytest.raises(SettingError, match="people is 0"):
-        audit_rating_training(PMF(**SETTINGS), data, people=0)
+        audit_training(PMF(**SETTINGS), data, people=0)

@@ -6,10 +6,10 @@ from tests.protocol.pairs.test_round import Recorder
 from tests.worlds import federation, random_world
 
 from federank.federation.round import play_round
-from federank.federation.wire import Update, broadcast_bytes, encode
 from federank.methods.fpl.communication import count_communication, replay
 from federank.methods.fpl.reference import FleetInMemory
 from federank.methods.fpl.settings import PRESETS
+from federank.methods.fpl.wire import Update, broadcast_bytes, encode
 
 DATA = random_world()
 SETTINGS = {

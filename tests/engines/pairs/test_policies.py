@@ -8,11 +8,11 @@ from tests.worlds import federation, random_world
 
 from federank.federation.rng import words_wrap_around
 from federank.federation.round import play_round
-from federank.federation.wire import Update
 from federank.methods.fpl.communication import replay
 from federank.methods.fpl.kernels import BOTH
 from federank.methods.fpl.method import Shared
 from federank.methods.fpl.reference import FleetInMemory
+from federank.methods.fpl.wire import Update
 from federank.privacy.ledger import Entry, Ledger
 from federank.privacy.policy import Policy
 

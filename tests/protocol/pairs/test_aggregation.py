@@ -5,8 +5,8 @@ import pytest
 from tests.worlds import federation, random_world
 
 from federank.errors import BadMessage
-from federank.federation.wire import Update
 from federank.methods.fpl.method import Shared
+from federank.methods.fpl.wire import Update
 
 RECIPE = federation(random_world(), factors=2, learning_rate=0.5).recipe
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.worlds import federation, random_world
 
 from federank.federation.rng import words_wrap_around
-from federank.federation.wire import Broadcast, Private
 from federank.methods.fpl.method import compute
+from federank.methods.fpl.wire import Broadcast, Private
 
 RATE = 0.1
 P, LIKED, OTHER = np.float32([1, 2]), np.float32([0.5, -1]), np.float32([0.25, 0.5])

@@ -8,11 +8,11 @@ import scipy
 from tests.worlds import federation, random_world
 
 from federank.errors import SettingError
-from federank.federation.wire import Update, check_update
 from federank.methods.fpl.communication import participations
 from federank.methods.fpl.privacy import clip_and_noise, clipped, privacy_figure
 from federank.methods.fpl.recommender import FPL
 from federank.methods.fpl.settings import FPLSettings
+from federank.methods.fpl.wire import Update, check_update
 from federank.privacy.accountant import epsilon_of
 from federank.simulation.options import TrainingOptions
 

@@ -7,9 +7,9 @@ from tests.worlds import federation, random_world, two_tastes
 from federank.errors import BadMessage
 from federank.federation.rng import words_wrap_around
 from federank.federation.round import play_round
-from federank.federation.wire import Broadcast, Update
 from federank.methods.fpl.method import Shared, compute, share
 from federank.methods.fpl.reference import FleetInMemory
+from federank.methods.fpl.wire import Broadcast, Update
 
 
 class Recorder:

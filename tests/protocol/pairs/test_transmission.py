@@ -5,8 +5,8 @@ import pytest
 from tests.worlds import federation, random_world
 
 from federank.federation.rng import words_wrap_around
-from federank.federation.wire import Private
 from federank.methods.fpl.method import Gradients, share
+from federank.methods.fpl.wire import Private
 
 PROFILE = np.int32([2, 5, 7])
 HEADS, TAILS = np.uint32(0), np.uint32(2**32 - 1)  # a coin's word below pi sends

@@ -15,8 +15,8 @@ from tests.service.device.worlds import FACTORS, ITEMS, packed, rows, scripted_f
 
 from federank.errors import BadAnswer, BadState, NoAnswer, Refused, SettingError
 from federank.federation.rng import words_wrap_around
-from federank.federation.wire import Broadcast, Private, decode_update
 from federank.methods.fpl.method import NO_BITS, Draw, Profile, compute, draw_pair, share
+from federank.methods.fpl.wire import Broadcast, Private, decode_update
 from federank.privacy.policy import Policy, shared_profile
 from federank.service.client import client as device_module
 from federank.service.client.client import take_part

@@ -15,9 +15,9 @@ import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import BadAnswer, DataError, NoAnswer
 from federank.federation.rng import words_wrap_around
-from federank.federation.wire import Broadcast, Private
 from federank.methods.fpl import simulation as compiled
 from federank.methods.fpl.method import compute, share
+from federank.methods.fpl.wire import Broadcast, Private
 from federank.privacy.policy import shared_profile
 from federank.service.client.federation import fetch_model, read_facts, read_rows
 from federank.service.client.http import Client

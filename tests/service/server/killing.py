@@ -12,7 +12,7 @@ import time
 import httpx
 from tests.service.federations import some_update
 
-from federank.federation.wire import encode
+from federank.methods.fpl.wire import encode
 
 
 class Persistent(threading.Thread):

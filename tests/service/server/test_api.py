@@ -11,7 +11,7 @@ from safetensors import safe_open
 from safetensors.numpy import load, save
 from tests.service.federations import ITEMS, PATIENT, TENSORS, in_a_loop, serving, small_world, some_update, stored
 
-from federank.federation.wire import Update, encode
+from federank.methods.fpl.wire import Update, encode
 from federank.service.server.http.app import admin_app, public_app
 from federank.service.server.http.openapi import openapi_document
 from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC_ROUTES

@@ -6,7 +6,7 @@ from tests.service.federations import FACTORS, PATIENT, in_a_loop, same_bits, se
 
 from federank.data.interactions import Interactions
 from federank.federation.defences import PAIRS_DEFENCES, Rows, defend
-from federank.federation.wire import Update
+from federank.methods.fpl.wire import Update
 from federank.service.server.families.registry import FAMILIES
 from federank.service.server.service import defences_of
 from federank.service.server.settings import TrustSettings

@@ -23,7 +23,7 @@ from tests.service.server.test_operating import ask, play
 
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
-from federank.federation.wire import decode_broadcast
+from federank.methods.fpl.wire import decode_broadcast
 from federank.methods.frugal.method import FrugalPrivate, compute_frugal, send
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update

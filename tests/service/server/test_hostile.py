@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.service.federations import ITEMS, PATIENT, Served, establish_small, some_update, stored
 
-from federank.federation.wire import Update, encode
+from federank.methods.fpl.wire import Update, encode
 
 UPLOADS = 10_000
 
@@ -156,7 +156,7 @@ def test_ten_thousand_hostile_uploads_are_refused_and_leave_the_model_alone(tmp_
 
 def _is_right(body):
     from federank.errors import BadMessage
-    from federank.federation.wire import decode_update
+    from federank.methods.fpl.wire import decode_update
 
     try:
         decode_update(body, 3, ITEMS)

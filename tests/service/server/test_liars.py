@@ -8,10 +8,10 @@ from tests.service.federations import FACTORS, PATIENT, in_a_loop, serving
 
 from federank.data.interactions import Interactions
 from federank.federation.rng import words_wrap_around
-from federank.federation.wire import Broadcast, Private
 from federank.methods.fpl.method import compute, share
 from federank.methods.fpl.poisoning import POISONING_ATTACKS, PoisoningAttack
 from federank.methods.fpl.settings import FPLSettings, recipe_for
+from federank.methods.fpl.wire import Broadcast, Private
 
 ITEMS, HONEST, LIARS, ROUNDS, TRIPLES = 120, 12, 2, 6, 20
 TARGET = ITEMS - 1  # in no one's history

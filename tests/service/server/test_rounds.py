@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import load
 from tests.service.federations import KEEP, PATIENT, in_a_loop, recomputed, same_bits, serving, some_update, stored
 
-from federank.federation.wire import Update, encode
+from federank.methods.fpl.wire import Update, encode
 from federank.service.server import rounds
 
 

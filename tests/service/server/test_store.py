@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.service.federations import ITEMS, establish_small, small_world, some_update
 
 from federank.errors import ModelError, SettingError
-from federank.federation.wire import Update, encode
 from federank.methods.fpl.settings import FPLSettings, recipe_for
+from federank.methods.fpl.wire import Update, encode
 from federank.service.server.bootstrap import establish, renew_admin_token
 from federank.service.server.config import read_config
 from federank.service.server.families.pairs import PAIRS, shortened

@@ -6,7 +6,7 @@ from tests.service.federations import ITEMS, KEEP, PATIENT, in_a_loop, serving, 
 
 from federank.errors import BadMessage
 from federank.federation import wire as messages
-from federank.federation.wire import CheckedUpdate, Update, encode
+from federank.methods.fpl.wire import CheckedUpdate, Update, encode
 from federank.service.server.families.family import Form
 from federank.service.server.families.pairs import PAIRS, shortened
 

@@ -15,7 +15,7 @@ from playwright.sync_api import expect, sync_playwright
 from tests.forked import Forked
 from tests.service.web.server import main
 
-from federank.federation.wire import decode_update
+from federank.methods.fpl.wire import decode_update
 
 PATIENCE = 60_000  # ms; only a bound: nothing waits longer than it has to
 

@@ -7,9 +7,9 @@ sum of products once, Python after every step, so that a vector that moved 132 t
 import numpy as np
 
 from federank.federation.rng import USER_FACTORS, normal_rows, words_wrap_around
-from federank.federation.wire import Broadcast, Private
 from federank.methods.fpl.method import compute, home_vector, share
 from federank.methods.fpl.settings import FPLSettings, own_triples, recipe_for
+from federank.methods.fpl.wire import Broadcast, Private, by_sign
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy, shared_profile
 
@@ -124,7 +124,7 @@ def question_of_ledger(policy):
     for number, (_, update, _) in enumerate(expected):
         # In the last two rounds what was real is a decoy and the other way round, as after a change of mind.
         now = taken if number < 2 else taken._replace(real=~taken.real)
-        ledger.record(number, now, update)
+        ledger.record(number, now, *by_sign(update))
         rows = {"items": update.items.tolist(), "biases": update.biases.tolist()}
         rounds.append({"round": number, "outward": plain_outward(now), "update": rows})
     question = {"kind": "ledger", "rounds": rounds, "history": HISTORY.tolist()}

@@ -14,9 +14,9 @@ from tests.service.web.browsing import PATIENCE, Visitor, serving
 from tests.service.web.conftest import LANGUAGES
 from tests.service.web.questions import POLICIES, assert_same_rounds, question_of_rounds
 
-from federank.federation.wire import Broadcast
 from federank.methods.fpl.method import home_vector
 from federank.methods.fpl.settings import FPLSettings, recipe_for
+from federank.methods.fpl.wire import Broadcast
 from federank.privacy.policy import Policy, shared_profile
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.service.web.browsing import ARRIVED, PATIENCE, serving
 
-from federank.federation.wire import Broadcast, encode
+from federank.methods.fpl.wire import Broadcast, encode
 
 pytestmark = pytest.mark.slow
 

@@ -28,8 +28,8 @@ from tests.service.web.questions import (
 from tests.service.web.test_faults import rest
 
 from federank.federation.rng import words_wrap_around
-from federank.federation.wire import decode_update
 from federank.methods.fpl.method import NO_BITS, Draw, Profile, draw_pair
+from federank.methods.fpl.wire import decode_update
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy, shared_profile
 from federank.service.client.methods.method import Model, RoundVector, User

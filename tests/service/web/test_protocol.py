@@ -21,8 +21,8 @@ from tests.service.web.questions import (
 
 from federank.errors import BadMessage
 from federank.federation.rng import USER_FACTORS, absent_item, below, normal_rows, words, words_wrap_around
-from federank.federation.wire import Broadcast, Update, decode_broadcast, encode
 from federank.methods.fpl.bpr import slope
+from federank.methods.fpl.wire import Broadcast, Update, decode_broadcast, encode
 
 
 def test_the_generator_gives_the_same_words(ask):

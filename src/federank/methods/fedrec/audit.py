@@ -275,20 +275,23 @@ _MOST_READ = 20
 _FIRST_ITERATION, _LAST_ITERATION = 2, 10
 
 
-def audit_rating_training(
+def audit_training(
     model: RatingFactors,
     train: Interactions,
     *,
     sees: str = "updates",
     people: int | None = None,
+    per_epoch: bool = False,
     training_options: TrainingOptions | None = None,
 ) -> Audited:
-    """Train a model, then play what its devices have sent once more."""
+    """Train a model, then play again what its clients have sent."""
     _refuse(model, sees)
-    return audit_rating_model(model.fit(train, training_options=training_options), sees=sees, people=people)
+    if per_epoch:
+        raise SettingError(f"An audit of {model.name} looks once, at the end of the run; leave out --per-epoch.")
+    return audit_model(model.fit(train, training_options=training_options), sees=sees, people=people)
 
 
-def audit_rating_model(model: RatingFactors, *, sees: str = "updates", people: int | None = None) -> Audited:
+def audit_model(model: RatingFactors, *, sees: str = "updates", people: int | None = None) -> Audited:
     """Audit a trained model: its run's draws are made again, and its first few rounds are played again."""
     _refuse(model, sees)
     started, data = time.perf_counter(), model.training
@@ -299,7 +302,7 @@ def audit_rating_model(model: RatingFactors, *, sees: str = "updates", people: i
     observer, one = RatingObserver(established, followed), RatingObserver(established, followed, most_updates=1)
     for watching in (observer, one):
         watching.watch_until(iterations * established.rounds_per_epoch)
-    attacks = with_own_attacks(RATING_ATTACKS[sees], "ratings", sees)
+    attacks = with_own_attacks(RATING_ATTACKS[sees], "fedrec", sees)
     if not established.recipe.implicit:
         attacks.pop("second_rows")
     attacked = (

@@ -33,6 +33,8 @@ from federank.simulation.training import train as play_epochs
 class RatingFactors(PredictsRatings):
     """Predicts r = U_u . V_i, with what SVD++ adds to U_u."""
 
+    audit = "federank.methods.fedrec.audit"
+
     in_rounds = True
     learns_from = "ratings"
     settings: RatingSettings

@@ -9,9 +9,9 @@ import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, IntVector, LongVector
 from federank.audit.scoring import BASELINE, Attack, Guess, claim, claim_typical, standardised
-from federank.federation.wire import Broadcast, Update
 from federank.methods.fpl.learned_attack import held_back, learned
 from federank.methods.fpl.views import AnyView, PairsView, SumsView, vector_recovery
+from federank.methods.fpl.wire import Broadcast, Update
 
 # Absence: what never appears as a negative.
 

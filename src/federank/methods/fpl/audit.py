@@ -87,7 +87,7 @@ def follow(recipe: Recipe, n_items: int, wanted: int | None, triples: float, *, 
 _BLOCK = 500
 
 
-def audit_pairs_training(
+def audit_training(
     model: FederatedPairs,
     train: Interactions,
     *,
@@ -119,7 +119,7 @@ def audit_pairs_training(
     return Audited(findings, audit.about(seconds))
 
 
-def audit_pairs_model(model: FederatedPairs, *, sees: str, people: int | None) -> Audited:
+def audit_model(model: FederatedPairs, *, sees: str, people: int | None) -> Audited:
     """Audit a trained model by making its run's draws again (and for sums its rounds)."""
     started = time.perf_counter()
     audit = _Audit(model, sees, people, looks=1)
@@ -156,7 +156,7 @@ class _Audit:
         shadow_model = self._shadow_model()
         untaught = {name for name, lesson in zip(("learned", "held_back"), shadow_model, strict=True) if lesson is None}
         ours = {name: attack for name, attack in ATTACKS[self._sees].items() if name not in untaught}
-        attacks = with_own_attacks(ours, "pairs", self._sees)
+        attacks = with_own_attacks(ours, "fpl", self._sees)
         kinds: dict[str, list[tuple[float, float]]] = {BASELINE: [], "fused": []}
 
         def note(name: str, guess: Guess, some: Attacked) -> None:

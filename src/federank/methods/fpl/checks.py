@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from federank.federation.wire import Update
+from federank.methods.fpl.wire import Update
 
 SLACK = 1e-3
 """Of T: sums of 32-bit floats are not exact."""

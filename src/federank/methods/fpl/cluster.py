@@ -26,7 +26,6 @@ import numpy as np
 from federank._numerics.arrays import FloatMatrix, IntVector, LongVector
 from federank.data.interactions import Profiles
 from federank.errors import SettingError
-from federank.federation.wire import Broadcast, Update
 from federank.methods.fpl.communication import clients_of_round
 from federank.methods.fpl.kernels import (
     Run,
@@ -39,6 +38,7 @@ from federank.methods.fpl.kernels import (
 from federank.methods.fpl.privacy import clip_and_noise
 from federank.methods.fpl.settings import Recipe
 from federank.methods.fpl.simulation import Federation, shard_count, take_step
+from federank.methods.fpl.wire import Broadcast, Update
 from federank.privacy.population import AS_HISTORIES_ARE
 from federank.simulation.cluster import (
     LOCAL,

@@ -22,10 +22,10 @@ from federank._numerics.arrays import IntVector, LongVector, RealVector
 from federank._numerics.compiling import compiled
 from federank._numerics.rows import inlined
 from federank.data.interactions import Profiles
-from federank.federation.wire import broadcast_bytes, update_bytes
 from federank.methods.fpl.kernels import LOST, Histories, Pairs, draw_pairs, histories_of, workspace_for_pairs
 from federank.methods.fpl.method import choose_clients
 from federank.methods.fpl.settings import Recipe
+from federank.methods.fpl.wire import broadcast_bytes, update_bytes
 from federank.simulation.federated import traffic
 
 # A run's draws, made again without its maths: who took part in which round, and with which pairs.

@@ -25,10 +25,10 @@ from federank._numerics.compiling import compiled
 from federank._numerics.rows import fetch_place, fetch_row, inlined, load_row, store_row
 from federank.data.interactions import Profiles
 from federank.federation.rng import DROPOUT, SELECT, SERVER, TRIPLE, below, happens, words
-from federank.federation.wire import Update
 from federank.methods.fpl.bpr import item_gradient, pair_slope, user_gradient
 from federank.methods.fpl.method import Draw, Profile, choose_clients, may_send, pair_of_words
 from federank.methods.fpl.settings import Recipe
+from federank.methods.fpl.wire import Update
 from federank.privacy.population import all_shared_items
 
 # Pairs, drawn in blocks ahead of the steps that use them.

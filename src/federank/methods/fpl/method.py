@@ -30,9 +30,9 @@ from federank.federation.rng import (
     words_wrap_around,
 )
 from federank.federation.round import Adam, adam_step
-from federank.federation.wire import Broadcast, CheckedUpdate, Private, Update, check_update
 from federank.methods.fpl.bpr import item_gradient, pair_slope, user_gradient
 from federank.methods.fpl.settings import Recipe
+from federank.methods.fpl.wire import Broadcast, CheckedUpdate, Private, Update, check_update
 
 PATIENCE = 16
 """After this many times the population in draws, anyone who has not been found there is taken to be away."""

@@ -25,7 +25,6 @@ from federank._numerics.compiling import compiled
 from federank._numerics.rows import padded_width
 from federank.audit.observer import Senders, in_blocks, known_policies
 from federank.federation.rng import words_wrap_around
-from federank.federation.wire import Update
 from federank.methods.fpl import simulation as engine
 from federank.methods.fpl.communication import clients_of_round, replay
 from federank.methods.fpl.kernels import (
@@ -48,6 +47,7 @@ from federank.methods.fpl.privacy import clip_and_noise
 from federank.methods.fpl.settings import Recipe
 from federank.methods.fpl.simulation import Federation, next_sum, take_step
 from federank.methods.fpl.views import AnyView, PairsView, ShadowModel, SumsView, recovered_vectors
+from federank.methods.fpl.wire import Update
 from federank.privacy.population import Choices
 
 _MOST = 255

@@ -21,7 +21,6 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongV
 from federank.audit.poisoning import Measured, PoisonSettings, World, measured
 from federank.data.interactions import Profiles
 from federank.federation.defences import Defences, Rows, defend
-from federank.federation.wire import Update
 from federank.methods.fpl.checks import shortened, why_implausible
 from federank.methods.fpl.communication import clients_of_round
 from federank.methods.fpl.factors import home_vectors
@@ -29,6 +28,7 @@ from federank.methods.fpl.kernels import sum_of_updates, workspace_for_clients
 from federank.methods.fpl.method import Shared
 from federank.methods.fpl.settings import FPLSettings, Recipe, recipe_for
 from federank.methods.fpl.simulation import Federation
+from federank.methods.fpl.wire import Update
 
 TASTES, TASTE_ITEMS, TASTE_STEPS = 20, 30, 300
 """An adaptive malicious client works out the taste of this many synthetic people, each with this many well-liked

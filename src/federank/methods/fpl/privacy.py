@@ -13,8 +13,8 @@ import numpy as np
 from federank._numerics.arrays import FloatMatrix, LongVector
 from federank._numerics.compiling import compiled
 from federank.federation.rng import NOISE, normal_pair, words
-from federank.federation.wire import Update
 from federank.methods.fpl.settings import FPLSettings, Recipe
+from federank.methods.fpl.wire import Update
 from federank.privacy.accountant import epsilon_of
 
 _SEES = {

@@ -28,6 +28,8 @@ from federank.simulation.options import TrainingOptions
 class FederatedPairs(ChoosingUsers, PairwiseFactors):
     """Scores b_i + p_u . q_i, learnt from pairs by people who choose what leaves their devices."""
 
+    audit = "federank.methods.fpl.audit"
+
     home_vectors: FloatMatrix | None
     """The vectors that recommendations come from, once training is done, where someone has a home vector."""
 

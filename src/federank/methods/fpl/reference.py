@@ -14,12 +14,12 @@ import numpy as np
 from federank._numerics.arrays import FloatMatrix, IntVector
 from federank.data.interactions import Profiles
 from federank.federation.rng import DROPOUT, happens, words, words_wrap_around
-from federank.federation.wire import Broadcast, Private, Update
 from federank.methods.fpl import simulation as compiled
 from federank.methods.fpl.method import choose_clients, compute, share, weighted
 from federank.methods.fpl.privacy import clip_and_noise
 from federank.methods.fpl.settings import Recipe
 from federank.methods.fpl.simulation import Federation
+from federank.methods.fpl.wire import Broadcast, Private, Update, by_sign
 from federank.privacy.ledger import Ledger
 from federank.privacy.population import shared_profile_of
 from federank.simulation.federated import Engine, EngineName, Machines, Open, in_this_process, play_in_memory
@@ -67,7 +67,7 @@ class FleetInMemory:
             word, _, _, _ = words(self.recipe.seed, user, DROPOUT, broadcast.round_number, 0)
             if not happens(word, self.recipe.dropout):
                 update = share(self.recipe, device, broadcast.round_number, gradients)
-                self.ledgers[user].record(broadcast.round_number, self.shared_profiles[user], update)
+                self.ledgers[user].record(broadcast.round_number, self.shared_profiles[user], *by_sign(update))
                 sent = clip_and_noise(self.recipe, int(user), broadcast.round_number, update, len(broadcast.items))
                 yield int(user), sent
 

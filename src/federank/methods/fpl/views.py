@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from federank._numerics.arrays import FloatMatrix, LongVector, RealVector
 from federank.audit.observer import KnownPolicies
 from federank.audit.scoring import Guess, claim_typical
-from federank.federation.wire import Broadcast, Update
+from federank.methods.fpl.wire import Broadcast, Update
 
 # What a honest-but-curious server of pair-wise learning knows about some people.
 

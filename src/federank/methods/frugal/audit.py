@@ -159,7 +159,7 @@ READERS = ("updates", "plain", "both", "anonymous")
 """Those who see single messages."""
 
 
-def audit_frugal_training(
+def audit_training(
     model: FewMessages,
     train: Interactions,
     *,
@@ -171,10 +171,10 @@ def audit_frugal_training(
     """Train a model, then play its run once more and watch."""
     _refuse(sees, people)
     model.fit(train, training_options=training_options)
-    return audit_frugal_model(model, sees=sees, people=people, per_epoch=per_epoch)
+    return audit_model(model, sees=sees, people=people, per_epoch=per_epoch)
 
 
-def audit_frugal_model(model: FewMessages, *, sees: str, people: int | None, per_epoch: bool = False) -> Audited:
+def audit_model(model: FewMessages, *, sees: str, people: int | None, per_epoch: bool = False) -> Audited:
     """Audit a trained model: findings after each message of everyone's if asked, else after the last."""
     _refuse(sees, people)
     started = time.perf_counter()
@@ -202,7 +202,7 @@ class _Audit:
         """Watch until everyone could have sent this many messages, run all attacks, and judge them."""
         federation, data = self._federation, self._model.training
         play(federation, epoch * federation.rounds_per_epoch - federation.round_number, watch=self._watch)
-        senders, attacks = self._senders(), with_own_attacks(FRUGAL_ATTACKS[self._sees], "squares", self._sees)
+        senders, attacks = self._senders(), with_own_attacks(FRUGAL_ATTACKS[self._sees], "frugal", self._sees)
         return judge_everyone(
             epoch, data, self._people, self._sent, attacks, view_of=lambda rows: self._view(rows, senders)
         )

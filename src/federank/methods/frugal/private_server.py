@@ -25,12 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, RealMatrix, RealVector
-from federank.federation.rng import HELPER, ITEM_FACTORS, SERVER, SUM_NOISE, normal_columns, words, words_wrap_around
+from federank.federation.rng import HELPER, ITEM_FACTORS, SERVER, normal_columns
+from federank.federation.secure import simulated_noise
 from federank.methods.frugal.private import directions_of
 from federank.methods.frugal.private_plan import PrivatePlan, guarantee_of, planned
 from federank.methods.frugal.server_steps import hold_back, private_tastes
 from federank.privacy.accountant import mu_for
-from federank.secagg.ring import C_INT, centred, in_ring, in_units, noise_table, rounded_noise
+from federank.secagg.ring import C_INT, centred, in_ring, in_units
 
 # Few directions under much noise: what all later rounds have told is read together.
 
@@ -105,15 +106,7 @@ _LEAST_FILTER = 0.02
 
 def noise_of(plan: PrivatePlan, seed: int, round_number: int, length: int, server: int) -> NDArray[np.int64]:
     """One server's noise on a round's sum, from named draws: in the service it is the operating system's."""
-    if plan.deviations[round_number] == 0:
-        return np.zeros(length, dtype=np.int64)
-    with words_wrap_around():
-        counters = np.arange(length, dtype=np.uint32)
-        drawn = words(np.uint32(seed), np.uint32(server), SUM_NOISE, np.uint32(round_number), counters)
-    a, b, c, d = (word.astype(np.uint64) for word in drawn)
-    shift = np.uint64(32)
-    bits = np.column_stack(((a << shift) | b, (c << shift) | d))
-    return rounded_noise(noise_table(float(plan.deviations[round_number])), bits)
+    return simulated_noise(seed, round_number, plan.deviations[round_number], length, server)
 
 
 def with_both_noises(plan: PrivatePlan, seed: int, round_number: int, total: NDArray[np.uint32]) -> NDArray[np.uint32]:

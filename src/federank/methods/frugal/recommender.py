@@ -47,6 +47,8 @@ from federank.simulation.training import train as play_epochs
 class FewMessages(ChoosingUsers):
     """Scores x_u . y_i, learnt from squares by the rounds of a federation."""
 
+    audit = "federank.methods.frugal.audit"
+
     in_rounds = True
     learns_from = "interactions"
     item_vectors: FloatMatrix

@@ -20,11 +20,11 @@ from federank._numerics.rows import padded_width
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import BadAnswer, DataError
 from federank.federation.rng import DROPOUT, happens, words, words_wrap_around
-from federank.federation.wire import Update, encode
 from federank.methods.fpl.factors import home_vectors
 from federank.methods.fpl.kernels import sum_of_updates, workspace_for_clients
 from federank.methods.fpl.settings import recipe_for
 from federank.methods.fpl.simulation import Federation
+from federank.methods.fpl.wire import Update, encode
 from federank.privacy.population import Choices, coins, shared_profiles_of_all
 from federank.service.client.federation import Facts, merged
 from federank.service.client.methods.method import Model, Rows

@@ -1,4 +1,4 @@
-"""A federated method: everyone casts a ballot for what they take part with, and short histories weigh more."""
+"""A federated method: every client casts a ballot for what it takes part with, and short histories weigh more."""
 
 from dataclasses import dataclass
 
@@ -7,32 +7,48 @@ import numpy as np
 import federank as fr
 
 
+@dataclass(frozen=True)
+class Votes:
+    """State and broadcast."""
+
+    votes: np.ndarray = fr.array("items", minimum=0)
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """Update: a vote for some items."""
+
+    items: np.ndarray = fr.array("rows", dtype="index")
+    votes: np.ndarray = fr.array("rows", minimum=0, maximum=1)
+
+
+@dataclass(kw_only=True)
+class Count(fr.Aggregate):
+    """The votes of a round."""
+
+    votes: np.ndarray = fr.array("items", dtype="f8")
+
+
 @dataclass(frozen=True, kw_only=True)
-class BallotSettings(fr.FederatedSettings):
-    """What can be chosen, beside rounds and what people let out."""
-
-    patience_of_votes: float = 0.5
-    """What a vote is still worth a round later."""
-
-
 class Ballots(fr.FederatedMethod):
-    """Votes that are cast on devices and added up at the server."""
+    """Votes that are cast on clients and added up at the server."""
 
     name = "ballots"
-    settings_type = BallotSettings
+    records = fr.Records(state=Votes, update=Ballot, aggregate=Count, client=None)
+    patience_of_votes: float = fr.setting(0.5, 0, 1)
+    """What a vote is worth a round later."""
 
-    def first_shared(self, n_items, rng):  # noqa: ARG002 (every method is asked alike)
-        return {"votes": np.zeros(n_items, dtype=np.float32)}
+    def initial_state(self):
+        return Votes(np.zeros(self.n_items))
 
-    def compute(self, broadcast, device):  # noqa: ARG002
-        weight = np.float32(1 / np.sqrt(len(device.profile)))
-        return {"items": device.profile, "votes": np.full(len(device.profile), weight)}
+    def client_update(self, client, broadcast):  # noqa: ARG002 (a ballot does not depend on the votes so far)
+        return fr.ClientResult(Ballot(client.items, np.full(len(client.items), 1 / np.sqrt(len(client.items)))))
 
-    def aggregate(self, shared, updates, round_number):  # noqa: ARG002
-        votes = shared["votes"] * np.float32(self.settings.patience_of_votes)
-        for update in updates:
-            votes[update["items"]] += update["votes"]
-        return {"votes": votes}
+    def server_update(self, state, aggregate):
+        return Votes(self.patience_of_votes * state.votes + aggregate.votes) if aggregate.count else state
 
-    def scores(self, broadcast, device):  # noqa: ARG002
-        return broadcast["votes"]
+    def fold_in(self, client, broadcast):  # noqa: ARG002 (everyone is recommended the same)
+        return np.ones(1, dtype=np.float32)
+
+    def scores(self, broadcast, factors):
+        return factors @ broadcast.votes[None]

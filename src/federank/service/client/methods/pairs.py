@@ -18,9 +18,17 @@ import numpy as np
 
 from federank._numerics.arrays import FloatVector, IntVector
 from federank.federation.rng import USER_FACTORS, normal_rows, words_wrap_around
-from federank.federation.wire import Broadcast, Private, broadcast_bytes, check_update, decode_broadcast, encode
 from federank.methods.fpl.method import compute, home_vector, share
 from federank.methods.fpl.settings import FPLSettings, Recipe, own_triples, recipe_for
+from federank.methods.fpl.wire import (
+    Broadcast,
+    Private,
+    broadcast_bytes,
+    by_sign,
+    check_update,
+    decode_broadcast,
+    encode,
+)
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy
 from federank.service.client.http import number, whole
@@ -103,7 +111,7 @@ def play(person: User, model: Model, ledger: Ledger, round_number: int) -> Playe
     with numbers_in_range():
         check_update(update, recipe.factors, n_items)
     check_moved(private.vector)
-    ledger.record(round_number, taken, update)
+    ledger.record(round_number, taken, *by_sign(update))
     learnt = RoundVector(private.vector, policy.basis, frozenset(taken.profile.tolist()))
     return Played(learnt, encode(update), len(update.items), update.items)
 

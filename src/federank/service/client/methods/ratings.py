@@ -137,7 +137,7 @@ def play(person: User, model: Model, ledger: Ledger, round_number: int) -> Playe
     """Play a round and record it in the ledger."""
     recipe = recipe_of(person.settings, person.policy, person.n_items, person.seed, len(person.taken.profile))
     vector, sampled, update = learn(person, recipe, model, ledger.sampled(), round_number)
-    ledger.record_ratings(round_number, person.taken.profile, sampled)
+    ledger.record(round_number, person.taken, person.taken.profile, sampled)
     return Played(vector, encode_rating_message(update), len(update.items), update.items)
 
 

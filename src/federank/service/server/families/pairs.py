@@ -17,15 +17,6 @@ from federank.data.interactions import Interactions
 from federank.errors import BadMessage, ModelError, SettingError
 from federank.federation.defences import PAIRS_DEFENCES
 from federank.federation.rng import first_items, normal_columns
-from federank.federation.wire import (
-    Broadcast,
-    Update,
-    decode_broadcast,
-    decode_update,
-    encode,
-    update_bytes,
-    update_of_ours,
-)
 from federank.methods.fpl.checks import is_short, shortened, squared_norms, why_implausible
 from federank.methods.fpl.method import Shared
 from federank.methods.fpl.settings import (
@@ -35,6 +26,15 @@ from federank.methods.fpl.settings import (
     Recipe,
     most_pairs,
     recipe_for,
+)
+from federank.methods.fpl.wire import (
+    Broadcast,
+    Update,
+    decode_broadcast,
+    decode_update,
+    encode,
+    update_bytes,
+    update_of_ours,
 )
 from federank.service.server.families.family import Family, Form, Kind
 from federank.service.server.model_versions import Content, Published, lowest_rows

@@ -1,0 +1,238 @@
+"""The model of any method on the interface (federation/method.py): what a simulation of it has learnt.
+
+    model = fr.FedMF(factors=16).fit(split.train, rounds=50, pi=0.5)      the method, then who takes part with what
+    model = fr.fit("fedmf", split, factors=16, rounds=50, pi=0.5)         the same by name
+
+A client takes part with what its owner's policy allows. Users who withhold something are recommended to from factors
+that are learnt at home, from the full history, and never sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
+from federank.checks import check_int, check_range
+from federank.data.interactions import Interactions, Profiles
+from federank.errors import BadMessage, ModelError, SettingError
+from federank.federation import wire
+from federank.federation.method import AUTO, HOME, NO_RATINGS, Client, DataSummary, FederatedMethod
+from federank.federation.schedule import Schedule
+from federank.methods.recommender import Arrays, run_identity
+from federank.methods.sharing import (
+    ChoosingUsers,
+    choices_as_arrays,
+    choices_from_arrays,
+    messages_allowed,
+    refuse_coins,
+)
+from federank.privacy.policy import SharedProfileSettings
+from federank.privacy.population import SharedProfiles, shared_profiles_of_all
+from federank.simulation.engine import Simulation, state_of
+from federank.simulation.options import TrainingOptions
+from federank.simulation.training import train as play_epochs
+
+_STATE = "state."
+
+
+@dataclass(frozen=True, kw_only=True)
+class FederatedSettings(SharedProfileSettings):
+    """Settings of a simulation of any federated method: rounds, who takes part, and what users share."""
+
+    rounds: int = 20
+    """Number of rounds; every client that is online takes part in each."""
+    online: float = 1.0
+    """Probability that a client is online when a round begins."""
+    dropout: float = 0.0
+    """Probability that a client takes part and its upload never arrives."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_int("rounds", self.rounds, 1)
+        check_range("online", self.online, 0, 1)
+        check_range("dropout", self.dropout, 0, 1)
+
+
+class FederatedModel(ChoosingUsers):
+    """A method, who takes part with what, and what was learnt."""
+
+    in_rounds = True
+    can_use = ("checkpoint", "resume", "progress", "after_epoch")
+    learns_from = "interactions"
+    method_type: ClassVar[type[FederatedMethod]]
+    settings: Any
+
+    def resolved(self, data: Interactions) -> FederatedMethod:
+        """The method for this data, with nothing left open."""
+        kind = self.method_type
+        own = {name: getattr(self.settings, name) for name in _names(kind) if name != "n_items"}
+        return kind(**own).resolve(DataSummary(data.n_items, data.n_users, len(data)))
+
+    def shared_profiles(self, data: Interactions) -> SharedProfiles:
+        """What everyone takes part with."""
+        return shared_profiles_of_all(self.choices, self.settings.seed, data.profiles, data.n_items)
+
+    def simulation(self) -> Simulation:
+        """The federation of this model's run before its first round: for audits, which play it again."""
+        return self._simulation(self._fitted())
+
+    def _simulation(self, data: Interactions) -> Simulation:
+        refuse_coins(self.choices)
+        method, shared, settings = self.resolved(data), self.shared_profiles(data), self.settings
+        sizes = Profiles(shared.starts, shared.items).sizes if len(shared.starts) else data.profiles.sizes
+        able = np.flatnonzero((sizes > 0) & (sizes < data.n_items)).astype(np.int32)
+        if not len(able):
+            raise SettingError("No one can take part: no one shares anything, or everyone has the full catalogue.")
+        uploads = messages_allowed(self.choices)
+        if method.uploads_per_client:
+            uploads = np.minimum(uploads, method.uploads_per_client).astype(np.int32)
+        schedule = Schedule(method.seed, settings.rounds, settings.online, settings.dropout, able, uploads)
+        return Simulation(method, schedule, shared, data)
+
+    def communication(self) -> dict[str, Any]:
+        """What the run has sent, counted message by message."""
+        self._fitted()
+        counted: dict[str, Any] = self.report["sent"]
+        return counted
+
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
+        chosen = self._ask_all(self.settings, train)
+        simulation = self._simulation(train)
+        identity = run_identity(self.name + chosen, self.settings, train)
+        then = training_options.after_epoch
+        if then is not None:
+
+            def follow_first(number: int) -> None:
+                self._follow(simulation)
+                then(number)
+
+            training_options = replace(training_options, after_epoch=follow_first)
+        seconds = play_epochs(simulation, self.settings.rounds, training_options, identity)
+        self._follow(simulation)
+        self.report |= {
+            "seconds": seconds,
+            "rounds": simulation.round_number,
+            "rounds_per_epoch": 1,
+            "messages": int(simulation.sent.max(initial=0)),
+            "skipped_users": int(train.n_users - len(simulation.schedule.participants)),
+            "sent": simulation.communication(),
+        }
+
+    def _follow(self, simulation: Simulation) -> None:
+        """Take over what server and clients have now."""
+        self._take(simulation.method, simulation.state)
+        self.client_states = {name: table.copy() for name, table in simulation.client_states.items()}
+        self.trained = simulation.trained.copy()
+
+    def _take(self, method: FederatedMethod, state: Any) -> None:
+        self.method, self.state = method, state
+        self.broadcast = wire.read_only(wire.checked(method.broadcast(state), method.records.sent, method))
+        data = self.training
+        shared = self.shared_profiles(data)
+        # Client states follow the full history only of those who withhold nothing and have no decoys.
+        self._complete = np.ones(data.n_users, dtype=np.bool_)
+        if len(shared.starts):
+            outward = Profiles(shared.starts, shared.items)
+            self._complete = np.array(
+                [np.array_equal(outward.of(user), data.profiles.of(user)) for user in range(data.n_users)]
+            )
+
+    def factors_of(self, user: int) -> wire.Array:
+        """A user's factors: trained where the full history was trained on, else folded in at home."""
+        data = self.training
+        here = slice(data.profiles.starts[user], data.profiles.starts[user + 1])
+        ratings = NO_RATINGS if data.ratings is None else data.ratings[here]
+        known = self.trained[user] and self._complete[user]
+        state = state_of(self.method, self.client_states, user) if known else None
+        client = Client(self.method.seed, user, HOME, data.profiles.of(user), ratings, state)
+        return np.asarray(self.method.fold_in(client, self.broadcast))
+
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """The factors of a new user with this history, folded in at home; nothing is sent."""
+        client = Client(self.method.seed, self.training.n_users, HOME, profile)
+        return np.asarray(self.method.fold_in(client, self.broadcast))
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The scores of the full catalogue for a user with these factors."""
+        row: FloatVector = self._scores(vector[None])[0]
+        return row
+
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        if not len(users):
+            return np.zeros((0, self.training.n_items), dtype=np.float32)
+        return self._scores(np.stack([self.factors_of(user) for user in users.tolist()]))
+
+    def _scores(self, factors: wire.Array) -> FloatMatrix:
+        scores: FloatMatrix = np.asarray(self.method.scores(self.broadcast, factors), dtype=np.float32)
+        if scores.shape != (len(factors), self.training.n_items) or np.isnan(scores).any():
+            raise ModelError(
+                f"The scores of {self.name} are of shape {scores.shape}, or not numbers; one number for each of the "
+                f"{self.training.n_items:,} items is needed."
+            )
+        return scores
+
+    @property
+    def item_vectors(self) -> FloatMatrix | None:
+        """A vector per item, where the method has them."""
+        return getattr(self.broadcast, "vectors", None)
+
+    def _shared_arrays(self) -> Arrays:
+        return wire.values(self.state)
+
+    def _private_arrays(self) -> Arrays:
+        states = {_STATE + name: table for name, table in self.client_states.items()}
+        return states | {"trained": self.trained} | choices_as_arrays(self.choices)
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        n_users = self.training.n_users
+        self.choices = choices_from_arrays(private, n_users, self.settings.policy(0.5))
+        self.client_states = {n.removeprefix(_STATE): t for n, t in private.items() if n.startswith(_STATE)}
+        self.trained = private.get("trained", np.zeros(0, dtype=np.int8))
+        if any(len(table) != n_users for table in (self.trained, *self.client_states.values())):
+            raise ModelError("The model's folder has client states of other users.")
+        method = self.resolved(self.training)
+        try:
+            self._take(method, wire.from_arrays(method.records.state, method, shared))
+        except BadMessage as reason:
+            raise ModelError(f"The model's folder does not hold what {self.name} has learnt: {reason}") from reason
+
+
+@cache
+def model_class(kind: type[FederatedMethod]) -> type[FederatedModel]:
+    """The model of a method as a recommender: its settings are the method's and the simulation's."""
+    # Declared again as class variables, these fields are no settings: hosts fill them in.
+    hidden = {"__annotations__": {"n_items": ClassVar[Any]}, "n_items": AUTO, "__doc__": kind.__doc__}
+
+    def check(self: Any) -> None:
+        kind.__post_init__(self)
+        FederatedSettings.__post_init__(self)
+
+    settings: Any = type(f"{kind.__name__}Settings", (kind, FederatedSettings), hidden | {"__post_init__": check})
+    settings_type: Any = dataclass(frozen=True, kw_only=True)(settings)
+    content = {"name": kind.name, "method_type": kind, "settings_type": settings_type, "__doc__": kind.__doc__}
+    content |= {"searched": kind.searched, "audit": kind.audit, "__module__": kind.__module__}
+    return type(kind.__name__, (FederatedModel,), content)
+
+
+def fit(
+    method: FederatedMethod, train: Interactions, *, training_options: TrainingOptions | None = None, **simulation: Any
+) -> FederatedModel:
+    """Simulate a method; `simulation` are `policies` and the fields of `FederatedSettings`."""
+    policies = {"policies": simulation.pop("policies")} if _is_choice(simulation.get("policies")) else {}
+    own = {name: value for name, value in asdict(method).items() if name != "n_items"}
+    kind: Any = type(method)
+    model = model_class(kind)(**own, **simulation)
+    return model.fit(train, training_options=training_options, **policies)
+
+
+def _is_choice(policies: Any) -> bool:
+    """Policies are a file, which is a setting, or choices of users, which are an argument of `fit`."""
+    return policies is not None and not isinstance(policies, str)
+
+
+def _names(kind: type[FederatedMethod]) -> list[str]:
+    return [part.name for part in fields(kind)]

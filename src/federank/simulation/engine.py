@@ -1,0 +1,198 @@
+"""The simulation of any method on the interface: one process, one client after the other.
+
+Real messages pass between server and clients: a broadcast is a copy that no client can change, an update is checked as
+a server checks it, and bytes are counted from the wire format. With `uploads = secure`, updates are clipped, rounded
+and summed as the two servers sum them, with their noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from federank._numerics.arrays import IntVector
+from federank.data.interactions import Interactions, Profiles
+from federank.errors import BadMessage, Diverged
+from federank.federation import wire
+from federank.federation.method import NO_RATINGS, Client, ClientResult, FederatedMethod
+from federank.federation.rng import HELPER, SERVER
+from federank.federation.schedule import Schedule, arriving, selected
+from federank.federation.secure import (
+    aggregate_from,
+    length_of,
+    secure_message,
+    simulated_chances,
+    simulated_noise,
+)
+from federank.privacy.population import SharedProfiles, all_shared_items
+from federank.simulation.federated import EngineName, Open, Tables, in_this_process, traffic
+
+Watch = Callable[[int, Any, ClientResult], None]
+"""Called with each update that arrives: its user, the broadcast, and the client's result."""
+_UPLOADS, _ROWS_UP, _BYTES_UP, _DOWNLOADS, _ROWS_DOWN, _BYTES_DOWN = range(6)
+RING_BYTES = 4
+"""Of one number of a secure upload."""
+
+
+class Simulation:
+    """Server and clients between two rounds."""
+
+    def __init__(
+        self, method: FederatedMethod, schedule: Schedule, shared_profiles: SharedProfiles, data: Interactions
+    ) -> None:
+        """A federation before its first round."""
+        self.method, self.schedule, self.shared_profiles = method, schedule, shared_profiles
+        self.profiles: Profiles = all_shared_items(shared_profiles, data.profiles)
+        self._ratings = data.ratings if self.profiles is data.profiles else None
+        self.round_number = 0
+        self.watch: Watch | None = None
+        self.sent: IntVector = np.zeros(data.n_users, dtype=np.int32)
+        self.counted = np.zeros(6, dtype=np.int64)
+        self.trained = np.zeros(data.n_users, dtype=np.int8)  # whether a client has a state
+        # A checkpoint restores tables as attributes of these names (training.py).
+        self._keep(method.initial_state())
+        for name, array in self._no_state().items():
+            setattr(self, f"clients/{name}", np.zeros((data.n_users, *array.shape), array.dtype))
+
+    def _no_state(self) -> dict[str, wire.Array]:
+        kind = self.method.records.client
+        return {} if kind is None else wire.values(wire.zeros(kind, self.method))
+
+    @property
+    def state(self) -> Any:
+        """The server's state."""
+        kind = self.method.records.state
+        return kind(**{part.name: getattr(self, f"server/{part.name}") for part in wire.arrays(kind)})
+
+    def _keep(self, state: Any) -> None:
+        if not all(np.isfinite(array).all() for array in wire.values(state).values()):
+            raise Diverged(f"In round {self.round_number + 1:,} the model stopped being finite: {self.why_diverged()}")
+        for name, array in wire.values(wire.checked(state, self.method.records.state, self.method)).items():
+            setattr(self, f"server/{name}", array)
+
+    @property
+    def client_states(self) -> dict[str, wire.Array]:
+        """What clients keep between rounds: a row for each."""
+        return {name: getattr(self, f"clients/{name}") for name in self._no_state()}
+
+    def broadcast(self) -> Any:
+        """What clients download now."""
+        kind = self.method.records.sent
+        return wire.read_only(wire.checked(self.method.broadcast(self.state), kind, self.method))
+
+    def client(self, user: int, round_number: int) -> Client:
+        """One client as it takes part in this round."""
+        here = slice(self.profiles.starts[user], self.profiles.starts[user + 1])
+        ratings = NO_RATINGS if self._ratings is None else self._ratings[here]
+        state = state_of(self.method, self.client_states, user) if self.trained[user] else None
+        return Client(self.method.seed, user, round_number, self.profiles.of(user), ratings, state)
+
+    def play_round(self) -> None:
+        """One round; a round without an upload changes nothing."""
+        method, number = self.method, self.round_number
+        clients = selected(self.schedule, number, self.sent)
+        arrives = set(arriving(self.schedule, number, clients).tolist())
+        broadcast = self.broadcast()
+        stage = method.stage(broadcast)
+        self._count(_DOWNLOADS, len(clients), broadcast, wire.size_of_rows(broadcast))
+        aggregate, total = method.empty(stage), np.zeros(0, dtype=np.int64)
+        if method.uploads == "secure":
+            total = np.zeros(length_of(method, stage), dtype=np.int64)
+        count = 0
+        for user in clients.tolist():
+            result = self._train(user, broadcast)
+            if user not in arrives:
+                continue
+            count += 1
+            self._count(_UPLOADS, 1, result.update, self._upload_size(result.update, len(total)))
+            if self.watch is not None:
+                self.watch(user, broadcast, result)
+            if method.uploads == "secure":
+                chances = simulated_chances(method.seed, user, number, len(total))
+                total += secure_message(method, stage, result.update, chances)
+            else:
+                method.add(aggregate, result.update)
+        if count:
+            if method.uploads == "secure":
+                for server in (SERVER, HELPER):
+                    total += simulated_noise(method.seed, number, method.noise, len(total), server)
+                aggregate = aggregate_from(method, stage, total)
+            aggregate.count, aggregate.enrolled = count, len(self.schedule.participants)
+            self._keep(method.server_update(self.state, aggregate))
+        self.round_number += 1
+
+    def _train(self, user: int, broadcast: Any) -> ClientResult:
+        """A client's part of a round. An upload that is lost on the way is sent too."""
+        method = self.method
+        result = method.client_update(self.client(user, self.round_number), broadcast)
+        if not isinstance(result, ClientResult):
+            raise BadMessage(f"client_update of {method.name} returned a {type(result).__name__}, no ClientResult.")
+        update = wire.checked(result.update, method.records.update, method)
+        if method.clip and method.uploads == "plain":
+            update = method.bounded(update, method.clip)
+        if method.records.client is not None:
+            state = wire.checked(result.state, method.records.client, method)
+            for name, table in self.client_states.items():
+                table[user] = getattr(state, name)
+            self.trained[user] = 1
+        self.sent[user] += 1
+        return result._replace(update=update)
+
+    def _upload_size(self, update: Any, length: int) -> int:
+        return wire.size(update) if self.method.uploads == "plain" else RING_BYTES * length
+
+    def _count(self, first: int, messages: int, record: Any, size: int) -> None:
+        rows = max((len(part) for part in wire.values(record).values() if part.ndim), default=1)
+        self.counted[first : first + 3] += np.array([1, rows, size]) * messages
+
+    # What training needs of a federation (federated.py).
+
+    @property
+    def rounds_per_epoch(self) -> int:
+        """An epoch is a round: every client that is online takes part."""
+        return 1
+
+    @property
+    def steps_per_round(self) -> float:
+        """How many interactions a round learns from on average."""
+        return max(1.0, float(self.profiles.sizes[self.schedule.participants].sum()) * self.schedule.online)
+
+    @property
+    def engines(self) -> Mapping[EngineName, Open]:
+        """One engine: it calls the method's functions."""
+        return {"compiled": in_this_process(play)}
+
+    def tables(self) -> Tables:
+        """The arrays that change while rounds are played."""
+        server = {f"server/{name}": array for name, array in wire.values(self.state).items()}
+        clients = {f"clients/{name}": table for name, table in self.client_states.items()}
+        return Tables(server | {"counted": self.counted}, clients | {"sent": self.sent, "trained": self.trained})
+
+    def why_diverged(self) -> str:
+        """What is to blame if the server's numbers are no longer finite."""
+        return "the method's steps are too large for this data; try smaller ones."
+
+    def communication(self) -> dict[str, Any]:
+        """Uploads, downloads, rows and bytes so far, in all and per round."""
+        counted, rounds = self.counted.tolist(), max(1, self.round_number)
+        return {
+            "rounds": self.round_number,
+            "uploads": counted[_UPLOADS],
+            "downloads": counted[_DOWNLOADS],
+            "up": traffic(counted[_ROWS_UP], counted[_BYTES_UP], rounds),
+            "down_dense": traffic(counted[_ROWS_DOWN], counted[_BYTES_DOWN], rounds),
+        }
+
+
+def play(simulation: Simulation, rounds: int, threads: int = 1) -> None:  # noqa: ARG001 (one client after the other)
+    """Play this many rounds."""
+    for _ in range(rounds):
+        simulation.play_round()
+
+
+def state_of(method: FederatedMethod, tables: Mapping[str, wire.Array], user: int) -> Any:
+    """One client's state, from the tables of all."""
+    kind = method.records.client
+    return None if kind is None else kind(**{name: table[user].copy() for name, table in tables.items()})
