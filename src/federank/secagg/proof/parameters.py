@@ -24,7 +24,7 @@ better.
 """
 PASSING_NORMS = {64: {20: 3.0, 40: 4.6, 60: 14.4}, 128: {20: 2.2, 40: 2.7, 60: 3.1}}
 """By the number of projections, and by bits: a message of this norm, in units of the bound C, passes with a chance of
-at most 2^-bits a try. Proved in docs/norm-check.md; so no malicious client is louder than this, but for that chance."""
+at most 2^-bits a try. Proved in docs/norm-proof.md; so no malicious client is louder than this, but for that chance."""
 _LIMITS = {64: 95, 128: 144}
 
 

@@ -58,7 +58,7 @@ class SumsDemand:
     least_cohort: int | None = None
     """No sum of fewer messages is opened; `USUAL_COHORT` where none is named."""
     projections: int | None = None
-    """With how many projections the norm of every message is checked (docs/norm-check.md); 0: not at all."""
+    """With how many projections the norm of every message is checked (docs/norm-proof.md); 0: not at all."""
     authority: str | None = None
     """Certificates (PEM) by which the helper is known, where the system's do not know it."""
 

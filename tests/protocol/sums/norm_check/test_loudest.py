@@ -1,4 +1,4 @@
-"""How loud a message may be that passes: the figures that docs/norm-check.md states, by argument and by search."""
+"""How loud a message may be that passes: the figures that docs/norm-proof.md states, by argument and by search."""
 
 import hashlib
 
