@@ -23,7 +23,7 @@ FACTORS, TRIPLES = 20, 132
 LOCAL_WORK = """async ({ items, factors, triples }) => {
   const protocol = await import("/protocol/index.js");
   const recipe = protocol.recipeFor({ factors, triples, learning_rate: 0.05, user_regulariser: 0.05,
-    positive_regulariser: 0.05, negative_regulariser: 0.005, order: "as-published", initial_scale: 0.1 });
+    positive_regulariser: 0.05, negative_regulariser: 0.005, order: "as-in-code", initial_scale: 0.1 });
   const values = (count) => Float32Array.from({ length: count }, () => Math.random() - 0.5);
   const broadcast = { vectors: values(items * factors), biases: values(items), roundNumber: 0 };
   const history = Int32Array.from({ length: 132 }, (_, index) => index * Math.floor(items / 132));

@@ -129,6 +129,9 @@ from .methods.fpl.recommender import (
 from .methods.fpl.recommender import (
     FPL as FPL,
 )
+from .methods.fpl.recommender import (
+    FedeRank as FedeRank,
+)
 from .methods.frugal.recommender import (
     FCF as FCF,
 )

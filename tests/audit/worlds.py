@@ -13,8 +13,8 @@ CONFIGURATIONS = {
     "several of several": {"pi": 0.4, "clients_per_round": 3, "triples": 5},
     "everybody": {"pi": 0.4, "clients_per_round": "all", "triples": "mean"},
     "own profile's size": {"pi": 0.4, "clients_per_round": 2, "triples": "profile"},
-    "masked by row": {"pi": 0.4, "clients_per_round": 2, "triples": 6, "mask": "per-row"},
-    "summed": {"pi": 0.4, "clients_per_round": 2, "triples": 6, "order": "summed"},
+    "masked by row": {"pi": 0.4, "clients_per_round": 2, "triples": 6, "mask": "as-printed"},
+    "summed": {"pi": 0.4, "clients_per_round": 2, "triples": 6, "order": "as-printed"},
     "fixed-subset": {"pi": 0.4, "clients_per_round": 2, "triples": 6, "sharing": "fixed-subset"},
     "fixed-subset, shared alone": {
         "pi": 0.4,

@@ -57,6 +57,15 @@ def test_every_published_configuration_has_a_name(shop, tmp_path):
     assert json.loads(override)["triples"] == 3 * 20 * json.loads(override)["rounds"]
 
 
+def test_federank_is_fpl_as_its_equations_are_printed(shop, tmp_path):
+    common = ["--data", shop, "--triples", "mean", "--pi", "0.5", *QUICK, "--out"]
+    told("train", "federank", *common, tmp_path / "method")
+    told("train", "fpl", "--preset", "federank", *common, tmp_path / "preset")
+    told("train", "fpl", *common, tmp_path / "fpl")
+    method, preset, fpl = (load_model(tmp_path / name).item_vectors.tobytes() for name in ("method", "preset", "fpl"))
+    assert method == preset != fpl
+
+
 def test_each_setting_has_a_flag_with_its_own_words():
     shown = "".join(told("train", "fpl", "--help").split())
     for name, text in field_texts(FPLSettings).items():

@@ -42,9 +42,9 @@ def nodes(two_nodes):
 
 CONFIGURATIONS = {
     "everybody": {"clients_per_round": "all", "triples": 6, "pi": 0.5},
-    "everyone, some answers lost": {"clients_per_round": "all", "triples": 6, "dropout": 0.3, "order": "summed"},
+    "everyone, some answers lost": {"clients_per_round": "all", "triples": 6, "dropout": 0.3, "order": "as-printed"},
     "some are drawn": {"clients_per_round": 200, "triples": 4, "pi": 0.3},
-    "most are drawn": {"clients_per_round": 0.8, "triples": 4, "mask": "per-row", "pi": 0.3},
+    "most are drawn": {"clients_per_round": 0.8, "triples": 4, "mask": "as-printed", "pi": 0.3},
     "one at a time": {"clients_per_round": 1, "triples": 1},
     "not everyone is there": {"clients_per_round": "all", "online": 0.5, "triples": 3},
     "a fixed-subset choice": {

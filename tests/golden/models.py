@@ -27,9 +27,9 @@ PAIRS = {
     "pi": 0.5,
     "epochs": 2,
     "seed": 11,
-    "order": "as-published",
+    "order": "as-in-code",
     "sharing": "all",
-    "mask": "per-triple",
+    "mask": "as-in-code",
 }
 STOCHASTIC, PARALLEL = {"clients_per_round": "1"}, {"clients_per_round": "all"}
 ONE, MEAN = {"triples": "1"}, {"triples": "mean"}
@@ -38,8 +38,8 @@ FPL = {
     "sfpl+": STOCHASTIC | MEAN,
     "pfpl": PARALLEL | ONE,
     "pfpl+": PARALLEL | MEAN,
-    "summed order": PARALLEL | MEAN | {"order": "summed"},
-    "per-row masks": PARALLEL | MEAN | {"mask": "per-row"},
+    "summed order": PARALLEL | MEAN | {"order": "as-printed"},
+    "per-row masks": PARALLEL | MEAN | {"mask": "as-printed"},
     "fixed-subset": PARALLEL | MEAN | {"sharing": "fixed-subset"},
     "randomized-response": PARALLEL | MEAN | {"sharing": "randomized-response", "item_epsilon": 1.0},
     "clipped, with noise": PARALLEL | ONE | {"clip": 0.5, "noise": 0.5, "noise_on": "all-rows"},

@@ -247,7 +247,7 @@ _OF_AN_AUDIT = {"what", "sees", "per_epoch", "people", "threads", "quiet", "as_j
 
 
 _FIRST: dict[str, type[Any]] = {"fpl": FPLSettings, "pmf": PMFSettings, "frugal": FrugalSettings}
-"""The records that are told first; those of fcf and svdpp have nothing beside them."""
+"""The records that are told first; those of federank, fcf and svdpp have nothing beside them."""
 
 
 class WithSettings(click.Command):
@@ -255,7 +255,7 @@ class WithSettings(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The settings' options, then the command's own."""
-        others = [name for name in audited_names() if name not in (*_FIRST, "fcf", "svdpp")]
+        others = [name for name in audited_names() if name not in (*_FIRST, "federank", "fcf", "svdpp")]
         records = _FIRST | {name: recommender_class(name).settings_type for name in others}
         return [*_options(tuple(records.items()), names_of(self.params)), *super().get_params(ctx)]
 
@@ -343,7 +343,9 @@ def audit(
     from federank.simulation.options import TrainingOptions
 
     if what in audited_names():
-        settings = _settings(what, values if what == "fpl" else values | {"preset": preset, "cohort": cohort})
+        settings = _settings(
+            what, values if what in ("fpl", "federank") else values | {"preset": preset, "cohort": cohort}
+        )
         settings = (PRESETS[preset] if preset else {}) | settings
         if cohort is not None:
             settings["clients_per_round"] = _cohort(cohort, sees, settings.get("clients_per_round"))

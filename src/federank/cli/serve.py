@@ -140,8 +140,9 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
             ),
             click.option(
                 "--method",
-                type=click.Choice(["frugal", "fpl", "pmf", "svdpp"]),
-                help="What it learns by: few messages, the published pair-wise learning, or ratings (FedRec).  "
+                type=click.Choice(["frugal", "fpl", "federank", "pmf", "svdpp"]),
+                help="What it learns by: few messages, pair-wise learning as in its authors' code (fpl) or as printed "
+                "(federank), or ratings (FedRec).  "
                 "[default: frugal]",
             ),
             click.option("--name", help="What the federation is called.  [default: the data's name]"),
@@ -349,13 +350,17 @@ def _demand(reading: Reading, values: dict[str, Any]) -> Demand:
         return read_catalogue_file(path) if is_catalogue_file(path) else reading.interactions()
 
     of_methods = {name for family in FAMILIES.values() for name in family.federation_settings}
+    settings = {name: values[name] for name in sorted(of_methods) if values[name] is not None}
+    method = values["method"]
+    if method == "federank":  # a preset of fpl: its clients are told the order and the mask, as of any fpl federation
+        method, settings = "fpl", {"order": "as-printed", "mask": "as-printed"} | settings
     return Demand(
         data=data,
         source=reading.source,
         names_data=click.get_current_context().get_parameter_source("source") is ParameterSource.COMMANDLINE,
         name=values["name"],
-        method=values["method"],
-        settings={name: values[name] for name in sorted(of_methods) if values[name] is not None},
+        method=method,
+        settings=settings,
         rounds=given_settings(RoundSettings, values),
         start_from=values["start_from"],
         suggested_policy=suggested_policy(

@@ -24,7 +24,8 @@ METHODS = {
         "Frugal",
         "5 messages in a lifetime: better accuracy than FPL with 132 to 1,063 (MovieLens 1M).",
     ),
-    "fpl": ("federank.methods.fpl.recommender", "FPL", "Federated pair-wise learning: FPL / FedeRank."),
+    "fpl": ("federank.methods.fpl.recommender", "FPL", "Federated pair-wise learning (FPL), as in the authors' code."),
+    "federank": ("federank.methods.fpl.recommender", "FedeRank", "FedeRank: FPL as the equations are printed."),
     "bpr": (
         "federank.methods.fpl.recommender",
         "BPR",
@@ -91,7 +92,7 @@ METHODS = {
 }
 """For each method its file, its class and one line of help."""
 
-AUDITED = ("fpl", "frugal", "fcf", "pmf", "svdpp", "fedmf", "pfedrec")
+AUDITED = ("fpl", "federank", "frugal", "fcf", "pmf", "svdpp", "fedmf", "pfedrec")
 """Those of them that send something, so that there is something to audit."""
 
 

@@ -121,7 +121,7 @@ def test_both_engines_send_the_same_decoys(engine):
 
 POLICIES = {
     "all": {"pi": 0.3},
-    "per-row": {"pi": 0.3, "mask": "per-row"},
+    "per-row": {"pi": 0.3, "mask": "as-printed"},
     "fixed-subset": {"pi": 0.3, "sharing": "fixed-subset"},
     "fixed-subset, history": {"pi": 0.3, "sharing": "fixed-subset", "basis": "history"},
     "randomized-response": {"pi": 0.5, "sharing": "randomized-response", "item_epsilon": 1.0},

@@ -64,7 +64,7 @@ def test_as_published_the_second_pair_meets_the_vector_that_the_first_has_moved(
 
 def test_summed_all_pairs_meet_the_vector_as_the_round_found_it():
     somebody = device([0], triples=3)
-    found = computed(somebody, TWO_ITEMS, order="summed")
+    found = computed(somebody, TWO_ITEMS, order="as-printed")
     np.testing.assert_allclose(found.slopes, [SLOPE] * 3, rtol=1e-5)
     np.testing.assert_allclose(found.negative_vectors, [-SLOPE * P - NEGATIVE * OTHER] * 3, rtol=1e-5)
     np.testing.assert_allclose(somebody.vector, P + 3 * RATE * (SLOPE * (LIKED - OTHER) - USER * P), rtol=1e-5)

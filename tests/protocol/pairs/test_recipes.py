@@ -5,7 +5,7 @@ import pytest
 from tests.worlds import federation, two_tastes
 
 from federank.errors import SettingError
-from federank.methods.fpl.settings import PRESETS, FPLSettings, recipe_for
+from federank.methods.fpl.settings import PRESETS, FedeRankSettings, FPLSettings, recipe_for
 
 SIZES = np.array([3, 5, 10, 2])
 
@@ -22,6 +22,14 @@ def test_presets_are_the_papers_configurations(preset, clients, triples, rounds)
     recipe = worked_out(**PRESETS[preset])
     assert (recipe.clients_per_round, recipe.rounds_per_epoch) == (clients, rounds)
     assert recipe.triples.tolist() == [triples] * 4
+
+
+@pytest.mark.parametrize("triples", ["1", "mean"])
+def test_federank_is_a_preset_and_a_method(triples):
+    as_printed = worked_out(**PRESETS["federank"], triples=triples)
+    assert as_printed.summed
+    assert as_printed.mask_per_row
+    assert vars(FedeRankSettings(triples=triples)) == vars(FPLSettings(**PRESETS["federank"], triples=triples))
 
 
 @pytest.mark.parametrize(("wanted", "clients"), [("1", 1), (3, 3), (0.5, 2), ("0.01", 1), ("all", 4)])

@@ -85,7 +85,7 @@ def test_every_broadcast_is_the_first_model_plus_the_updates_before_it():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mask", ["per-triple", "per-row"])
+@pytest.mark.parametrize("mask", ["as-in-code", "as-printed"])
 def test_no_positive_leaves_the_device_when_pi_is_zero(mask):
     data = random_world()
     fleet, _ = recorded(data, rounds=60, pi=0.0, mask=mask, clients_per_round="all", triples=3)
@@ -94,7 +94,7 @@ def test_no_positive_leaves_the_device_when_pi_is_zero(mask):
         assert np.all(update.biases < 0)
 
 
-@pytest.mark.parametrize("mask", ["per-triple", "per-row"])
+@pytest.mark.parametrize("mask", ["as-in-code", "as-printed"])
 def test_every_positive_leaves_the_device_when_pi_is_one(mask):
     data = random_world()
     fleet, _ = recorded(data, pi=1.0, mask=mask, clients_per_round="all", triples=1)
@@ -104,7 +104,7 @@ def test_every_positive_leaves_the_device_when_pi_is_one(mask):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mask", ["per-triple", "per-row"])
+@pytest.mark.parametrize("mask", ["as-in-code", "as-printed"])
 def test_about_a_share_of_pi_of_the_positives_leaves(mask):
     fleet, _ = recorded(random_world(), rounds=60, pi=0.3, mask=mask, clients_per_round="all", triples=1)
     sent = np.mean([np.any(update.biases > 0) for update in updates_of(fleet)])
@@ -138,7 +138,7 @@ def test_a_fixed_subset_decision_lets_exactly_its_share_of_items_ever_leave(pi):
 def test_a_masked_row_is_all_there_or_not_at_all():
     # Tossed per row, an item drawn several times in a round is sent with all its gradients or with none.
     data = random_world()
-    established = federation(data, pi=0.5, mask="per-row", triples=40)
+    established = federation(data, pi=0.5, mask="as-printed", triples=40)
     fleet = FleetInMemory(established.recipe, data.profiles, established.user_vectors[:, :4])
     broadcast = Broadcast(
         3, 3, np.arange(data.n_items, dtype=np.int32), established.item_vectors[:, :4], established.item_biases

@@ -69,6 +69,6 @@ def test_per_row_an_item_goes_with_all_its_gradients_or_with_none_and_not_in_eve
     pairs = [(0, 3, HEADS), (0, 4, TAILS)]
     biases = [
         dict(zip(update.items.tolist(), update.biases.tolist(), strict=True)).get(2)
-        for update in (shared(pairs, mask="per-row", round_number=r) for r in range(40))
+        for update in (shared(pairs, mask="as-printed", round_number=r) for r in range(40))
     ]
     assert set(biases) == {None, 3.0}

@@ -101,7 +101,7 @@ class ScriptedFederation:
                 "user_regulariser": 0.05,
                 "positive_regulariser": 0.05,
                 "negative_regulariser": 0.005,
-                "order": "as-published",
+                "order": "as-in-code",
                 "triples": 5,
                 "initial_scale": 0.1,
             }

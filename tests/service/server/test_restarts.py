@@ -32,7 +32,8 @@ FRUGAL = (
 )
 FPL = (
     "--factors 4 --learning-rate 0.1 --user-regulariser 0.1 --positive-regulariser 0.1 --negative-regulariser 0.1 "
-    "--order as-published --triples mean --most-triples 9 --initial-scale 0.2 --initial-biases normal --seed 4"
+    "--order as-in-code --mask as-printed --triples mean --most-triples 9 --initial-scale 0.2 --initial-biases normal "
+    "--seed 4"
 )
 RATINGS = (
     "--factors 4 --learning-rate 0.2 --decay 0.8 --regulariser 0.01 --initial-range 0.1 --t-predict 4 --t-local 9 "
@@ -44,6 +45,7 @@ SUMS = "--helper HELPER --least-cohort 20 --norm-check 64"
 LINES = {
     "frugal": f"--method frugal {DATA} {FRUGAL} --clip 2 {ROUNDS} {SHOWN} {SUGGESTED} {TRUST}",
     "fpl": f"--method fpl {DATA} --min-rating 3 {FPL} {LISTENING} {ONE_ROUND}",
+    "federank": f"--method federank {DATA} --triples 2",
     "pmf": f"--method pmf {DATA} {RATINGS} --filling average --rho 2 --sampling fixed",
     "svdpp": f"--method svdpp {DATA} {RATINGS}",
     "started from a model": f"{DATA} --start-from model",

@@ -36,7 +36,7 @@ export function answers(protocol, questions, told = String) {
       return broadcasts.map((given) => {
         const broadcast = broadcastOf(given);
         const gradients = protocol.compute(worked, device, broadcast);
-        const update = protocol.share(worked, device, gradients);
+        const update = protocol.share(worked, device, broadcast.roundNumber, gradients);
         return {
           positives: [...gradients.positives],
           negatives: [...gradients.negatives],

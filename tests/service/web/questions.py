@@ -38,7 +38,7 @@ def recipe_of(**settings):
     """What `GET /federation` says of a recipe, and the recipe itself."""
     chosen = FPLSettings(**({"factors": 20, "triples": 132, "seed": SEED} | settings))
     names = ("factors", "learning_rate", "user_regulariser", "positive_regulariser", "negative_regulariser")
-    told = {name: getattr(chosen, name) for name in (*names, "order", "initial_scale")}
+    told = {name: getattr(chosen, name) for name in (*names, "order", "mask", "initial_scale")}
     recipe = recipe_for(chosen, np.array([len(HISTORY)]), ITEMS, np.ones(1))
     return told | {"triples": int(chosen.triples), "most_triples": chosen.most_triples}, recipe
 

@@ -18,7 +18,7 @@ from federank.errors import ModelError, SettingError
 from federank.methods.fpl.communication import count_communication, participations
 from federank.methods.fpl.factors import PairwiseFactors
 from federank.methods.fpl.privacy import privacy_figure
-from federank.methods.fpl.settings import FPLSettings, Recipe, recipe_for
+from federank.methods.fpl.settings import FedeRankSettings, FPLSettings, Recipe, recipe_for
 from federank.methods.recommender import Arrays, made_from
 from federank.methods.sharing import ChoosingUsers, choices_as_arrays, choices_from_arrays, read_trace
 from federank.privacy.population import coins, shared_profiles_of_all
@@ -106,6 +106,17 @@ class FPL(FederatedPairs):
     def pairs(self) -> FPLSettings:
         """The settings, as they are."""
         return self.settings
+
+
+class FedeRank(FPL):
+    """FedeRank (Anelli et al., 2021) as its Eq. 1-5 are printed, with T = `triples`; see `FedeRankSettings`."""
+
+    name = "federank"
+    settings_type = FedeRankSettings
+    settings: FedeRankSettings
+
+    @made_from(FedeRankSettings)
+    def __init__(self) -> None: ...
 
 
 # BPR-MF: the centralised method that FPL is compared with.

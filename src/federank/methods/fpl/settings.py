@@ -10,6 +10,10 @@ how many pairs each of them trains on, how many rounds make an epoch. The four c
     pFPL+    all clients, int(X+/U) pairs             int(X+/U) rounds
 
 In every configuration an epoch has X+ interactions between a client and the server (rounded down to whole rounds).
+
+`federank` is FedeRank (2021) as its Eq. 1-5 are printed: all pairs of a round meet the same user vector, which moves
+once by their sum, and a positive item's row is masked once per round. The authors' code differs in both points, and
+the papers' tables come from it; with one pair (T = 1) the two readings differ in random numbers only.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "sfpl+": {"clients_per_round": "1", "triples": "mean"},
     "pfpl": {"clients_per_round": "all", "triples": "1"},
     "pfpl+": {"clients_per_round": "all", "triples": "mean"},
+    "federank": {"clients_per_round": "1", "order": "as-printed", "mask": "as-printed"},
 }
 
 
@@ -43,6 +48,7 @@ DEVICE_SETTINGS = (
     "positive_regulariser",
     "negative_regulariser",
     "order",
+    "mask",
     "triples",
     "most_triples",
     "initial_scale",
@@ -74,8 +80,9 @@ class FPLSettings:
     """Passes over the data: an epoch has as many client-server interactions as there are training interactions."""
     seed: int = 1
     """Names the run: the same seed gives the same model."""
-    order: Literal["as-published", "summed"] = "as-published"
-    """Within a round the device's own vector moves with every pair (as-published), or once at the end (summed)."""
+    order: Literal["as-in-code", "as-printed"] = "as-in-code"
+    """Within a round the client's own vector moves with every pair, as in the authors' code; or once at the end by the
+    sum of all steps, as FedeRank's Eq. 1-3 are printed."""
     sharing: Literal["all", "fixed-subset", "randomized-response"] = "all"
     """Which positives are sent: each with probability pi, drawn every time, as published (all); a share pi of them,
     drawn once per lifetime (fixed-subset); or that share with decoys among it (randomized-response)."""
@@ -97,8 +104,9 @@ class FPLSettings:
     sums."""
     delta: float = 1e-6
     """The probability that the differential-privacy figure of the noise may fail with."""
-    mask: Literal["per-triple", "per-row"] = "per-triple"
-    """As published, the coin of pi is tossed for every pair (per-triple), or once per item and round (per-row)."""
+    mask: Literal["as-in-code", "as-printed"] = "as-in-code"
+    """The coin of pi is tossed for every pair, as in the authors' code; or once per positive item and round, as
+    FedeRank's Eq. 4-5 are printed."""
     user_regulariser: float = 1 / 20
     """Pull of the user vector towards zero, as a multiple of the learning rate."""
     positive_regulariser: float = 1 / 20
@@ -143,7 +151,7 @@ class FPLSettings:
         self._check_server()
         if self.pi is None or isinstance(self.pi, float | int):
             check_range("pi", self.pi, 0, 1)
-        check_choice("order", self.order, ("as-published", "summed"))
+        check_choice("order", self.order, ("as-in-code", "as-printed"))
         check_choice("user_draw", self.user_draw, ("uniform", "activity"))
         check_choice("weights", self.weights, ("sum", "mean", "profile"))
         if self.weights == "profile" and self.noise:
@@ -166,7 +174,7 @@ class FPLSettings:
             raise SettingError(f"delta is {self.delta!r}; a probability above 0 and below 1 is needed.")
         check_choice("basis", self.basis, ("default", *BASES))
         self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)
-        check_choice("mask", self.mask, ("per-triple", "per-row"))
+        check_choice("mask", self.mask, ("as-in-code", "as-printed"))
         check_choice("initial_biases", self.initial_biases, ("normal", "zero"))
         if str(self.triples) not in ("mean", "profile") and not _times_profile(self.triples):
             expected = "an integer, `mean`, `profile` or `3x profile`"
@@ -204,6 +212,18 @@ class FPLSettings:
             basis=default_basis(self.sharing) if self.basis == "default" else self.basis,
             budget=self.budget,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedeRankSettings(FPLSettings):
+    """What can be chosen about FedeRank; the same as for FPL, with the paper's equations as they are printed."""
+
+    order: Literal["as-in-code", "as-printed"] = "as-printed"
+    """Within a round the client's own vector moves once by the sum of all steps, as Eq. 1-3 are printed; or with every
+    pair, as in the authors' code."""
+    mask: Literal["as-in-code", "as-printed"] = "as-printed"
+    """The coin of pi is tossed once per positive item and round, as Eq. 4-5 are printed; or for every pair, as in the
+    authors' code."""
 
 
 class Recipe(NamedTuple):
@@ -285,8 +305,8 @@ def recipe_for(
         user_regulariser=np.float32(rate * settings.user_regulariser),
         positive_regulariser=np.float32(rate * settings.positive_regulariser),
         negative_regulariser=np.float32(rate * settings.negative_regulariser),
-        summed=settings.order == "summed",
-        mask_per_row=settings.mask == "per-row",
+        summed=settings.order == "as-printed",
+        mask_per_row=settings.mask == "as-printed",
         participants=participants,
         clients_per_round=clients,
         triples=_chosen_triples(settings, _triples(settings.triples, sizes, own_sizes), specs),

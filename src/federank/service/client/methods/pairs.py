@@ -52,7 +52,8 @@ def settings_of(recipe: dict[str, Any], n_items: int) -> FPLSettings:
     del n_items
     return FPLSettings(
         factors=whole(recipe.get("factors"), 1, MOST_FACTORS),
-        order=recipe.get("order", "as-published"),
+        order=recipe.get("order", "as-in-code"),
+        mask=recipe.get("mask", "as-in-code"),
         triples=whole(recipe.get("triples"), 1, MOST_TRIPLES),
         most_triples=None if recipe.get("most_triples") is None else whole(recipe["most_triples"], 1, MOST_TRIPLES),
         learning_rate=number(recipe.get("learning_rate")),

@@ -46,7 +46,7 @@ MAX_HEADER = 1024
 def settle(settings: FPLSettings, data: Interactions, trained: Any) -> FPLSettings:
     """The settings with numbers in the place of words."""
     if trained is not None:
-        if getattr(trained, "name", None) != "fpl":
+        if getattr(trained, "name", None) not in ("fpl", "federank"):
             raise ModelError(
                 "A federation can start from a trained fpl model; this one is "
                 f"{getattr(trained, 'name', 'something else')}."

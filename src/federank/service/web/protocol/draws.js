@@ -6,6 +6,7 @@ purpose, 0), counting (round, counter, 0, 0). JavaScript's bit operators work on
 */
 
 export const TRIPLE = 2; // one (positive, negative) pair and its coin
+export const MASK = 3; // may this item's row be sent in this round
 export const USER_FACTORS = 6; // first values, drawn on the device
 export const NEGATIVE = 9; // a negative, where two tries have met the profile
 export const STICKY = 13; // which of its own items may ever be sent

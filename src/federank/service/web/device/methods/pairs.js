@@ -46,7 +46,7 @@ export function pairs(published) {
         ...outward,
       };
       const gradients = compute(recipe, person, { ...device.model, roundNumber: task.round });
-      const update = share(recipe, person, gradients);
+      const update = share(recipe, person, task.round, gradients);
       const rows = update.items.length;
       if (rows > (task.most_rows ?? Infinity)) throw new BadAnswer(["fault.most-rows", { most: task.most_rows, rows }]);
       checkRows(update, device.shape.items);

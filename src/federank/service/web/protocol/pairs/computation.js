@@ -2,7 +2,7 @@
 
 The device draws pairs of an item it has and one it has not, steps its own vector, and gathers for each pair the gradients
 of the two items. Item factors stay as they were received for the whole round; the own vector moves with every pair
-(as-published), or once at the end (`summed`).
+(as-in-code), or once at the end (as-printed).
 
 Values are 32-bit floats, as in Python. Every stored number is rounded (Float32Array does it, Math.fround elsewhere); inside
 one inner product JavaScript's doubles are kept, so a result may differ from Python's in the last place or two.
@@ -14,11 +14,11 @@ import { NEGATIVE, TRIPLE, absentItem, below, holds, words } from "../draws.js";
 /** @import { Broadcast } from "../messages.js" */
 
 /** What `GET /federation` says of the method.
- * @typedef {{ factors: number, triples: number, most_triples?: number | null, order?: string, initial_scale: number, learning_rate: number,
+ * @typedef {{ factors: number, triples: number, most_triples?: number | null, order?: string, mask?: string, initial_scale: number, learning_rate: number,
  *   user_regulariser: number, positive_regulariser: number, negative_regulariser: number }} PublishedRecipe */
 
 /** The same, worked out.
- * @typedef {{ factors: number, triples: number, mostTriples: number, summed: boolean, initialScale: number, learningRate: number,
+ * @typedef {{ factors: number, triples: number, mostTriples: number, summed: boolean, maskPerRow: boolean, initialScale: number, learningRate: number,
  *   userRegulariser: number, positiveRegulariser: number, negativeRegulariser: number }} Recipe */
 
 /** Who learns: what names its draws, its own vector, and the items that positives are drawn from, ascending.
@@ -44,7 +44,8 @@ export function recipeFor(published) {
     factors: published.factors,
     triples: published.triples,
     mostTriples: published.most_triples ?? published.triples,
-    summed: published.order === "summed",
+    summed: published.order === "as-printed",
+    maskPerRow: published.mask === "as-printed",
     initialScale: published.initial_scale,
     learningRate: Math.fround(rate),
     userRegulariser: Math.fround(rate * published.user_regulariser),

@@ -2,16 +2,16 @@
 
 A device has gradients for the items of its outward profile and for the items it compared them with. It sends all of the
 second kind, and of the first what its owner allows: nothing of what must never leave; of the rest each pair's with a coin
-of pi (all), or, where it was decided for life, all of it. A federation in the world tosses no coins per row.
+of pi (mask as-in-code), or each item's with one coin per round (as-printed), or, where it was decided for life, all of it.
 */
 
-import { happens } from "../draws.js";
+import { MASK, happens, words } from "../draws.js";
 
 /** @import { Update } from "../messages.js" */
 /** @import { Gradients } from "./computation.js" */
 
-/** Who shares: what its owner allows.
- * @typedef {{ pi: number, allowed: boolean[], lifelong: boolean }} Sharer */
+/** Who shares: what names its draws, and what its owner allows.
+ * @typedef {{ seed: number, user: number, pi: number, allowed: boolean[], lifelong: boolean }} Sharer */
 
 /** Whether the owner lets this positive item's gradient go; `allowed` is the decision for life on this item.
  * @type {(allowed: boolean, coin: number, pi: number) => boolean} */
@@ -20,14 +20,15 @@ export function maySend(allowed, coin, pi) {
 }
 
 /** The Update: gradients summed per item, without the positives that are held back.
- * @type {(recipe: { factors: number }, person: Sharer, gradients: Gradients) => Update} */
-export function share({ factors }, person, gradients) {
-  const { allowed } = person;
+ * @type {(recipe: { factors: number, maskPerRow: boolean }, person: Sharer, roundNumber: number, gradients: Gradients) => Update} */
+export function share({ factors, maskPerRow }, person, roundNumber, gradients) {
+  const { allowed, seed, user } = person;
   const pi = person.lifelong ? 1 : person.pi;
   /** @type {[item: number, table: Float32Array, t: number, bias: number][]} */
   const rows = [];
   gradients.positives.forEach((item, t) => {
-    if (maySend(allowed[gradients.places[t]], gradients.coins[t], pi))
+    const coin = maskPerRow ? words(seed, user, MASK, roundNumber, item)[0] : gradients.coins[t];
+    if (maySend(allowed[gradients.places[t]], coin, pi))
       rows.push([item, gradients.positiveVectors, t, gradients.slopes[t]]);
   });
   gradients.negatives.forEach((item, t) => rows.push([item, gradients.negativeVectors, t, -gradients.slopes[t]]));
