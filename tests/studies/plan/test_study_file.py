@@ -61,7 +61,7 @@ def test_a_misspelt_key_is_an_error_that_names_the_nearest_known_one(change, nea
         ({"model": [{"method": "fpl", "best": True}]}, "has no sweep"),
         ({"model": [{"method": "fpl", "sweep": {"pi": {"from": 0, "to": 1}}}]}, "from, to and step"),
         ({"model": [{"method": "fpl", "settings": {"seed": 3}}]}, "has no 'seed'"),
-        ({"model": [{"method": "bpr", "audit": {}}]}, "cannot be audited, only fpl, frugal, fcf, pmf, svdpp"),
+        ({"model": [{"method": "bpr", "audit": {}}]}, "cannot be audited, only fpl, federank, frugal, fcf, pmf, svdpp"),
         ({"model": [{"method": "fpl", "audit": {"cohort": 50}}]}, "clients_per_round = 50"),
         ({"model": [{"method": "fpl", "audit": {"sees": []}}]}, "one or more servers are needed"),
         ({"model": [{"method": "fpl", "audit": {"people": 0}}]}, "people"),
