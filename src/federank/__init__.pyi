@@ -100,6 +100,8 @@ from .federation.wire import array as array
 from .methods.baselines.biases import Biases as Biases
 from .methods.baselines.ease import EASE as EASE
 from .methods.baselines.fedmf import FedMF as FedMF
+from .methods.baselines.graph import GFCF as GFCF
+from .methods.baselines.graph import RP3beta as RP3beta
 from .methods.baselines.ials import IALS as IALS
 from .methods.baselines.knn import (
     ItemKNN as ItemKNN,

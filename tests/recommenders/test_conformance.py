@@ -20,6 +20,8 @@ SETTINGS = {
     "frugal": {"factors": 4},
     "ease": {"regulariser": 1.0},
     "ials": {"factors": 4, "regulariser": 1.0},
+    "rp3beta": {"beta": 0.3},
+    "gfcf": {"factors": 2},
     "slim": {"l1": 0.1, "l2": 1.0},
     "fedmf": {"factors": 4, "rounds": 30, "item_rate": 1.0},
     "pfedrec": {

@@ -26,6 +26,7 @@ COMMANDS = {
     "card": ("federank.cli.card", "A model card: data, settings, metrics, and what left the devices."),
     "compare": ("federank.cli.compare", "Are the differences between models more than luck? Paired tests over users."),
     "audit": ("federank.cli.audit", "What a honest-but-curious server would learn from a federation's messages."),
+    "bench": ("federank.cli.bench", "Public benchmarks: one method beside the published figures."),
     "plan": ("federank.cli.plan", "What a federation of a size can guarantee, and the accuracy to expect."),
     "attack": ("federank.cli.attack", "Devices that lie: attacks on a federation in a rehearsal, and what stops them."),
     "device": (

@@ -65,6 +65,7 @@ def compare(models: tuple[Path, ...], at: int, metrics: str, part: Part, seed: i
 
 
 def _show(found: list[Comparison], evaluations: Mapping[str, Evaluation]) -> None:
+    from federank.cli.evaluate import show_groups
     from federank.cli.tables import new_table, plain, show
 
     letter = {name: _letter(position) for position, name in enumerate(evaluations)}
@@ -84,6 +85,8 @@ def _show(found: list[Comparison], evaluations: Mapping[str, Evaluation]) -> Non
             f"{one.effect_size:+.2f}",
         )
     show(table)
+    named = {letter[name]: evaluation for name, evaluation in evaluations.items()}
+    show_groups(named, [metric.partition("@")[0] for metric in metrics], int(metrics[0].partition("@")[2]))
     users = {one.users for one in found}
     tests = f"{len(found)} pairs of figures" if len(found) > 1 else "one pair of figures"
     click.echo(f"  {tests}, over {' and '.join(f'{count:,}' for count in sorted(users))} common users;")

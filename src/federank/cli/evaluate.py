@@ -12,6 +12,8 @@ import click
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from federank.data.interactions import Categories
     from federank.data.splits import Split
     from federank.evaluation.evaluate import Evaluation, Over, Part
@@ -157,6 +159,7 @@ def evaluate(
     if as_json:
         content: dict[str, Any] = {**errors, **found.means, **promised, "notes": notes}
         content |= {"part": part, "split": split.how}
+        content["by_group"] = found.by_group.to_dicts()
         if groups is not None and found.bias is not None:
             content["bias_of_groups"] = found.bias.to_dicts()
         click.echo(json.dumps(content, indent=2))
@@ -223,6 +226,7 @@ def _show(found: Evaluation) -> None:
     table.add_row("Users", *([f"{found.means['users']:,}"] * len(found.at)))
     table.add_row("  of whom have recommendations", *([f"{found.means['user_coverage']:.1%}"] * len(found.at)))
     show(table)
+    show_groups({"": found}, ("recall", "ndcg"), found.at[-1])
     if found.bias is not None:
         n = found.at[-1]
         for (group,), rows in found.bias.filter(at=n).group_by("group", maintain_order=True):
@@ -233,6 +237,23 @@ def _show(found: Evaluation) -> None:
                 values = (row[name] for name in ("bias_train", "bias", "bias_disparity"))
                 table.add_row(plain(row["category"]), *("-" if value is None else f"{value:.3f}" for value in values))
             show(table)
+
+
+def show_groups(evaluations: Mapping[str, Evaluation], metrics: Sequence[str], n: int) -> None:
+    """Metrics by user activity and item popularity, one column per metric and evaluation."""
+    from federank.cli.tables import new_table, show
+
+    tables = {name: found.by_group.filter(at=n) for name, found in evaluations.items()}
+    first = next(iter(tables.values()))
+    metrics = [metric for metric in metrics if metric in first.columns]
+    titles = [f"{name} {metric}@{n}>".lstrip() for name in tables for metric in metrics]
+    table = new_table("Group", "History or users>", "Size>", *titles)
+    for number, row in enumerate(first.iter_rows(named=True)):
+        values = [found[metric][number] for found in tables.values() for metric in metrics]
+        shown = ("-" if value is None else figure(value) for value in values)
+        title = f"{'Users by activity' if row['by'] == 'activity' else 'Items by popularity'} {row['group']}"
+        table.add_row(title, f"{row['least']:,} to {row['most']:,}", f"{row['size']:,}", *shown)
+    show(table)
 
 
 def figure(value: float) -> str:

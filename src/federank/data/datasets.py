@@ -11,7 +11,7 @@ sure to stay; its entry tells how to come by it instead.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -39,6 +39,8 @@ class KnownSet:
     terms: str
     citation: str = ""
     how_to_obtain: str = ""
+    parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of a set that is published with its split: the file names of each part."""
     generated: bool = False
     """Made by FedeRank itself whenever it is asked for; there is no file."""
     people: int | None = None
@@ -177,8 +179,20 @@ _FOURSQUARE = (
     _foursquare("Canada", "CA", None),
 )
 
+_GOWALLA = KnownSet(
+    name="gowalla",
+    title="Gowalla, the split of NGCF and LightGCN",
+    interactions=1_027_370,
+    files=("train.txt.gz", "train.txt"),
+    parts={"train": ("train.txt.gz", "train.txt"), "test": ("test.txt.gz", "test.txt")},
+    terms="The publisher's terms are not known here: treat it as for research only, and cite its papers.",
+    citation="E. Cho, S. A. Myers and J. Leskovec. Friendship and Mobility. KDD 2011.",
+    how_to_obtain="Take train.txt and test.txt of Gowalla from the repository gusye1234/LightGCN-PyTorch on GitHub "
+    "(data/gowalla) and put both into the folder gowalla beside the other sets.",
+)
+
 KNOWN: dict[str, KnownSet] = {
-    known.name: known for known in (*_CITIES, *_MOVIELENS, _AMAZON, *_FOURSQUARE, _LIBRARYTHING)
+    known.name: known for known in (*_CITIES, *_MOVIELENS, _AMAZON, *_FOURSQUARE, _LIBRARYTHING, _GOWALLA)
 }
 """Every known data set by its name, in the order of a list."""
 
@@ -210,6 +224,23 @@ def find(name: str) -> Path | None:
     return None
 
 
+def find_parts(name: str) -> dict[str, Path]:
+    """The files of a known set's published split."""
+    known, folder = known_set(name), data_folder() / name
+    if not known.parts:
+        raise DataError(f"{name} has no published split; split it, or give the files of both parts.")
+    parts = {
+        part: path
+        for part, files in known.parts.items()
+        for path in [folder / file for file in files]
+        if path.is_file()
+    }
+    missing = [files[-1] for part, files in known.parts.items() if part not in parts]
+    if missing:
+        raise DataError(f"{known.title} is not installed: {folder} has no {missing[0]}. {known.how_to_obtain}")
+    return parts
+
+
 def locate(name: str) -> Path:
     """The file or unpacked folder of a known set; where there is none, the error says how to get it."""
     known = known_set(name)
@@ -224,6 +255,8 @@ def locate(name: str) -> Path:
 
 def how_to_get(known: KnownSet) -> str:
     """What to do to have this set installed, as sentences that end with a command."""
+    if known.parts:
+        return known.how_to_obtain
     if known.address:
         return (
             f"Run `federank data get {known.name}`, or set FEDERANK_DATA to the folder that has "
@@ -234,6 +267,11 @@ def how_to_get(known: KnownSet) -> str:
 
 def install_path(known: KnownSet, file_name: str) -> Path:
     """Where a file of this name is installed: in the set's folder, named as the set names that format."""
+    if any(file_name in files for files in known.parts.values()):
+        return data_folder() / known.name / file_name
+    if known.parts:
+        wanted = ", ".join(file for files in known.parts.values() for file in files)
+        raise DataError(f"{file_name} is not a file of {known.name}: {wanted} are its files.")
     endings = {file: file[file.index(".") :] for file in known.files}
     for file, ending in endings.items():
         if file_name.lower().endswith(ending):

@@ -261,6 +261,14 @@ def _read(
 
 def _columns(source: Any, options: ReadingOptions) -> tuple[Columns, str, str]:
     """The columns of a source, its name, and what to call it in a complaint."""
+    if isinstance(source, str) and source in KNOWN and KNOWN[source].parts:
+        options.refuse_all(f"{source} is a set of adjacency lists, which")
+        parts = [read_lists(read_text(path)) for path in known.find_parts(source).values()]
+        return (
+            Columns(*(pl.concat(column) for column in zip(*(part[:2] for part in parts), strict=True))),
+            source,
+            source,
+        )
     if isinstance(source, str | os.PathLike):
         path = find_path(source)
         brought = reader_of(path)

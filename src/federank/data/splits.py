@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from federank import checks
 from federank._numerics.arrays import Ids, IntVector, LongVector
 from federank.checks import check_choice, check_int
+from federank.data.datasets import find_parts
 from federank.data.interactions import Categories, Interactions, number_ids
 from federank.errors import BadSplit, DataError, SettingError
 
@@ -189,13 +190,19 @@ def _count_users(name: str, wanted: Any, n_users: int) -> int:
     return int(wanted * n_users)
 
 
-def split_given(train: Any, test: Any, validation: Any = None) -> Split:
+def split_given(train: Any, test: Any = None, validation: Any = None) -> Split:
     """Parts that someone else has made: interactions, or whatever `load` reads (frames, columns, rows, files).
 
+    A known set that is published with its split needs its name alone: `split_given("gowalla")`.
     Users and items are matched by their original ids and numbered together.
     """
     from federank.data.loading import read_parts
 
+    if test is None:
+        checks.check_type("train", train, str, "beside test=None, the name of a set with a published split,")
+        files = find_parts(train)
+        split = split_given(files["train"], files["test"])
+        return replace(split, train=replace(split.train, name=train), how=f"{train}, as published")
     given = {"train": train, "test": test} | ({} if validation is None else {"validation": validation})
     read = read_parts({name: part for name, part in given.items() if not isinstance(part, Interactions)})
     parts = {name: read.get(name, part) for name, part in given.items()}
@@ -326,6 +333,8 @@ def _refuse_overlap(one: Interactions, other: Interactions, one_name: str, other
 # The ways of dividing a data set, by their names: what commands and studies may ask for, and what they get.
 
 
+GIVEN = "given"
+"""The way of a set that is published with its split; validation is drawn at random from its training part."""
 WAYS = ("temporal", "global-temporal", "leave-last-out", "random", "strong")
 """The ways that give one split."""
 FOLDS = "folds"
@@ -349,14 +358,14 @@ class Division:
     """Let time run backwards: a stand-in for a source that kept the latest of repeated visits, not the first."""
 
     def __post_init__(self) -> None:
-        check_choice("The way of a split", self.way, (*WAYS, FOLDS))
+        check_choice("The way of a split", self.way, (*WAYS, FOLDS, GIVEN))
         if self.way == FOLDS:
             check_int("folds", self.folds, 2)
         elif self.folds is not None:
             raise SettingError(f'folds go with way = "folds"; the way of this split is {self.way!r}.')
         if not isinstance(self.mirrored, bool):
             raise SettingError(f"mirrored is {self.mirrored!r}; true or false is needed.")
-        if self.mirrored and self.way in ("random", "strong", FOLDS):
+        if self.mirrored and self.way in ("random", "strong", FOLDS, GIVEN):
             raise SettingError(f"mirrored is about time, and a {self.way} split has none; leave it out.")
 
     def as_dict(self) -> dict[str, Any]:
@@ -385,10 +394,20 @@ def divide(data: Interactions, division: Division) -> list[Split]:
             return [split_leave_last_out(data, validation=validation > 0)]
         case "random":
             return [split_random(data, test, validation, seed)]
+        case "given":
+            split = split_given(data.name)
+            return [_validated(split, validation, seed) if validation else split]
         case "strong":
             return [split_strong(data, test, validation_users=validation, seed=seed)]
         case _:
             return split_folds(data, division.folds or 0, seed)
+
+
+def _validated(split: Split, validation: float, seed: int) -> Split:
+    """The same split with a validation part drawn from training at random."""
+    cut = split_random(split.train, validation, seed=seed)
+    how = f"{split.how}, random {validation:g} of each user for validation, seed {seed}"
+    return Split(cut.train, split.test, cut.test, how=how)
 
 
 def refuse_empty_parts(splits: Sequence[Split], division: Division) -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -34,6 +34,7 @@ from federank.data.interactions import Categories, Interactions
 from federank.data.splits import Split
 from federank.errors import BadFile, BadSplit, DataError, SettingError
 from federank.evaluation import metrics as exposure
+from federank.evaluation.groups import group_table
 from federank.evaluation.lists import NEGATIVES, SAMPLED, Source, lists_of, sampled_means
 from federank.evaluation.metrics import (
     ALL_USERS,
@@ -197,6 +198,8 @@ class Evaluation:
     notes: tuple[str, ...]
     """What was left out or counted in a special way."""
     at: tuple[int, ...]
+    by_group: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """The metrics of lists by user activity and by item popularity, four groups each (groups.py)."""
 
     def __repr__(self) -> str:
         n = self.at[-1]
@@ -265,13 +268,15 @@ def evaluate(
     hits = find_hits(items, users, split.test.profiles)
     means: dict[str, float] = dict(errors)
     columns: dict[str, Any] = {"test_items": sizes[users], "recommended": lengths}
+    of_users: dict[int, dict[str, RealVector]] = {}
     for n in cuts:
         values = {name: _values(name, metric, hits, sizes[users], n) for name, metric in ranking.items()}
+        of_users[n] = values
         columns |= {f"{name}@{n}": value for name, value in values.items()}
         means |= {f"{name}@{n}": float(value.mean()) for name, value in values.items()}
-        exposed, of_users = _exposure(items[:, :n], users, split)
+        exposed, per_user = _exposure(items[:, :n], users, split)
         means |= {f"{name}@{n}": value for name, value in exposed.items() if name in wanted}
-        columns |= {f"{name}@{n}": value for name, value in of_users.items() if name in wanted}
+        columns |= {f"{name}@{n}": value for name, value in per_user.items() if name in wanted}
 
     columns |= sampled
     means |= {name: float(values.mean()) for name, values in sampled.items()}
@@ -290,7 +295,8 @@ def evaluate(
         notes.insert(0, f"Means are over the {len(users):,} users who got a list, {coverage:.1%} of those tested.")
     if sampled:
         notes.append(f"Sampled: each test item among {negatives or NEGATIVES} items drawn at random, not among all.")
-    return Evaluation(means, _table(users, split, columns), biases, tuple(notes), cuts)
+    by_group = group_table(split, users, items, hits, of_users)
+    return Evaluation(means, _table(users, split, columns), biases, tuple(notes), cuts, by_group)
 
 
 def _exposure(items: IntMatrix, users: IntVector, split: Split) -> tuple[dict[str, float], dict[str, RealVector]]:

@@ -12,7 +12,8 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
-from federank.methods.recommender import Recommender
+from federank.errors import ModelError
+from federank.methods.recommender import Arrays, Recommender
 
 
 class FromHistories(Recommender):
@@ -47,6 +48,24 @@ class ItemWeights(FromHistories):
         """The scores of the full catalogue for someone with this history."""
         scores: FloatVector = (vector @ self.weights).astype(np.float32)
         return scores
+
+
+def stored_weights(weights: csr_array) -> Arrays:
+    """Sparse weights as the arrays of a model's file."""
+    starts, items = weights.indptr.astype(np.int64), weights.indices.astype(np.int32)
+    return {"starts": starts, "items": items, "values": weights.data}
+
+
+def restored_weights(stored: Arrays, count: int) -> csr_array:
+    """Sparse weights from a model's file, once they are finite weights between this many items."""
+    try:
+        weights = csr_array((stored["values"], stored["items"], stored["starts"]), shape=(count, count))
+        weights.check_format()
+    except (KeyError, ValueError) as reason:
+        raise ModelError(f"The model's weights are not those of its {count:,} items; train it again.") from reason
+    if weights.dtype != np.float32 or not np.isfinite(weights.data).all():
+        raise ModelError("The model's weights are not finite float32 numbers; train it again.")
+    return weights
 
 
 def dense(scores: Any) -> FloatMatrix:

@@ -54,6 +54,16 @@ METHODS = {
         "What is similar to what the user has (cosine).",
     ),
     "ease": ("federank.methods.baselines.ease", "EASE", "EASE: item-item weights in closed form (Steck, 2019)."),
+    "rp3beta": (
+        "federank.methods.baselines.graph",
+        "RP3beta",
+        "RP3beta: random walks of three steps (Paudel et al., 2017).",
+    ),
+    "gfcf": (
+        "federank.methods.baselines.graph",
+        "GFCF",
+        "GF-CF: a filter on the graph of users and items (Shen et al., 2021).",
+    ),
     "slim": (
         "federank.methods.baselines.slim",
         "SLIM",

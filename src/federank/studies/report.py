@@ -34,6 +34,8 @@ from federank.studies.run_tables import (
     differences_table,
     explanations,
     failures_table,
+    groups_table,
+    price_table,
     privacy_table,
     runs_table,
     versions_table,
@@ -191,6 +193,8 @@ def make_report(folder: Path) -> Report:
     tables, differences = _results(specs, rows, _users_of(results))
     explain = explanations(specs, differences, rows)
     about = (
+        price_table(rows),
+        groups_table(rows),
         differences_table(differences, explain),
         privacy_table(lines),
         failures_table(lines),

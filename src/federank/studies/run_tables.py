@@ -12,7 +12,7 @@ Each is None where there is nothing to put in it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -187,6 +187,68 @@ def privacy_table(lines: Sequence[Line]) -> Table | None:
     return plain_table(
         "What a honest-but-curious server learns", caption, ["Data", *columns] if several else columns, cells
     )
+
+
+def groups_table(rows: Sequence[Row]) -> Table | None:
+    """Recall by user activity and item popularity; None where no run has it."""
+    names = {name for row in rows for line in row.lines for name in line.metrics if name.startswith("recall@")}
+    cuts = sorted({int(name[7:].partition("/")[0]) for name in names if "/activity-" in name})
+    if not cuts:
+        return None
+    columns = [f"recall@{cuts[-1]}/{by}-{group}" for by in ("activity", "popularity") for group in range(1, 5)]
+    shown = [row for row in rows if any(row.mean(column) is not None for column in columns)]
+    cells = [[row.data, row.label, *(written(column, row.mean(column)) for column in columns)] for row in shown]
+    heads = [f"{title}|{group}>" for title in ("Users by activity", "Items by popularity") for group in range(1, 5)]
+    caption = (
+        f"Recall@{cuts[-1]}. Group 1 has the least active users and the least popular items. Users are cut at the "
+        "quartiles of their activity; each group of items has about a quarter of the training interactions, and its "
+        "recall is over the test interactions with its items. Equal users or items share a group."
+    )
+    return plain_table("Metrics by group", caption, ["Data", "Method", *heads], cells)
+
+
+def price_table(rows: Sequence[Row]) -> Table | None:
+    """What differential privacy costs: the share of the gain over popularity that each private row keeps.
+
+    The reference is the best row without noise of the same method; None where nothing is private, or where popularity
+    was not run.
+    """
+    cells = []
+    for row in (row for row in rows if row.mean("noise_epsilon") is not None):
+        others = [other for other in rows if other.data == row.data and other.mean("noise_epsilon") is None]
+        floor = _best_precision(other for other in others if _method(other) == "popular")
+        whole = _best_precision(other for other in others if _method(other) == _method(row))
+        ours = row.mean(PRECISION)
+        if floor is None or whole is None or ours is None or whole <= floor:
+            continue
+        popularity = [f"recall@10/popularity-{group}" for group in range(1, 5)]
+        figures = [f"{ours / whole:.0%}", f"{floor / whole:.0%}", f"{(ours - floor) / (whole - floor):.0%}"]
+        cells.append(
+            [
+                *(row.data, row.label, f"{row.mean('noise_epsilon'):.3g}", written(PRECISION, ours)),
+                *figures,
+                written("item_coverage@10", row.mean("item_coverage@10")),
+                *(written(metric, row.mean(metric)) for metric in popularity),
+            ]
+        )
+    if not cells:
+        return None
+    caption = (
+        "Kept: P@10 as a share of the same method without noise. Popularity: the share that the most popular items "
+        "keep. Gain kept: the share of the gain over popularity that is kept. Recall@10 by item popularity, group 1 "
+        "the least popular."
+    )
+    columns = ["Data", "Method", "Epsilon>", "P@10>", "Kept>", "Popularity>", "Gain kept>", "IC@10>"]
+    columns += [f"Items by popularity|{group}>" for group in range(1, 5)]
+    return plain_table("The price of differential privacy", caption, columns, cells)
+
+
+def _best_precision(rows: Iterable[Row]) -> float | None:
+    return max((value for row in rows if (value := row.mean(PRECISION)) is not None), default=None)
+
+
+def _method(row: Row) -> str:
+    return row.lines[0].model
 
 
 def runs_table(rows: Sequence[Row], lines: Sequence[Line]) -> Table:

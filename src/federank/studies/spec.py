@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from federank.checks import check_choice, check_int, unknown_name
-from federank.data.splits import FOLDS, Division
+from federank.data.splits import FOLDS, GIVEN, Division
 from federank.errors import BadFile, SettingError
 from federank.methods.registry import recommender_class
 from federank.studies import vocabulary as words
@@ -218,6 +218,10 @@ def _data(entry: dict[str, Any], document: dict[str, Any]) -> DataSet:
     reading = as_table(entry.get("reading", {}), "[data.reading]")
     refuse_unknown(reading, words.READING, "[data.reading]")
     folds = {"folds": 5} if split.get("way") == FOLDS else {}
+    if split.get("way") == GIVEN and any(filters.values()):
+        raise SettingError(
+            f"{entry['name']} is split as published, so nothing of it can be filtered; leave filters out."
+        )
     return DataSet(
         name=entry["name"],
         source=str(entry.get("source", entry["name"])),

@@ -28,6 +28,7 @@ from federank._numerics.compiling import compiled
 from federank.data.splits import Split
 from federank.errors import DataError, FedeRankError, SettingError
 from federank.evaluation.evaluate import METRICS, Evaluation, evaluate, prediction_errors
+from federank.evaluation.groups import group_means
 from federank.evaluation.lists import SAMPLED
 from federank.evaluation.metrics import ALL_USERS, count_items
 from federank.evaluation.search import best_of, curve_of, judged
@@ -302,7 +303,7 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
     ranking = [name for name in wanted or usual if name in known]
     if ranking:
         found = evaluate(model, split, at=run.at, metrics=ranking, over=run.over)
-        metrics |= found.means | _training_part(split, found)
+        metrics |= found.means | group_means(found.by_group) | _training_part(split, found)
         users = _parquet(found)
     extra = extras(model, split, run.extras, run.at[-1])
     if run.audit is not None:

@@ -20,7 +20,7 @@ from federank.methods.registry import AUDITED, audited_names, recommender_class
 from federank.methods.registry import epochs_setting as epochs_of
 
 TOP = (
-    *("title", "description", "at", "seeds", "metrics", "filters", "split", "choose", "data", "model"),
+    *("title", "description", "benchmark", "at", "seeds", "metrics", "filters", "split", "choose", "data", "model"),
     *("paper", "table", "figure", "note", "quick"),
 )
 FILTERS = ("min_rating", "min_interactions", "k_core", "sample")

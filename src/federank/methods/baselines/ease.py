@@ -2,8 +2,8 @@
 
     model = EASE(regulariser=500).fit(split.train)
 
-It needs everyone's histories in one place, and a table of items x items in memory: twice 8 bytes for each pair while
-it learns, 4 in its folder.
+It needs all histories in one place, and a table of items x items in memory: 24 bytes per pair of items while it learns
+(4 from 20,000 items on, in single precision), 4 in its folder.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dpotrf, dpotri, spotrf, spotri
 from scipy.sparse import csr_array
 
 from federank import checks
@@ -27,8 +27,15 @@ from federank.simulation.options import TrainingOptions
 # EASE (Steck, 2019): the item-item weights that explain everyone's history best, in closed form.
 
 
+_SINGLE_PRECISION_FROM = 20_000
+"""Catalogues of at least this many items are solved in float32, in one table."""
+_ROWS_AT_A_TIME = 512
+
+
 def item_weights(histories: csr_array, regulariser: float) -> FloatMatrix:
     """B, items x items, with a diagonal of zeros."""
+    if histories.shape[1] >= _SINGLE_PRECISION_FROM:
+        return _item_weights_in_place(histories, regulariser)
     ones = csr_array(histories, dtype=np.float64)
     together: RealMatrix = np.asfortranarray((ones.T @ ones).toarray())
     diagonal = np.diag_indices(len(together))
@@ -42,10 +49,28 @@ def item_weights(histories: csr_array, regulariser: float) -> FloatMatrix:
     return weights
 
 
+def _item_weights_in_place(histories: csr_array, regulariser: float) -> FloatMatrix:
+    """The same in float32 with one table of items x items, which every step overwrites."""
+    ones = csr_array(histories, dtype=np.float32)
+    table = (ones.T @ ones).toarray()
+    diagonal = np.diag_indices(len(table))
+    table[diagonal] += regulariser
+    # The table is symmetric: its transpose is the same table in LAPACK's order.
+    factor, _ = spotrf(table.T, lower=1, overwrite_a=1)
+    inverse, _ = spotri(factor, lower=1, overwrite_c=1)
+    weights: FloatMatrix = inverse.T  # row-major again; its upper triangle is filled
+    scale = -1.0 / weights[diagonal]
+    for start in range(0, len(weights), _ROWS_AT_A_TIME):
+        rows = slice(start, start + _ROWS_AT_A_TIME)
+        square = np.triu(weights[rows, rows])
+        weights[rows, rows] = square + np.triu(square, 1).T
+        weights[start + _ROWS_AT_A_TIME :, rows] = weights[rows, start + _ROWS_AT_A_TIME :].T
+    weights *= scale
+    weights[diagonal] = 0
+    return weights
+
+
 # ruff: noqa: ARG002 (the parameters are those of every Recommender)
-
-
-_BYTES_A_PAIR = 3 * 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +115,7 @@ def _refuse_large_catalogue(n_items: int) -> None:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
         return
-    needed = _BYTES_A_PAIR * n_items**2
+    needed = (4 if n_items >= _SINGLE_PRECISION_FROM else 3 * 8) * n_items**2
     if needed > memory:
         raise SettingError(
             f"ease needs a table of {n_items:,} x {n_items:,} items, {needed / 1e9:,.0f} GB while it learns, and this "

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from federank import checks
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntMatrix, IntVector, LongVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntMatrix, IntVector, LongVector, RealVector
 from federank._numerics.compiling import compiled
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import ModelError
@@ -51,15 +51,32 @@ class Neighbours(NamedTuple):
         return csr_array((self.similarities[is_there], self.rows[is_there], starts), shape=shape)
 
 
-def nearest(profiles: Profiles, owners: Profiles, k: int, shrinkage: float = 0.0) -> Neighbours:
-    """The k nearest of each row of `profiles`; `owners` is the same table transposed."""
+def nearest(profiles: Profiles, owners: Profiles, k: int, shrinkage: float = 0.0, exponent: float = 0.0) -> Neighbours:
+    """The k nearest of each row of `profiles`; `owners` is the same table transposed.
+
+    An entry that n rows have weighs n^-exponent in the cosine.
+    """
     count = len(profiles.starts) - 1
     width = min(k, max(count - 1, 0))
     rows = np.full((count, width), NO_USERS, dtype=np.int32)
     similarities = np.full((count, width), -1, dtype=np.float32)  # an empty place is worse than anyone
     if width:
-        _nearest(profiles.starts, profiles.items, owners.starts, owners.items, float(shrinkage), rows, similarities)
+        weights = entry_weights(owners.sizes, exponent)
+        norms = row_norms(profiles, weights)
+        table = profiles.starts, profiles.items, owners.starts, owners.items
+        _nearest(*table, weights, norms, float(shrinkage), rows, similarities)
     return Neighbours(rows, np.maximum(similarities, 0))
+
+
+def entry_weights(sizes: LongVector, exponent: float) -> RealVector:
+    """The weight of each entry of the table by how many rows have it."""
+    return np.maximum(sizes, 1).astype(np.float64) ** -exponent
+
+
+def row_norms(profiles: Profiles, weights: RealVector) -> RealVector:
+    """The sum of each row's weights: the square of its length."""
+    totals = np.concatenate(([0.0], np.cumsum(weights[profiles.items])))
+    return totals[profiles.starts[1:]] - totals[profiles.starts[:-1]]
 
 
 @compiled(parallel=True)
@@ -68,6 +85,8 @@ def _nearest(
     entries: IntVector,
     owner_starts: LongVector,
     owners: IntVector,
+    weights: RealVector,
+    norms: RealVector,
     shrinkage: float,
     rows: IntMatrix,
     similarities: FloatMatrix,
@@ -76,37 +95,37 @@ def _nearest(
     # Rows in a stretch share one array of counts, as long as the table: few stretches, but more than there are cores.
     together = max(_ROWS_AT_A_TIME, -(-count // _STRETCHES))
     for stretch in numba.prange(-(-count // together)):
-        shared = np.zeros(count, dtype=np.int32)
+        shared = np.zeros(count, dtype=np.float64)
         met = np.empty(count, dtype=np.int32)
         for row in range(stretch * together, min(count, (stretch + 1) * together)):
-            n_met = _count_shared(row, starts, entries, owner_starts, owners, shared, met)
-            size = float(starts[row + 1] - starts[row])
+            n_met = _add_shared(row, starts, entries, owner_starts, owners, weights, shared, met)
             for other in met[:n_met]:
                 if other != row:
-                    both = np.sqrt(size * float(starts[other + 1] - starts[other]))
+                    both = np.sqrt(norms[row] * norms[other])
                     _offer(rows[row], similarities[row], other, np.float32(shared[other] / (both + shrinkage)))
-                shared[other] = 0
+                shared[other] = 0.0
             _best_first(rows[row], similarities[row])
 
 
 @compiled
-def _count_shared(
+def _add_shared(
     row: int,
     starts: LongVector,
     entries: IntVector,
     owner_starts: LongVector,
     owners: IntVector,
-    shared: IntVector,
+    weights: RealVector,
+    shared: RealVector,
     met: IntVector,
 ) -> int:
-    """Count into `shared` how many entries each other row has in common with this one; list who was met."""
+    """Add into `shared` the weights of the entries each other row has in common with this one; list who was met."""
     n_met = 0
     for entry in entries[starts[row] : starts[row + 1]]:
         for other in owners[owner_starts[entry] : owner_starts[entry + 1]]:
-            if shared[other] == 0:
+            if shared[other] == 0.0:
                 met[n_met] = other
                 n_met += 1
-            shared[other] += 1
+            shared[other] += weights[entry]
     return n_met
 
 
@@ -158,11 +177,14 @@ class UserKNNSettings:
     """How many of the most similar users count."""
     shrinkage: float = 0.0
     """Added to the cosine's denominator: the larger, the less a few shared items count (0: plain cosine)."""
+    item_weight_exponent: float = 0.0
+    """Down-weights popular items in the cosine: an item with n users has weight n^-item_weight_exponent (0: none)."""
     fill: bool = False
     """Fill lists up with items that no neighbour speaks for (score 0), as in the tables of the papers."""
 
     def __post_init__(self) -> None:
         _check(self.k, self.shrinkage)
+        checks.check_range("item_weight_exponent", self.item_weight_exponent, 0, 2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +195,8 @@ class ItemKNNSettings:
     """How many of the most similar items count."""
     shrinkage: float = 0.0
     """Added to the cosine's denominator: the larger, the less a few shared users count (0: plain cosine)."""
+    user_weight_exponent: float = 0.0
+    """Down-weights active users in the cosine: a user with n items has weight n^-user_weight_exponent (0: none)."""
     normalised: bool = False
     """Divide by the similarities of all k neighbours: more even lists, less precise ones on dense data."""
     fill: bool = False
@@ -180,6 +204,7 @@ class ItemKNNSettings:
 
     def __post_init__(self) -> None:
         _check(self.k, self.shrinkage)
+        checks.check_range("user_weight_exponent", self.user_weight_exponent, 0, 2)
 
 
 def _check(k: int, shrinkage: float) -> None:
@@ -204,15 +229,17 @@ class UserKNN(FromHistories):
         return not self.settings.fill
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
-        self._keep(nearest(train.profiles, train.audiences, self.settings.k, self.settings.shrinkage))
+        table, settings = (train.profiles, train.audiences), self.settings
+        self._keep(nearest(*table, settings.k, settings.shrinkage, settings.item_weight_exponent))
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
         return dense(self._similarities[users] @ self._histories)
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
         """What those have who are most similar to someone with this history."""
-        shared, sizes = self._histories @ vector, self.training.profiles.sizes
-        likeness = shared / (np.sqrt(sizes * vector.sum()) + self.settings.shrinkage)
+        weights = entry_weights(self.training.popularity, self.settings.item_weight_exponent)
+        norms, weighted = row_norms(self.training.profiles, weights), weights * vector
+        likeness = (self._histories @ weighted) / (np.sqrt(norms * weighted.sum()) + self.settings.shrinkage)
         nearest_first = np.lexsort((np.arange(len(likeness)), -likeness))[: self.settings.k]
         weights = np.zeros(len(likeness), dtype=np.float32)
         weights[nearest_first] = likeness[nearest_first]
@@ -248,7 +275,8 @@ class ItemKNN(ItemWeights):
         return not self.settings.fill
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
-        self._keep_neighbours(nearest(train.audiences, train.profiles, self.settings.k, self.settings.shrinkage))
+        table, settings = (train.audiences, train.profiles), self.settings
+        self._keep_neighbours(nearest(*table, settings.k, settings.shrinkage, settings.user_weight_exponent))
 
     def _shared_arrays(self) -> Arrays:
         return self.neighbours._asdict()

@@ -19,8 +19,7 @@ from federank import checks
 from federank._numerics.arrays import FloatVector, IntVector, LongVector, RealVector
 from federank._numerics.compiling import at_once, compiled
 from federank.data.interactions import Interactions
-from federank.errors import ModelError
-from federank.methods.from_histories import ItemWeights
+from federank.methods.from_histories import ItemWeights, restored_weights, stored_weights
 from federank.methods.recommender import Arrays, made_from
 from federank.simulation.options import TrainingOptions
 
@@ -155,17 +154,8 @@ class SLIM(ItemWeights):
         self.report |= {"seconds": time.perf_counter() - begin, "weights": int(self.weights.nnz)}
 
     def _shared_arrays(self) -> Arrays:
-        held = self.weights
-        return {"starts": held.indptr.astype(np.int64), "items": held.indices.astype(np.int32), "values": held.data}
+        return stored_weights(self.weights)
 
     def _restore(self, shared: Arrays, private: Arrays) -> None:
         del private
-        count = self.training.n_items
-        try:
-            held = csr_array((shared["values"], shared["items"], shared["starts"]), shape=(count, count))
-            held.check_format()
-        except (KeyError, ValueError) as reason:
-            raise ModelError(f"The model's weights are not those of its {count:,} items; train it again.") from reason
-        if held.dtype != np.float32 or not np.isfinite(held.data).all():
-            raise ModelError("The model's weights are not finite float32 numbers; train it again.")
-        self._keep(held)
+        self._keep(restored_weights(shared, self.training.n_items))
