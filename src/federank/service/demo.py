@@ -30,7 +30,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from federank.data.films.films import films
+from federank.data.films.films import film_details, films
 from federank.data.interactions import Interactions
 from federank.data.synthetic import city
 from federank.errors import FedeRankError, SettingError, StoreAway
@@ -114,6 +114,8 @@ class World(NamedTuple):
     draw_others: Callable[[int, int, int], Interactions]
     texts: dict[str, dict[str, Any]]
     """By language: name, description and noun. English first, which is the federation's own."""
+    details: Callable[[], dict[int, dict[str, Any]]] = dict
+    """Further fields of the catalogue's items."""
 
 
 CLIENTS = 100
@@ -175,6 +177,7 @@ WORLDS = {
             de=("Filmabend", "echte Filme, erfundenes Publikum", "Film", "Filme"),
             it=("Serata cinema", "film veri, pubblico inventato", "film", "film"),
         ),
+        film_details,
     ),
 }
 
@@ -268,7 +271,7 @@ def serve_demo(
 
     shown = network_address(host)
     public, admin = bind(shown, port), bind("127.0.0.1", port + 1 if port else 0)
-    draw, _, texts = WORLDS[world]
+    draw, _, texts, details = WORLDS[world]
     texts = dict(texts)
     own = texts.pop("en")
     say(f"{own['name']}: the first model is learnt in a simulation ...")
@@ -291,7 +294,15 @@ def serve_demo(
             create_tables(connection)
             settings, rounds = trained.settings, RoundSettings(**ROUND)  # type: ignore[arg-type]
             token = establish(
-                connection, settings, data, rounds, family=SQUARES, name=own["name"], trained=trained, sums=demand
+                connection,
+                settings,
+                data,
+                rounds,
+                family=SQUARES,
+                name=own["name"],
+                trained=trained,
+                sums=demand,
+                details=details(),
             )
             with connection.transaction():
                 put_fact(connection, "suggested_policy", SUGGESTED_SHARE)

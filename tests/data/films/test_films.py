@@ -1,9 +1,11 @@
 """Films that people know: the table is sound, and tastes are made up the same way every time."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
-from federank.data.films.films import films, read_films
+from federank.data.films.films import film_details, films, likeness, read_films
 from federank.errors import SettingError
 
 
@@ -27,6 +29,35 @@ def test_the_same_seed_makes_the_same_people():
     one, same, other = films(people=30, seed=1), films(people=30, seed=1), films(people=30, seed=2)
     assert np.array_equal(one.items, same.items)
     assert not np.array_equal(one.items, other.items)
+
+
+def test_titles_in_other_languages_are_for_the_catalogue():
+    details = film_details()
+    numbers = {film.title: number for number, film in enumerate(read_films(), start=1)}
+    assert details[numbers["The Godfather"]]["titles"] == {"de": "Der Pate", "it": "Il padrino"}
+    assert sum("it" in one["titles"] for one in details.values()) > 300
+    assert all(text.strip() == text != "" for one in details.values() for text in one["titles"].values())
+
+
+def test_facts_are_known_of_every_film():
+    known = read_films()
+    assert all(film.director and 1 <= len(film.moods) <= 2 for film in known)
+    sagas = Counter(film.saga for film in known if film.saga)
+    assert sagas["Star Wars"] == 5
+    assert sum(count > 1 for count in sagas.values()) > 20
+
+
+def test_sequels_are_most_alike():
+    known = read_films()
+    alike = likeness(known)
+    np.fill_diagonal(alike, 0)
+    for title, sequel in (
+        ("The Godfather", "The Godfather Part II"),
+        ("Toy Story", "Toy Story 2"),
+        ("Shrek", "Shrek 2"),
+    ):
+        [place] = [number for number, film in enumerate(known) if film.title == title]
+        assert known[int(alike[place].argmax())].title == sequel
 
 
 def test_people_have_tastes():

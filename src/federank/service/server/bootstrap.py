@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,12 +62,14 @@ def establish(
     name: str | None = None,
     trained: Any = None,
     sums: SumsDemand | None = None,
+    details: Mapping[Any, Mapping[str, Any]] | None = None,
 ) -> str | None:
     """Write a federation config and a first model into an empty store; the operator's token, or None if there was one
     already.
 
     `settings` are the family's. `trained` is a trained model of its method: its items' factors are taken for the items
-    it knows. With `sums` uploads are such that no single server can read one, and the helper is asked first.
+    it knows. With `sums` uploads are such that no single server can read one, and the helper is asked first. `details`
+    are further fields of the catalogue's items, by id.
     """
     if data.n_items < 2:
         raise SettingError(f"The catalogue of {data.name} has {data.n_items} items; at least two are needed.")
@@ -90,7 +92,7 @@ def establish(
     why = why_unreadable(family, settings, model, model.rows_since(None), 0)
     if why is not None:
         raise ModelError(f"A federation cannot begin with this model, because {why} Start from another, or from none.")
-    catalogue = catalogue_of(data)
+    catalogue = catalogue_of(data, details)
     token, ticket_key = new_token(), secrets.token_bytes(32)
     agreement = None
     if sums is not None and plan is not None:

@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -36,13 +37,17 @@ class Catalogue(NamedTuple):
     compressed: bytes
 
 
-def catalogue_of(data: Interactions) -> Catalogue:
-    """The items of a data set, without anyone's history."""
+def catalogue_of(data: Interactions, details: Mapping[Any, Mapping[str, Any]] | None = None) -> Catalogue:
+    """The items of a data set, without anyone's history.
+
+    `details` are further fields of items, by id, such as `titles` in other languages.
+    """
     items: list[dict[str, Any]] = []
     for number, identity in enumerate(data.item_ids.tolist()):
         title = "" if data.titles is None else str(data.titles[number])
         categories = [] if data.categories is None else list(data.categories.of(number))
-        items.append({"id": identity, "title": title or str(identity), "categories": categories})
+        item = {"id": identity, "title": title or str(identity), "categories": categories}
+        items.append(item | dict((details or {}).get(identity, {})))
     return catalogue_from(items)
 
 

@@ -86,7 +86,7 @@ def status_of(service: Service) -> dict[str, Any]:
 
 
 async def catalogue(service: Service, request: Request) -> Response:
-    """Every item: id, title, categories, in the order of item numbers."""
+    """Every item: id, title, categories, `titles` in other languages if known; in the order of item numbers."""
     kept = service.config.catalogue
     headers = {"ETag": f'"{kept.digest}"', "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
     if has_already(request, headers["ETag"]):
