@@ -57,6 +57,7 @@ CORE = {
     "attack": "attack poison --data table.csv --rounds 5 --reports 5",
     "study": "study run study.toml --out results/study",
     "study (report)": "study report results/study --html report.html",
+    "bench": "bench list",
     "demo (help)": "demo --help",
 }
 

@@ -9,6 +9,7 @@ that are learnt at home, from the full history, and never sent.
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from typing import Any, ClassVar
@@ -214,6 +215,7 @@ def model_class(kind: type[FederatedMethod]) -> type[FederatedModel]:
     settings: Any = type(f"{kind.__name__}Settings", (kind, FederatedSettings), hidden | {"__post_init__": check})
     settings_type: Any = dataclass(frozen=True, kw_only=True)(settings)
     content = {"name": kind.name, "method_type": kind, "settings_type": settings_type, "__doc__": kind.__doc__}
+    content["__signature__"] = inspect.signature(settings_type)
     content |= {"searched": kind.searched, "audit": kind.audit, "__module__": kind.__module__}
     return type(kind.__name__, (FederatedModel,), content)
 

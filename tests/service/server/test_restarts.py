@@ -17,7 +17,7 @@ from federank.cli.serve import serve as serve_command
 DATA = "--data table.csv --users user --items item --ratings rating --times time --header --delimiter , --repeats first"
 DATA += " --item-file titles.csv --min-interactions 2 --k-core 2"
 ROUNDS = "--target 60 --minimum 50 --over-selection 1.1 --deadline 30"
-SHOWN = "--name Town --noun film/films --seen Seen --description Small --run-by us"
+SHOWN = "--name Town --noun film/films --seen Seen --description Small --run-by us --language en --every 2d"
 SUGGESTED = "--suggest-pi 0.3 --suggest-sharing randomized-response --suggest-item-epsilon 2"
 ONE_ROUND = "--new-admin-token --restored --rehearsal --i-accept-that-outsiders-can-read-updates --quiet"
 LISTENING = "--host 127.0.0.1 --admin-host 127.0.0.1 --workers 1 --self-signed --proxies 127.0.0.1"

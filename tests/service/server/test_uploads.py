@@ -5,7 +5,7 @@ import pytest
 from tests.service.federations import ITEMS, KEEP, PATIENT, in_a_loop, serving, some_update
 
 from federank.errors import BadMessage
-from federank.federation import wire as messages
+from federank.methods.fpl import wire as messages
 from federank.methods.fpl.wire import CheckedUpdate, Update, encode
 from federank.service.server.families.family import Form
 from federank.service.server.families.pairs import PAIRS, shortened

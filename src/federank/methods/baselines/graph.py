@@ -19,7 +19,6 @@ from scipy.sparse import csr_array, diags_array
 from federank import checks
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
 from federank.data.interactions import Interactions
-from federank.errors import SettingError
 from federank.methods.from_histories import FromHistories, ItemWeights, dense, restored_weights, stored_weights
 from federank.methods.recommender import Arrays, made_from, restored_table
 from federank.simulation.options import TrainingOptions
@@ -104,7 +103,7 @@ class GFCFSettings:
     """Settings of GF-CF."""
 
     factors: int = 256
-    """Number of singular vectors of the ideal low-pass filter."""
+    """Number of singular vectors of the ideal low-pass filter; at most as many as users or items."""
     low_pass: float = 0.3
     """Weight of the ideal low-pass filter beside the linear one (0: only the linear filter)."""
     seed: int = 1
@@ -129,15 +128,15 @@ class GFCF(FromHistories):
     def __init__(self) -> None: ...
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
-        begin, factors = time.perf_counter(), self.settings.factors
-        if factors > min(train.n_items, train.n_users):
-            raise SettingError(
-                f"factors is {factors}, and the graph has {train.n_users:,} users and {train.n_items:,} items; ask for "
-                f"at most {min(train.n_items, train.n_users):,}."
-            )
+        begin = time.perf_counter()
         self._filters()
-        self.singular_vectors = _first_singular_vectors(self._graph, factors, self.settings.seed)
+        self.singular_vectors = _first_singular_vectors(self._graph, self._factors, self.settings.seed)
         self.report["seconds"] = time.perf_counter() - begin
+
+    @property
+    def _factors(self) -> int:
+        """A graph has no more singular vectors than users or items."""
+        return min(self.settings.factors, self.training.n_items, self.training.n_users)
 
     def _filters(self) -> None:
         """The normalised graph, D_u^-1/2 R D_i^-1/2, from the training part."""
@@ -166,7 +165,7 @@ class GFCF(FromHistories):
         return {"singular_vectors": self.singular_vectors}
 
     def _restore(self, shared: Arrays, private: Arrays) -> None:
-        size = self.training.n_items, self.settings.factors
+        size = self.training.n_items, self._factors
         self.singular_vectors = restored_table(shared, "singular_vectors", size)
         self._filters()
 
