@@ -17,7 +17,7 @@ def some_people(seed=2):
 
 def squares_federation(data, policies=None, allowed=None, trace=None, **settings):
     """A federation of these people before its first round; everyone may have a policy of their own."""
-    settings = SquaresSettings(**({"factors": 5} | settings))
+    settings = SquaresSettings(**({"factors": 5, "min_support": 1} | settings))
     shared_profile = AS_HISTORIES_ARE
     if policies:
         shared_profile = shared_profiles_of_all(Choices.of_people(policies), settings.seed, data.profiles, data.n_items)

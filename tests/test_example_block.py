@@ -53,7 +53,7 @@ def test_lists_metrics_comparisons_and_audits(split):
     assert first.means == second.means
     [same, *_] = fr.compare(first, second, metrics=["ndcg@5"])
     assert (same.first, same.second, same.difference) == ("first", "second", 0)
-    model = fr.Frugal(messages=2, cohorts=2).fit(split.train)
+    model = fr.Frugal(messages=2, cohorts=2, min_support=1).fit(split.train)
     assert fr.audit_model(model, sees="sums").about["sees"] == "sums"
 
 

@@ -49,7 +49,7 @@ def trained_on_all(shop, tmp_path, *arguments):
         (["--pi", "1.5"], "pi is 1.5"),
         (["--damping", "0"], "damping is 0"),
         (["--shrinkage", "nan"], "shrinkage is nan"),
-        (["--regulariser", "1e9"], "every item vector would be zero. A smaller regulariser is needed"),
+        (["--regulariser", "1e9", "--min-support", "1"], "every item vector would be zero. A smaller regulariser is needed"),
         (["--epsilon", "2", "--cohorts", "2"], "leave cohorts out"),
         (["--epsilon", "0"], "epsilon is 0"),
         (["--sharing", "all"], "Invalid value for '--sharing'"),
@@ -65,7 +65,7 @@ def test_what_cannot_be_is_a_sentence_and_exit_code_2(shop, tmp_path, arguments,
 
 def test_a_search_says_what_it_chose_and_the_model_has_it(shop, tmp_path):
     found_already = ("--shrinkage", 0.9, "--activity", 0.15, "--popularity", 0.3)
-    answer = trained(shop, tmp_path, "--messages", 1, *found_already, "--search", "--json")
+    answer = trained(shop, tmp_path, "--messages", 1, "--min-support", 1, *found_already, "--search", "--json")
     assert answer.returncode == 0, answer.stderr
     found = json.loads(answer.stdout)["search"]
     assert found["validation"] >= found["validation_before"]

@@ -71,7 +71,7 @@ def test_a_setting_without_effect_is_refused(method, flag, beside, visits, tmp_p
 @pytest.mark.parametrize(
     "words",
     [
-        ("frugal", "--learning-rate", 0.3, "--server", "adam"),
+        ("frugal", "--learning-rate", 0.3, "--server", "adam", "--min-support", 1),
         ("frugal", "--learning-rate", 0.3, "--loss", "pairs"),
         ("pmf", "--rho", 1, "--filling", "hybrid", "--t-local", 2),
         ("pmf", "--filling", "none"),

@@ -117,7 +117,7 @@ def test_a_policy_of_ones_own_decides_what_stands_for_a_history(tmp_path):
         return history[:2]
 
     data = two_tastes()
-    for model in (fr.FPL(sharing="smallest", epochs=1), fr.Frugal(sharing="smallest", messages=1)):
+    for model in (fr.FPL(sharing="smallest", epochs=1), fr.Frugal(min_support=1, sharing="smallest", messages=1)):
         model.fit(data)
         shared_profiles = shared_profiles_of_all(model.choices, 1, data.profiles, data.n_items)
         assert (np.diff(shared_profiles.starts) == 2).all()

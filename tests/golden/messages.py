@@ -136,7 +136,9 @@ def draws():
 
 def frugal_broadcast():
     """Item vectors as bytes with a scale per row."""
-    recipe = frugal_recipe(SquaresSettings(factors=FACTORS, seed=SEED, broadcast="int8"), np.array([10]), ITEMS)
+    recipe = frugal_recipe(
+        SquaresSettings(min_support=1, factors=FACTORS, seed=SEED, broadcast="int8"), np.array([10]), ITEMS
+    )
     model = model_of("frugal")
     body = encode_frugal_broadcast(make_frugal_broadcast(recipe, ROUND, 1.7, model.vectors, model.weights), ITEMS)
     parts = load(body)

@@ -62,6 +62,7 @@ def _pairwise(model):
 SQUARES = {
     "factors": 8,
     "messages": 3,
+    "min_support": 1,
     "cohorts": 1,
     "alpha": 0.0,
     "unobserved_weight": 1.0,

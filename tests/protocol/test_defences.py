@@ -140,7 +140,7 @@ def test_an_update_that_some_pairs_give_is_plausible(biases):
 def test_every_number_of_a_message_of_squares_is_checked(alpha):
     rng = np.random.default_rng(1)
     vectors, weights = rng.normal(size=(50, 4)).astype(np.float32), np.ones(50, np.float32)
-    recipe = frugal_recipe(FrugalSettings(alpha=alpha, factors=4), np.ones(3, np.int64), 50)
+    recipe = frugal_recipe(FrugalSettings(min_support=1, alpha=alpha, factors=4), np.ones(3, np.int64), 50)
     gram, profile = gram_matrix(vectors, weights), np.array([3, 8, 21, 40], np.int32)
     assert isinstance(recipe.objective, Objective)
     vector = solve_user(recipe.objective, 0.7, vectors, weights, gram, profile)

@@ -17,7 +17,7 @@ SETTINGS = {
     "userknn": {"k": 5, "fill": True},
     "itemknn": {"k": 5, "fill": True},
     "vae": {"topology": "16-4-16", "epochs": 80, "batch_size": 8, "learning_rate": 0.01, "held_back": 0.0},
-    "frugal": {"factors": 4},
+    "frugal": {"factors": 4, "min_support": 1},
     "ease": {"regulariser": 1.0},
     "ials": {"factors": 4, "regulariser": 1.0},
     "rp3beta": {"beta": 0.3},

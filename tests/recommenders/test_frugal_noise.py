@@ -22,16 +22,18 @@ SPLIT = fr.split_temporal(DATA, test=0.2)
 
 
 def test_the_report_tells_the_promise_and_the_messages():
-    model = Frugal(epsilon=4.0).fit(SPLIT.train)
+    model = Frugal(min_support=1, epsilon=4.0).fit(SPLIT.train)
     assert model.report["epsilon"] == pytest.approx(4, abs=0.01)
     assert model.report["delta"] == 1e-6
     assert model.report["messages"] == 5
-    assert Frugal(sigma=0.0).fit(SPLIT.train).report["epsilon"] is None
+    assert Frugal(min_support=1, sigma=0.0).fit(SPLIT.train).report["epsilon"] is None
 
 
 def test_little_noise_costs_little_and_much_noise_costs_much():
     found = {
-        sigma: fr.evaluate(Frugal(sigma=sigma, factors=16).fit(SPLIT.train), SPLIT, at=10).means["precision@10"]
+        sigma: fr.evaluate(Frugal(min_support=1, sigma=sigma, factors=16).fit(SPLIT.train), SPLIT, at=10).means[
+            "precision@10"
+        ]
         for sigma in (0.0, 0.05, 40.0)
     }
     assert found[0.05] > 0.9 * found[0.0]
@@ -45,10 +47,14 @@ def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_bits(tmp_path):
         if epoch == 2:
             os.kill(os.getpid(), signal.SIGINT)
 
-    whole = Frugal(epsilon=8.0).fit(SPLIT.train)
+    whole = Frugal(min_support=1, epsilon=8.0).fit(SPLIT.train)
     with pytest.raises(Stopped):
-        Frugal(epsilon=8.0).fit(SPLIT.train, training_options=TrainingOptions(checkpoint=kept, after_epoch=stop))
-    resumed = Frugal(epsilon=8.0).fit(SPLIT.train, training_options=TrainingOptions(checkpoint=kept, resume=True))
+        Frugal(min_support=1, epsilon=8.0).fit(
+            SPLIT.train, training_options=TrainingOptions(checkpoint=kept, after_epoch=stop)
+        )
+    resumed = Frugal(min_support=1, epsilon=8.0).fit(
+        SPLIT.train, training_options=TrainingOptions(checkpoint=kept, resume=True)
+    )
     np.testing.assert_array_equal(whole.item_vectors, resumed.item_vectors)
 
 

@@ -14,7 +14,7 @@ METHODS = [
     fr.IALS(factors=8),
     fr.ItemKNN(k=5),
     fr.UserKNN(k=5),
-    fr.Frugal(factors=8),
+    fr.Frugal(min_support=1, factors=8),
     fr.BPR(epochs=30),
 ]
 

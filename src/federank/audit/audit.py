@@ -18,7 +18,7 @@ from federank.methods.recommender import Recommender
 from federank.simulation.options import TrainingOptions
 
 
-def audit_model(model: Recommender, *, sees: str = "updates", people: int | None = None) -> Audited:
+def audit_model(model: Recommender, *, sees: str = "updates", people: int | None = None, known: int = 10) -> Audited:
     """Audit a trained model: the messages of its run are made again, and attacked.
 
     `sees` is what the server sees: `updates`, `anonymous` ones, or only `sums`. `people`: how many users are followed.
@@ -37,6 +37,7 @@ def audit_training(
     people: int | None = None,
     per_epoch: bool = False,
     training_options: TrainingOptions | None = None,
+    known: int = 10,
 ) -> Audited:
     """Train a model and watch its run: findings of each epoch if asked, else of the last."""
     audited: Audited = _module_of(model).audit_training(

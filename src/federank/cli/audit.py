@@ -186,6 +186,21 @@ def _report_few_messages(about: dict[str, Any]) -> None:
             "(`--sharing fixed-subset --pi 0.3`) is in none, and taste still points at it."
         )
     click.echo(fill(inferred, 79))
+    for name, figures in about.get("side_knowledge", {}).items():
+        told = (
+            f"Someone who knows {figures['known']} of a user's items and {_GUESSED[name]} names 10 more: "
+            f"{_percent(figures['inside'])} are right for users in the federation, {_percent(figures['outside'])} for "
+            f"the same users left out of it, {_percent(figures['popularity'])} by popularity "
+            f"({figures['users']:,} users)."
+        )
+        click.echo(fill(told, 79))
+
+
+_GUESSED = {
+    "shares": "combines all sums into shares of users",
+    "cosines": "combines all sums into cosines of items",
+    "model": "has the published model",
+}
 
 
 def _report_epochs(findings: list[Findings], about: dict[str, Any]) -> None:
@@ -242,7 +257,7 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
 
 
-_OF_AN_AUDIT = {"what", "sees", "per_epoch", "people", "threads", "quiet", "as_json"}
+_OF_AN_AUDIT = {"what", "sees", "per_epoch", "people", "known", "threads", "quiet", "as_json"}
 """The options that are about the audit; all others are about the training."""
 
 
@@ -305,6 +320,14 @@ def _options(records: tuple[tuple[str, type[Any]], ...], reserved: frozenset[str
 )
 @click.option("--per-epoch", is_flag=True, help="What the server knows after each epoch, not only after the last.")
 @click.option("--people", type=int, metavar="N", help="Follow and attack this many people, drawn with the seed.")
+@click.option(
+    "--known",
+    type=click.IntRange(min=0),
+    metavar="K",
+    default=10,
+    show_default=True,
+    help="Of frugal, where sums or models are seen: the attacker also tries users of whom it knows K items; 0: not.",
+)
 @click.option("--threads", type=int, metavar="N", default=1, show_default=True, help="Cores; the result is the same.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
@@ -317,6 +340,7 @@ def audit(
     cohort: int | None,
     per_epoch: bool,
     people: int | None,
+    known: int,
     threads: int,
     quiet: bool,
     as_json: bool,
@@ -354,7 +378,7 @@ def audit(
         model, part = _kept_model(what), None
     with watching(type(model), quiet or as_json) as watch:
         training_options = TrainingOptions(threads=threads, progress=watch)
-        findings, about = _audit(model, part, sees, people, per_epoch, training_options)
+        findings, about = _audit(model, part, sees, people, known, per_epoch, training_options)
     if as_json:
         each = {"per_epoch": [asdict(found) for found in findings]} if per_epoch else {}
         click.echo(json.dumps({**asdict(findings[-1]), **about, **each}, indent=2))
@@ -367,6 +391,7 @@ def _audit(
     part: Interactions | None,
     sees: str,
     people: int | None,
+    known: int,
     per_epoch: bool,
     training_options: TrainingOptions,
 ) -> Audited:
@@ -374,9 +399,11 @@ def _audit(
     from federank.audit.audit import audit_model, audit_training
 
     if part is None and not per_epoch:
-        return audit_model(model, sees=sees, people=people)
+        return audit_model(model, sees=sees, people=people, known=known)
     data = model.training if part is None else part
-    return audit_training(model, data, sees=sees, people=people, per_epoch=per_epoch, training_options=training_options)
+    return audit_training(
+        model, data, sees=sees, people=people, known=known, per_epoch=per_epoch, training_options=training_options
+    )
 
 
 def _settings(what: str, values: dict[str, Any]) -> dict[str, Any]:

@@ -95,6 +95,17 @@ KNOWN = {
     "gain_held_back": Words("Hidden: gain", "Best attack on what was held back, above popularity", "+.3f", "lower"),
     "auc": Words("All: attacker", "Order of full histories, by the best attack", ".3f", "lower"),
     "gain": Words("All: gain", "Best attack on full histories, above popularity", "+.3f", "lower"),
+    "known_shares": Words("In: shares", "Right of 10 names, 10 items known, by shares of users", ".3f", "lower"),
+    "known_shares_left_out": Words("Out: shares", "The same of users left out of the federation", ".3f", None),
+    "known_shares_advantage": Words("In - out: shares", "What taking part adds, by shares of users", "+.3f", "lower"),
+    "known_cosines": Words("In: cosines", "Right of 10 names, 10 items known, by cosines of items", ".3f", "lower"),
+    "known_cosines_left_out": Words("Out: cosines", "The same of users left out of the federation", ".3f", None),
+    "known_cosines_advantage": Words(
+        "In - out: cosines", "What taking part adds, by cosines of items", "+.3f", "lower"
+    ),
+    "known_model": Words("In: model", "Right of 10 names, 10 items known, by the published model", ".3f", "lower"),
+    "known_model_left_out": Words("Out: model", "The same of users left out of the federation", ".3f", None),
+    "known_model_advantage": Words("In - out: model", "What taking part adds, by the published model", "+.3f", "lower"),
     "gain_low": Words("All: gain, lower end", "Lower end of the gain's 95 % interval", "+.3f", "lower"),
     "gain_high": Words("All: gain, upper end", "Upper end of the gain's 95 % interval", "+.3f", "lower"),
     "precision_defended": Words("P@10 with defences", "Precision with the defences on, no one lying", ".4f", "higher"),

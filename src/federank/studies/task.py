@@ -70,6 +70,11 @@ def audited(model: Any, audit: Audit) -> tuple[dict[str, float | None], dict[str
     for sees in audit.sees:
         [found], about = audit_model(model, sees=sees, people=audit.people)
         metrics |= {f"{sees}:{name}": value for name, value in headline(found).items()}
+        for attack, figures in about.get("side_knowledge", {}).items():
+            metrics |= {
+                f"{sees}:known_{attack}{of}": figures[value]
+                for of, value in (("", "inside"), ("_left_out", "outside"), ("_advantage", "advantage"))
+            }
         beside |= {
             f"{sees}:attack": found.best["by_auc"],
             f"{sees}:attack_held_back": found.best["by_auc_held_back"],

@@ -105,7 +105,7 @@ def test_reading_takes_the_nearer_of_the_two_things_a_strength_can_mean():
 
 def test_one_plain_message_gives_a_whole_history_away():
     for sees in ("updates", "anonymous"):
-        [found], about = audit_training(Frugal(messages=1, factors=6), PEOPLE, sees=sees)
+        [found], about = audit_training(Frugal(min_support=1, messages=1, factors=6), PEOPLE, sees=sees)
         for attack in ("reading", "fused"):
             assert found.attacks[attack]["precision"] == found.attacks[attack]["recall"] == 1
         assert found.disclosed_share == 1
@@ -151,7 +151,7 @@ def test_decoys_are_read_as_if_they_were_liked():
 
 
 def test_nothing_of_a_message_that_is_lost_is_known():
-    model = Frugal(messages=1, factors=5, dropout=0.5)
+    model = Frugal(min_support=1, messages=1, factors=5, dropout=0.5)
     [found], _ = audit_training(model, PEOPLE)
     assert 0.2 < found.attacks["reading"]["recall"] < 0.8
     assert found.disclosed_share == pytest.approx(found.attacks["reading"]["recall"])
@@ -162,7 +162,7 @@ def test_sums_over_everybody_tell_nobody_from_anybody():
     reader = watched(federation, SumsReader(federation))
     for guess in (reader.counts(ALL_USERS), reader.tastes(ALL_USERS)):
         np.testing.assert_allclose(guess, np.tile(guess[0], (len(guess), 1)), rtol=1e-3, atol=1e-4)
-    [found], _ = audit_training(Frugal(messages=3, factors=6), PEOPLE, sees="sums")
+    [found], _ = audit_training(Frugal(min_support=1, messages=3, factors=6), PEOPLE, sees="sums")
     assert abs(found.attacks["membership"]["gain"]) < 0.01
     assert found.best["gain"] < 0.05
 
@@ -173,7 +173,7 @@ def test_a_sum_over_one_device_is_its_message():
     reader = watched(federation, SumsReader(federation))
     counts = reader.counts(np.arange(few.n_users, dtype=np.int32))
     np.testing.assert_allclose(counts, few.matrix().toarray(), atol=1e-3)
-    [found], _ = audit_training(Frugal(messages=1, cohorts=few.n_users, factors=5), few, sees="sums")
+    [found], _ = audit_training(Frugal(min_support=1, messages=1, cohorts=few.n_users, factors=5), few, sees="sums")
     assert found.attacks["membership"]["auc"] == 1
 
 
@@ -208,7 +208,7 @@ def test_the_smaller_the_cohort_the_more_its_sums_tell():
     data = two_tastes(people=60, items=40, seen=12)
     gains = {}
     for cohorts in (1, 6, 20):
-        [found], _ = audit_training(Frugal(messages=1, cohorts=cohorts, factors=6), data, sees="sums")
+        [found], _ = audit_training(Frugal(min_support=1, messages=1, cohorts=cohorts, factors=6), data, sees="sums")
         gains[cohorts] = found.attacks["membership"]["gain"]
     assert gains[1] < 0.02
     assert gains[1] < gains[6] < gains[20]
@@ -230,19 +230,19 @@ def test_what_was_learnt_is_audited_the_same_from_its_folder(tmp_path):
 
 def test_what_cannot_be_audited_is_said():
     with pytest.raises(SettingError, match="people is 0"):
-        audit_training(Frugal(factors=4), PEOPLE, people=0)
+        audit_training(Frugal(min_support=1, factors=4), PEOPLE, people=0)
     with pytest.raises(SettingError, match="'everything'"):
-        audit_training(Frugal(factors=4), PEOPLE, sees="everything")
+        audit_training(Frugal(min_support=1, factors=4), PEOPLE, sees="everything")
 
 
 def test_only_so_many_people_are_followed_as_asked_for():
-    [found], about = audit_training(Frugal(messages=1, factors=4), PEOPLE, people=7)
+    [found], about = audit_training(Frugal(min_support=1, messages=1, factors=4), PEOPLE, people=7)
     assert (about["people_followed"], about["people_attacked"]) == (7, 7)
     assert found.attacks["reading"]["recall"] == 1
 
 
 def test_nobody_is_found_where_nobody_answers():
     alone = Interactions.from_columns([0, 0, 1, 1], [0, 1, 1, 2])
-    [found], _ = audit_training(Frugal(messages=1, factors=2, dropout=1.0), alone, sees="sums")
+    [found], _ = audit_training(Frugal(min_support=1, messages=1, factors=2, dropout=1.0), alone, sees="sums")
     assert found.disclosed_share == 0
     assert found.attacks["membership"]["auc"] == 0.5

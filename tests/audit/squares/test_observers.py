@@ -17,12 +17,12 @@ CITY = fr.city(300, 60, 6_000, seed=3)
 
 @cache
 def noisy():
-    return Frugal(epsilon=4.0, messages=3, factors=8).fit(CITY)
+    return Frugal(min_support=1, epsilon=4.0, messages=3, factors=8).fit(CITY)
 
 
 @cache
 def plain():
-    return Frugal(messages=3, factors=8).fit(CITY)
+    return Frugal(min_support=1, messages=3, factors=8).fit(CITY)
 
 
 def audited(model, sees):
@@ -56,7 +56,7 @@ def test_sums_over_everybody_tell_no_more_than_popularity(sees, model):
 
 def test_noise_blurs_what_an_outsider_sees_of_popularity_more_than_what_a_server_sees():
     clear, leader, outsider = (
-        audited(Frugal(sigma=6.0, messages=3, factors=8).fit(CITY), sees)[0].attacks["popularity"]["auc"]
+        audited(Frugal(min_support=1, sigma=6.0, messages=3, factors=8).fit(CITY), sees)[0].attacks["popularity"]["auc"]
         for sees in ("sums", "leader", "outsider")
     )
     assert clear > leader

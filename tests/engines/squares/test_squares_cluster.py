@@ -16,12 +16,13 @@ pytestmark = pytest.mark.slow
 SETTINGS = {
     "everybody": {"messages": 2},
     "cohorts, some lost": {"messages": 1, "cohorts": 3, "dropout": 0.2},
+    "minimum support": {"messages": 3, "min_support": 40},
     "clipped": {"messages": 2, "alpha": 1.0, "clip": 0.7},
 }
 
 
 def people(**settings):
-    return squares_federation(random_world(users=400, items=40, interactions=5_000).compact(), **settings)
+    return squares_federation(random_world(users=400, items=80, interactions=4_000).compact(), **settings)
 
 
 def test_a_cluster_learns_the_bits_of_one_machine_and_survives_a_lost_shard():

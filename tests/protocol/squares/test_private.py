@@ -87,7 +87,7 @@ def test_rounding_on_average_gives_the_sum_that_many_roundings_come_near(rounds)
 
 def test_rounding_on_average_is_refused_where_nothing_is_rounded():
     with pytest.raises(SettingError):
-        FrugalSettings(rounding="mean")
+        FrugalSettings(min_support=1, rounding="mean")
     with pytest.raises(SettingError):
         reference.play(squares_federation(PEOPLE, messages=2, sigma=1.0, rounding="mean"), 1)
 
@@ -118,7 +118,7 @@ def test_a_budget_is_divided_over_the_messages_and_nothing_is_left():
 
 
 def test_sigma_says_the_same_as_that_noise_on_every_message():
-    settings = FrugalSettings(sigma=4.0, messages=10)
+    settings = FrugalSettings(min_support=1, sigma=4.0, messages=10)
     plan = planned(settings.mu, 10, 1000, 100, None)
     assert guarantee_of(plan, 10, 1e-6) == pytest.approx(3.75, abs=0.01)
 

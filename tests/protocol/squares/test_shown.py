@@ -69,7 +69,7 @@ def town():
 
 
 def test_peoples_vectors_lie_as_the_model_tells(town):
-    model = fr.Frugal(factors=16, messages=5, activity=0.0, broadcast="float32").fit(town)
+    model = fr.Frugal(min_support=1, factors=16, messages=5, activity=0.0, broadcast="float32").fit(town)
     having = np.bincount(town.items, minlength=town.n_items) / town.n_users
     told = spectral_tastes(model.item_vectors, model.item_weights, model.regulariser, having, town.n_users)
     people = np.array([model.user_vectors[user] for user in range(town.n_users)])
@@ -78,7 +78,7 @@ def test_peoples_vectors_lie_as_the_model_tells(town):
 
 
 def test_a_model_of_sums_with_noise_has_a_mean_in_popularity_alone(town):
-    model = fr.Frugal(sigma=0.0, messages=3).fit(town)
+    model = fr.Frugal(min_support=1, sigma=0.0, messages=3).fit(town)
     mean, covariance = private_tastes(model.item_vectors, model.item_weights)
     assert mean[-1] > 0
     assert not mean[:-1].any()
@@ -87,15 +87,15 @@ def test_a_model_of_sums_with_noise_has_a_mean_in_popularity_alone(town):
 
 @pytest.mark.parametrize("recipe", [{}, {"clip": 1.0}])
 def test_a_simulation_plays_the_bound_and_shows_the_most_shown_item_to_fewer(town, recipe):
-    free = fr.Frugal(messages=3, **recipe).fit(town)
-    held = fr.Frugal(messages=3, most_shown=0.1, **recipe).fit(town)
+    free = fr.Frugal(min_support=1, messages=3, **recipe).fit(town)
+    held = fr.Frugal(min_support=1, messages=3, most_shown=0.1, **recipe).fit(town)
     most = [np.bincount(lists_of(model, town), minlength=town.n_items).max() for model in (free, held)]
     assert most[1] < most[0]
 
 
 @pytest.mark.parametrize("noise", [{"sigma": 0.0}, {"epsilon": 8.0}])
 def test_a_simulation_of_sums_with_noise_plays_the_bound_too(town, noise):
-    free, held = (fr.Frugal(messages=2, most_shown=most, **noise).fit(town) for most in (None, 0.2))
+    free, held = (fr.Frugal(min_support=1, messages=2, most_shown=most, **noise).fit(town) for most in (None, 0.2))
     lengths = [np.linalg.norm(model.item_vectors, axis=1) for model in (free, held)]
     shortened = lengths[1] < 0.99 * lengths[0]
     assert 0 < shortened.sum() < 0.3 * town.n_items
@@ -115,6 +115,6 @@ def test_a_share_that_cannot_be_kept_is_refused(wrong):
 
 def test_a_federation_of_before_there_was_a_bound_goes_on_without_one():
     """Its settings are published without a word of it, by the digest that its federation config names."""
-    told = json.loads(settings_text(FrugalSettings(clip=4.0)))
+    told = json.loads(settings_text(FrugalSettings(min_support=1, clip=4.0)))
     del told["most_shown"]
     assert settings_from(SQUARES, told).most_shown is None

@@ -73,7 +73,7 @@ def test_everybody_who_is_there_sends_all_they_allow():
 def test_a_device_that_has_spent_its_messages_sends_no_more():
     federation = squares_federation(PEOPLE, messages=1)
     device = devices_of(federation)[0]
-    message = np.ones(PEOPLE.n_items, np.float32), np.ones(5, np.float32)
+    message = np.ones(PEOPLE.n_items, np.float32), np.ones(5, np.float32), 1.0
     send(federation.recipe, device, *message)
     with pytest.raises(AssertionError):
         send(federation.recipe, device, *message)
@@ -149,6 +149,7 @@ def test_no_message_is_longer_than_the_clip(strengths, vector, clip):
         devices_of(federation)[0],
         np.array(strengths, np.float32),
         np.array(vector, np.float32),
+        1.0,
     )
     assert norm_of(update) <= clip * (1 + 1e-5)
 

@@ -137,7 +137,7 @@ def test_messages_that_say_nothing_change_nothing(server):
 
 @pytest.mark.parametrize("histories", [[[0, 1], [2, 3]], [[0, 1, 2, 3]]])
 def test_people_who_share_nothing_leave_the_first_model_and_finite_numbers(histories):
-    model = fr.Frugal(factors=2, messages=3, broadcast="float32").fit(people_with(histories, 4))
+    model = fr.Frugal(min_support=1, factors=2, messages=3, broadcast="float32").fit(people_with(histories, 4))
     first = squares_federation(model.training, factors=2, messages=3, broadcast="float32")
     np.testing.assert_array_equal(model.item_vectors, first.item_vectors)
     assert np.isfinite(model.user_vectors).all()
@@ -173,7 +173,7 @@ def test_a_shrinkage_above_1_loses_no_direction():
 
 def test_a_regulariser_that_leaves_nothing_is_told_in_a_sentence():
     with pytest.raises(Diverged):
-        fr.Frugal(factors=4, regulariser=1e6).fit(PEOPLE)
+        fr.Frugal(min_support=1, factors=4, regulariser=1e6).fit(PEOPLE)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
@@ -201,7 +201,7 @@ def test_people_who_cannot_be_solved_for_are_told_in_a_sentence(engine, alpha):
 )
 def test_vectors_are_shorter_where_people_or_items_are_few_and_longer_where_items_are_many(people, items, factors):
     assert factors_for(SquaresSettings(), people, items) == factors
-    assert factors_for(SquaresSettings(factors=3), people, items) == 3
+    assert factors_for(SquaresSettings(min_support=1, factors=3), people, items) == 3
 
 
 def test_a_singular_solve_is_told_in_a_sentence():
@@ -233,7 +233,7 @@ def test_the_sums_of_the_compiled_engine_are_those_of_the_messages_written_out()
 
 
 def test_a_newcomer_is_solved_for_as_those_are_who_were_there():
-    model = fr.Frugal(messages=2, factors=4).fit(PEOPLE)
+    model = fr.Frugal(min_support=1, messages=2, factors=4).fit(PEOPLE)
     for user in (0, 7, 33):
         vector = model.enrolled(PEOPLE.profiles.of(user))
         np.testing.assert_array_equal(vector, model.user_vectors[user])
@@ -268,16 +268,16 @@ def test_a_history_of_everything_or_of_nothing_is_an_answer_like_any_other(setti
 
 
 def test_a_newcomer_with_everything_or_with_nothing_is_answered():
-    model = fr.Frugal(factors=4, messages=1).fit(PEOPLE)
+    model = fr.Frugal(min_support=1, factors=4, messages=1).fit(PEOPLE)
     assert np.isfinite(model.scores_of(model.enrolled(np.arange(PEOPLE.n_items, dtype=np.int32)))).all()
     assert not model.enrolled(np.zeros(0, np.int32)).any()
 
 
 def test_people_who_all_have_everything_can_be_learnt_from():
-    model = fr.Frugal(factors=3, messages=2).fit(people_with([np.arange(6)] * 5, 6))
+    model = fr.Frugal(min_support=1, factors=3, messages=2).fit(people_with([np.arange(6)] * 5, 6))
     assert np.isfinite(model.item_vectors).all()
 
 
 def test_where_nobody_has_anything_to_take_part_with_that_is_said():
     with pytest.raises(SettingError):
-        fr.Frugal(factors=3, pi=0.0).fit(PEOPLE)
+        fr.Frugal(min_support=1, factors=3, pi=0.0).fit(PEOPLE)

@@ -350,7 +350,9 @@ def test_without_noise_two_servers_publish_the_simulations_model_to_the_last_bit
         finally:
             leader.stop()
     played_as = own or {"most_shown": USUAL_PRIVATE}
-    expected, free = (fr.Frugal(sigma=0.0, **asked, most_shown=most).fit(data) for most in (*played_as.values(), None))
+    expected, free = (
+        fr.Frugal(min_support=1, sigma=0.0, **asked, most_shown=most).fit(data) for most in (*played_as.values(), None)
+    )
     bites = recipe.startswith("bounded")
     assert np.array_equal(expected.item_vectors, free.item_vectors) != bites, "a bound that changes nothing is no test"
     assert np.array_equal(model.vectors, expected.item_vectors)

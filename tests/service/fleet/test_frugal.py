@@ -130,7 +130,7 @@ def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(
         with Client(address) as client:
             facts = fetch_federation(client).facts
             model = fetch_model(client, facts)
-    simulated = fr.Frugal(messages=3, factors=8, seed=1, **specs).fit(data)
+    simulated = fr.Frugal(min_support=1, messages=3, factors=8, seed=1, **specs).fit(data)
     assert (model.version, played.tally.interactions) == (3, 3 * data.n_users)
     assert model.regulariser == pytest.approx(simulated.regulariser, rel=1e-3)
     np.testing.assert_allclose(model.weights, simulated.item_weights, rtol=1e-3)
@@ -151,7 +151,7 @@ def test_people_who_come_in_small_cohorts_teach_the_model_nearly_as_much(tmp_pat
             federation = fetch_federation(client)
             model = fetch_model(client, federation.facts)
         found = accuracy(rehearsal, federation, model, played.vectors, split)["precision@10"]
-    simulated = fr.Frugal(messages=2, factors=16).fit(split.train)
+    simulated = fr.Frugal(min_support=1, messages=2, factors=16).fit(split.train)
     expected = fr.evaluate(simulated, split, at=10).means["precision@10"]
     popular = fr.evaluate(fr.MostPopular().fit(split.train), split, at=10).means["precision@10"]
     late = played.tally.counts["late 410"]  # more are asked than a round waits for

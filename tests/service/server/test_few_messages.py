@@ -33,7 +33,7 @@ HISTORIES = [[0, 1, 2], [0, 1, 3], [4, 5, 6], [4, 5, 7, 8], [1, 2, 9], [5, 6, 10
 
 
 def settings_of(**given):
-    return FrugalSettings(**({"factors": FACTORS, "messages": 2} | given))
+    return FrugalSettings(**({"factors": FACTORS, "messages": 2, "min_support": 1} | given))
 
 
 def few(address, rounds=None, **given):
@@ -304,7 +304,7 @@ def people_of(histories):
 
 
 def test_a_federation_can_start_from_a_trained_model_and_newcomers_add_to_it():
-    trained = fr.Frugal(factors=FACTORS, messages=3).fit(people_of(HISTORIES * 5))
+    trained = fr.Frugal(min_support=1, factors=FACTORS, messages=3).fit(people_of(HISTORIES * 5))
     settings = squares.settle(settings_of(factors=None), small_world(), trained)
     content = squares.first_content(settings, small_world(), trained)
     assert settings.factors == FACTORS
@@ -329,7 +329,7 @@ def test_a_federation_can_start_from_a_trained_model_and_newcomers_add_to_it():
 @pytest.mark.parametrize(
     ("given", "trained", "error", "says"),
     [
-        ({"loss": "pairs"}, None, SettingError, "learns squares"),
+        ({"loss": "pairs", "min_support": 5}, None, SettingError, "learns squares"),
         ({"cohorts": 2}, None, SettingError, "cohorts"),
         ({"factors": ITEMS + 1}, None, SettingError, "only 12 items"),
         ({}, object(), ModelError, "something else"),

@@ -49,7 +49,7 @@ def learnt(method, settings, data):
     """A first model that has learnt from people."""
     if method == "fpl":
         return FPL(factors=settings.factors, epochs=60).fit(data)
-    return Frugal(factors=settings.factors, messages=settings.messages).fit(data)
+    return Frugal(min_support=1, factors=settings.factors, messages=settings.messages).fit(data)
 
 
 def main(folder, options):

@@ -22,7 +22,7 @@ from scipy import sparse
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealVector
 from federank.audit.observer import KnownPolicies
 from federank.audit.scoring import BASELINE, Attack, Guess, claim, claim_typical, standardised
-from federank.methods.frugal.method import published
+from federank.methods.frugal.method import is_counting, published, supported_items
 from federank.methods.frugal.objective import Objective
 from federank.methods.frugal.server_steps import SummedMessages
 from federank.methods.frugal.simulation import FrugalFederation
@@ -153,34 +153,51 @@ class SumsReader:
         self._counts: list[RealVector] = []
         self._tastes: list[RealVector] = []
         self._tells_counts: list[bool] = []
+        self._tells_tastes: list[bool] = []
 
     def watch(self, answering: IntVector, sums: SummedMessages) -> None:
         """Take down the sums of a round before it is folded: the model is still as its devices were told it."""
         if not len(answering):
             return
-        recipe = self._federation.recipe
-        if recipe.private is not None:
-            self._take_down(answering, sums)
+        recipe, weights = self._federation.recipe, self._federation.weights
+        if is_counting(recipe, weights):
+            self._note(answering, sums.messages, sums.residuals[:, 0], None)
             return
-        told = published(recipe, self._federation.item_vectors).astype(np.float64)
+        items = supported_items(recipe, weights)
+        if recipe.private is not None:
+            self._take_down(answering, items, sums)
+            return
+        told = published(recipe, self._federation.item_vectors)[items].astype(np.float64)
         back = sums.residuals + float(recipe.objective.unobserved) * told @ sums.squares[:-1]
         back /= float(recipe.objective.liked)
-        self._members.append(answering)
-        self._weights.append(float(sums.squares[-1, -1]))
-        self._counts.append(back[:, -1])
-        self._tastes.append(told @ back[:, :-1].sum(axis=0))
-        self._tells_counts.append(True)
+        weight = float(sums.squares[-1, -1])
+        counts = weight * self.popularity().astype(np.float64)  # what a round says nothing of is as it was
+        counts[items] = back[:, -1]
+        self._note(answering, weight, counts, self._placed(items, told @ back[:, :-1].sum(axis=0)))
 
-    def _take_down(self, answering: IntVector, sums: SummedMessages) -> None:
+    def _take_down(self, answering: IntVector, items: IntVector, sums: SummedMessages) -> None:
         """Sums of integers: the first round's say what people have, the later ones' what goes together."""
         first = sums.residuals.shape[1] == 1 and not self._members
         along = sums.residuals.sum(axis=0)
         length = float(np.linalg.norm(along))
+        tastes = sums.residuals @ along / length if length > 0 else np.zeros(len(sums.residuals))
+        self._note(answering, sums.messages, sums.residuals[:, 0] if first else None, self._placed(items, tastes))
+
+    def _note(self, answering: IntVector, weight: float, counts: RealVector | None, tastes: RealVector | None) -> None:
+        """What a round says, of counts and of tastes; None where it says nothing of them."""
+        nothing = np.zeros(self._federation.recipe.n_items)
         self._members.append(answering)
-        self._weights.append(float(sums.messages))
-        self._counts.append(sums.residuals[:, 0] if first else np.zeros(len(sums.residuals)))
-        self._tastes.append(sums.residuals @ along / length if length > 0 else np.zeros(len(sums.residuals)))
-        self._tells_counts.append(first)
+        self._weights.append(float(weight))
+        self._counts.append(nothing if counts is None else counts)
+        self._tastes.append(nothing if tastes is None else tastes)
+        self._tells_counts.append(counts is not None)
+        self._tells_tastes.append(tastes is not None)
+
+    def _placed(self, items: IntVector, values: RealVector) -> RealVector:
+        """Numbers of these items among those of the full catalogue."""
+        table = np.zeros(self._federation.recipe.n_items)
+        table[items] = values
+        return table
 
     def popularity(self) -> FloatVector:
         """The share of everyone who has each item, as far as sums tell."""
@@ -197,9 +214,9 @@ class SumsReader:
 
     def tastes(self, people: IntVector) -> FloatMatrix:
         """People x items: how much of the tastes goes back to each of them."""
-        n_items = self._federation.recipe.n_items
-        mean = np.sum(self._tastes, axis=0) / sum(self._weights) if self._weights else np.zeros(n_items)
-        return self._laid_to(people, self._tastes, mean, [True] * len(self._tastes))
+        telling = sum(weight for weight, tells in zip(self._weights, self._tells_tastes, strict=True) if tells)
+        mean = np.sum(self._tastes, axis=0) / telling if telling else np.zeros(self._federation.recipe.n_items)
+        return self._laid_to(people, self._tastes, mean, self._tells_tastes)
 
     def _laid_to(self, people: IntVector, sums: list[RealVector], mean: RealVector, tells: list[bool]) -> FloatMatrix:
         members = sum(len(some) for some in self._members)

@@ -31,7 +31,6 @@ from federank.audit.observer import (
 from federank.audit.scoring import Audited, Findings, about_audit
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import SettingError
-from federank.federation.rng import HELPER, SERVER
 from federank.methods.frugal.attacks import (
     FRUGAL_ATTACKS,
     UNSEEN,
@@ -43,16 +42,15 @@ from federank.methods.frugal.attacks import (
     SumsView,
     read_message,
 )
-from federank.methods.frugal.method import published
+from federank.methods.frugal.method import covered, is_counting, published, supported_items
 from federank.methods.frugal.objective import Objective
 from federank.methods.frugal.private import directions_of, new_scratch, private_message
-from federank.methods.frugal.private_server import noise_of
 from federank.methods.frugal.recommender import FewMessages
 from federank.methods.frugal.server_steps import SummedMessages
 from federank.methods.frugal.server_update import private_columns
+from federank.methods.frugal.side_knowledge import KNOWN, MOST_USERS, as_seen, side_knowledge
 from federank.methods.frugal.simulation import FrugalFederation, play, vectors_at_home
 from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
-from federank.secagg.ring import in_units
 from federank.simulation.options import TrainingOptions
 
 # What a reader of messages writes down about the people it follows, whatever form the messages have.
@@ -79,12 +77,13 @@ class CompleteReader(Notes):
         """Read the messages of a round before it is folded."""
         federation = self._federation
         recipe, number, shared_profile = federation.recipe, federation.round_number, federation.shared_profile
-        known = directions_of(published(recipe, federation.item_vectors), federation.weights)
+        items = supported_items(recipe, federation.weights)
+        known = directions_of(published(recipe, federation.item_vectors)[items], federation.weights[items])
         columns = private_columns(recipe, number)
-        workspace = new_scratch(recipe.n_items, columns)
+        workspace = new_scratch(len(items), columns)
         for row in np.flatnonzero(np.isin(self.people, answering)):
             person = int(self.people[row])
-            profile = shared_profile.items[shared_profile.starts[person] : shared_profile.starts[person + 1]]
+            profile = covered(items, shared_profile.of(person))
             if not private_message(known, profile, recipe.seed, person, number, workspace):
                 continue
             # From here on only what was sent is used: integers, and the public model.
@@ -98,7 +97,7 @@ class CompleteReader(Notes):
             else:
                 row_of_history = message @ (known.wanted.T @ strongest)
                 sign = np.sign(row_of_history @ strongest) or 1.0
-                self.tastes[row] = (known.wanted @ (known.wanted.T @ (sign * strongest))) / known.scales
+                self.tastes[row, items] = (known.wanted @ (known.wanted.T @ (sign * strongest))) / known.scales
 
 
 # The server that reads messages: what each one of the people it follows has sent, round by round.
@@ -112,15 +111,24 @@ class MessageReader(Notes):
         federation = self._federation
         recipe, told = federation.recipe, published(federation.recipe, federation.item_vectors)
         rows = np.flatnonzero(np.isin(self.people, answering)).astype(np.int32)
+        if is_counting(recipe, federation.weights):  # a message of counts is the profile itself
+            for row in rows:
+                profile = federation.shared_profile.of(int(self.people[row]))
+                self.seen_last[row] = WITHOUT
+                self.seen_last[row, profile] = WITH
+                self.seen[row] = np.maximum(self.seen[row], self.seen_last[row])
+            return
+        items = supported_items(recipe, federation.weights)
         for some in in_blocks(rows, recipe.n_items):
             profiles = profiles_of(federation.shared_profile, self.people[some])
             vectors = vectors_at_home(recipe, told, federation.weights, float(federation.regulariser[0]), profiles)
             scores = vectors @ told.T
             strengths = strengths_of(recipe.objective, scores, profiles)
             # From here on only what was sent is used: strengths, vectors, and the public model.
-            read = read_message(recipe.objective, strengths, scores)
-            self.seen[some] = np.where(read, WITH, np.maximum(self.seen[some], WITHOUT))
-            self.seen_last[some] = np.where(read, WITH, WITHOUT)
+            read = read_message(recipe.objective, strengths, scores)[:, items]
+            last = np.full((len(some), recipe.n_items), UNSEEN, dtype=np.uint8)
+            last[:, items] = np.where(read, WITH, WITHOUT)
+            self.seen[some], self.seen_last[some] = np.maximum(self.seen[some], last), last
             self.tastes[some] = scores
 
 
@@ -167,6 +175,7 @@ def audit_training(
     people: int | None,
     per_epoch: bool,
     training_options: TrainingOptions | None,
+    known: int = KNOWN,
 ) -> Audited:
     """Train a model, then play its run once more and watch."""
     _refuse(sees, people)
@@ -181,7 +190,10 @@ def audit_model(model: FewMessages, *, sees: str, people: int | None, per_epoch:
     audit = _Audit(model, sees, people)
     last = audit.epochs
     findings = [audit.look(epoch) for epoch in range(1 if per_epoch else last, last + 1)]
-    return Audited(findings, audit.about(time.perf_counter() - started))
+    about = audit.about(time.perf_counter() - started)
+    if known and sees not in READERS:
+        about["side_knowledge"] = side_knowledge(model, sees=sees, users=people or MOST_USERS, known=known)
+    return Audited(findings, about)
 
 
 class _Audit:
@@ -239,7 +251,7 @@ class _Audit:
         return {"epsilon": epsilon_of_mu(mu, delta), "delta": delta, "order_allowed": most_order(mu)}
 
     def _watch(self, answering: IntVector, sums: SummedMessages) -> None:
-        self._sums.watch(answering, self._as_seen(sums))
+        self._sums.watch(answering, as_seen(self._sees, self._federation, sums)[0])
         if self._messages is not None:
             self._messages.watch(answering)
         shared_profile, real = self._federation.shared_profile, self._federation.recipe.shared_profile.real
@@ -247,18 +259,6 @@ class _Audit:
             here = slice(shared_profile.starts[self._people[row]], shared_profile.starts[self._people[row] + 1])
             items = shared_profile.items[here][real[here]] if len(real) else shared_profile.items[here]
             self._sent[row, items] = True
-
-    def _as_seen(self, sums: SummedMessages) -> SummedMessages:
-        """A round's sums as this observer has them: without the noise that it knows."""
-        recipe, number = self._federation.recipe, self._federation.round_number
-        if recipe.private is None or not sums.messages:
-            return sums
-        own = {"leader": (SERVER,), "helper": (HELPER,), "outsider": ()}.get(self._sees, (SERVER, HELPER))
-        residuals = sums.residuals.copy()
-        for server in own:
-            noise = noise_of(recipe.private, recipe.seed, number, residuals.size, server)
-            residuals -= in_units(noise, 1.0).reshape(residuals.shape)
-        return sums._replace(residuals=residuals)
 
     def _senders(self) -> Senders | None:
         if self._messages is None:

@@ -19,6 +19,7 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongV
 from federank.data.interactions import Profiles
 from federank.errors import ClusterGone, SettingError
 from federank.methods.frugal.kernels import RoundContext
+from federank.methods.frugal.method import supported_items
 from federank.methods.frugal.settings import FrugalRecipe
 from federank.methods.frugal.simulation import (
     FrugalFederation,
@@ -26,6 +27,7 @@ from federank.methods.frugal.simulation import (
     as_broadcast,
     district_starts,
     play_with,
+    restricted,
     sum_partitions,
     workspace_for,
 )
@@ -54,15 +56,18 @@ class FrugalShard:
         starts = np.zeros(last + 1, dtype=np.int64)
         starts[first:] = part.starts
         self._profiles = Profiles(starts, np.array(part.items))
-        self._workspace = workspace_for(part.recipe, np.array(part.partitions))
+        self._starts = np.array(part.partitions)
 
     def sums(
-        self, vectors: FloatMatrix, weights: FloatVector, regulariser: float, people: IntVector
+        self, vectors: FloatMatrix, weights: FloatVector, regulariser: float, items: IntVector, people: IntVector
     ) -> tuple[Any, Any, Any]:
-        """What these of its people send, summed district by district: own parts, squares, counts."""
-        told = as_broadcast(self._recipe, np.array(vectors), np.array(weights), regulariser)
-        sum_partitions(self._recipe, self._profiles, told, np.array(people), self._workspace)
-        return self._workspace.own, self._workspace.squares, self._workspace.messages
+        """What these of its people send of these items, summed by partition: own parts, squares, counts."""
+        recipe = self._recipe._replace(n_items=len(items))
+        workspace = workspace_for(recipe, self._starts)
+        told = as_broadcast(recipe, np.array(vectors), np.array(weights), regulariser)
+        profiles = restricted(self._profiles, np.array(items), self._recipe.n_items)
+        sum_partitions(recipe, profiles, told, np.array(people), workspace)
+        return workspace.own, workspace.squares, workspace.messages
 
 
 class FrugalCluster:
@@ -85,7 +90,8 @@ class FrugalCluster:
 
     def _fill(self, federation: FrugalFederation, told: RoundContext, people: IntVector, workspace: Partitions) -> None:
         vectors = told.vectors[:, : federation.recipe.factors]
-        model = [self._ray.put(part) for part in (vectors, told.weights, told.regulariser)]
+        items = supported_items(self._federation.recipe, self._federation.weights)
+        model = [self._ray.put(part) for part in (vectors, told.weights, told.regulariser, items)]
         try:
             asked = [self._asked(shard, model, people) for shard in range(len(self._shards))]
             for shard, reference in enumerate(asked):

@@ -9,7 +9,7 @@ Bytes are those of the messages as they are encoded.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,37 +23,52 @@ from federank.simulation.complexity import Cost, Counted, multiplications
 from federank.simulation.federated import traffic
 
 
-def count_frugal_communication(recipe: FrugalRecipe, n_users: int, interactions: int, rounds: int) -> dict[str, Any]:
-    """The traffic of the first rounds of a run: totals, means per round, what a device has sent in its lifetime."""
+def count_frugal_communication(
+    recipe: FrugalRecipe, n_users: int, interactions: int, rounds: int, supported: int | None = None
+) -> dict[str, Any]:
+    """The traffic of the first rounds of a run: totals, means per round, what a device has sent in its lifetime.
+
+    `supported` is how many items later messages cover, where that is not all of them.
+    """
+    covered = recipe.n_items if supported is None else supported
     spent, uploads, rows_up, bytes_up, bytes_dense = np.zeros(n_users, dtype=np.int32), 0, 0, 0, 0
     last_seen = np.full(n_users, -1, dtype=np.int64)  # the version that each device has; -1: none
-    changed = np.full(recipe.n_items, 0, dtype=np.int64)  # the version in which each row changed last
-    down_rows, down_bytes, down_full, downloads = 0, 0, 0, 0
-    for number in range(rounds):
-        asked = choose_cohort(recipe, number, spent)
-        rows, size = _downloads(recipe, last_seen[asked], changed)
-        down_rows, down_bytes, downloads = down_rows + rows, down_bytes + size, downloads + len(asked)
-        down_full += len(asked) * _full_model(recipe, changed)
+    model = _Model(recipe, 0 if _counts_first(recipe) else recipe.n_items)
+    down_rows, down_bytes, down_dense, down_full, downloads = 0, 0, 0, 0, 0
+    for number in range(rounds + 1):  # then the last model, for everyone
+        asked = choose_cohort(recipe, number, spent) if number < rounds else np.arange(n_users, dtype=np.int32)
+        behind = int((last_seen[asked] < model.changed).sum())
+        down_rows, downloads = down_rows + behind * model.rows, downloads + len(asked)
+        down_bytes += behind * model.bytes_of(model.rows) + (len(asked) - behind) * model.bytes_of(0)
+        down_dense, down_full = (
+            down_dense + len(asked) * model.rows,
+            down_full + len(asked) * model.bytes_of(model.rows),
+        )
+        if number == rounds:
+            break
         last_seen[asked] = number
         sent = len(who_answers(recipe, number, asked))
-        uploads, rows_up = uploads + sent, rows_up + sent * recipe.n_items
-        bytes_up += sent * _upload_bytes(recipe, number)
-        bytes_dense += sent * (
-            dense_bytes(recipe.n_items, recipe.factors) if recipe.private is None else _upload_bytes(recipe, number)
-        )
+        is_counting = _counts_first(recipe) and model.rows == 0
+        rows = recipe.n_items if is_counting else model.rows
+        factors = 0 if is_counting else recipe.factors
+        uploads, rows_up = uploads + sent, rows_up + sent * rows
+        if recipe.private is None:
+            each, written_out = frugal_update_bytes(rows, factors), dense_bytes(rows, factors)
+        else:  # a share of integers of 32 bits
+            each = written_out = 4 * rows * private_columns(recipe, number)
+        bytes_up, bytes_dense = bytes_up + sent * each, bytes_dense + sent * written_out
         spent[asked] += 1
-        if sent:
-            changed[:] = number + 1
-    rows, size = _downloads(recipe, last_seen, changed)  # the last model, for everyone
-    down_rows, down_bytes, downloads = down_rows + rows, down_bytes + size, downloads + n_users
-    down_full += n_users * _full_model(recipe, changed)
+        if is_counting and uploads < len(recipe.participants) and number + 1 < recipe.cohorts:
+            continue
+        if sent or is_counting:
+            model = model._replace(rows=covered, changed=number + 1, is_weighted=not is_counting)
     return {
         "rounds": rounds,
         "uploads": uploads,
         "downloads": downloads,
         "up": traffic(rows_up, bytes_up, rounds),
         "up_written_out": traffic(rows_up, bytes_dense, rounds),
-        "down_dense": traffic(downloads * recipe.n_items, down_full, rounds),
+        "down_dense": traffic(down_dense, down_full, rounds),
         "down_changed": traffic(down_rows, down_bytes, rounds),
         "papers": {
             "cce": 2 * len(recipe.participants) * recipe.n_items,
@@ -63,34 +78,24 @@ def count_frugal_communication(recipe: FrugalRecipe, n_users: int, interactions:
     }
 
 
-def _upload_bytes(recipe: FrugalRecipe, number: int) -> int:
-    """Bytes of a message: as its factors, or where sums carry noise as a share of integers of 32 bits."""
-    if recipe.private is None:
-        return frugal_update_bytes(recipe.n_items, recipe.factors)
-    return 4 * recipe.n_items * private_columns(recipe, number)
+class _Model(NamedTuple):
+    """What there is to download between two rounds."""
+
+    recipe: FrugalRecipe
+    rows: int
+    changed: int = 0  # the version in which its rows changed last: all of them do
+    is_weighted: bool = False  # items weigh alike, and weights are left out, until a model has been learnt
+
+    def bytes_of(self, rows: int) -> int:
+        """The bytes of this many of its rows."""
+        recipe = self.recipe
+        weighted = self.is_weighted and (recipe.popularity > 0 or recipe.private is not None)
+        whole = rows == recipe.n_items
+        return frugal_broadcast_bytes(rows, recipe.factors, whole=whole, as_codes=recipe.as_codes, weighted=weighted)
 
 
-def _downloads(recipe: FrugalRecipe, seen: Any, changed: Any) -> tuple[int, int]:
-    """Rows and bytes that devices download which have the model as of these versions."""
-    rows_of_version = {int(version): int((changed > version).sum()) for version in np.unique(seen)}
-    total_rows, total_bytes = 0, 0
-    for version, rows in rows_of_version.items():
-        devices = int((seen == version).sum())
-        told = recipe.n_items if version < 0 else rows
-        total_rows, total_bytes = total_rows + devices * told, total_bytes + devices * _told(recipe, told, changed)
-    return total_rows, total_bytes
-
-
-def _full_model(recipe: FrugalRecipe, changed: Any) -> int:
-    """The bytes of all rows as they are now."""
-    return _told(recipe, recipe.n_items, changed)
-
-
-def _told(recipe: FrugalRecipe, rows: int, changed: Any) -> int:
-    """The bytes of this many rows; items weigh alike, and weights are left out, until someone's message has come."""
-    weighted = (recipe.popularity > 0 or recipe.private is not None) and bool(changed.any())
-    whole = rows == recipe.n_items
-    return frugal_broadcast_bytes(rows, recipe.factors, whole=whole, as_codes=recipe.as_codes, weighted=weighted)
+def _counts_first(recipe: FrugalRecipe) -> bool:
+    return recipe.min_support > 1 and recipe.private is None
 
 
 # What a round of FCF costs, counted, beside FedRec's formulas for it (Lin et al., 2020, section 3.3).

@@ -152,6 +152,9 @@ def sum_messages(
     liked, unobserved = told.objective.liked, told.objective.unobserved
     for place in range(len(people)):
         begin, end = starts[people[place]], starts[people[place] + 1]
+        total.messages[0] += 1
+        if begin == end:  # no item of theirs is supported: a message of zeros
+            continue
         _solve(told, items, begin, end, workspace, width)
         weight = np.float64(end - begin) ** -told.activity
         if told.clip > 0:
@@ -167,7 +170,6 @@ def sum_messages(
             value = np.float64(scale) * np.float64(workspace.row[0, f])
             for g in range(factors + 1):
                 total.squares[f, g] += value * workspace.row[0, g]
-        total.messages[0] += 1
 
 
 @compiled(allocates=False)

@@ -32,6 +32,7 @@ _OF_FRUGAL = (
     "delta",
     "rounding",
     "most_shown",
+    "min_support",
 )
 _OF_PAIRS = ("triples", "item_pull")
 
@@ -68,6 +69,11 @@ class FrugalSettings(SquaresSettings):
                     f"{self.loss}; leave {name} out, or choose the loss {other}."
                 )
         self.as_pairs(1)
+
+    @property
+    def counts_first(self) -> bool:
+        """The loss pairs has no message of counts."""
+        return self.loss == "squares" and super().counts_first
 
     @property
     def takes_steps(self) -> bool:

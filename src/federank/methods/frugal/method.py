@@ -36,7 +36,8 @@ class FrugalBroadcast(NamedTuple):
     round_number: int
     version: int  # of the model: how many rounds have been folded into it
     regulariser: float  # lambda: the pull of a device's own vector towards zero
-    items: IntVector  # which rows, ascending; all of them unless the device has the rest already
+    items: IntVector  # which rows, ascending: those of the supported items unless the device has some already;
+    # none while counts are asked for
     weights: FloatVector  # d: how much each of these items counts when a device solves for its own vector
     codes: NDArray[np.int8]  # one row of integers per item; no columns where vectors are sent as they are
     scales: FloatVector  # what a row's integers are multiples of
@@ -46,8 +47,8 @@ class FrugalBroadcast(NamedTuple):
 class FrugalUpdate(NamedTuple):
     """A device's message to the server: all that crosses the wire upwards."""
 
-    strengths: FloatVector  # one number for each item
-    vector: FloatVector  # the person's own, solved from what they take part with
+    strengths: FloatVector  # one number for each supported item; of counts: 1 or 0 for each item of the catalogue
+    vector: FloatVector  # the person's own, solved from what they take part with; of counts: none
     scale: np.float32  # at most 1: how much the person counts, less where the message keeps to a largest norm
 
 
@@ -118,6 +119,10 @@ def check_frugal_update(update: FrugalUpdate, factors: int, n_items: int) -> Non
         )
     if not (np.isfinite(strengths).all() and np.isfinite(vector).all() and np.isfinite(scale)):
         raise BadMessage("An Update holds values that are not finite numbers.")
+    if not factors and not (np.isin(strengths, (0, 1)).all() and scale == 1):
+        raise BadMessage(
+            "A message of counts says 1 of the items of its sender and 0 of all others; this one does not."
+        )
     if not 0 <= scale <= 1:
         raise BadMessage(
             f"An Update is scaled down or not at all; its scale is {float(scale):g}, and 0 to 1 is needed."
@@ -179,6 +184,28 @@ def draws_of_users(seed: int, people: IntVector, purpose: int, round_number: int
         return words(np.uint32(seed), people.astype(np.uint32), purpose, np.uint32(round_number), np.uint32(0))[0]
 
 
+# Minimum support: the first message carries counts only, and later ones cover the items that enough users have.
+
+
+def is_counting(recipe: FrugalRecipe, weights: FloatVector) -> bool:
+    """Whether a round on a model with these weights of items asks for counts."""
+    return recipe.min_support > 1 and recipe.private is None and not weights.any()
+
+
+def supported_items(recipe: FrugalRecipe, weights: FloatVector) -> IntVector:
+    """The items that a message covers, ascending: those that weigh something, where items need support."""
+    supported = np.flatnonzero(weights) if recipe.min_support > 1 else np.arange(len(weights))
+    return supported.astype(np.int32)
+
+
+def covered(items: IntVector, profile: IntVector) -> IntVector:
+    """The places of a profile's items among these items; what is not among them is left out."""
+    places = np.searchsorted(items, profile)
+    inside = places < len(items)
+    inside[inside] = items[places[inside]] == profile[inside]
+    return places[inside].astype(np.int32)
+
+
 def published(recipe: FrugalRecipe, vectors: FloatMatrix) -> FloatMatrix:
     """The item vectors as devices read them: rounded where Broadcasts carry bytes."""
     return restored(*rounded(vectors)) if recipe.as_codes else vectors.copy()
@@ -192,8 +219,8 @@ def make_frugal_broadcast(
     weights: FloatVector,
     items: IntVector | None = None,
 ) -> FrugalBroadcast:
-    """The item vectors, or these rows of them, as a copy that no later round can change."""
-    told = np.arange(len(vectors), dtype=np.int32) if items is None else items
+    """The vectors of the supported items, or these rows, as a copy that no later round can change."""
+    told = supported_items(recipe, weights) if items is None else items
     rows = vectors[told]
     head = round_number, round_number, regulariser, told, weights[told]
     if recipe.as_codes:
@@ -208,18 +235,31 @@ def make_frugal_broadcast(
 
 def own_vector(recipe: FrugalRecipe, broadcast: FrugalBroadcast, profile: IntVector) -> FloatVector:
     """The vector that explains this profile best: in a message the shared one, at home the full history."""
-    rows = np.ascontiguousarray(rows_of(broadcast))
+    rows, places = np.ascontiguousarray(rows_of(broadcast)), covered(broadcast.items, profile)
     gram = gram_matrix(rows, broadcast.weights)
-    return solve_user(recipe.objective, broadcast.regulariser, rows, broadcast.weights, gram, profile)
+    return solve_user(recipe.objective, broadcast.regulariser, rows, broadcast.weights, gram, places)
 
 
 def compute_frugal(
     recipe: FrugalRecipe, device: FrugalPrivate, broadcast: FrugalBroadcast
-) -> tuple[FloatVector, FloatVector]:
-    """How strongly each item should move towards the device's vector, and that vector."""
+) -> tuple[FloatVector, FloatVector, float]:
+    """How strongly each item should move towards the device's vector, that vector, and how much the device counts.
+
+    Where counts are asked for: the profile itself, no vector, and 1.
+    """
     profile = device.shared_profile.profile
-    vector = own_vector(recipe, broadcast, profile)
-    return residuals(recipe.objective, rows_of(broadcast), vector, profile), vector
+    if recipe.min_support > 1 and not len(broadcast.items):
+        counts = np.zeros(recipe.n_items, dtype=np.float32)
+        counts[profile] = 1
+        return counts, np.zeros(0, dtype=np.float32), 1.0
+    vector, places = own_vector(recipe, broadcast, profile), covered(broadcast.items, profile)
+    strengths = residuals(recipe.objective, rows_of(broadcast), vector, places)
+    return strengths, vector, user_weight(recipe, len(places))
+
+
+def user_weight(recipe: FrugalRecipe, items: int) -> float:
+    """How much a user counts with this many supported items; one with none sends zeros."""
+    return float(items**-recipe.activity) if items else 0.0
 
 
 # Transmission: what a device lets the server see, at most `messages` times in its lifetime.
@@ -232,11 +272,12 @@ def message_norm(strengths: FloatVector, vector: FloatVector) -> float:
     return math.sqrt(length * (pulled + length))
 
 
-def send(recipe: FrugalRecipe, device: FrugalPrivate, strengths: FloatVector, vector: FloatVector) -> FrugalUpdate:
-    """The Update, weighted and clipped; the device has one message less from now on."""
+def send(
+    recipe: FrugalRecipe, device: FrugalPrivate, strengths: FloatVector, vector: FloatVector, scale: float
+) -> FrugalUpdate:
+    """The Update, weighted and clipped; the device has one message less from now on. Counts are never clipped."""
     assert device.spent < device.messages, "a device that has spent its messages is not asked"
     device.spent += 1
-    scale = len(device.shared_profile.profile) ** -recipe.activity
-    if recipe.clip > 0:
+    if recipe.clip > 0 and len(vector):
         scale = min(scale, recipe.clip / message_norm(strengths, vector))
     return FrugalUpdate(strengths, vector, np.float32(scale))

@@ -27,7 +27,7 @@ from federank._numerics.compiling import compiled
 from federank._numerics.rows import inlined
 from federank.errors import BadMessage
 from federank.federation.rng import ROUNDING, words
-from federank.methods.frugal.method import FrugalBroadcast, FrugalPrivate, PrivateUpdate, rows_of
+from federank.methods.frugal.method import FrugalBroadcast, FrugalPrivate, PrivateUpdate, covered, rows_of
 from federank.secagg.ring import C_INT, rounded
 
 _LARGEST = float(C_INT * C_INT)
@@ -174,14 +174,17 @@ def sent_privately(
     broadcast: FrugalBroadcast, device: FrugalPrivate, seed: int, known: Directions, workspace: Scratch
 ) -> PrivateUpdate:
     """The device's message for this round, from what its owner lets out; it has one message less from now on."""
-    return sent_in_stage(broadcast.round_number, device, seed, known, workspace)
+    profile = covered(broadcast.items, device.shared_profile.profile)
+    return sent_in_stage(broadcast.round_number, device, profile, seed, known, workspace)
 
 
-def sent_in_stage(stage: int, device: FrugalPrivate, seed: int, known: Directions, workspace: Scratch) -> PrivateUpdate:
-    """The device's message of a stage of the plan; a simulation's rounds are the stages."""
+def sent_in_stage(
+    stage: int, device: FrugalPrivate, profile: IntVector, seed: int, known: Directions, workspace: Scratch
+) -> PrivateUpdate:
+    """The device's message of a stage of the plan, from the covered part of its profile; rounds are the stages."""
     assert device.spent < device.messages, "a device that has spent its messages is not asked"
     device.spent += 1
-    if not private_message(known, device.shared_profile.profile, seed, device.user, stage, workspace):
+    if not private_message(known, profile, seed, device.user, stage, workspace):
         workspace.whole[:] = 0
     return PrivateUpdate(workspace.whole.copy())
 

@@ -145,6 +145,12 @@ class _Space:
         return (self.scales**2).astype(np.float32)
 
 
+def noisy_counts(summed: RealVector, messages: int) -> RealVector:
+    """How many users have each item, from noisy sums of p / sqrt(n): a user with n items has sqrt(n) in all of them."""
+    counts: RealVector = summed * max(float(summed.sum()) / messages, 1.0)
+    return counts
+
+
 def fold_popularity(
     plan: PrivatePlan, seed: int, summed: RealVector, cohorts: int = 1
 ) -> tuple[RealVector, FloatVector, FloatMatrix]:

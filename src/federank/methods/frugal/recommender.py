@@ -18,7 +18,7 @@ from federank.methods.fpl.recommender import FederatedPairs
 from federank.methods.fpl.settings import FPLSettings, Recipe
 from federank.methods.frugal.communication import count_frugal_communication, fcf_cost, fcf_of_paper
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.method import attendance, published
+from federank.methods.frugal.method import attendance, published, supported_items
 from federank.methods.frugal.private_plan import PrivatePlan, guarantee_of
 from federank.methods.frugal.settings import (
     DEFAULT_FACTORS,
@@ -77,7 +77,14 @@ class FewMessages(ChoosingUsers):
     def communication(self) -> dict[str, Any]:
         """What the run has sent, counted message by message."""
         data = self._fitted()
-        return count_frugal_communication(self.recipe(data), data.n_users, len(data), self.report["rounds"])
+        recipe = self.recipe(data)
+        supported = len(supported_items(recipe, self.item_weights))
+        return count_frugal_communication(recipe, data.n_users, len(data), self.report["rounds"], supported)
+
+    @property
+    def zero_is_nothing(self) -> bool:
+        """Items without support have no vector, and are recommended to no one."""
+        return self.squares().min_support > 1
 
     def enrolled(self, profile: IntVector) -> FloatVector:
         """The vector of someone with this history, in closed form; nothing is sent."""
@@ -108,6 +115,8 @@ class FewMessages(ChoosingUsers):
             "regulariser": self.regulariser,
             "skipped_users": int(train.n_users - len(recipe.participants)),
             "epochs": recipe.rounds // recipe.cohorts,
+            "supported_items": len(supported_items(recipe, self.item_weights)),
+            "items": recipe.n_items,
         }
         if recipe.private is not None:
             self.report |= guarantee(recipe.private, self.squares(), int(federation.spent.max(initial=0)))
@@ -126,7 +135,8 @@ class FewMessages(ChoosingUsers):
 
     def _follow(self, federation: FrugalFederation, threads: int) -> None:
         recipe = federation.recipe
-        self.item_vectors = published(recipe, federation.item_vectors)
+        covered = federation.weights if recipe.min_support > 1 else np.ones_like(federation.weights)
+        self.item_vectors = published(recipe, federation.item_vectors) * (covered > 0)[:, None]
         self.regulariser, self.item_weights = float(federation.regulariser[0]), federation.weights
         self.user_vectors = vectors_at_home(recipe, *self._model(), federation.profiles, threads)
 
@@ -332,7 +342,7 @@ class FCFSettings(SharedProfileSettings):
     def as_least(self) -> SquaresSettings:
         """The federation of few messages that takes the same steps: one message of everyone a round, Adam."""
         same = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "rounds"}
-        return SquaresSettings(**same, messages=self.rounds, server="adam", broadcast="float32")
+        return SquaresSettings(**same, messages=self.rounds, min_support=1, server="adam", broadcast="float32")
 
 
 class FCF(FewMessages):

@@ -54,7 +54,7 @@ class FrugalFleetInMemory:
         """Computation and transmission on each of these devices; a message that is lost on the way is spent too."""
         recipe, number = self.recipe, broadcast.round_number
         answering = set(who_answers(recipe, number, clients).tolist())
-        known, workspace = known_from(broadcast), new_scratch(recipe.n_items, private_columns(recipe, number))
+        known, workspace = known_from(broadcast), new_scratch(len(broadcast.items), private_columns(recipe, number))
         for user in clients:
             device = self.devices[user]
             update: FrugalUpdate | PrivateUpdate

@@ -7,13 +7,15 @@ What the server holds is the model (item vectors and the lambda they belong to) 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, RealMatrix, RealVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
 from federank._numerics.topn import tall_product
+from federank.errors import DataError
 from federank.federation.rng import ITEM_FACTORS, Draw, normal_columns, normal_rows
 from federank.federation.round import Adam, adam_step
 from federank.methods.frugal.method import (
@@ -23,8 +25,10 @@ from federank.methods.frugal.method import (
     check_frugal_update,
     check_private_update,
     dense,
+    is_counting,
     make_frugal_broadcast,
     published,
+    supported_items,
 )
 from federank.methods.frugal.objective import gram_matrix
 from federank.methods.frugal.private_plan import PrivatePlan
@@ -32,6 +36,7 @@ from federank.methods.frugal.private_server import (
     PULL,
     fold_histories,
     fold_popularity,
+    noisy_counts,
     received_from,
     values_of,
     with_both_noises,
@@ -56,6 +61,11 @@ from federank.methods.frugal.settings import FrugalRecipe
 from federank.secagg.ring import in_ring
 
 _LITTLE = 1e-5
+_HALF = 0.5
+"""Counts are integers, up to the rounding of sums."""
+LEAST_WEIGHT = np.float32(1e-6)
+FEWEST_ITEMS = 50
+"""Fewer supported items make no model."""
 
 
 @dataclass(eq=False)
@@ -80,14 +90,15 @@ class FrugalState:
     def aggregate(self, recipe: FrugalRecipe, updates: Iterable[FrugalUpdate | PrivateUpdate]) -> None:
         """Fold a round's Updates into the shared model: all of them, or none if one breaks the protocol."""
         if recipe.private is not None:
-            fold(recipe, self, _sum_of_updates(recipe, self.round_number, updates))
+            fold(recipe, self, _sum_of_updates(recipe, self.round_number, self.weights, updates))
             return
-        residuals = np.zeros((recipe.n_items, recipe.factors + 1))
-        squares = np.zeros((recipe.factors + 1, recipe.factors + 1))
-        count = 0
+        rows, factors = len(supported_items(recipe, self.weights)), recipe.factors
+        if is_counting(recipe, self.weights):
+            rows, factors = recipe.n_items, 0
+        residuals, squares, count = np.zeros((rows, factors + 1)), np.zeros((factors + 1, factors + 1)), 0
         for update in updates:
             assert isinstance(update, FrugalUpdate), "only rounds with a plan have messages of integers"
-            check_frugal_update(update, recipe.factors, recipe.n_items)
+            check_frugal_update(update, factors, rows)
             message = dense(update)
             residuals += message.residuals
             squares += message.squares
@@ -107,7 +118,7 @@ def first_shared(recipe: FrugalRecipe, initial_scale: float, draw: Draw = normal
         _empty_sketch(recipe),
         np.zeros(moments, dtype=np.float32),
         np.zeros(moments, dtype=np.float32),
-        np.ones(recipe.n_items, dtype=np.float32),
+        np.full(recipe.n_items, recipe.min_support == 1 or recipe.private is not None, dtype=np.float32),
         np.zeros(recipe.n_items),
     )
 
@@ -123,6 +134,38 @@ def fold(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages, thread
 
     There is nothing to learn without a message, from people who weigh nothing, or whose vectors are all zero.
     """
+    if is_counting(recipe, shared.weights):
+        _fold_counts(recipe, shared, sums)
+        shared.round_number += 1
+        return
+    supported = supported_items(recipe, shared.weights)
+    if len(supported) == recipe.n_items:
+        _fold_supported(recipe, shared, sums, threads)
+        return
+    # Only the supported items are in the sums: the rest of the model is zeros, and stays so.
+    names = _by_item(recipe)
+    part = replace(shared, **{name: getattr(shared, name)[supported] for name in names})
+    _fold_supported(recipe._replace(n_items=len(supported)), part, sums, threads)
+    for field in fields(shared):
+        value = getattr(part, field.name)
+        setattr(shared, field.name, placed(value, supported, recipe.n_items) if field.name in names else value)
+
+
+def _by_item(recipe: FrugalRecipe) -> list[str]:
+    """What of the server's memory has a row for each item."""
+    joined = recipe.private is not None and recipe.private.joined
+    names = ["vectors", "weights", "counts"] + ["sketch"] * (joined or recipe.step == "spectral")
+    return names + ["mean", "square"] * (recipe.step == "adam")
+
+
+def placed(rows: NDArray[Any], items: IntVector, n_items: int) -> NDArray[Any]:
+    """Rows of these items among those of the full catalogue, which are zeros."""
+    table = np.zeros((n_items, *rows.shape[1:]), dtype=rows.dtype)
+    table[items] = rows
+    return table
+
+
+def _fold_supported(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages, threads: int) -> None:
     if recipe.private is not None:
         if sums.messages:
             _fold_private(recipe, recipe.private, shared, published(recipe, shared.vectors), sums)
@@ -138,12 +181,39 @@ def fold(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages, thread
     shared.round_number += 1
 
 
+def _fold_counts(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages) -> None:
+    """Add the counts up; once everyone or every cohort has been asked, the items with enough users are supported."""
+    shared.counts = shared.counts + sums.residuals[:, 0]
+    shared.heard += sums.messages
+    if shared.heard < len(recipe.participants) and shared.round_number + 1 < recipe.cohorts:
+        return
+    supported = shared.counts > recipe.min_support - _HALF
+    refuse_few_items(recipe, supported)
+    shared.weights = supported.astype(np.float32)
+    shared.vectors = shared.vectors * shared.weights[:, None]
+    if recipe.regulariser < 0:
+        shared.regulariser *= float(supported.mean())
+    # The counts that weigh items come with each later message, and each user's with their weight.
+    shared.counts, shared.heard = np.zeros(recipe.n_items), 0.0
+
+
+def refuse_few_items(recipe: FrugalRecipe, supported: NDArray[np.bool_]) -> None:
+    """Refuse to learn from fewer items than a model can be made of."""
+    found = int(supported.sum())
+    if found < FEWEST_ITEMS:
+        raise DataError(
+            f"{found:,} of {recipe.n_items:,} items have {recipe.min_support} users or more (min_support), and at "
+            f"least {FEWEST_ITEMS} are needed to learn from. More users, or a smaller min_support, are needed."
+        )
+
+
 def _sum_of_updates(
-    recipe: FrugalRecipe, round_number: int, updates: Iterable[FrugalUpdate | PrivateUpdate]
+    recipe: FrugalRecipe, round_number: int, weights: FloatVector, updates: Iterable[FrugalUpdate | PrivateUpdate]
 ) -> SummedMessages:
     """What two servers publish of these messages: their sum in the ring, with noise of both."""
     columns = private_columns(recipe, round_number)
-    total, count = np.zeros(recipe.n_items * columns, dtype=np.uint32), 0
+    rows = len(supported_items(recipe, weights))
+    total, count = np.zeros(rows * columns, dtype=np.uint32), 0
     for update in updates:
         assert isinstance(update, PrivateUpdate), "rounds with a plan have messages of integers"
         check_private_update(update, len(total))
@@ -170,8 +240,14 @@ def _fold_private(
 ) -> None:
     shared.heard = float(sums.messages)
     if shared.round_number == 0:
-        first = fold_popularity(plan, recipe.seed, sums.residuals[:, 0])
-        shared.counts, shared.weights, shared.vectors = first
+        summed = sums.residuals[:, 0]
+        items = np.arange(len(summed), dtype=np.int32)
+        if recipe.min_support > 1:
+            enough = noisy_counts(summed, sums.messages) > recipe.min_support - _HALF
+            refuse_few_items(recipe, enough)
+            items = np.flatnonzero(enough).astype(np.int32)
+        first = fold_popularity(plan, recipe.seed, summed[items])
+        shared.counts, shared.weights, shared.vectors = (placed(part, items, recipe.n_items) for part in first)
         shared.regulariser = PULL
     elif shared.counts.any():  # where no one came to the first round, nothing is known to look with
         number = shared.round_number
@@ -201,6 +277,8 @@ def _fold_spectral(
     heard = shared.heard / all_users
     few = shared.heard < min(recipe.factors, all_users)  # too few to tell what no one else will have
     weights = item_weights(shared.counts / heard, recipe.popularity, heard if few else 1.0)
+    if recipe.min_support > 1:  # what weighs nothing is in no message
+        weights = np.maximum(weights, LEAST_WEIGHT)
     said = np.einsum("ij,ij->i", together, together)
     # Where no two people share an item yet, what they said is kept: a model of it would be nothing, and lead nowhere.
     tells = float(weights @ said) > _LITTLE * float(said.sum())

@@ -47,6 +47,9 @@ class SquaresSettings(SharedProfileSettings):
     """Into how many groups people are divided, for its lifetime; a round asks one of them."""
     rounds: int | None = None
     """How many rounds are played.  [default: messages x cohorts, so that everyone can send all theirs]"""
+    min_support: int = 5
+    """Items of fewer users are in no message but the first, which carries counts only, and are not recommended.
+    1: every item is, and no message is spent on counts."""
     factors: int | None = None
     """Length of the vectors that describe people and items.  [default: 64; with squares up to 96, one
     for every 64 items of a large catalogue; where there are fewer than 512 people or 1,024 items, one for every 8
@@ -109,6 +112,12 @@ class SquaresSettings(SharedProfileSettings):
         super().__post_init__()
         check_int("messages", self.messages, 1)
         check_int("cohorts", self.cohorts, 1)
+        check_int("min_support", self.min_support, 1)
+        if self.messages == 1 and self.counts_first:
+            raise SettingError(
+                f"messages is 1 and min_support {self.min_support}, but the first message then carries counts only; "
+                "ask for 2 messages or more, or for a min_support of 1."
+            )
         if self.factors is not None:
             check_int("factors", self.factors, 1, 1024)
         check_seed(self.seed)
@@ -156,6 +165,11 @@ class SquaresSettings(SharedProfileSettings):
             raise SettingError("rounding is mean, but only messages of sums with noise are rounded; leave it out.")
         if self.guarantees:
             _refuse_beside_noise(self)
+
+    @property
+    def counts_first(self) -> bool:
+        """Whether the first message carries counts only; sums with noise begin with popularity in any case."""
+        return self.min_support > 1 and not self.guarantees
 
     @property
     def takes_steps(self) -> bool:
@@ -239,6 +253,7 @@ class FrugalRecipe(NamedTuple):
     private: PrivatePlan | None = None  # the noise of each round, where sums carry any
     rounds_on_average: bool = False  # messages of sums with noise count as what their rounding is on average
     most_shown: float = 1.0  # the share of people to whom one item may be shown (shown.py); 1: no bound
+    min_support: int = 1  # items of fewer users are in no message after the first; 1: all are in all of them
 
 
 def frugal_recipe(
@@ -293,6 +308,7 @@ def frugal_recipe(
         private=plan,
         rounds_on_average=settings.rounding == "mean",
         most_shown=1.0 if settings.most_shown is None else settings.most_shown,
+        min_support=settings.min_support,
     )
 
 

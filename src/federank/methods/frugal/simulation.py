@@ -8,7 +8,7 @@ solved again from the history whenever it is needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -21,13 +21,13 @@ from federank._numerics.compiling import at_once
 from federank._numerics.rows import padded_width
 from federank.data.interactions import Profiles
 from federank.methods.frugal.kernels import RoundContext, Sums, add_up, new_workspace, solve_users, sum_messages
-from federank.methods.frugal.method import choose_cohort, published, who_answers
+from federank.methods.frugal.method import choose_cohort, is_counting, published, supported_items, who_answers
 from federank.methods.frugal.objective import gram_rows, refuse_singular
 from federank.methods.frugal.private import Directions, directions_of, new_scratch, sum_private
 from federank.methods.frugal.server_steps import SummedMessages
 from federank.methods.frugal.server_update import FrugalState, first_shared, fold, private_columns, published_sum
 from federank.methods.frugal.settings import FrugalRecipe, SquaresSettings
-from federank.privacy.population import all_shared_items
+from federank.privacy.population import AS_HISTORIES_ARE, all_shared_items
 from federank.secagg.ring import C_INT, in_ring
 from federank.simulation.federated import EngineName, Open, Tables
 
@@ -78,6 +78,19 @@ class FrugalFederation:
             self.round_number,
         )
 
+    def covering(self) -> FrugalFederation:
+        """The same federation over the items that its next messages cover."""
+        items = supported_items(self.recipe, self.weights)
+        if len(items) == self.recipe.n_items or is_counting(self.recipe, self.weights):
+            return self
+        return replace(
+            self,
+            recipe=self.recipe._replace(n_items=len(items), shared_profile=AS_HISTORIES_ARE, min_support=1),
+            profiles=restricted(self.shared_profile, items, self.recipe.n_items),
+            item_vectors=self.item_vectors[items],
+            weights=self.weights[items],
+        )
+
     def take(self, shared: FrugalState) -> None:
         """Keep what the server holds now."""
         self.item_vectors, self.sketch = shared.vectors, shared.sketch
@@ -115,6 +128,18 @@ class FrugalFederation:
         if self.recipe.step == "solve":
             return "damping is too large for this alpha, or the regulariser too small; try another."
         return "initial_scale or clip is too small for 32-bit numbers; leave it out."
+
+
+def restricted(profiles: Profiles, items: IntVector, n_items: int) -> Profiles:
+    """The same profiles with these items alone, by their places among them."""
+    places = np.full(n_items, -1, dtype=np.int32)
+    places[items] = np.arange(len(items))
+    theirs = places[profiles.items]
+    before = np.concatenate(([0], np.cumsum(theirs >= 0)))
+    starts, own = before[profiles.starts], theirs[theirs >= 0]
+    # Kernels are compiled once for arrays of one kind.
+    starts.flags.writeable, own.flags.writeable = profiles.starts.flags.writeable, profiles.items.flags.writeable
+    return Profiles(starts, own)
 
 
 # Rounds whose sums carry noise: everyone's messages of integers, added up in the ring on several threads.
@@ -274,11 +299,10 @@ def play_with(
     federation: FrugalFederation, rounds: int, fill: Fill, threads: int = 1, watch: Watch | None = None
 ) -> None:
     """Play this many rounds, the partitions' sums coming from wherever the devices are."""
-    workspace = None if federation.recipe.private is not None else _workspace(federation)
     for _ in range(rounds):
-        _play_round(federation, workspace, fill, threads, watch)
-    if not rounds and workspace is not None:  # whatever needs compiling is compiled now
-        _sum_round(federation, workspace, np.zeros(0, dtype=np.int32), fill, 1)
+        _play_round(federation, fill, threads, watch)
+    if not rounds and federation.recipe.private is None:  # whatever needs compiling is compiled now
+        _sum_round(federation, _starts(federation), np.zeros(0, dtype=np.int32), fill, 1)
 
 
 def home_vectors(federation: FrugalFederation, threads: int = 1) -> FloatMatrix:
@@ -311,8 +335,8 @@ def vectors_at_home(
     return found
 
 
-def _workspace(federation: FrugalFederation) -> Partitions:
-    return workspace_for(federation.recipe, district_starts(federation.recipe, len(federation.spent)))
+def _starts(federation: FrugalFederation) -> LongVector:
+    return district_starts(federation.recipe, len(federation.spent))
 
 
 def workspace_for(recipe: FrugalRecipe, starts: LongVector) -> Partitions:
@@ -326,16 +350,16 @@ def workspace_for(recipe: FrugalRecipe, starts: LongVector) -> Partitions:
     )
 
 
-def _play_round(
-    federation: FrugalFederation, workspace: Partitions | None, fill: Fill, threads: int, watch: Watch | None
-) -> None:
+def _play_round(federation: FrugalFederation, fill: Fill, threads: int, watch: Watch | None) -> None:
     recipe, number = federation.recipe, federation.round_number
     asked = choose_cohort(recipe, number, federation.spent)
     answering = who_answers(recipe, number, asked)
-    if workspace is None:
-        sums = sum_with_noise(federation, answering, threads)
+    if is_counting(recipe, federation.weights):
+        sums = _sum_counts(federation, answering)
+    elif recipe.private is not None:
+        sums = sum_with_noise(federation.covering(), answering, threads)
     else:
-        sums = _sum_round(federation, workspace, answering, fill, threads)
+        sums = _sum_round(federation.covering(), _starts(federation), answering, fill, threads)
     if watch is not None:
         watch(answering, sums)
     federation.spent[asked] += 1
@@ -344,11 +368,21 @@ def _play_round(
     federation.take(shared)
 
 
+def _sum_counts(federation: FrugalFederation, people: IntVector) -> SummedMessages:
+    """How many of these people have each item."""
+    starts, items = federation.shared_profile
+    there = np.zeros(len(starts) - 1, dtype=np.bool_)
+    there[people] = True
+    counted = np.bincount(items[np.repeat(there, np.diff(starts))], minlength=federation.recipe.n_items)
+    return SummedMessages(counted[:, None].astype(np.float64), np.full((1, 1), float(len(people))), len(people))
+
+
 def _sum_round(
-    federation: FrugalFederation, workspace: Partitions, people: IntVector, fill: Fill, threads: int
+    federation: FrugalFederation, starts: LongVector, people: IntVector, fill: Fill, threads: int
 ) -> SummedMessages:
-    """The sums of these people's messages: district by district, then items on threads."""
+    """The sums of these people's messages: partition by partition, then items on threads."""
     recipe = federation.recipe
+    workspace = workspace_for(recipe, starts)
     model = published(recipe, federation.item_vectors), federation.weights, float(federation.regulariser[0])
     told = as_broadcast(recipe, *model, threads)
     fill(federation, told, people, workspace)

@@ -22,7 +22,7 @@ from federank.federation.rng import words_wrap_around
 from federank.methods.fedrec.method import beside_of, compute_ratings, share_ratings
 from federank.methods.fedrec.settings import rating_recipe
 from federank.methods.fedrec.wire import RatingBroadcast, RatingPrivate, RatingUpdate, encode_rating_message
-from federank.methods.frugal.method import FrugalPrivate, FrugalUpdate, send
+from federank.methods.frugal.method import FrugalPrivate, FrugalUpdate, send, user_weight
 from federank.methods.frugal.objective import gram_matrix, residuals, solve_user
 from federank.methods.frugal.private import Directions, Scratch, directions_of, new_scratch, sent_in_stage
 from federank.methods.frugal.settings import frugal_recipe
@@ -269,7 +269,8 @@ class FrugalDevices:
             self._gram = model.version, gram_matrix(np.ascontiguousarray(vectors), model.weights)
         objective, gram = self.recipe.objective, self._gram[1]
         vector = solve_user(objective, model.regulariser, vectors, model.weights, gram, profile)
-        return send(self.recipe, device, residuals(objective, vectors, vector, profile), vector)
+        scale = user_weight(self.recipe, len(profile))
+        return send(self.recipe, device, residuals(objective, vectors, vector, profile), vector, scale)
 
     def upload(self, user: int, model: Model, terms: Terms) -> bytes | None:
         """One device's part of a round that no single server reads, split; nothing where its guarantee has no room.
@@ -283,7 +284,8 @@ class FrugalDevices:
         self._told[user] = self._told.get(user, 0.0) + cost_of(offer.noise)
         if terms.charter.recipe == PRIVATE:
             known, workspace = self._known(model, terms)
-            update = sent_in_stage(offer.stage, device, self.recipe.seed, known, workspace)
+            profile = device.shared_profile.profile
+            update = sent_in_stage(offer.stage, device, profile, self.recipe.seed, known, workspace)
             return split(terms, update.whole)
         return split(terms, spectral_message(terms, self._update(user, model)))
 

@@ -35,7 +35,7 @@ HISTORIES = [[0, 1, 2], [0, 1, 3], [4, 5, 6], [4, 5, 7, 8], [1, 2, 9], [5, 6, 10
 
 
 def settings_of(**given):
-    return FrugalSettings(**({"factors": FACTORS, "messages": 5, "clip": 3.0} | given))
+    return FrugalSettings(**({"factors": FACTORS, "messages": 5, "clip": 3.0, "min_support": 1} | given))
 
 
 def establish_sums(store, helper, rounds=None, sigma=0.0, least=LEAST, data=None, projections=None, **given):

@@ -58,6 +58,7 @@ def settings_of(recipe: dict[str, Any], n_items: int) -> FrugalSettings:
     settings = FrugalSettings(
         factors=whole(recipe.get("factors"), 1, MOST_FACTORS),
         messages=whole(recipe.get("messages"), 1, MOST_MESSAGES),
+        min_support=1,
         alpha=number(recipe.get("alpha")),
         unobserved_weight=number(recipe.get("unobserved_weight")),
         activity=number(recipe.get("activity")),
@@ -125,8 +126,7 @@ def play(person: User, model: Model, ledger: Ledger, round_number: int) -> Playe
 
 
 def _update(recipe: FrugalRecipe, private: FrugalPrivate, model: Model, round_number: int) -> FrugalUpdate:
-    strengths, vector = compute_frugal(recipe, private, _broadcast(model, round_number))
-    update = send(recipe, private, strengths, vector)
+    update = send(recipe, private, *compute_frugal(recipe, private, _broadcast(model, round_number)))
     check_frugal_update(update, recipe.factors, len(model.vectors))
     return update
 

@@ -167,6 +167,7 @@ def settle(settings: FrugalSettings, data: Interactions, trained: Any) -> Frugal
             "A federation of frugal learns squares, solves from the sums of whole messages, and takes cohorts as "
             "people come; leave loss, server and cohorts out."
         )
+    settings = replace(settings, min_support=1)
     if settings.guarantees:
         if trained is not None:
             raise SettingError(

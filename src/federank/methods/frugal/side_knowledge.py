@@ -1,0 +1,235 @@
+"""An attacker who knows some of a user's items: what sums over all clients, or the published model, add to that.
+
+All sums of a federation together say which items occur together. With B_t, through which clients of round t see their
+items (x = B_t'p), a round's sums give A_t = C B_t for the co-occurrences C = sum of a_u p_u p_u', so that by Nystrom's
+formula, over all rounds at once,
+
+    C ~ A (B'A)^-1 A'        A = [A_1 .. A_r], B = [B_1 .. B_r], blocks scaled to the same trace
+
+    server      ranks item j by the noisy-or over the known items i of C_ij / C_ii, which is the share of the users of i
+                who have j too; or of C_ij / sqrt(C_ii C_jj), which favours what is rare
+    outsider    has the published model alone, and solves for the vector of the known items
+
+Where an item has one or two users, its row of C is nearly one user's history: hence the minimum support of items.
+What counts is the difference between two federations: with the attacked users, and without them. The share that an
+attacker gets right about users who never took part comes from what users have in common, not from their messages.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank._numerics.arrays import FloatMatrix, IntVector, RealMatrix, RealVector
+from federank.audit.observer import draw_users
+from federank.data.interactions import Profiles
+from federank.federation.rng import HELPER, SERVER
+from federank.methods.frugal.method import is_counting, published, supported_items
+from federank.methods.frugal.objective import gram_matrix
+from federank.methods.frugal.private import directions_of
+from federank.methods.frugal.private_server import noise_of
+from federank.methods.frugal.recommender import FewMessages
+from federank.methods.frugal.server_steps import SummedMessages
+from federank.methods.frugal.settings import FrugalRecipe
+from federank.methods.frugal.simulation import FrugalFederation, play, vectors_at_home
+from federank.secagg.ring import in_units
+
+LIST = 10
+"""Items that an attacker names of each user."""
+KNOWN = 10
+MOST_USERS = 300
+_DROPPED = 1e-6
+_NEVER_SURE = 1 - 1e-9
+
+
+class Block(NamedTuple):
+    """What one round's sums say of co-occurrences: A = C B, for the items that its messages covered."""
+
+    items: IntVector
+    seen: RealMatrix  # A
+    through: RealMatrix  # B
+    noise: float  # deviation of what the observer does not know of each number of A
+
+
+class SumsKept:
+    """The sums of all rounds, as an observer has them."""
+
+    def __init__(self, federation: FrugalFederation) -> None:
+        self._federation = federation
+        self._blocks: list[Block] = []
+        self._counts = np.zeros(federation.recipe.n_items)
+
+    def watch(self, sums: SummedMessages, noise: float = 0.0) -> None:
+        """Keep the sums of a round before it is folded: the model is still the one that its clients have."""
+        federation = self._federation
+        recipe, weights = federation.recipe, federation.weights
+        if not sums.messages:
+            return
+        if is_counting(recipe, weights):
+            self._counts += sums.residuals[:, 0]
+            return
+        items = supported_items(recipe, weights)
+        told, own = published(recipe, federation.item_vectors)[items], weights[items]
+        if recipe.private is not None:
+            if federation.round_number == 0:
+                self._counts = sums.residuals[:, 0].copy()
+                return
+            known = directions_of(told, own)
+            scales = np.maximum(known.scales, np.finfo(np.float32).tiny)[:, None]
+            self._blocks.append(Block(items, sums.residuals / scales, known.wanted * scales, noise))
+            return
+        liked, unobserved = float(recipe.objective.liked), float(recipe.objective.unobserved)
+        products = (sums.residuals + unobserved * told @ sums.squares[:-1]) / liked
+        sides = unobserved * gram_matrix(np.ascontiguousarray(told), own)
+        sides += float(federation.regulariser[0]) * np.eye(recipe.factors)
+        through = np.linalg.solve(sides, liked * (told * own[:, None]).T.astype(np.float64)).T.astype(np.float64)
+        self._blocks.append(Block(items, products[:, :-1], through, 0.0))
+        self._counts[items] = products[:, -1]
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether sums are of integers with noise, whose counts are not those of the co-occurrences."""
+        return self._federation.recipe.private is not None
+
+    @property
+    def popularity(self) -> RealVector:
+        """How often each item is counted."""
+        return self._counts
+
+    def co_occurrences(self) -> tuple[IntVector, RealMatrix]:
+        """Items, and Z with C ~ Z Z' for them; without columns where no sum says which items occur together."""
+        if not self._blocks:
+            return np.zeros(0, dtype=np.int32), np.zeros((0, 0))
+        items = self._blocks[-1].items
+        blocks = [block for block in self._blocks if len(block.items) == len(items)]
+        scales = [1 / np.sqrt(max(float(np.sum(block.through * block.seen)), 1e-30)) for block in blocks]
+        seen = np.hstack([scale * block.seen for scale, block in zip(scales, blocks, strict=True)])
+        through = np.hstack([scale * block.through for scale, block in zip(scales, blocks, strict=True)])
+        inside = through.T @ seen
+        values, turned = np.linalg.eigh((inside + inside.T) / 2)
+        least = _DROPPED * max(float(values[-1]), 0.0)
+        if blocks[-1].noise:  # below this, eigenvalues are of noise
+            least = max(least, max(block.noise * scale**2 for block, scale in zip(blocks, scales, strict=True)))
+        kept = values > least
+        return items, seen @ (turned[:, kept] / np.sqrt(values[kept]))
+
+
+def guess_from_sums(kept: SumsKept, known: list[IntVector], n_items: int, *, cosine: bool) -> FloatMatrix:
+    """Users x items: -log of one minus the noisy-or over the items that are known of each user."""
+    items, factors = kept.co_occurrences()
+    places = np.full(n_items, -1, dtype=np.int64)
+    places[items] = np.arange(len(items))
+    counts = np.maximum(kept.popularity, 0.0)
+    guess: RealMatrix = np.tile(1e-6 * counts / max(float(counts.max()), 1e-30), (len(known), 1))
+    squares = np.einsum("ij,ij->i", factors, factors)
+    own = np.maximum(squares if kept.is_noisy else np.maximum(squares, counts[items]), 1e-12)
+    for row, theirs in enumerate(known):
+        rows = places[theirs]
+        rows = rows[rows >= 0]
+        if len(rows) and factors.shape[1]:
+            most = np.sqrt(own[rows, None] * own) if cosine else own[rows, None]
+            shares = np.clip(factors[rows] @ factors.T / most, 0.0, _NEVER_SURE)
+            guess[row, items] -= np.log1p(-shares).sum(axis=0)
+    return guess.astype(np.float32)
+
+
+def guess_from_model(federation: FrugalFederation, known: list[IntVector]) -> FloatMatrix:
+    """Users x items: the scores of the vector that explains the known items."""
+    recipe = federation.recipe
+    told = published(recipe, federation.item_vectors) * (federation.weights > 0)[:, None]
+    starts = np.concatenate(([0], np.cumsum([len(theirs) for theirs in known]))).astype(np.int64)
+    profiles = Profiles(starts, np.concatenate(known).astype(np.int32))
+    model = told, federation.weights, float(federation.regulariser[0])
+    vectors = vectors_at_home(recipe, *model, profiles)
+    guess: FloatMatrix = vectors @ told.T
+    return guess
+
+
+def as_seen(sees: str, federation: FrugalFederation, sums: SummedMessages) -> tuple[SummedMessages, float]:
+    """A round's sums without the noise that an observer knows, and the deviation of what it does not know."""
+    recipe, number = federation.recipe, federation.round_number
+    if recipe.private is None or not sums.messages:
+        return sums, 0.0
+    own = {"leader": (SERVER,), "helper": (HELPER,), "outsider": ()}.get(sees, (SERVER, HELPER))
+    residuals = sums.residuals.copy()
+    for server in own:
+        noise = noise_of(recipe.private, recipe.seed, number, residuals.size, server)
+        residuals -= in_units(noise, 1.0).reshape(residuals.shape)
+    unknown = recipe.private.noise(number) * math.sqrt((2 - len(own)) / 2)
+    return sums._replace(residuals=residuals), unknown
+
+
+class Targets(NamedTuple):
+    """Whom the attacker goes for."""
+
+    users: IntVector
+    known: list[IntVector]  # of each user: the items that the attacker knows
+
+    @classmethod
+    def drawn(cls, recipe: FrugalRecipe, profiles: Profiles, users: int, known: int) -> Targets:
+        """Users of at least twice as many items as are known, fewer than half of all, drawn with the seed."""
+        able = recipe.participants[profiles.sizes[recipe.participants] >= 2 * known]
+        wanted = min(users, MOST_USERS, len(recipe.participants) // 2)
+        chosen = np.sort(draw_users(recipe.seed, able, None)[:wanted])
+        rng = np.random.default_rng([recipe.seed, known])
+        return cls(chosen, [np.sort(rng.choice(profiles.of(int(user)), known, replace=False)) for user in chosen])
+
+    def right(self, profiles: Profiles, guess: FloatMatrix) -> RealVector:
+        """Of each user: the share of the attacker's list that is among the user's other items."""
+        shares = np.zeros(len(self.users))
+        for row, (user, theirs) in enumerate(zip(self.users, self.known, strict=True)):
+            scores = guess[row].astype(np.float64)
+            scores[theirs] = -np.inf
+            best = np.argpartition(-scores, LIST)[:LIST]
+            shares[row] = np.isin(best, profiles.of(int(user))).mean()
+        return shares
+
+
+def side_knowledge(
+    model: FewMessages, *, sees: str = "sums", users: int = MOST_USERS, known: int = KNOWN
+) -> dict[str, dict[str, Any]]:
+    """What each of this observer's attacks gets right who knows some items of a user; nothing where none can be."""
+    data = model.training
+    recipe, settings = model.recipe(data), model.squares()
+    targets = Targets.drawn(recipe, data.profiles, users, known)
+    if not len(targets.users):
+        return {}
+    others = np.setdiff1d(recipe.participants, targets.users).astype(np.int32)
+    guesses: list[dict[str, FloatMatrix]] = []
+    for participants in (recipe.participants, others):
+        federation = FrugalFederation.established(settings, recipe._replace(participants=participants), data.profiles)
+        kept = SumsKept(federation)
+        play(federation, recipe.rounds, watch=lambda _, sums: kept.watch(*as_seen(sees, federation, sums)))  # noqa: B023
+        guesses.append(_guesses(sees, federation, kept, targets.known))
+    popular = targets.right(data.profiles, np.tile(data.popularity, (len(targets.users), 1)))
+    return {
+        name: _compared(known, popular, *(targets.right(data.profiles, each[name]) for each in guesses))
+        for name in guesses[0]
+    }
+
+
+def _guesses(sees: str, federation: FrugalFederation, kept: SumsKept, known: list[IntVector]) -> dict[str, FloatMatrix]:
+    if sees == "outsider":
+        return {"model": guess_from_model(federation, known)}
+    n_items = federation.recipe.n_items
+    return {
+        "shares": guess_from_sums(kept, known, n_items, cosine=False),
+        "cosines": guess_from_sums(kept, known, n_items, cosine=True),
+    }
+
+
+def _compared(known: int, popularity: RealVector, inside: RealVector, outside: RealVector) -> dict[str, Any]:
+    """The share that is right of users in the federation and left out of it, and what their messages add."""
+    more: NDArray[np.float64] = inside - outside
+    return {
+        "known": known,
+        "users": len(more),
+        "inside": float(inside.mean()),
+        "outside": float(outside.mean()),
+        "popularity": float(popularity.mean()),
+        "advantage": float(more.mean()),
+        "standard_error": float(more.std(ddof=1) / np.sqrt(len(more))) if len(more) > 1 else None,
+    }
