@@ -81,7 +81,7 @@ def fpl():
 
 
 def frugal():
-    model = fr.Frugal(factors=FACTORS, seed=SEED, pi=0.5, sharing="fixed-subset").fit(LIKES)
+    model = fr.Frugal(min_support=1, factors=FACTORS, seed=SEED, pi=0.5, sharing="fixed-subset").fit(LIKES)
     activity = model.recipe(LIKES).activity
     return Case(model, "frugal", SQUARES, FrugalSettings(min_support=1, factors=FACTORS, activity=activity))
 

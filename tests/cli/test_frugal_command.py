@@ -49,7 +49,10 @@ def trained_on_all(shop, tmp_path, *arguments):
         (["--pi", "1.5"], "pi is 1.5"),
         (["--damping", "0"], "damping is 0"),
         (["--shrinkage", "nan"], "shrinkage is nan"),
-        (["--regulariser", "1e9", "--min-support", "1"], "every item vector would be zero. A smaller regulariser is needed"),
+        (
+            ["--regulariser", "1e9", "--min-support", "1"],
+            "every item vector would be zero. A smaller regulariser is needed",
+        ),
         (["--epsilon", "2", "--cohorts", "2"], "leave cohorts out"),
         (["--epsilon", "0"], "epsilon is 0"),
         (["--sharing", "all"], "Invalid value for '--sharing'"),

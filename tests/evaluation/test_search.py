@@ -12,7 +12,7 @@ SPLIT = split_random(some_people(), test=0.2, validation=0.2)
 
 
 def tune(split=SPLIT, **values):
-    return fr.search(fr.Frugal, split, strategy="coordinate", metric="precision@10", **values)
+    return fr.search(fr.Frugal, split, strategy="coordinate", metric="precision@10", **{"min_support": 1} | values)
 
 
 def test_coordinate_search_returns_the_best_trial():

@@ -114,7 +114,9 @@ def test_one_plain_message_gives_a_whole_history_away():
 
 
 def test_more_messages_tell_a_reader_nothing_new():
-    findings, _ = audit_training(Frugal(messages=3, factors=6, sharing="fixed-subset", pi=0.4), PEOPLE, per_epoch=True)
+    findings, _ = audit_training(
+        Frugal(min_support=1, messages=3, factors=6, sharing="fixed-subset", pi=0.4), PEOPLE, per_epoch=True
+    )
     assert [found.epoch for found in findings] == [1, 2, 3]
     assert len({found.attacks["reading"]["recall"] for found in findings}) == 1
     assert len({found.disclosed_share for found in findings}) == 1
@@ -122,7 +124,7 @@ def test_more_messages_tell_a_reader_nothing_new():
 
 def test_of_what_is_held_back_reading_knows_nothing_and_taste_does():
     data = two_tastes(people=60, items=40, seen=12)
-    [found], _ = audit_training(Frugal(messages=2, factors=4, sharing="fixed-subset", pi=0.5), data)
+    [found], _ = audit_training(Frugal(min_support=1, messages=2, factors=4, sharing="fixed-subset", pi=0.5), data)
     assert found.disclosed_share == pytest.approx(0.5)
     assert found.attacks["reading"]["precision"] == 1
     assert found.attacks["reading"]["recall"] == pytest.approx(0.5)
@@ -144,7 +146,7 @@ def test_how_long_a_history_is_follows_from_what_is_read_and_the_policy():
 
 def test_decoys_are_read_as_if_they_were_liked():
     [found], _ = audit_training(
-        Frugal(messages=1, sharing="randomized-response", pi=0.5, item_epsilon=1.0, factors=5), PEOPLE
+        Frugal(min_support=1, messages=1, sharing="randomized-response", pi=0.5, item_epsilon=1.0, factors=5), PEOPLE
     )
     assert found.attacks["reading"]["precision"] < 0.8
     assert found.attacks["reading"]["recall"] == pytest.approx(found.disclosed_share)
@@ -221,7 +223,7 @@ def test_fcf_is_audited_too_and_its_variant_without_the_unobserved():
 
 
 def test_what_was_learnt_is_audited_the_same_from_its_folder(tmp_path):
-    model = Frugal(messages=2, factors=5, sharing="fixed-subset", pi=0.4).fit(PEOPLE)
+    model = Frugal(min_support=1, messages=2, factors=5, sharing="fixed-subset", pi=0.4).fit(PEOPLE)
     model.save(tmp_path / "run")
     answer = CliRunner().invoke(federank, ["audit", str(tmp_path / "run"), "--json"], catch_exceptions=False)
     [found], _ = audit_model(model)

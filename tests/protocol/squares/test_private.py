@@ -236,10 +236,10 @@ def test_no_noise_may_be_divided_over_any_number_of_messages():
 
 
 def test_the_epsilon_of_randomized_response_sharing_is_no_promise_of_noise():
-    settings = FrugalSettings(sharing="randomized-response", pi=0.5, item_epsilon=2.0)
+    settings = FrugalSettings(min_support=1, sharing="randomized-response", pi=0.5, item_epsilon=2.0)
     assert not settings.guarantees
     assert settings.policy(0.5).item_epsilon == 2.0
-    assert FrugalSettings(sharing="randomized-response", pi=0.5, item_epsilon=2.0, sigma=1.0).guarantees
+    assert FrugalSettings(min_support=1, sharing="randomized-response", pi=0.5, item_epsilon=2.0, sigma=1.0).guarantees
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def _with_noise(
 def play_private(world: World, settings: PoisonSettings, has: csr_array, *, is_defended: bool) -> Measured:
     """A whole federation of sums, with noise where there is an epsilon."""
     sigma = 0.0 if settings.epsilon is None else None
-    method = FrugalSettings(seed=settings.seed, rounding="mean", sigma=sigma, epsilon=settings.epsilon)
+    method = FrugalSettings(min_support=1, seed=settings.seed, rounding="mean", sigma=sigma, epsilon=settings.epsilon)
     recipe = frugal_recipe(method, world.profiles.sizes, world.n_items)
     assert recipe.private is not None, "sums with a guarantee have a plan"
     if is_defended:
@@ -178,7 +178,7 @@ def play_frugal(world: World, settings: PoisonSettings, defences: Defences | Non
     has = _matrix(world.profiles, world.n_items)
     if settings.recipe == "private":
         return play_private(world, settings, has, is_defended=defences is not None)
-    method = FrugalSettings(seed=settings.seed)
+    method = FrugalSettings(min_support=1, seed=settings.seed)
     recipe = frugal_recipe(method, world.profiles.sizes, world.n_items)
     shared = first_shared(recipe, method.initial_scale)
     is_bounded = settings.sees == "checked" and defences is not None
