@@ -324,9 +324,8 @@ def _options(records: tuple[tuple[str, type[Any]], ...], reserved: frozenset[str
     "--known",
     type=click.IntRange(min=0),
     metavar="K",
-    default=10,
-    show_default=True,
-    help="Of frugal, where sums or models are seen: the attacker also tries users of whom it knows K items; 0: not.",
+    help="Of frugal, where sums or models are seen: the attacker also tries users of whom it knows K items; 0: not.  "
+    "[default: 10]",
 )
 @click.option("--threads", type=int, metavar="N", default=1, show_default=True, help="Cores; the result is the same.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
@@ -340,7 +339,7 @@ def audit(
     cohort: int | None,
     per_epoch: bool,
     people: int | None,
-    known: int,
+    known: int | None,
     threads: int,
     quiet: bool,
     as_json: bool,
@@ -391,7 +390,7 @@ def _audit(
     part: Interactions | None,
     sees: str,
     people: int | None,
-    known: int,
+    known: int | None,
     per_epoch: bool,
     training_options: TrainingOptions,
 ) -> Audited:

@@ -180,11 +180,16 @@ def audit_training(
     """Train a model, then play its run once more and watch."""
     _refuse(sees, people)
     model.fit(train, training_options=training_options)
-    return audit_model(model, sees=sees, people=people, per_epoch=per_epoch)
+    return audit_model(model, sees=sees, people=people, per_epoch=per_epoch, known=known)
 
 
-def audit_model(model: FewMessages, *, sees: str, people: int | None, per_epoch: bool = False) -> Audited:
-    """Audit a trained model: findings after each message of everyone's if asked, else after the last."""
+def audit_model(
+    model: FewMessages, *, sees: str, people: int | None, per_epoch: bool = False, known: int = KNOWN
+) -> Audited:
+    """Audit a trained model: findings after each message of everyone's if asked, else after the last.
+
+    An observer of sums or models also attacks users of whom it knows this many items (side_knowledge.py); 0: not.
+    """
     _refuse(sees, people)
     started = time.perf_counter()
     audit = _Audit(model, sees, people)
