@@ -15,7 +15,7 @@ import federank as fr
 from federank.methods.predicting import PredictsRatings
 from federank.methods.registry import audited_names, method_names, recommender_class
 
-USERS, ITEMS, RATED = 40, 60, 30
+USERS, ITEMS, RATED = 60, 60, 12
 EXTRAS = {"vae": "jax"}
 
 
