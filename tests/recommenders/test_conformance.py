@@ -32,11 +32,20 @@ SETTINGS = {
         "initial_scale": 0.1,
         "learning_rate": 1.0,
     },
+    "local": {"factors": 4, "local_epochs": 5, "item_rate": 0.1},
+    "fedrap": {
+        "factors": 2,
+        "rounds": 300,
+        "item_rate": 0.3,
+        "negatives": 1,
+        "initial_scale": 0.5,
+        "learning_rate": 2.0,
+    },
     "fcf": {"factors": 4, "rounds": 40},
     "pmf": {"factors": 4, "learning_rate": 0.05, "decay": 0.98, "initial_range": 0.5},
     "svdpp": {"factors": 4, "learning_rate": 0.05, "decay": 0.98, "initial_range": 0.5},
 }
-WITHOUT_TASTE = {"random", "popular", "biases"}
+WITHOUT_TASTE = {"random", "popular", "biases", "local"}
 WORLD, RATED_WORLD = two_tastes(), two_opinions()
 
 

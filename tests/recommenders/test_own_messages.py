@@ -14,14 +14,15 @@ FEW = {"factors": 4, "rounds": 2}
 
 def test_examples_are_the_profile_and_items_outside_of_it():
     profile = np.array([0, 3, 4], dtype=np.int32)
-    items, labels = draw_examples(profile, 9, 20, np.random.default_rng(1))
+    items, labels = draw_examples(profile, profile, 9, 20, np.random.default_rng(1))
     assert len(items) == 3 * 21
     assert sorted(items[labels == 1].tolist()) == [0, 3, 4]
     assert set(items[labels == 0].tolist()) == {1, 2, 5, 6, 7, 8}
 
 
 def test_whoever_has_everything_has_nothing_to_compare_it_with():
-    items, labels = draw_examples(np.arange(4, dtype=np.int32), 4, 20, np.random.default_rng(1))
+    profile = np.arange(4, dtype=np.int32)
+    items, labels = draw_examples(profile, profile, 4, 20, np.random.default_rng(1))
     assert sorted(items) == [0, 1, 2, 3]
     assert labels.tolist() == [1, 1, 1, 1]
 

@@ -61,6 +61,12 @@ class Client:
     ratings: Array = field(default_factory=lambda: NO_RATINGS)  # beside items; empty where nothing is rated
     state: Any = None  # what client_update returned last; None at first, and once the owner has withdrawn items
     sent_negatives: IntVector = field(default_factory=lambda: NO_ITEMS)  # from the ledger: other items it has named
+    held_out: IntVector = field(default_factory=lambda: NO_ITEMS)  # ascending; filled in simulations with `leak` alone
+
+    @property
+    def not_negative(self) -> IntVector:
+        """Items that are never drawn as negatives, ascending: the history and, with `leak`, the held-out items."""
+        return self.items if not len(self.held_out) else np.union1d(self.items, self.held_out).astype(np.int32)
 
     @cached_property
     def rng(self) -> np.random.Generator:

@@ -12,17 +12,19 @@ from __future__ import annotations
 import inspect
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.checks import check_int, check_range
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import BadMessage, ModelError, SettingError
 from federank.federation import wire
-from federank.federation.method import AUTO, HOME, NO_RATINGS, Client, DataSummary, FederatedMethod
+from federank.federation.method import AUTO, HOME, NO_ITEMS, NO_RATINGS, Client, DataSummary, FederatedMethod
 from federank.federation.schedule import Schedule
+from federank.methods.recommendations import match_ids
 from federank.methods.recommender import Arrays, run_identity
 from federank.methods.sharing import (
     ChoosingUsers,
@@ -38,6 +40,7 @@ from federank.simulation.options import TrainingOptions
 from federank.simulation.training import train as play_epochs
 
 _STATE = "state."
+_NOTHING = Profiles(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +53,9 @@ class FederatedSettings(SharedProfileSettings):
     """Probability that a client is online when a round begins."""
     dropout: float = 0.0
     """Probability that a client takes part and its upload never arrives."""
+    leak: bool = False
+    """Never draw held-out items as negatives, as several published programs do. It lets the test leak into training:
+    for studies of that leak alone."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,6 +72,27 @@ class FederatedModel(ChoosingUsers):
     learns_from = "interactions"
     method_type: ClassVar[type[FederatedMethod]]
     settings: Any
+    _held_out: Interactions | None = None
+    _never_drawn: Profiles | None = None
+
+    def knowing(self, held_out: Interactions) -> Self:
+        """The same model, with what `leak` needs: the part that it will be tested on."""
+        self._held_out = held_out
+        return self
+
+    def _leaked(self, data: Interactions) -> Profiles | None:
+        """The held-out items of each user in the numbers of the training part; None without `leak`."""
+        if not self.settings.leak:
+            return None
+        if self._held_out is None:
+            raise SettingError("leak needs the held-out part: fit with model.knowing(split.test), or run a study.")
+        test = self._held_out
+        users = match_ids(test.user_ids, data.user_ids)[test.users]
+        items = match_ids(test.item_ids, data.item_ids)[test.items]
+        known = (users >= 0) & (items >= 0)
+        table = csr_array((np.ones(known.sum(), np.int8), (users[known], items[known])), (data.n_users, data.n_items))
+        table.sort_indices()
+        return Profiles(table.indptr.astype(np.int64), table.indices.astype(np.int32))
 
     def resolved(self, data: Interactions) -> FederatedMethod:
         """The method for this data, with nothing left open."""
@@ -92,7 +119,9 @@ class FederatedModel(ChoosingUsers):
         if method.uploads_per_client:
             uploads = np.minimum(uploads, method.uploads_per_client).astype(np.int32)
         schedule = Schedule(method.seed, settings.rounds, settings.online, settings.dropout, able, uploads)
-        return Simulation(method, schedule, shared, data)
+        simulation = Simulation(method, schedule, shared, data)
+        simulation.held_out = self._leaked(data)
+        return simulation
 
     def communication(self) -> dict[str, Any]:
         """What the run has sent, counted message by message."""
@@ -103,6 +132,7 @@ class FederatedModel(ChoosingUsers):
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         chosen = self._ask_all(self.settings, train)
         simulation = self._simulation(train)
+        self._never_drawn = simulation.held_out
         identity = run_identity(self.name + chosen, self.settings, train)
         then = training_options.after_epoch
         if then is not None:
@@ -149,7 +179,8 @@ class FederatedModel(ChoosingUsers):
         ratings = NO_RATINGS if data.ratings is None else data.ratings[here]
         known = self.trained[user] and self._complete[user]
         state = state_of(self.method, self.client_states, user) if known else None
-        client = Client(self.method.seed, user, HOME, data.profiles.of(user), ratings, state)
+        held_out = NO_ITEMS if self._never_drawn is None else self._never_drawn.of(user)
+        client = Client(self.method.seed, user, HOME, data.profiles.of(user), ratings, state, held_out=held_out)
         return np.asarray(self.method.fold_in(client, self.broadcast))
 
     def enrolled(self, profile: IntVector) -> FloatVector:
@@ -186,13 +217,20 @@ class FederatedModel(ChoosingUsers):
 
     def _private_arrays(self) -> Arrays:
         states = {_STATE + name: table for name, table in self.client_states.items()}
-        return states | {"trained": self.trained} | choices_as_arrays(self.choices)
+        leaked = {f"held_out.{name}": part for name, part in (self._never_drawn or _NOTHING)._asdict().items()}
+        kept = leaked if self.settings.leak else {}
+        return states | kept | {"trained": self.trained} | choices_as_arrays(self.choices)
 
     def _restore(self, shared: Arrays, private: Arrays) -> None:
         n_users = self.training.n_users
         self.choices = choices_from_arrays(private, n_users, self.settings.policy(0.5))
         self.client_states = {n.removeprefix(_STATE): t for n, t in private.items() if n.startswith(_STATE)}
         self.trained = private.get("trained", np.zeros(0, dtype=np.int8))
+        if self.settings.leak:
+            leaked = [private.get(f"held_out.{name}", np.zeros(0)) for name in Profiles._fields]
+            self._never_drawn = Profiles(leaked[0].astype(np.int64), leaked[1].astype(np.int32))
+            if len(leaked[0]) != n_users + 1 or leaked[0][-1] != len(leaked[1]):
+                raise ModelError("The model's folder has held-out items of other users.")
         if any(len(table) != n_users for table in (self.trained, *self.client_states.values())):
             raise ModelError("The model's folder has client states of other users.")
         method = self.resolved(self.training)

@@ -94,6 +94,16 @@ METHODS = {
         "FedMF",
         "Federated matrix factorisation by gradients (Chai et al., 2020).",
     ),
+    "local": (
+        "federank.methods.baselines.pfedrec",
+        "LocalOnly",
+        "Every client trains alone and sends nothing: the control of federated methods.",
+    ),
+    "fedrap": (
+        "federank.methods.baselines.fedrap",
+        "FedRAP",
+        "Additive personalisation: an own item table beside the shared one (Li et al., 2024).",
+    ),
     "pfedrec": (
         "federank.methods.baselines.pfedrec",
         "PFedRec",
@@ -102,7 +112,7 @@ METHODS = {
 }
 """For each method its file, its class and one line of help."""
 
-AUDITED = ("fpl", "federank", "frugal", "fcf", "pmf", "svdpp", "fedmf", "pfedrec")
+AUDITED = ("fpl", "federank", "frugal", "fcf", "pmf", "svdpp", "fedmf", "pfedrec", "fedrap")
 """Those of them that send something, so that there is something to audit."""
 
 

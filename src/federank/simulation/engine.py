@@ -16,7 +16,7 @@ from federank._numerics.arrays import IntVector
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import BadMessage, Diverged
 from federank.federation import wire
-from federank.federation.method import NO_RATINGS, Client, ClientResult, FederatedMethod
+from federank.federation.method import NO_ITEMS, NO_RATINGS, Client, ClientResult, FederatedMethod
 from federank.federation.rng import HELPER, SERVER
 from federank.federation.schedule import Schedule, arriving, selected
 from federank.federation.secure import (
@@ -46,6 +46,8 @@ class Simulation:
         self.method, self.schedule, self.shared_profiles = method, schedule, shared_profiles
         self.profiles: Profiles = all_shared_items(shared_profiles, data.profiles)
         self._ratings = data.ratings if self.profiles is data.profiles else None
+        self.held_out: Profiles | None = None
+        """Items of each user that are never drawn as negatives, in simulations with `leak`."""
         self.round_number = 0
         self.watch: Watch | None = None
         self.sent: IntVector = np.zeros(data.n_users, dtype=np.int32)
@@ -87,7 +89,9 @@ class Simulation:
         here = slice(self.profiles.starts[user], self.profiles.starts[user + 1])
         ratings = NO_RATINGS if self._ratings is None else self._ratings[here]
         state = state_of(self.method, self.client_states, user) if self.trained[user] else None
-        return Client(self.method.seed, user, round_number, self.profiles.of(user), ratings, state)
+        held_out = NO_ITEMS if self.held_out is None else self.held_out.of(user)
+        items = self.profiles.of(user)
+        return Client(self.method.seed, user, round_number, items, ratings, state, held_out=held_out)
 
     def play_round(self) -> None:
         """One round; a round without an upload changes nothing."""

@@ -32,6 +32,7 @@ from federank.evaluation.groups import group_means
 from federank.evaluation.lists import SAMPLED
 from federank.evaluation.metrics import ALL_USERS, count_items
 from federank.evaluation.search import best_of, curve_of, judged
+from federank.methods.federated_model import FederatedModel
 from federank.methods.fedrec.recommender import RatingFactors
 from federank.methods.fpl.communication import (
     communication_cost,
@@ -271,6 +272,8 @@ def _carried_out(run: Run) -> tuple[dict[str, Any], bytes | None]:
         raise DataError(f"{run.data.name} has changed since the study was started; start it again.")
     split = part_of(run.data, run.fold, run.part)
     model = recommender_class(run.method)(**run.all_settings())
+    if isinstance(model, FederatedModel) and model.settings.leak:
+        model.knowing(split.test)
     return _chosen_by(run, model, split) if run.task == "choose" else _tested(run, model, split)
 
 

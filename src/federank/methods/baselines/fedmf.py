@@ -56,7 +56,7 @@ class FedMF(FederatedMethod):
         """Steps of the user vector, then the gradients of the items that were looked at."""
         rng, mine = client.rng, client.items
         u = client.state.vector if client.state else rng.normal(0, self.initial_scale, self.factors)
-        others = np.delete(np.arange(self.n_items, dtype=np.int32), mine)
+        others = np.delete(np.arange(self.n_items, dtype=np.int32), client.not_negative)
         sampled = rng.choice(others, self.negatives * len(mine)) if len(others) else others
         drawn, labels = np.concatenate((mine, sampled)), np.arange(len(mine) + len(sampled)) < len(mine)
         V = broadcast.vectors[drawn]

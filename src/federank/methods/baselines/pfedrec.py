@@ -111,7 +111,7 @@ class PFedRec(FederatedMethod):
         rates = self.learning_rate, self.learning_rate * self.item_rate * self.n_items
         gradient = np.empty(self.weights, dtype=np.float32)
         for _ in range(self.local_epochs):
-            items, labels = draw_examples(client.items, self.n_items, self.negatives, client.rng)
+            items, labels = draw_examples(client.items, client.not_negative, self.n_items, self.negatives, client.rng)
             errors = np.empty(len(items), dtype=np.float32)
             pass_over(vectors, weights, items, labels, errors, gradient, self.batch_size, *rates)
         return vectors, weights
@@ -125,25 +125,45 @@ class PFedRec(FederatedMethod):
         return rng.uniform(-bound, bound, self.weights).astype(np.float32)
 
 
+@dataclass(frozen=True, kw_only=True)
+class LocalOnly(PFedRec):
+    """PFedRec without a federation: every client trains alone and sends nothing. The control that exposes a leak."""
+
+    name = "local"
+
+    local_epochs: int = setting(60, 1)
+    """Passes over the examples."""
+
+    def fold_in(self, client: Client, broadcast: ItemVectors) -> FloatVector:
+        """The user's scores after all passes, from the first item vectors."""
+        vectors, weights = self.fitted(client, broadcast.vectors)
+        scores: FloatVector = vectors @ weights[:-1]
+        return scores
+
+    def server_update(self, state: ItemVectors, aggregate: SummedChanges) -> ItemVectors:  # noqa: ARG002
+        """Nothing is aggregated."""
+        return state
+
+
 # Logistic regression on items: a user's weights and item vectors, each stepped while the other stands still.
 
 
 @compiled
 def draw_examples(
-    profile: IntVector, n_items: int, negatives: int, rng: np.random.Generator
+    profile: IntVector, not_negative: IntVector, n_items: int, negatives: int, rng: np.random.Generator
 ) -> tuple[IntVector, FloatVector]:
-    """What is learnt from in a pass, shuffled: everything of the profile, and for each this many items outside of it.
+    """What is learnt from in a pass, shuffled: the profile, and for each item this many outside of `not_negative`.
 
     A user who has the full catalogue learns from it alone.
     """
     count = len(profile)
-    outside = negatives if count < n_items else 0
+    outside = negatives if len(not_negative) < n_items else 0
     items = np.empty(count * (1 + outside), dtype=np.int32)
     labels = np.zeros(len(items), dtype=np.float32)
     items[:count], labels[:count] = profile, 1
     for k in range(count, len(items)):
         item = int(rng.random() * n_items)
-        while _holds(profile, item):
+        while _holds(not_negative, item):
             item = int(rng.random() * n_items)
         items[k] = item
     for k in range(len(items) - 1, 0, -1):  # Fisher and Yates
