@@ -69,7 +69,15 @@ from .evaluation.evaluate import (
 from .evaluation.evaluate import (
     prediction_errors as prediction_errors,
 )
-from .evaluation.metrics import register_metric as register_metric
+from .evaluation.metrics import (
+    mean_difference as mean_difference,
+)
+from .evaluation.metrics import (
+    register_metric as register_metric,
+)
+from .evaluation.metrics import (
+    standard_deviation_range as standard_deviation_range,
+)
 from .evaluation.search import (
     Searched as Searched,
 )

@@ -24,6 +24,7 @@ SETTINGS = {
     "hybrid, fixed sample": HYBRID | {"sampling": "fixed"},
     "hybrid, early": HYBRID | {"filling_start": "early"},
     "hybrid, own vectors": HYBRID | {"local_training": "own"},
+    "hybrid, local passes over all": HYBRID | {"local_ratings": "all"},
     "hybrid, no local passes": HYBRID | {"t_local": 0},
     "item gradients after": {"item_gradients": "after", "filling": "average", "rho": 1},
     "rate by iteration": {"client_rate": "iteration", "filling": "average", "rho": 0.5},

@@ -126,6 +126,8 @@ KNOWN = {
 
 LOSS, SHARE, FORMULA = "loss:", "share:", "formula:"
 """Before a metric's name: what is lost of it, its share of another row's, and what a paper's formula says it is."""
+MD, STDR = "md:", "stdr:"
+"""Before an error's name: how far a federated row is from its unfederated twin (FedRec, Eq. 10-11), in percent."""
 
 _WITHOUT_CHANCE = {*COMPLEXITY, "cce", "rounds_per_epoch", "normalised_freshness"}
 
@@ -137,6 +139,10 @@ def has_chance(metric: str) -> bool:
 
 def words_of(metric: str) -> Words:
     """A metric's words, with its N and its category worked in."""
+    for kind, short, axis in ((MD, "MD", "Mean difference"), (STDR, "STDR", "Standard deviation range")):
+        if metric.startswith(kind):
+            name = words_of(metric.removeprefix(kind)).short
+            return Words(f"{short} of {name}, %", f"{axis} of {name}, %", ".2f", "lower")
     if metric.startswith(SHARE):
         shared = words_of(metric.removeprefix(SHARE))
         return Words(f"{shared.short}, share", f"{shared.axis}, as a share", ".1%", "lower")

@@ -1,7 +1,8 @@
 """What a study wishes to see in its report: the tables, figures, published values and notes of its TOML.
 
     [[table]]    title, metrics; groups (which rows, in which order), data, against (the row that others are tested
-                 against, and with `loss:` and `share:` metrics compared with at the same swept values), goal
+                 against, and with `loss:` and `share:` metrics compared with at the same swept values), goal,
+                 twins (for `md:` and `stdr:` metrics, each federated group's unfederated one)
                  (bounds that the means of a row must not pass), best (only the best row of each sweep by this metric,
                  which is choosing on the test part)
     [[figure]]   kind; title, groups, baselines, data, metric, sweep
@@ -45,6 +46,8 @@ class TableSpec:
     """The row that others are tested against."""
     goal: Mapping[str, float] = field(default_factory=dict)
     """Bounds that the means of a row must not pass."""
+    twins: Mapping[str, str] = field(default_factory=dict)
+    """For federated groups their unfederated ones, which `md:` and `stdr:` metrics compare them with."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,8 @@ import numpy as np
 
 from federank._numerics.arrays import RealVector
 from federank.errors import SettingError
-from federank.studies.metric_words import LOSS, SHARE
+from federank.evaluation.metrics import mean_difference, standard_deviation_range
+from federank.studies.metric_words import LOSS, MD, SHARE, STDR
 from federank.studies.results import Line
 
 _SWEPT_FIRST = ("pi", "rho")
@@ -219,6 +220,27 @@ def _with_share(line: Line, wholes: Mapping[str, float | None]) -> Line:
     held = {**line.extra, **line.metrics}
     shares = {f"{SHARE}{name}": held[name] / whole for name, whole in wholes.items() if whole and name in held}
     return replace(line, metrics={**line.metrics, **shares})
+
+
+def with_twins(rows: Sequence[Row], metrics: Sequence[str], twins: Mapping[str, str]) -> list[Row]:
+    """The rows with MD and STDR against their unfederated twins, where these are asked for; a figure of all folds."""
+    kinds = {MD: mean_difference, STDR: standard_deviation_range}
+    asked = [(kind, metric.removeprefix(kind)) for metric in metrics for kind in kinds if metric.startswith(kind)]
+    if asked and not twins:
+        raise SettingError(
+            f"A table asks for {asked[0][0]}{asked[0][1]} and names no twins; say which group is compared with which, "
+            'such as twins = { "PMF, federated" = "PMF, unfederated" }.'
+        )
+    there = {(row.data, row.group): row for row in rows}
+    answer = []
+    for row in rows:
+        twin = there.get((row.data, twins.get(row.group, "")))
+        if twin is not None:
+            first, *others = row.lines
+            figures = {f"{kind}{name}": kinds[kind](row.values(name), twin.values(name)) for kind, name in asked}
+            row = replace(row, lines=(replace(first, metrics={**first.metrics, **figures}), *others))
+        answer.append(row)
+    return answer
 
 
 def _asked(rows: Sequence[Row], metrics: Sequence[str], kind: str, against: str | None) -> list[str]:

@@ -31,6 +31,7 @@ from federank.studies.rows import (
     seen_rows,
     with_losses,
     with_shares,
+    with_twins,
 )
 
 # Marks of significance in a table: does a row differ from the table's reference, person by person?
@@ -187,7 +188,7 @@ def results_table(
 ) -> tuple[Table, list[Difference]]:
     """One data set's table, and every difference from the paper in it."""
     metrics, against = list(spec.metrics), spec.against
-    rows = with_shares(with_losses(rows, metrics, against), metrics, against)
+    rows = with_twins(with_shares(with_losses(rows, metrics, against), metrics, against), metrics, spec.twins)
     watched, goal = asks_for(metrics, AUDIT), spec.goal
     shown = seen_rows(rows) if watched else list(enumerate(rows))
     if watched:  # a figure of noise, say, where no row has noise

@@ -71,6 +71,13 @@ def test_a_predicted_rating_comes_from_a_vector_trained_locally(training, own_ve
     assert update.vectors[1, 0] == pytest.approx(error * own_vector + 0.5 * 3, abs=1e-6)
 
 
+def test_local_passes_by_the_text_go_over_virtual_ratings_too():
+    chosen = {"filling": "hybrid", "rho": 1, "t_predict": 0, "t_local": 1, "filling_start": "early"}
+    update, _ = update_of(one_person(style="batch", local_ratings="all", **chosen))
+    # Item 1 stands for the mean, 4, in the local pass, which makes U 1 - 0.1 * ((-2 * 2 - 1 * 3) / 2 + 0.5) = 1.3.
+    assert update.vectors[1, 0] == pytest.approx((1 * 3 - 1.3 * 3) * 1 + 0.5 * 3, abs=1e-6)
+
+
 def test_the_only_rated_item_of_svdpp_has_no_w_to_speak_for_it():
     update, device = update_of(one_person(method="svdpp"))
     assert device.vector[0] == pytest.approx(1.35)

@@ -156,7 +156,7 @@ def play_pmf(run: RatingRun, workspace: Workspace, first_round: int, rounds: int
         if training:
             local = u
             for _pass in range(recipe.local_passes):
-                for k in range(size):
+                for k in range(size + count if recipe.local_all else size):
                     local, _gradient = _pmf_step(
                         local, load_row(V, items[k], width), values[k], rate, regulariser, False
                     )
@@ -199,8 +199,9 @@ def play_pmf_batch(run: RatingRun, sums: Sums, workspace: Workspace, first_round
             u = load_row(U, user, width)
             if count > 0 and recipe.hybrid and (predicting or recipe.local_own):
                 local = u
+                met = size + count if recipe.local_all else size
                 for _pass in range(recipe.local_passes):
-                    local = local - rate * _mean_gradient(local, V, items, values, size, regulariser, width)
+                    local = local - rate * _mean_gradient(local, V, items, values, met, regulariser, width)
                 if recipe.local_own:
                     u = local
                 if predicting:
@@ -284,10 +285,10 @@ def play_svdpp(run: RatingRun, workspace: Workspace, first_round: int, rounds: i
             local = u
             local_shift = _gather(W, trial, items, size, u - u, width)
             for _pass in range(recipe.local_passes):
-                for k in range(size):
+                for k in range(size + count if recipe.local_all else size):
                     v = load_row(V, items[k], width)
                     local, local_shift, _gradient = _svdpp_step(
-                        local, trial, local_shift, v, values[k], k, alone, norm, width
+                        local, trial, local_shift, v, values[k], k, alone, norm if k < size else norm_of_all, width
                     )
                     if needs_settling(local_shift):
                         local_shift = settled(trial, size, local_shift, width)

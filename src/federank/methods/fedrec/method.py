@@ -243,7 +243,10 @@ def _with_virtual(
     )
     values = np.full(count, private.mean)
     if recipe.hybrid and (predicts(recipe, iteration) or recipe.local_own):
-        U, local = _trained_locally(recipe, private, broadcast.vectors[private.items], W.copy(), rate)
+        met = Ratings(private.items, private.ratings)
+        if recipe.local_all:
+            met = Ratings(np.concatenate((private.items, sampled)), np.concatenate((private.ratings, values)))
+        U, local = _trained_locally(recipe, private.vector, broadcast.vectors[met.items], met.values, W.copy(), rate)
         if recipe.local_own:
             private.vector, W[:] = U, local
         if predicts(recipe, iteration):
@@ -253,15 +256,15 @@ def _with_virtual(
 
 
 def _trained_locally(
-    recipe: RatingRecipe, private: RatingPrivate, V: FloatMatrix, W: FloatMatrix, rate: np.float32
+    recipe: RatingRecipe, U: FloatVector, V: FloatMatrix, values: FloatVector, W: FloatMatrix, rate: np.float32
 ) -> tuple[FloatVector, FloatMatrix]:
-    """T_local passes over the person's own ratings, which no one hears of."""
-    U, others = private.vector, _others(W, len(V)) if recipe.batch else W
+    """T_local passes over ratings, real ones first; nothing of them is sent."""
+    others = _others(W, len(V)) if recipe.batch else W
     for _ in range(recipe.local_passes):
         if recipe.batch:
-            U = U - rate * _mean_gradient(recipe, U, V, others, private.ratings)
+            U = U - rate * _mean_gradient(recipe, U, V, others, values)
             continue
-        for k, rating in enumerate(private.ratings):
+        for k, rating in enumerate(values):
             U, _, _ = _step(recipe, U, W, V[k], rating, k, rate)
     return U, W
 

@@ -4,13 +4,14 @@
 An *iteration* shows every user's ratings about once, and the learning rate falls after each. In batch style it is one
 round with all clients; in stochastic style it is n rounds with one client each, drawn with replacement.
 
-The paper's text and the authors' code differ in four points. Each is a setting, whose first value is the code's:
+The paper's text and the authors' code differ in five points. Each is a setting, whose first value is the code's:
 the published figures come from it.
 
     item_gradients     `before`         V's gradients are taken with U as it was before its step, or `after` it
     client_rate        `participation`  a client's rate falls each time it takes part, or with every `iteration`
     filling_start      `late`           virtual ratings are predicted from iteration T_predict + 2 on, or T_predict
     local_training     `copy`           passes before a prediction train a copy of the user's vector, or its `own`
+    local_ratings      `rated`          these passes go over the user's own ratings, or over `all`, virtual ones too
 """
 
 from __future__ import annotations
@@ -69,6 +70,9 @@ class RatingSettings:
     """Predicted virtual ratings begin with iteration T_predict + 2 (the authors' code) or T_predict (the paper)."""
     local_training: Literal["copy", "own"] = "copy"
     """Local passes train a copy of the user's vector (the authors' code) or the vector itself (the paper)."""
+    local_ratings: Literal["rated", "all"] = "rated"
+    """Local passes go over the user's ratings (the authors' code), or also over the sampled items with the user's mean
+    (all: the paper, Algorithm 3 with Eq. 7)."""
     lowest: float = 1.0
     """The lowest rating there can be."""
     highest: float = 5.0
@@ -81,7 +85,7 @@ class RatingSettings:
 
     def without_effect(self) -> dict[str, str]:
         """The settings that do nothing beside the others, each with the reason."""
-        predicted = ("t_predict", "t_local", "filling_start", "local_training")
+        predicted = ("t_predict", "t_local", "filling_start", "local_training", "local_ratings")
         idle: dict[str, str] = {}
         if self.rho == 0:
             filling = () if self.filling == "none" else ("filling",)
@@ -122,6 +126,7 @@ class RatingRecipe(NamedTuple):
     predict_from: int  # the iteration, from 0, whose virtual ratings are the first to be predicted
     local_passes: int
     local_own: bool  # local passes move the user's own vectors, not a copy
+    local_all: bool  # they go over virtual ratings too
     after: bool  # item gradients are taken after the user's step
     rate_by_participation: bool
     participants: IntVector  # the users who have rated anything
@@ -153,6 +158,7 @@ def rating_recipe(settings: RatingSettings, sizes: LongVector, n_items: int) -> 
         predict_from=start,
         local_passes=settings.t_local,
         local_own=settings.local_training == "own",
+        local_all=settings.local_ratings == "all",
         after=settings.item_gradients == "after",
         rate_by_participation=settings.client_rate == "participation" and settings.federated and not batch,
         participants=participants,
@@ -184,6 +190,7 @@ def check_rating_settings(settings: RatingSettings) -> None:
     check_choice("client_rate", settings.client_rate, ("participation", "iteration"))
     check_choice("filling_start", settings.filling_start, ("late", "early"))
     check_choice("local_training", settings.local_training, ("copy", "own"))
+    check_choice("local_ratings", settings.local_ratings, ("rated", "all"))
     for name, least in (("factors", 1), ("iterations", 1), ("t_predict", 0), ("t_local", 0)):
         check_int(name, getattr(settings, name), least)
     check_int("seed", settings.seed, 0, 2**32 - 1)
