@@ -10,7 +10,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo visit test test-all check check-format check-lint check-types check-imports check-page check-javascript
-.PHONY: check-prettier check-eslint check-tsc bench docs notebook release clean
+.PHONY: check-prettier check-eslint check-tsc bench docs notebook scorecard release clean
 
 demo: $(VENV)/.product
 	$(RUN) -m federank demo
@@ -74,6 +74,10 @@ docs: $(VENV)/.docs
 # Execute docs/first-steps.ipynb again, and keep its answers.
 notebook: $(VENV)/.product
 	$(RUN) docs/_site/execute.py
+
+# Count the papers' numbers again, from the reports in docs/results.
+scorecard: $(VENV)/.product
+	$(RUN) docs/_site/scorecard.py
 
 # A wheel and a source archive in dist/, checked as a package index checks them.
 release: $(VENV)/.release

@@ -72,7 +72,9 @@ def reference() -> str:
         return homes[name].split(".")[1]
 
     lines = ["# Reference", "", "Every name that `import federank as fr` has, from the docstrings.", ""]
-    for place, names in groupby(sorted(homes, key=lambda name: (order.index(package(name)), name.lower())), key=package):
+    for place, names in groupby(
+        sorted(homes, key=lambda name: (order.index(package(name)), name.lower())), key=package
+    ):
         lines += [f"## {PACKAGES[place]}", ""]
         for name in names:
             lines += [f"::: {homes[name]}.{name}", ""]
