@@ -1,8 +1,8 @@
 """The scorecard: how many of the papers' numbers come out, counted from the reports; `make scorecard` writes it.
 
-Every number that a packaged study quotes from a paper (`[[paper]]`) gets one verdict, that of the first of its rows that a
-report in docs/results has: same digits, within 10 %, explained (the report's list of differences names the run or test),
-unexplained, or no data. Formulas are counted from the table in docs/results/README.md, where each names its test.
+Every number that a packaged study quotes from a paper (`[[paper]]`) gets one verdict, that of the first of its rows
+that a report in docs/results has: same digits, within 10 %, explained (the report's list of differences names the run
+or test), unexplained, or no data. Formulas are counted from the table in docs/results/README.md, where each names its test.
 """
 
 from __future__ import annotations
@@ -189,7 +189,6 @@ def main() -> None:
     for name in SHOWN_IN:
         path = ROOT / name
         path.write_text(with_block(path.read_text(), "scorecard", scorecard()))
-    print(scorecard())
 
 
 if __name__ == "__main__":

@@ -1,21 +1,19 @@
-"""`federank demo`: the whole story on a synthetic city, and a page to look at.
+"""`federank demo`: the papers' method on a synthetic city, what its server learns, then Frugal; and a page to look at.
 
 1. A city is made up and split, as the papers do it.
-2. Six methods learn, with and without a federation, FPL at several values of pi and Frugal with a few messages: a
-   study (studies/demo.toml).
-3. A honest-but-curious server is let loose on FPL's messages, on Frugal's, and on sums of Frugal's (audit/).
-4. The report of it all is written: report.html, and the results it was made from.
+2. The packaged study `demo` is carried out: centralised methods, FPL at several values of pi, each at its best epoch,
+   and Frugal. `federank study run demo` gives the same numbers.
+3. An honest-but-curious server audits FPL's uploads, Frugal's, and secure sums of Frugal's (audit/).
+4. The report is written: report.html, and the results it was made from.
 
 Nothing is fetched. Everything is written to a folder of its own: under a temporary name first, so that it is there
-whole or not at all. A folder that the demo made before gives way; any other is left alone.
+complete or not at all. A folder that the demo made before gives way; any other is left alone.
 """
 
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,16 +31,15 @@ if TYPE_CHECKING:
 MARK = "made-by-federank-demo.txt"
 """The file by which the demo knows a folder of its own."""
 
-AUDITS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
-    ("FPL, pi = 1", "fpl", {"epochs": 60, "pi": 1.0}, "updates"),
-    ("FPL, pi = 0.1", "fpl", {"epochs": 60, "pi": 0.1}, "updates"),
-    ("FPL, sticky 30 %", "fpl", {"epochs": 60, "pi": 0.3, "sharing": "fixed-subset"}, "updates"),
-    ("Frugal, plain", "frugal", {}, "plain"),
-    ("Frugal, sums", "frugal", {}, "sums"),
+STUDY = "demo"
+AUDITS: tuple[tuple[str, tuple[str, dict[str, Any]], str], ...] = (
+    ("FPL, pi = 1", ("FPL", {"pi": 1.0}), "updates"),
+    ("FPL, pi = 0.1", ("FPL", {"pi": 0.1}), "updates"),
+    ("Frugal, plain", ("Frugal", {"messages": 5}), "plain"),
+    ("Frugal, 2 servers", ("Frugal", {"messages": 5}), "sums"),
 )
-"""What is audited: a name, the method with its settings, and what the server sees."""
-_SEES = {"updates": "every message", "plain": "every message", "sums": "sums of all"}
-_NEXT_TO_NOTHING = 0.02
+"""What is audited: a name, the study's row whose settings and epoch it has, and what the server sees."""
+_READS = {"updates": "operator", "plain": "operator", "sums": "neither"}
 
 
 @click.command()
@@ -64,7 +61,7 @@ _NEXT_TO_NOTHING = 0.02
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="Where --serve listens.")
 def demo(out: Path, seed: int, serve: bool, films: bool, host: str | None, port: int) -> None:
-    """Make up a city, learn from it with and without a federation, audit it, and write a report.
+    """Run the papers' method on a synthetic city, audit it, then run Frugal, and write a report.
 
     Nothing is fetched: the city is made up on the spot, and no real person or place is in it.
 
@@ -106,26 +103,34 @@ def _report_story(folder: Path, seed: int) -> None:
         table.add_row(name, f"{len(held):,}", f"{held.n_users:,}", f"{held.n_items:,}")
     show(table)
 
-    click.echo("3. Learning. Centralised methods see every history. FPL sees none: devices send")
-    click.echo("   gradients, and those of places their owner likes only with probability pi.")
+    click.echo("3. The papers' method. Centralised methods see every history. FPL sees none: a")
+    click.echo("   client sends gradients, and those of places its user likes only with")
+    click.echo("   probability pi. Each runs at its best epoch, chosen on a validation part.")
     click.echo("   (The first time, this compiles for some seconds.)\n")
-    audits = _Beside(lambda: [_audited(*audit, split, seed) for audit in AUDITS])
     rows = _learn(folder / "results", seed)
     _show_methods(rows)
-    _show_sweep(rows)
-    _show_lifetimes(rows)
 
-    click.echo("4. A honest-but-curious server keeps every message of FPL as published, and guesses who")
-    click.echo("   went where. Then the same city with Frugal: once with its messages sent")
-    click.echo("   plainly, and once with nothing to read but sums over everyone.\n")
-    lines = audits.result()
-    for line in lines:
+    click.echo("4. What the server learns. An honest-but-curious server keeps every upload and")
+    click.echo("   ranks places by how likely each user was there. Attacker: how often it ranks")
+    click.echo("   a place of the history above another (AUC; 0.5 is chance). Popularity: the same")
+    click.echo("   by popularity alone, which anyone knows. The attacker has no side knowledge.\n")
+    audits = [_audited(*audit, rows, split, seed) for audit in AUDITS]
+    for line in audits:
         Results.open(folder / "results").append(line)
-    _show_audits(lines)
+    _show_configurations(audits[:2])
+    click.echo("   A low pi is no privacy: what is held back today is sent another day.\n")
+
+    click.echo("5. Frugal, our method. A client solves for its own factors and uploads five times.")
+    click.echo("   Plain uploads are as readable as FPL's. With a second server, run by somebody")
+    click.echo("   else, each upload is split, and the two read only the sum over all clients;")
+    click.echo("   that takes more megabytes. Megabytes are up and down, per client.\n")
+    _show_configurations(audits)
+    click.echo("   An attacker who knows some places of a user reads more from sums than this")
+    click.echo("   one: docs/privacy.md says who, and what noise does about it.\n")
 
     write_report(folder / "results", html=folder / "report.html")
-    click.echo("5. A report of all this, with figures, is written.")
-    click.echo("   Next: .venv/bin/federank train frugal --data city --out runs/city\n")
+    click.echo("6. A report of all this, with figures, is written.")
+    click.echo("   Next: .venv/bin/federank train federank --data city --out runs/city\n")
 
 
 def _city_and_split() -> tuple[Any, Split]:
@@ -138,18 +143,15 @@ def _city_and_split() -> tuple[Any, Split]:
 
 def _learn(results: Path, seed: int) -> list[Row]:
     """Carry out the demo's study in a process of its own; the rows of its tables."""
-    from importlib.resources import as_file, files
-
     from federank.studies.pool import Pool
     from federank.studies.progress import Bar
     from federank.studies.rows import gather
     from federank.studies.run import carry_out_study
-    from federank.studies.spec import as_study, read_document
+    from federank.studies.spec import as_study, packaged
 
-    with as_file(files("federank.studies").joinpath("demo.toml")) as path:
-        document = read_document(path) | {"seeds": [seed]}
+    study = as_study(packaged()[STUDY] | {"seeds": [seed]}, STUDY)
     with Bar(quiet=not sys.stderr.isatty()) as bar, Pool(1) as pool:
-        lines = carry_out_study(as_study(document, "demo"), results, pool, bar).lines()
+        lines = carry_out_study(study, results, pool, bar).lines()
     return gather(lines)
 
 
@@ -158,40 +160,10 @@ def _show_methods(rows: list[Row]) -> None:
 
     table = new_table("Method", "Precision@10>", "nDCG@10>", "Places shown>")
     for row in rows:
-        if not row.swept or (row.group, row.at("pi")) == ("FPL", 1.0):
-            name = row.group if row.swept else f"{row.group} (centralised)"
-            table.add_row("Random" if row.group == "Random" else name, *_scores(row))
-    show(table)
-
-
-def _show_sweep(rows: list[Row]) -> None:
-    from federank.cli.tables import new_table, show
-
-    sweep = [row for row in rows if row.group == "FPL"]
-    precision = {row.at("pi"): row.mean("precision@10") or 0.0 for row in sweep}
-    best = max(precision, key=lambda pi: precision[pi])
-    click.echo(
-        f"   A little goes a long way: with pi = 0.1 FPL reaches {precision[0.1] / precision[best]:.0%} of its best"
-    )
-    click.echo(f"   precision, which it has with pi = {best:g}. With pi = 0 only comparisons leave.\n")
-    table = new_table("FPL with pi>", "Precision@10>", "nDCG@10>", "Places shown>")
-    for row in sweep:
-        table.add_row(f"{row.at('pi'):g}", *_scores(row))
-    show(table)
-
-
-def _show_lifetimes(rows: list[Row]) -> None:
-    from federank.cli.tables import new_table, show
-
-    frugal = {row.at("messages"): row for row in rows if row.group == "Frugal"}
-    [fpl] = [row for row in rows if (row.group, row.at("pi")) == ("FPL", 1.0)]
-    dearer = (fpl.mean("lifetime_megabytes") or 0.0) / (frugal[5].mean("lifetime_megabytes") or 1.0)
-    click.echo("   Frugal, whose devices solve for their own vector, says more with less: FPL's")
-    click.echo(f"   devices send and receive {dearer:,.0f} times as much in their lifetime.\n")
-    table = new_table("Method", "Messages>", "Megabytes>", "Precision@10>", "nDCG@10>", "Places shown>")
-    for row in (fpl, *frugal.values()):
-        sent = f"{row.mean('lifetime_messages') or 0.0:,.0f}", f"{row.mean('lifetime_megabytes') or 0.0:,.2f}"
-        table.add_row(row.group, *sent, *_scores(row))
+        if row.group == "FPL":
+            table.add_row(f"FPL, pi = {row.at('pi'):g}", *_scores(row))
+        elif not row.swept:
+            table.add_row(row.group if row.group == "Random" else f"{row.group} (centralised)", *_scores(row))
     show(table)
 
 
@@ -200,78 +172,54 @@ def _scores(row: Row) -> tuple[str, str, str]:
     return f"{precision:.4f}", f"{gain:.4f}", f"{shown:,.0f}"
 
 
-class _Beside:
-    """Work that goes on in a thread of its own while the story is told; Ctrl-C does not wait for it."""
-
-    def __init__(self, work: Callable[[], list[Line]]) -> None:
-        self._found: Future[list[Line]] = Future()
-        threading.Thread(target=self._carry_out, args=(work,), daemon=True).start()
-
-    def _carry_out(self, work: Callable[[], list[Line]]) -> None:
-        try:
-            self._found.set_result(work())
-        except BaseException as reason:
-            self._found.set_exception(reason)
-
-    def result(self) -> list[Line]:
-        """What came of it, or what went wrong."""
-        return self._found.result()
-
-
-def _audited(name: str, method: str, settings: dict[str, Any], sees: str, split: Split, seed: int) -> Line:
-    """Train once more under the eyes of a honest-but-curious server: what it found, as a line of the study's
-    results.
-    """
+def _audited(name: str, place: tuple[str, dict[str, Any]], sees: str, rows: list[Row], split: Split, seed: int) -> Line:
+    """Train a row of the study again under the eyes of an honest-but-curious server: what it learnt, as a line."""
     import hashlib
 
     from federank.audit.audit import audit_training
-    from federank.evaluation.evaluate import evaluate
     from federank.methods.registry import recommender_class
     from federank.studies.results import Line
     from federank.studies.task import headline, marks_of
 
-    model = recommender_class(method)(seed=seed, **settings)
+    group, point = place
+    [row] = [row for row in rows if row.group == group and all(row.at(key) == point[key] for key in point)]
+    [line] = row.lines
+    stop = {} if line.epoch is None or line.model == "frugal" else {"epochs": line.epoch}
+    model = recommender_class(line.model)(**{**line.settings, **stop, "seed": seed})
     findings, about = audit_training(model, split.train, sees=sees)
-    found = findings[-1]
-    precision = evaluate(model, split, at=10, metrics=["precision"]).means["precision@10"]
+    megabytes = "lifetime_written_out" if sees == "sums" else "lifetime_megabytes"
+    cost = {"messages": row.mean("lifetime_messages"), "megabytes": row.mean(megabytes)}
     return Line(
-        id=hashlib.sha256(repr((name, settings, seed)).encode()).hexdigest()[:16],
+        id=hashlib.sha256(repr((name, line.id)).encode()).hexdigest()[:16],
         group=name,
         data="city",
-        model=method,
-        settings=settings,
+        model=line.model,
+        settings=line.settings,
         seed=seed,
         task="audit",
-        metrics={"precision@10": precision, **marks_of(found), **headline(found)},
+        metrics={
+            "precision@10": row.mean("precision@10"),
+            **cost,
+            **marks_of(findings[-1]),
+            **headline(findings[-1]),
+        },
         seconds=sum(about["seconds"].values()),
-        extra={"sees": _SEES[sees]},
+        extra={"sees": _READS[sees]},
     )
 
 
-def _show_audits(lines: list[Line]) -> None:
+def _show_configurations(lines: list[Line]) -> None:
+    """One row per configuration: cost, accuracy and leakage of the same mode."""
     from federank.cli.tables import new_table, show
 
-    table = new_table("Learning", "Server sees", "Precision@10>", "Guessed>", "Popularity>")
+    table = new_table("", "Read by", "Uploads>", "MB>", "P@10>", "Attacker>", "Popularity>")
     for line in lines:
-        cells = (
-            f"{line.metrics['precision@10']:.4f}",
-            *(f"{line.metrics[mark]:.3f}" for mark in ("auc", "popularity")),
+        messages, megabytes, precision, auc, popularity = (
+            line.metrics[name] or 0.0 for name in ("messages", "megabytes", "precision@10", "auc", "popularity")
         )
-        table.add_row(line.group, line.extra["sees"], *cells)
+        figures = f"{messages:,.0f}", f"{megabytes:,.2f}", f"{precision:.3f}", f"{auc:.3f}", f"{popularity:.3f}"
+        table.add_row(line.group, line.extra["sees"], *figures)
     show(table)
-    click.echo("   Guessed: how often the server's best attack ranks a place where the")
-    click.echo("   person was above one where they were not (0.5 is chance, 1 is certainty),")
-    click.echo("   beside what popularity alone tells anyone.")
-    published, sums = lines[0].metrics, lines[-1].metrics
-    learnt, hits = (sums["gain"] or 0.0), (sums["precision@10"] or 0.0) / (published["precision@10"] or 1.0)
-    click.echo("   As published, a low pi is no privacy: what is held back today is sent another")
-    click.echo("   day. A plain message of Frugal tells all that it was made from.")
-    if learnt <= _NEXT_TO_NOTHING:
-        click.echo("   From sums over everybody the server learns no more than popularity tells, and")
-        click.echo(f"   the lists hit {hits:.1f} times as often as those of FPL as published.")
-    else:
-        click.echo(f"   From sums over everybody the server learns {learnt:+.3f} over popularity.")
-    click.echo("   docs/privacy.md tells who could still read more.\n")
 
 
 @contextmanager
