@@ -2,7 +2,8 @@
 
 Every number that a packaged study quotes from a paper (`[[paper]]`) gets one verdict, that of the first of its rows
 that a report in docs/results has: same digits, within 10 %, explained (the report's list of differences names the run
-or test), unexplained, or no data. Formulas are counted from the table in docs/results/README.md, where each names its test.
+or test), unexplained, or no data. Formulas are counted from the table in docs/results/README.md, where each names its
+test.
 """
 
 from __future__ import annotations
