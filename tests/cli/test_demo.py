@@ -65,7 +65,7 @@ def test_the_demo_starts_with_the_papers(story):
 
 def configurations(story):
     """Of each row of act 5: uploads, megabytes, precision, what the server ranks right, and what popularity does."""
-    rows = numbers(story.split("\n5. ")[1], ("FPL, ", "Frugal, "))
+    rows = numbers(story.split("\n5. ")[1], ("FPL, pi", "Frugal, plain", "Frugal, 2"))
     return {name: (row[0], [float(cell.replace(",", "")) for cell in row[1:]]) for name, row in rows.items()}
 
 

@@ -112,18 +112,18 @@ def _report_story(folder: Path, seed: int) -> None:
 
     click.echo("4. What the server learns. An honest-but-curious server keeps every upload and")
     click.echo("   ranks places by how likely each user was there. Attacker: how often it ranks")
-    click.echo("   a place of the history above another (AUC; 0.5 is chance). Popularity: the same")
-    click.echo("   by popularity alone, which anyone knows. The attacker has no side knowledge.\n")
+    click.echo("   a place of the history above another (AUC; 0.5 is chance). Popularity: the")
+    click.echo("   same by popularity alone. The attacker has no side knowledge.\n")
     audits = [_audited(*audit, rows, split, seed) for audit in AUDITS]
     for line in audits:
         Results.open(folder / "results").append(line)
     _show_configurations(audits[:2])
     click.echo("   A low pi is no privacy: what is held back today is sent another day.\n")
 
-    click.echo("5. Frugal, our method. A client solves for its own factors and uploads five times.")
-    click.echo("   Plain uploads are as readable as FPL's. With a second server, run by somebody")
-    click.echo("   else, each upload is split, and the two read only the sum over all clients;")
-    click.echo("   that takes more megabytes. Megabytes are up and down, per client.\n")
+    click.echo("5. Frugal, our method: a client solves for its own factors and uploads 5 times.")
+    click.echo("   Plain uploads are as readable as FPL's. With a second server, run by another")
+    click.echo("   organisation, each upload is split, and both read only the sum over all")
+    click.echo("   clients; that takes more megabytes. MB are up and down, per client.\n")
     _show_configurations(audits)
     click.echo("   An attacker who knows some places of a user reads more from sums than this")
     click.echo("   one: docs/privacy.md says who, and what noise does about it.\n")
