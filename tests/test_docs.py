@@ -35,6 +35,7 @@ MAKE = {
     "docs": "packaging/test_clone.py",
     "release": "packaging/test_clone.py",
     "bench": "packaging/test_clone.py",
+    "scorecard": "test_scorecard.py",
     "test": "these tests",
     "test-all": "these tests",
     "check": "runs beside these tests, in .ci/run",

@@ -1,4 +1,4 @@
-"""The scorecard: how many of the papers' numbers come out, counted from the reports; `make scorecard` writes it.
+"""Tables of the README that are made from the reports: the scorecard, the configurations, epsilon; `make scorecard`.
 
 Every number that a packaged study quotes from a paper (`[[paper]]`) gets one verdict, that of the first of its rows
 that a report in docs/results has: same digits, within 10 %, explained (the report's list of differences names the run
@@ -24,7 +24,8 @@ PAPERS = ("FPL (2020)", "FPL, short (2021)", "FPL, privacy (2022)", "FedeRank (2
 BY_TEST = {"FPL (2020), Table 3"}
 """Tables that follow from formulas and the data's counts alone: a test has all of their digits, without the data."""
 NOTABLE = 10.0
-SHOWN_IN = ("docs/results/README.md",)
+SHOWN_IN = {"README.md": ("scorecard", "configurations", "epsilon"), "docs/results/README.md": ("scorecard",)}
+"""The pages, and the tables that each of them shows."""
 
 
 class Number(NamedTuple):
@@ -175,6 +176,85 @@ def scorecard() -> str:
     return "\n".join(lines)
 
 
+# Configurations that can be deployed, and what differential privacy costs: both from the reports.
+
+
+def cell(report: str, table: str, label: str, column: str, **where: str) -> float:
+    """The number in a report's table."""
+    for row in tables(report)[table]:
+        if row["Method"] == label and all(row[name] == value for name, value in where.items()):
+            value = number(row[column])
+            if value is not None:
+                return value
+    raise LookupError(f"{report} has no {column} of {label} in {table}.")
+
+
+def configurations() -> str:
+    """Cost, accuracy and who reads uploads, of the same mode in every row; MovieLens 1M."""
+    data, users = "ml-1m", 6040
+    price, lifetime = f"The price of privacy: {data}", f"Accuracy, and what it takes in a lifetime: {data}"
+    popular, frugal = cell("few-messages.md", lifetime, "Top-Pop", "P@10"), "Frugal, messages = 5"
+    pi = max((row for row in _fpl_by_pi(data)), key=lambda row: number(row["P@10"]) or 0.0)
+    fpl = [cell(f"federank-{data}.md", "Runs", pi["Method"], way) for way in ("Sent up, MB", "Down, MB")]
+    plain = [cell("few-messages.md", lifetime, frugal, way) for way in ("MB up", "MB down")]
+    best = cell("few-messages.md", lifetime, frugal, "P@10")
+    rows = [
+        (
+            f"FPL, T = X+/U, pi {pi['Method'].rpartition('= ')[2]}",
+            number(pi["P@10"]) or 0.0,
+            sum(fpl) / users,
+            "operator",
+        ),
+        ("Frugal, 5 uploads", best, sum(plain), "operator"),
+        ("Frugal with a helper", best, cell("few-messages.md", lifetime, frugal, "MB, written out"), "neither server"),
+    ]
+    for epsilon in (4, 2, 1):
+        label = f"Frugal with a promise, epsilon = {epsilon}"
+        noisy = [cell("privacy-price.md", price, label, column) for column in ("P@10", "MB, written out")]
+        rows.append((f"the same, epsilon {epsilon}", noisy[0], noisy[1], "neither server"))
+    lines = ["| configuration | P@10 | gain kept | MB | an upload is read by |", "|---|---:|---:|---:|---|"]
+    lines.append(f"| most popular items | {popular:.3f} | 0 % | | |")
+    for name, precision, megabytes, reader in rows:
+        kept = (precision - popular) / (best - popular)
+        size = f"{megabytes:.0f}" if megabytes >= 10 else f"{megabytes:.1f}"
+        lines.append(f"| {name} | {precision:.3f} | {kept:.0%} | {size} | {reader} |".replace("%", " %"))
+    return "\n".join(lines)
+
+
+def _fpl_by_pi(data: str) -> list[dict[str, str]]:
+    by_pi = [rows for title, rows in tables(f"federank-{data}.md").items() if title.startswith("Every pi")]
+    return [row for rows in by_pi for row in rows if row["Method"].startswith("FedeRank T = X+/|U|, pi")]
+
+
+def epsilon() -> str:
+    """The share of Frugal's precision that is kept under differential privacy, beside what popularity keeps."""
+    sets = {
+        "MovieLens 1M": "ml-1m",
+        "MovieLens 100K": "ml-100k",
+        "Foursquare Italy": "foursquare-italy",
+        "Amazon Digital Music": "amazon-digital-music",
+    }
+    lines = ["| precision kept | epsilon 4 | 2 | 1 | most popular items |", "|---|---:|---:|---:|---:|"]
+    for name, data in sets.items():
+        table = f"The price of privacy: {data}"
+        full = cell("privacy-price.md", table, "Frugal", "P@10", **{"Server sees": "sums over all"})
+        labels = [*(f"Frugal with a promise, epsilon = {epsilon}" for epsilon in (4, 2, 1)), "Top-Pop"]
+        kept = [cell("privacy-price.md", table, label, "P@10") / full for label in labels]
+        lines.append(f"| {name} | {' | '.join(f'{share:.0%}'.replace('%', ' %') for share in kept)} |")
+    return "\n".join(lines)
+
+
+BLOCKS = {"scorecard": scorecard, "configurations": configurations, "epsilon": epsilon}
+
+
+def current(name: str) -> str:
+    """A page with its tables as the reports have them."""
+    text = (ROOT / name).read_text()
+    for block in SHOWN_IN[name]:
+        text = with_block(text, block, BLOCKS[block]())
+    return text
+
+
 def with_block(text: str, name: str, block: str) -> str:
     """A text with the block of this name replaced."""
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
@@ -186,10 +266,9 @@ def with_block(text: str, name: str, block: str) -> str:
 
 
 def main() -> None:
-    """Write the scorecard where it is shown."""
+    """Write the tables where they are shown."""
     for name in SHOWN_IN:
-        path = ROOT / name
-        path.write_text(with_block(path.read_text(), "scorecard", scorecard()))
+        (ROOT / name).write_text(current(name))
 
 
 if __name__ == "__main__":
