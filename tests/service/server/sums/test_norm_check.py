@@ -57,7 +57,7 @@ async def test_attack_a_loud_message_is_in_no_sum_and_everybody_concerned_is_tol
             messages.append(message)
             assert (await device.send(leave, body)).status_code == 201
         await running.version(1)
-        assert (await outcome(people[0], tickets[0])).json() == {"outcome": "counted", "message": ""}
+        assert (await outcome(people[0], tickets[0])).json() == {"outcome": "counted", "message": "", "uploads": 3}
         assert (await outcome(malicious_user, ticket)).json() == told  # remembered after the round
         assert (await outcome(people[1], ticket)).status_code == 404  # no one else is told
         view = (await running.admin.get("/admin/api/v1/overview", headers=running.operator)).json()

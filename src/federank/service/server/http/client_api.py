@@ -174,7 +174,8 @@ async def upload(service: Service, request: Request) -> Response:
 async def outcome(service: Service, request: Request) -> Response:
     """What became of an upload: `waiting` until its round has ended; then `counted`, `abandoned`, or a reason.
 
-    Under secure aggregation, `abandoned` comes with the helper's signed record of the round, where there is one.
+    `counted` comes with the number of uploads in the round's aggregate. Under secure aggregation, `abandoned` comes
+    with the helper's signed record of the round, where there is one.
     """
     device, _ = await who_asks(service, request)
     use = _ticket(service, request, device).use
@@ -182,10 +183,10 @@ async def outcome(service: Service, request: Request) -> Response:
     if found is None:
         raise Refusal(404, "unknown", "No Update came with this ticket, or it was long ago.")
     word = _word_for(found)
-    record = (
-        {"record": found.helper_record.decode(errors="replace")} if word == "abandoned" and found.helper_record else {}
-    )
-    return json_response({"outcome": word, "message": _LEFT_OUT.get(word, "")} | record)
+    more: dict[str, int | str] = {"uploads": found.uploads} if word == "counted" else {}
+    if word == "abandoned" and found.helper_record:
+        more = {"record": found.helper_record.decode(errors="replace")}
+    return json_response({"outcome": word, "message": _LEFT_OUT.get(word, "")} | more)
 
 
 def _word_for(found: Fate) -> str:

@@ -425,6 +425,7 @@ class Fate(NamedTuple):
     state: str
     is_confirmed: bool  # under secure aggregation: the helper has ended the round too
     helper_record: bytes  # under secure aggregation, and once the helper has sent it
+    uploads: int  # of the round, without those that were left out
 
 
 def outcome_of(connection: Connection, use: bytes) -> Fate | None:
@@ -434,11 +435,12 @@ def outcome_of(connection: Connection, use: bytes) -> Fate | None:
     """
     row = connection.one(
         "SELECT u.outcome, r.state, s.round IS NULL OR LENGTH(s.helper_record) > 0"
-        " OR EXISTS (SELECT 1 FROM sums WHERE sums.round > s.round), s.helper_record"
+        " OR EXISTS (SELECT 1 FROM sums WHERE sums.round > s.round), s.helper_record,"
+        " (SELECT COUNT(*) FROM uploads o WHERE o.round = u.round AND o.outcome IN ('', 'counted'))"
         " FROM uploads u JOIN rounds r ON r.number = u.round LEFT JOIN sums s ON s.round = u.round WHERE u.ticket = ?",
         use,
     )
-    return None if row is None else Fate(str(row[0]), str(row[1]), bool(row[2]), bytes(row[3] or b""))
+    return None if row is None else Fate(str(row[0]), str(row[1]), bool(row[2]), bytes(row[3] or b""), int(row[4]))
 
 
 def bodies_in_order(connection: Connection, number: int) -> Iterator[tuple[str, bytes]]:
