@@ -1,6 +1,6 @@
 /* What JavaScript makes of questions that Python asks: one function, run under node and inside a browser page.
 
-`answers(protocol, questions, told)` gets the module of the page's protocol, plain JSON and what puts a fault into words, and gives
+`answers(protocol, questions, told)` gets the module of the page's protocol, plain JSON and what tells a fault, and gives
 plain JSON back.
 */
 
@@ -171,6 +171,5 @@ export function answers(protocol, questions, told = String) {
 if (typeof process !== "undefined" && process.argv[2]) {
   const { converse } = await import("./conversing.mjs");
   const protocol = await import(process.argv[2]);
-  const { told } = await import(new URL("../show/language.js", process.argv[2]).href);
-  await converse((questions) => answers(protocol, questions, told));
+  await converse((questions) => answers(protocol, questions, ([code]) => code));
 }

@@ -4,9 +4,12 @@
 notes every request and every complaint of the browser.
 """
 
+import functools
 import json
+import shutil
 import signal
 import sqlite3
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,11 +27,27 @@ ARRIVED = ("received", "aggregated", "discarded", "left out", "unknown")
 """What the page writes down of a message that the server has, before its round has ended and after."""
 
 
+PAGE = Path(__file__).parents[3] / "src" / "federank" / "service" / "web"
+
+
+@functools.cache
+def quick_page(wait=300):
+    """The page with another wait before something leaves for the first time, in ms; the journey has the real one."""
+    folder = Path(tempfile.mkdtemp(prefix="federank-page-"))
+    shutil.copytree(PAGE, folder, dirs_exist_ok=True)
+    script = folder / "device" / "device.js"
+    before = "export const WAIT = 30_000;"
+    text = script.read_text()
+    assert before in text
+    script.write_text(text.replace(before, f"export const WAIT = {wait};"))
+    return str(folder)
+
+
 class Server:
     """A server process on a folder, which can be stopped and started again on the same port."""
 
     def __init__(self, folder, **options):
-        self.folder, self.options = Path(folder), options
+        self.folder, self.options = Path(folder), {"page": quick_page()} | options
         self.process = None
 
     def start(self):
@@ -111,31 +130,58 @@ class Visitor:
         page.wait_for_selector("html[data-ready]", timeout=PATIENCE)
         return self
 
-    def pick(self, count):
-        """Press the first names that are not picked yet."""
-        for _ in range(count):
-            free = self.page.locator("#found button[aria-pressed=false]").first
-            key = free.get_attribute("data-key")
-            free.click()
-            self.page.locator(f'#found button[data-key="{key}"][aria-pressed=true]').wait_for()
+    def go(self, screen):
+        """Show a screen of the page: wall, for-you, mine, leaves."""
+        self.page.evaluate("(screen) => (location.hash = screen)", screen)
+        self.page.locator(f'body[data-screen="{screen}"]').wait_for()
         return self
 
-    def share(self, per_cent):
-        """Move the slider."""
-        self.page.locator("#share").fill(str(per_cent))
-        expect(self.page.locator("#share-value")).to_have_text(f"{per_cent} %")
-        self.page.wait_for_function(f"() => document.querySelector('#share').value === '{per_cent}'")
+    def pick(self, count):
+        """Tap the first posters that are not picked yet."""
+        self.go("wall")
+        for _ in range(count):
+            self.tap(self.page.locator("#grid .tile[aria-pressed=false]").first)
+        return self
+
+    def tap(self, tile):
+        """Tap a poster of the wall, until it is kept."""
+        key = tile.get_attribute("data-key")
+        tile.click()
+        self.page.wait_for_function("(key) => document.querySelector('#stack').dataset.for.startsWith(key)", arg=key)
+
+    def share(self, level):
+        """Choose how much goes out: none, few, half, all."""
+        self.go("leaves")
+        change = self.page.locator('#leaves [data-key="change"]')
+        if change.is_visible():
+            change.click()
+        self.page.locator(f'[data-level="{level}"]').click()
+        self.page.locator(f'[data-level="{level}"][aria-pressed=true]').wait_for()
         return self
 
     def take_part(self):
-        self.page.locator("#take-part.main-button").click()
-        self.page.locator("#take-part:not(.main-button)").wait_for()
+        """Agree on the sheet, or go on after a pause."""
+        self.go("leaves")
+        self.page.locator('#leaves [data-key="go"], #leaves [data-key="pause"].yes').first.click()
+        self.page.locator('#leaves [data-key="pause"]:not(.yes)').wait_for()
         return self
 
-    def agree(self):
-        """Pause and take part again: what is on the list by now need not wait before it may leave."""
-        self.page.locator("#take-part:not(.main-button)").click()
-        return self.take_part()
+    def pause(self):
+        self.go("leaves")
+        self.page.locator('#leaves [data-key="pause"]:not(.yes)').click()
+        self.page.locator('#leaves [data-key="go"], #leaves [data-key="pause"].yes').first.wait_for()
+        return self
+
+    def leave(self):
+        self.go("leaves").page.locator("#leave").click()
+        self.page.locator('#sure [value="yes"]').click()
+        expect(self.page.locator("#trouble")).to_be_visible()
+        return self
+
+    def recommended(self):
+        """The ids of the best recommendations, in order."""
+        self.go("for-you").page.locator("#shelves .card[data-item]").first.wait_for()
+        return self.page.locator("#shelves .card[data-item]").evaluate_all("all => all.map((one) => one.dataset.item)")
 
     def wait_for_rounds(self, count):
         """Until this many messages have been received by the server."""
@@ -147,7 +193,7 @@ class Visitor:
             if holds(self.stored()):
                 return self
             self.page.wait_for_timeout(100)
-        raise AssertionError(f"It never came to that; the page says: {self.page.locator('#progress').inner_text()}")
+        raise AssertionError(f"It never came to that; the page says: {self.page.locator('main').inner_text()}")
 
     @staticmethod
     def received(kept):

@@ -1,10 +1,9 @@
-/* What the page's device sends where pairs are learnt: `node pairs.mjs METHOD COMPUTATION` is asked {recipe, policy, person, broadcast},
-and answers with the message of the round and what the device writes down of it; asked {recipe, wish}, why the wish is refused. */
+/* What the page's device sends where pairs are learnt: `node pairs.mjs METHOD` is asked {recipe, policy, person, broadcast},
+and answers with the message of the round and what the device writes down of it. */
 
 import { converse } from "./conversing.mjs";
 
 const { methodOf } = await import(process.argv[2]);
-const { refusedTriples } = await import(process.argv[3]);
 
 /** A round of a device that has played none yet. */
 async function message(method, { policy, person, broadcast }) {
@@ -16,7 +15,4 @@ async function message(method, { policy, person, broadcast }) {
   return { ...told, body: [...body], vector: [...vector], changed };
 }
 
-await converse((question) => {
-  const method = methodOf("fpl", question.recipe);
-  return "wish" in question ? refusedTriples(method.pairs, question.wish ?? NaN) : message(method, question);
-});
+await converse((question) => message(methodOf("fpl", question.recipe), question));

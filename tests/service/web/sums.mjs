@@ -8,7 +8,6 @@ import { converse } from "./conversing.mjs";
 const sums = await import(process.argv[2]);
 const check = await import(new URL("norm_check/index.js", process.argv[2]).href);
 const messages = await import(new URL("../squares/private/message.js", process.argv[2]).href);
-const { told } = await import(new URL("../../show/language.js", process.argv[2]).href);
 const { BadMessage } = await import(new URL("../wire.js", process.argv[2]).href);
 
 const bytes = (text) => Uint8Array.from(Buffer.from(text, "hex"));
@@ -116,7 +115,7 @@ await converse(async (questions) => {
       answers.push(await kinds[question.kind](question));
     } catch (fault) {
       if (!(fault instanceof BadMessage)) throw fault;
-      answers.push({ refused: told(fault.said) });
+      answers.push({ refused: fault.said[0] });
     }
   }
   return answers;

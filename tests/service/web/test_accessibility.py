@@ -1,4 +1,4 @@
-"""axe-core finds nothing serious on the page, on its words about privacy and on the operator's page.
+"""axe-core finds nothing serious on the page, on how it works and on the operator's page.
 
 Narrow and wide, light and dark, with everything that can be unfolded open.
 """
@@ -42,19 +42,22 @@ def faults(axe):
 def test_nothing_serious_is_found_on_any_page(visitor, town, faults):
     page = visitor.open().page
     assert faults(page) == [], "on the first visit"
-    visitor.pick(5)
-    page.locator("#recommended li").first.get_by_role("button", name="I like it").click()
-    page.locator("#answered button").first.wait_for()
+    visitor.pick(5).recommended()
+    page.locator("#shelves .card [data-answer=love]").first.click()
+    page.locator("#shelves .undo").wait_for()
+    assert faults(page) == [], "on the shelves"
+    visitor.go("leaves")
+    assert faults(page) == [], "on the sheet"
     visitor.take_part().wait_for_rounds(1)
-    page.get_by_label("A number of your own").check()
-    page.get_by_label("Pairs a round").fill("0")
-    page.get_by_label("Pairs a round").press("Tab")
-    page.locator("#pairs-refused").wait_for()
-    assert faults(page) == [], "while taking part"
-    page.get_by_role("button", name="Leave and erase everything").click()
+    assert faults(page) == [], "on the report"
+    page.locator("#leave").click()
     assert faults(page) == [], "asked whether to leave"
-    page.goto(f"{town.public}/privacy.html")
-    assert faults(page) == [], "on the words about privacy"
+    page.locator('#sure [value="no"]').click()
+    visitor.go("mine").page.locator("#own .tile").first.click()
+    assert faults(page) == [], "on one item"
+    page.goto(f"{town.public}/how.html")
+    page.wait_for_selector("html[data-ready]")
+    assert faults(page) == [], "on how this works"
     page.goto(f"{town.admin}/admin")
     assert faults(page) == [], "before signing in"
     page.get_by_label("Operator's token").fill(town.token)

@@ -28,15 +28,16 @@ def assert_same_model(kept, server):
     assert np.array_equal(np.array(kept["biases"], np.float32), arrays["biases"])
 
 
-def test_a_visitor_keeps_the_list_and_joins_the_new_federation_only_when_told_to(server, visit, tmp_path_factory):
+def test_a_visitor_keeps_the_list_and_joins_the_new_federation_only_when_told_to(
+    server, visit, words, tmp_path_factory
+):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(2)
     rest(visitor)
     before = visitor.stored()
     server.stop()
     with serving(tmp_path_factory.mktemp("anew"), port=server.options["port"], settings={"seed": 9}) as anew:
         visitor.open()
-        expect(visitor.page.locator("#trouble")).to_contain_text("begun again", timeout=PATIENCE)
-        expect(visitor.page.get_by_role("button", name="Leave and erase everything")).to_be_visible()
+        expect(visitor.page.locator("#trouble")).to_contain_text(words["en"]["notice.begun-anew"], timeout=PATIENCE)
         after = visitor.stored()
         assert [after[store] for store in ("history", "ledger")] == [before[store] for store in ("history", "ledger")]
         for now, then in zip(after["rounds"], before["rounds"], strict=True):
@@ -52,7 +53,7 @@ def test_a_visitor_keeps_the_list_and_joins_the_new_federation_only_when_told_to
     server.start()
 
 
-def test_rows_of_a_new_federation_are_never_laid_over_those_of_the_old_one(server, visit, tmp_path_factory):
+def test_rows_of_a_new_federation_are_never_laid_over_those_of_the_old_one(server, visit, words, tmp_path_factory):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     rest(visitor)
     version = the_model(visitor.stored())["version"]
@@ -62,17 +63,17 @@ def test_rows_of_a_new_federation_are_never_laid_over_those_of_the_old_one(serve
         rest(other)
         assert anew.get("status").json()["version"] > version
         visitor.open()
-        expect(visitor.page.locator("#trouble")).to_contain_text("begun again", timeout=PATIENCE)
+        expect(visitor.page.locator("#trouble")).to_contain_text(words["en"]["notice.begun-anew"], timeout=PATIENCE)
         assert_same_model(the_model(visitor.stored()), anew)
     server.start()
 
 
-def test_a_page_that_stays_open_notices_and_stops_to_take_part(server, visit, tmp_path_factory):
+def test_a_page_that_stays_open_notices_and_stops_to_take_part(server, visit, words, tmp_path_factory):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     server.stop()
     with serving(tmp_path_factory.mktemp("anew"), port=server.options["port"], settings={"seed": 9}) as anew:
-        expect(visitor.page.locator("#trouble")).to_contain_text("begun again", timeout=PATIENCE)
-        visitor.page.get_by_role("button", name="Take part").wait_for()
+        expect(visitor.page.locator("#trouble")).to_contain_text(words["en"]["notice.begun-anew"], timeout=PATIENCE)
+        visitor.go("leaves").page.locator('#leaves [data-key="pause"].yes').wait_for()
         kept = visitor.stored()
         assert kept["pending"] == []
         assert len(kept["history"]) == 5
@@ -95,6 +96,6 @@ def test_a_backup_that_was_put_back_is_told_and_the_newer_model_is_kept(server, 
         shutil.copy(file, tmp_path)
     server.start()
     visitor.open()
-    expect(visitor.page.locator("#trouble")).to_contain_text("already has version", timeout=PATIENCE)
+    expect(visitor.page.locator("#trouble")).to_contain_text("backup", timeout=PATIENCE)
     assert visitor.stored()["model"] == before["model"]
     assert len(visitor.stored()["history"]) == 5

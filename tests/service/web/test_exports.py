@@ -68,7 +68,7 @@ def read(node, tmp_path_factory):
 
     def read(files, scale=None):
         for name, text in files.items():
-            (folder / name).write_text(text)
+            (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
         program, module = Path(__file__).with_name("reading.mjs"), (PAGE / "device" / "owner" / "history.js").as_uri()
         paths = [folder / name for name in files]
         done = subprocess.run(
@@ -80,14 +80,38 @@ def read(node, tmp_path_factory):
     return read
 
 
+RATED = {"letterboxd.csv", "imdb.csv", "goodreads.csv", "imdb of someone who likes nothing much.csv"}
+
+
 def test_exports_are_read_and_what_was_rated_low_is_no_like(read):
     told = read({name: text for name, (text, _, _) in EXPORTS.items()})
-    assert told == {name: {"names": names, "low": low} for name, (_, names, low) in EXPORTS.items()}
+    assert told == {
+        name: {"names": names, "low": low, "rated": name in RATED} for name, (_, names, low) in EXPORTS.items()
+    }
 
 
-def test_a_file_of_nothing_but_low_ratings_gets_a_sentence(read):
-    told = read({"low.csv": "Title,Rating\nCats,1\n"})
-    assert told["low.csv"] == {"fault": "Everything in this file is rated low, so nothing of it is a like."}
+def test_a_file_in_windows_1252_is_read_as_one_in_utf_8(read):
+    text = "Name,Year\nAmélie,2001\nÜber uns,1986\n"
+    told = read({"old.csv": text.encode("cp1252"), "new.csv": text.encode()})
+    assert told["old.csv"] == told["new.csv"]
+    assert told["old.csv"]["names"][0] == "Amélie (2001)"
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (b"Title,Rating\nCats,1\n", "file.all-low"),
+        (b"x" * (10 * 2**20 + 1), "file.too-large"),
+        (b"", "file.empty"),
+        (b"title\n\0\0\0", "file.not-text"),
+        (b'[{"title": "A', "file.not-json"),
+        (b'{"a": 1}', "file.no-list"),
+        (b'title\n"never ends', "file.open-quote"),
+        (b"title\n\n\n", "file.no-items"),
+    ],
+)
+def test_a_file_that_is_no_history_is_refused(read, content, code):
+    assert read({"file.csv": content})["file.csv"] == {"fault": code}
 
 
 WHOLE, HALVES = {"lowest": 1, "highest": 5, "step": 1}, {"lowest": 0.5, "highest": 5, "step": 0.5}
@@ -115,4 +139,4 @@ def test_ratings_beside_ids_are_of_the_federations_own_scale_and_the_last_line_c
 
 def test_a_file_without_ratings_gets_a_sentence_where_items_are_rated(read):
     told = read({"netflix.csv": EXPORTS["netflix.csv"][0]}, WHOLE)["netflix.csv"]
-    assert told["fault"].startswith("Nothing in this file is rated; a column called rating is needed")
+    assert told == {"fault": "file.unrated"}

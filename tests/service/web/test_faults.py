@@ -26,15 +26,14 @@ def assert_told_once(visitor, server):
 
 def rest(visitor):
     """Pause, once nothing is on its way."""
-    visitor.page.get_by_role("button", name="Pause").click()
-    visitor.page.get_by_role("button", name="Take part").wait_for()
-    return visitor.wait_until(lambda kept: kept["pending"] == [])
+    return visitor.pause().wait_until(lambda kept: kept["pending"] == [])
 
 
-def test_a_server_that_is_away_for_a_while_costs_nothing(server, visit):
+def test_a_server_that_is_away_for_a_while_costs_nothing(server, visit, words):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     server.stop(signal.SIGKILL)
-    expect(visitor.page.locator("#progress")).to_contain_text("trying again", timeout=PATIENCE)
+    reason = words["en"]["doing.retrying"].format(reason=words["en"]["fault.unreachable"])
+    expect(visitor.page.locator("#doing")).to_have_text(reason, timeout=PATIENCE)
     before = visitor.received(visitor.stored())
     server.start()
     visitor.wait_for_rounds(before + 2)
@@ -98,53 +97,36 @@ def test_what_the_owner_has_since_forbidden_is_not_sent_again(server, visit):
     visitor.context.route("**/update", lambda route: route.abort())
     visitor.take_part()
     visitor.wait_until(lambda kept: len(kept["pending"]) == 1)
-    visitor.page.get_by_role("button", name="Pause").click()
-    visitor.page.get_by_role("button", name="Take part").wait_for()
-    kept = visitor.stored()
-    for item in kept["pending"][0]["liked"]:
-        title = next(entry["title"] for entry in kept["history"] if entry["id"] == item)
-        visitor.page.get_by_role("button", name=f"Never share: {title}").click()
-        visitor.page.locator("#yours li", has_text=title).locator("[aria-pressed=true]").wait_for()
+    [pending] = visitor.pause().stored()["pending"]
+    for item in pending["liked"]:
+        visitor.go("mine").page.locator(f'#own [data-key="{item}"]').click()
+        visitor.page.locator("#item .danger").click()
+        visitor.wait_until(lambda kept, item=item: all(owned["id"] != item for owned in kept["history"]))
     visitor.context.unroute("**/update")
     visitor.take_part()
     visitor.wait_until(lambda kept: kept["pending"] == [])
-    [first] = [played for played in visitor.stored()["rounds"] if played["ticket"] == kept["pending"][0]["ticket"]]
-    assert first["outcome"].startswith("held back")
+    [first] = [played for played in visitor.stored()["rounds"] if played["ticket"] == pending["ticket"]]
+    assert first["outcome"] == "held back"
     assert set(first["liked"]) <= {entry["id"] for entry in visitor.stored()["ledger"] if entry["times_liked"]}
 
 
-def test_what_was_computed_from_the_whole_list_is_dropped_once_only_a_part_may_be_used(visit, tmp_path):
-    suggested = {"sharing": "all", "pi": 0.01, "basis": "history"}
+def test_a_suggestion_to_learn_from_the_complete_list_is_not_followed(visit, tmp_path):
+    suggested = {"sharing": "all", "pi": 0.3, "basis": "history"}
     with serving(tmp_path, suggested_policy=suggested) as server:
-        visitor = visit(server).open().pick(5)
-        page = visitor.page
-        visitor.context.route("**/update", lambda route: route.abort())
-        visitor.take_part()
-        visitor.wait_until(lambda kept: len(kept["pending"]) == 1)
-        [pending] = visitor.stored()["pending"]
-        assert pending["from"]["basis"] == "history"
-        page.get_by_text("Other ways to share").click()
-        page.get_by_label("A fixed part, for its lifetime").check()
-        visitor.wait_until(lambda kept: kept["facts"]["policy"]["basis"] == "shared")
-        visitor.context.unroute("**/update")
-        visitor.wait_for_rounds(1)
+        visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
         kept = visitor.stored()
-        [story] = [played for played in kept["rounds"] if played["ticket"] == pending["ticket"]]
-        assert story["outcome"].startswith("held back")
-        assert (kept["facts"]["vector"]["basis"], len(kept["facts"]["vector"]["ids"])) == ("shared", 1)
-        bodies = [bytes(body) for (body,) in server.rows("SELECT body FROM uploads")]
-        assert bodies
-        assert bytes(pending["body"]) not in bodies
+        assert (kept["facts"]["policy"]["basis"], kept["facts"]["policy"]["sharing"]) == ("shared", "fixed-subset")
+        assert len(kept["facts"]["vector"]["ids"]) == 2
 
 
-def test_a_full_storage_stops_taking_part_before_anything_more_is_sent(server, visit):
+def test_a_full_storage_stops_taking_part_before_anything_more_is_sent(server, visit, words):
     visitor = visit(server).open().pick(5)
     devtools = visitor.context.new_cdp_session(visitor.page)
     devtools.send("Storage.overrideQuotaForOrigin", {"origin": server.public, "quotaSize": 1})
     visitor.open()
-    visitor.page.get_by_role("button", name="Take part").click()
+    visitor.go("leaves").page.locator('#leaves [data-key="go"]').click()
     # The browser looks at its quota now and then, so rounds may go on for a while.
-    expect(visitor.page.locator("body")).to_contain_text("storage is full", timeout=PATIENCE)
+    expect(visitor.page.locator("body")).to_contain_text(words["en"]["fault.storage-full"], timeout=PATIENCE)
     kept = visitor.stored()
     assert len(kept["history"]) == 5
     assert len(server.rows("SELECT ticket FROM uploads")) == len(kept["rounds"]), (
@@ -166,8 +148,8 @@ def broadcast(**spoil):
 NOT_A_NUMBER = np.zeros((150, 8), np.float32)
 NOT_A_NUMBER[77, 3] = np.nan
 WRONG = {
-    "not a number": (200, broadcast(vectors=NOT_A_NUMBER), "not finite"),
-    "too few factors": (200, broadcast(vectors=np.zeros((150, 7), np.float32)), "is needed"),
+    "not a number": (200, broadcast(vectors=NOT_A_NUMBER), "wire.finite"),
+    "too few factors": (200, broadcast(vectors=np.zeros((150, 7), np.float32)), "wire.shape"),
     "some rows only": (
         200,
         broadcast(
@@ -180,24 +162,24 @@ WRONG = {
                 )
             }
         ),
-        "all are needed",
+        "detail.rows",
     ),
-    "a page of another site": (200, b"<!doctype html><p>Hello</p>", "message"),
-    "nothing": (200, b"", "too short"),
-    "far too much": (200, bytes(200_000), "more than"),
+    "a page of another site": (200, b"<!doctype html><p>Hello</p>", "wire."),
+    "nothing": (200, b"", "wire.short"),
+    "far too much": (200, bytes(200_000), "detail.too-much"),
     "a fault": (500, b"oops", "busy"),
     "a refusal": (403, b'{"error": "no", "message": "This federation is closed."}', "This federation is closed."),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_model_gets_a_sentence_and_another_try(town, visit, name):
-    status, body, sentence = WRONG[name]
+def test_a_wrong_model_is_told_and_tried_again(town, visit, name):
+    status, body, told = WRONG[name]
     visitor = visit(town)
     headers = {"X-Model-Version": "0"}
     visitor.context.route("**/api/v1/model*", lambda route: route.fulfill(status=status, body=body, headers=headers))
     visitor.page.goto(town.public)
-    expect(visitor.page.locator("#trouble")).to_contain_text(sentence, timeout=PATIENCE)
+    expect(visitor.page.locator("#trouble")).to_contain_text(told, timeout=PATIENCE)
     visitor.context.unroute("**/api/v1/model*")
     visitor.page.get_by_role("button", name="Try again").click()
     visitor.page.wait_for_selector("html[data-ready]")
@@ -205,18 +187,18 @@ def test_a_wrong_model_gets_a_sentence_and_another_try(town, visit, name):
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "sentence"),
+    ("path", "body", "told"),
     [
-        ("federation", '{"api": 2}', "version of the interface"),
-        ("federation", "not json", "not JSON"),
-        ("catalogue", '{"digest": "x", "items": []}', "catalogue (150)"),
+        ("federation", '{"api": 2}', "older than the server"),
+        ("federation", "not json", "detail.not-json"),
+        ("catalogue", '{"digest": "x", "items": []}', "detail.unusable catalogue (150)"),
     ],
 )
-def test_other_wrong_answers_get_a_sentence_too(town, visit, path, body, sentence):
+def test_other_wrong_answers_are_told_too(town, visit, path, body, told):
     visitor = visit(town)
     visitor.context.route(f"**/api/v1/{path}", lambda route: route.fulfill(body=body))
     visitor.page.goto(town.public)
-    expect(visitor.page.locator("#trouble")).to_contain_text(sentence, timeout=PATIENCE)
+    expect(visitor.page.locator("#trouble")).to_contain_text(told, timeout=PATIENCE)
 
 
 def test_a_round_that_a_lagging_worker_offers_is_passed_over(server, visit):
@@ -245,7 +227,7 @@ def test_a_ticket_that_came_too_late_is_told_and_not_sent_again(server, visit):
     visitor.context.route("**/update", lambda route: route.fulfill(status=410, body=refusal))
     visitor.take_part()
     visitor.wait_until(lambda kept: any("not used" in played["outcome"] for played in kept["rounds"]))
-    assert visitor.stored()["rounds"][0]["why"][0] == "refused.late"
+    assert visitor.stored()["rounds"][0]["why"][0] == "fault.refused"
     rest(visitor)
     assert server.rows("SELECT ticket FROM uploads") == []
 
@@ -270,17 +252,16 @@ def test_the_operators_page_shows_rounds_and_keeps_the_token_in_the_tab(server, 
     assert page.evaluate(stores) == [[], [], ""]
 
 
-def test_storage_that_is_cleared_from_outside_is_told_and_nothing_more_is_sent(server, visit):
-    visitor = visit(server).open().pick(4).share(100).take_part().wait_for_rounds(1)
+def test_storage_that_is_cleared_from_outside_is_told_and_nothing_more_is_sent(server, visit, words):
+    visitor = visit(server).open().pick(4).share("all").take_part().wait_for_rounds(1)
     visitor.page.evaluate(
         "() => new Promise((resolve) => (indexedDB.deleteDatabase('federank').onsuccess = () => resolve()))"
     )
-    gone = "was cleared or closed from outside, so nothing is sent"
+    gone = words["en"]["fault.storage-gone"]
     expect(visitor.page.locator("#trouble")).to_contain_text(gone, timeout=PATIENCE)
-    expect(visitor.page.locator("#standing")).to_have_text("Not taking part: nothing is sent")
     before = len(visitor.requests)
-    visitor.page.locator("#found button").first.click()
+    visitor.go("wall").page.locator("#grid .tile[aria-pressed=false]").first.click()
     expect(visitor.page.locator("#trouble")).to_contain_text(gone)
     assert not [request for request in visitor.requests[before:] if request.method == "POST"]
     visitor.open()
-    expect(visitor.page.locator("#left-sentence")).to_contain_text("as far as this browser's record goes")
+    expect(visitor.page.locator("#lock")).to_have_attribute("data-kind", "closed")

@@ -19,8 +19,8 @@ def add_items(server, *titles):
 
 
 def is_found(visitor, title):
-    visitor.page.locator("#search-text").fill(title)
-    expect(visitor.page.get_by_text(title).first).to_be_visible(timeout=PATIENCE)
+    visitor.go("wall").page.locator("#search-text").fill(title)
+    expect(visitor.page.locator(f'#grid .tile[aria-label="{title}"]')).to_be_visible(timeout=PATIENCE)
 
 
 def test_who_takes_part_goes_on_with_the_new_items_and_keeps_what_was_chosen_for_life(server, visit):

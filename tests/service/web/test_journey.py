@@ -1,135 +1,129 @@
-"""A person goes all the way, on a phone and at a desk, in light and dark, in every language.
+"""The journey, against the demo as shipped: on a phone and a desk, light and dark, in every language.
 
-Pick, see recommendations with a reason, read what would leave, take part, show it to a friend, install it, leave.
+Posters, three taps, shelves with reasons; a sheet that shows what would go out, half a minute to stop it, a report that
+agrees with the server's record; another visit without a network; nothing left behind.
 """
 
+import sys
+
 import pytest
-from playwright.sync_api import Locator, expect
-from tests.service.web.browsing import PATIENCE, Server, Visitor
+from playwright.sync_api import expect
+from tests.service.web.browsing import PATIENCE, Visitor, browsing
+from tests.service.web.test_neighbourhood import running
 from tests.service.web.test_without_a_network import wait_until_kept
 
 pytestmark = pytest.mark.slow
 
-SCREENS = {"phone": {"width": 390, "height": 844}, "desk": {"width": 1280, "height": 900}}
-TOP = "(id) => document.getElementById(id).getBoundingClientRect().top + scrollY"
-TOO_WIDE = "() => document.documentElement.scrollWidth > window.innerWidth"
-TOO_SMALL = """() => [...document.querySelectorAll("button, nav a, input:not(.unseen), summary, select")]
-  .filter((made) => made.offsetParent)
-  .map((made) => [made.textContent || made.id, made.getBoundingClientRect()])
-  .filter(([, { width, height }]) => width < 24 || height < 24)
-  .map(([words]) => words)"""
-OWN_WORDS = """() => {
-  const page = document.body.cloneNode(true);
-  const names = "#found, #recommended, #yours, select";
-  const unseen = ".unseen, details > :not(summary), [hidden], dialog, noscript, script";
-  for (const part of page.querySelectorAll(`${names}, ${unseen}`)) part.remove();
-  return page.innerText.split(/\\s+/).filter((word) => /\\p{L}/u.test(word)).length;
+FORMS = [
+    ("phone", "light", "it"),
+    ("phone", "dark", "de"),
+    ("phone", "dark", "en"),
+    ("desk", "light", "de"),
+    ("desk", "dark", "it"),
+    ("desk", "light", "en"),
+]
+SCREENS = {
+    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True},
+    "desk": {"viewport": {"width": 1280, "height": 900}},
+}
+LOCALES = {"en": "en-GB", "it": "it-CH", "de": "de-AT"}
+WIDE = "() => document.documentElement.scrollWidth > window.innerWidth"
+OWN_WORDS = """() => document.body.innerText.split(/\\s+/).filter((word) => /\\p{L}/u.test(word)).length"""
+"""How many words a state has, everything that can be seen counted."""
+MOST_WORDS = 250
+SHIFTS = """() => {
+  window.shift = 0;
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
+  }).observe({ type: "layout-shift", buffered: true });
 }"""
-"""How many words the page says itself, beside names of items, what can be chosen and what is folded."""
-MOST_WORDS = {"first": 300, "part": 360}
-"""Once they were 740, and no one read them."""
-
-
-FORMS = [("phone", "light", "it"), ("phone", "dark", "de"), ("desk", "light", "de"), ("desk", "dark", "en")]
-LOCALES = {"en": "en-GB", "it": "it-IT", "de": "de-DE"}
 
 
 @pytest.fixture(scope="module")
-def films(browser, tmp_path_factory):
-    """A federation of few messages about films, which has learnt from someone already."""
-    noun = {"one": "film", "many": "films"}
-    told = {"method": "frugal", "noun": noun, "name": "Films", "joining": True}
-    server = Server(tmp_path_factory.mktemp("films"), **told).start()
-    try:
-        first = Visitor(browser, server.public).open().pick(5).share(100).take_part().wait_for_rounds(3)
-        first.close()
-        yield server
-    finally:
-        server.stop()
+def demo(tmp_path_factory):
+    command = [sys.executable, "-m", "federank", "demo", "--serve", "--films", "--port", "0"]
+    with running(command, tmp_path_factory.mktemp("demo")) as started:
+        yield started
 
 
-def counted(words, count):
-    return f"{count} {words['noun.film/films']['one' if count == 1 else 'other']}"
+@pytest.fixture(scope="module")
+def company(demo):
+    """The demo, once its simulated clients take part."""
+    demo.wait_until(lambda status: status["version"] >= 1)
+    return demo
 
 
 @pytest.mark.parametrize(("screen", "scheme", "language"), FORMS)
-def test_a_person_can_go_all_the_way(films, browser, words, screen, scheme, language):
-    told = words[language]
-    look = {"viewport": SCREENS[screen], "color_scheme": scheme, "locale": LOCALES[language]}
-    visitor = Visitor(browser, films.public, service_workers="allow", **look).open()
+def test_from_posters_to_what_would_go_out(company, browser, words, screen, scheme, language):
+    look = {"color_scheme": scheme, "locale": LOCALES[language]} | SCREENS[screen]
+    visitor = Visitor(browser, company.address, **look)
+    page, own = visitor.page, words[language]
+    page.add_init_script(f"({SHIFTS})()")
+    visitor.open()
+    assert page.evaluate("() => document.documentElement.lang") == language
+    assert page.locator("#grid .tile").first.bounding_box()["y"] < 330
+    assert page.evaluate(OWN_WORDS) <= MOST_WORDS
+    assert page.evaluate("() => window.shift") < 0.1
+
+    # Three taps and a press: recommendations, with reasons.
+    for place in (0, 4, 8):
+        visitor.tap(page.locator("#grid .tile").nth(place))
+    page.locator("#go").click()
+    expect(page.locator("#shelves .card[data-item]")).to_have_count(8)
+    expect(page.locator("#shelves .why").first).to_be_visible()
+    assert page.locator("#shelves .shelf").count() >= 2
+    assert page.evaluate(OWN_WORDS) <= MOST_WORDS
+    assert not page.evaluate(WIDE)
+
+    # What would go out is shown before anything does; half a minute is left to stop it.
+    page.locator("#tabs a[href='#leaves']").click()
+    expect(page.locator(".who")).to_have_attribute("data-readers", "together")
+    assert page.locator(".side .tile").count() == 3
+    assert page.evaluate(OWN_WORDS) <= MOST_WORDS
+    assert not page.evaluate(WIDE)
+    page.locator('#leaves [data-key="go"]').click()
+    expect(page.locator("#hold-words")).to_be_visible()
+    assert page.evaluate(OWN_WORDS) <= MOST_WORDS
+    page.locator('[data-key="stop"]').click()
+    page.locator('#leaves [data-key="go"]').wait_for()
+    assert visitor.stored()["rounds"] == []
+    expect(page.locator("#lock")).to_contain_text(own["lock.nothing"].split("{")[0].strip())
+    visitor.close()
+
+
+def test_what_was_sent_is_what_the_server_has_and_leaves_nothing_behind(company, browser, words):
+    visitor = Visitor(browser, company.address, service_workers="allow").open().pick(5)
     page = visitor.page
-
-    # Pick, and recommendations with a reason stand there at once, and are read out.
-    expect(page.locator("#standing")).to_have_text(told["standing.away"])
-    assert page.evaluate(OWN_WORDS) < MOST_WORDS["first"]
-    visitor.pick(3)
-    expect(page.locator("#recommended li")).to_have_count(10)
-    first = page.locator("#recommended .title").first.inner_text()
-    news = told["for-you.news"]["other"].format(count=10, first=first)
-    expect(page.get_by_role("status").filter(has_text=news)).to_have_count(1)
-    expect(page.locator("#recommended li").first.get_by_role("button").last).to_have_text(told["seen.seen-it"])
-    reasons = " ".join(page.locator("#recommended .quiet").all_inner_texts())
-    assert told["for-you.near"].split("{title}")[0] in reasons
-    if screen == "phone":
-        assert page.evaluate(TOP, "recommendations") < 1.3 * SCREENS[screen]["height"], "right after the picks"
-        assert page.evaluate(TOP, "recommendations") < page.evaluate(TOP, "mine")
-
-    # What would leave is named before anything does, and what leaves is what was named.
-    visitor.share(60)
-    page.locator("#may-leave summary").click()
-    named = set(page.locator("#may-leave li .what").all_inner_texts())
-    assert len(named) == 2
-    visitor.take_part()
-    sent = told["lifetime.sent"].format(messages=told["messages"]["other"].format(count=3), made=3)
-    expect(page.locator("#promise p").first).to_contain_text(sent, timeout=PATIENCE)
-    assert page.evaluate(OWN_WORDS) < MOST_WORDS["part"]
-    visitor.wait_until(lambda kept: kept["pending"] == [])
+    named = set(visitor.share("few").page.locator(".side.out .tile").evaluate_all("a => a.map((b) => b.dataset.item)"))
+    agreed = page.evaluate("() => Date.now()")
+    visitor.take_part().wait_for_rounds(1)
+    [played] = visitor.stored()["rounds"]
+    assert played["at"] - agreed >= 30_000, "half a minute to change one's mind"
+    assert set(played["liked"]) == named
+    visitor.wait_until(lambda kept: kept["rounds"][0]["outcome"] in ("aggregated", "discarded"))
     kept = visitor.stored()
-    assert {entry["title"] for entry in kept["ledger"]} == named
+    ledger = {one["round"]: (one["outcome"], one["bytes"]) for one in kept["rounds"]}
+    assert ledger == company.record_of(kept["facts"]["identity"]["device"])
+    expect(page.locator(".timeline li")).to_have_count(1)
+    assert page.evaluate(OWN_WORDS) <= MOST_WORDS
+    assert kept["facts"]["policy"]["messages"] == 5
 
-    # Once all messages are made, nothing is said to leave any more, whatever is added.
-    spent = told["hurdle.spent"].format(messages=told["messages"]["other"].format(count=3))
-    expect(page.locator("#standing")).to_have_text(told["standing.spent"])
-    expect(page.locator("#progress")).to_have_text(spent)
-    page.locator("#recommended li").first.get_by_role("button").first.click()
-    expect(page.locator("#yours-title")).to_contain_text(counted(told, 4))
-    expect(page.locator("#share-sentence")).to_have_text(told["share.sealed"])
-    assert told["where.may-leave"] not in page.locator("#yours .tag").all_inner_texts()
-    expect(page.locator("#may-leave li")).to_have_count(0)
-    page.locator("#answered button").first.click()
-    expect(page.locator("#yours-title")).to_contain_text(counted(told, 3))
-    left = page.locator("#yours li", has_text=told["where.left"]).first
-    left.get_by_role("button").last.click()
-    gone = told["left.removed"]["one"].format(gone=counted(told, 1))
-    expect(page.locator("#left-sentence")).to_contain_text(gone)
-
-    # Everything unfolded still fits, and can be pressed.
-    for summary in filter(Locator.is_visible, page.locator("summary").all()):
-        summary.click()
-    assert not page.evaluate(TOO_WIDE)
-    assert page.evaluate(TOO_SMALL) == []
-
-    # A friend opens the address that the code holds.
-    expect(page.locator("#friend svg")).to_have_accessible_name(told["admin.code"].format(address=films.public))
-    friend = Visitor(browser, page.locator("#friend strong").inner_text()).open()
-    expect(friend.page.locator("#name")).to_have_text("Films")
-    friend.close()
-
-    # Installed, it opens without a network.
+    # Without a network it opens with the list and recommendations.
     wait_until_kept(visitor)
-    films.stop()
+    before = visitor.recommended()
+    visitor.context.set_offline(True)
     page.reload()
     page.wait_for_selector("html[data-ready]", timeout=PATIENCE)
-    expect(page.locator("#trouble")).to_have_text(told["notice.away"])
-    expect(page.locator("#yours-title")).to_contain_text(counted(told, 2))
-    expect(page.locator("#recommended li")).to_have_count(10)
-    films.start()
-    expect(page.locator("#trouble")).to_be_hidden(timeout=PATIENCE)
-
-    # Who leaves leaves nothing behind.
-    page.locator("#leave").click()
-    page.get_by_role("button", name=told["sure.yes"], exact=True).click()
-    expect(page.locator("#trouble")).to_have_text(told["gone.known"])
-    expect(page.locator("#trouble")).to_be_in_viewport()
-    assert visitor.stored()["history"] == []
+    assert set(visitor.recommended()) & set(before)
+    visitor.context.set_offline(False)
+    visitor.leave()
+    expect(page.locator("#trouble")).to_have_text(words["en"]["gone.known"])
+    assert {store: kept for store, kept in visitor.stored().items() if kept} == {}
     visitor.close()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    """A Chromium that this module's visitors share."""
+    with browsing(chromium) as started:
+        yield started

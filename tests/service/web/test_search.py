@@ -1,4 +1,4 @@
-"""Searching by name finds what people mean: articles moved, words in any order, one slip of the finger."""
+"""Searching by name finds what is meant, and never ends in nothing."""
 
 import pytest
 from tests.service.web.conftest import PAGE
@@ -9,12 +9,43 @@ TITLES = [
     "2001: A Space Odyssey (1968)",
     "Schindler's List (1993)",
     "Die Hard (1988)",
-    "Vita è bella, La (1997)",
-    "Lord of the Rings, The (2001)",
+    ["Life Is Beautiful (1997)", "La vita è bella", "Das Leben ist schön"],
+    "The Lord of the Rings: The Two Towers (2002)",
     "Matriarch (2022)",
     "Heat (1995)",
     "Dead Heat (1988)",
+    ["The Godfather (1972)", "Il padrino", "Der Pate"],
+    ["The Godfather Part II (1974)", "Il padrino - Parte II", "Der Pate – Teil II"],
+    "Star Wars: Episode V - The Empire Strikes Back (1980)",
+    "Terminator 2: Judgment Day (1991)",
+    "Spider-Man (2002)",
+    "Casablanca (1942)",
 ]
+FIRST = {
+    "the matrix": "Matrix, The (1999)",
+    "Matrix, The": "Matrix, The (1999)",
+    "matrx": "Matrix, The (1999)",
+    "mtarix": "Matrix, The (1999)",
+    "2001 space": "2001: A Space Odyssey (1968)",
+    "odyssey 1968": "2001: A Space Odyssey (1968)",
+    "Schindler’s": "Schindler's List (1993)",
+    "die hrad": "Die Hard (1988)",
+    "la vita e bella": "Life Is Beautiful (1997)",
+    "das leben ist schon": "Life Is Beautiful (1997)",
+    "rings lord": "The Lord of the Rings: The Two Towers (2002)",
+    "lotr": "The Lord of the Rings: The Two Towers (2002)",
+    "godfather 2": "The Godfather Part II (1974)",
+    "godfather ii": "The Godfather Part II (1974)",
+    "il padrino": "The Godfather (1972)",
+    "der pate 2": "The Godfather Part II (1974)",
+    "star wars v": "Star Wars: Episode V - The Empire Strikes Back (1980)",
+    "star wars 5": "Star Wars: Episode V - The Empire Strikes Back (1980)",
+    "t2": "Terminator 2: Judgment Day (1991)",
+    "spiderman": "Spider-Man (2002)",
+    "spider man": "Spider-Man (2002)",
+    "casblnca": "Casablanca (1942)",
+    "heat": "Heat (1995)",
+}
 
 
 @pytest.fixture(scope="module")
@@ -24,31 +55,31 @@ def search(node):
 
 
 def test_a_search_finds_what_is_meant(search):
-    meant = {
-        "the matrix": "Matrix, The (1999)",
-        "Matrix, The": "Matrix, The (1999)",
-        "matrx": "Matrix, The (1999)",
-        "mtarix": "Matrix, The (1999)",
-        "2001 space": "2001: A Space Odyssey (1968)",
-        "odyssey 1968": "2001: A Space Odyssey (1968)",
-        "schindlers list": "Schindler's List (1993)",
-        "Schindler’s": "Schindler's List (1993)",
-        "die hrad": "Die Hard (1988)",
-        "la vita e bella": "Vita è bella, La (1997)",
-        "rings lord": "Lord of the Rings, The (2001)",
-    }
-    assert search(*meant)["found"] == [[title] for title in meant.values()]
+    found = {text: result["titles"][0] for text, result in zip(FIRST, search(*FIRST)["found"], strict=True)}
+    assert found == FIRST
 
 
-def test_the_better_match_comes_first_and_a_slip_is_forgiven_only_where_nothing_fits(search):
-    heat, begun, nothing, short = search("heat", "matri", "xqzzy", "hea rd")["found"]
+def test_the_better_match_comes_first_and_a_typo_is_forgiven_only_where_nothing_fits(search):
+    heat, begun = (result["titles"] for result in search("heat", "matri")["found"])
     assert heat == ["Heat (1995)", "Dead Heat (1988)"]
     assert begun == ["Matrix, The (1999)", "Matriarch (2022)"]
-    assert nothing == []
-    assert short == [], "in a word of three letters a slip would be another word"
+
+
+def test_a_search_never_ends_in_nothing(search):
+    for result in search("xqzzy", "hea rd", "清明上河图", "!!!x")["found"]:
+        assert result["nearest"]
+        assert len(result["titles"]) == 12
+    [near] = search("schindlers lost ark")["found"]
+    assert near["titles"][0] == "Schindler's List (1993)"
+
+
+def test_a_decade_is_a_filter(search):
+    [eighties, heats] = search({"text": "", "decade": 1980}, {"text": "heat", "decade": 1990})["found"]
+    assert len(eighties["titles"]) == 3
+    assert heats["titles"] == ["Heat (1995)"]
 
 
 def test_names_of_a_file_are_matched_wherever_their_article_stands(search):
     told = search(names=["The Matrix", "Matrix", "La vita è bella", "Heat", "Cold"])
-    assert told["matched"] == ["Matrix, The (1999)", "Vita è bella, La (1997)", "Heat (1995)"]
+    assert told["matched"] == ["Matrix, The (1999)", "Life Is Beautiful (1997)", "Heat (1995)"]
     assert told["unmatched"] == ["Cold"]

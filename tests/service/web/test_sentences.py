@@ -1,15 +1,18 @@
-"""What the page says is true in every state that it can be said in."""
-
-import itertools
+"""What the page says is true in every state: its counts are those of the ledger, and no more is promised than holds."""
 
 import pytest
 from tests.service.web.conftest import LANGUAGES, PAGE
 from tests.service.web.conversing import conversing
 
-NOUN = {"one": "place", "many": "places"}
-OWN = {"mayLeave": True, "left": False, "waits": False}
-SHARING = {"before": 0, "ever": 0, "never": 0}
-POLICY = {"sharing": "fixed-subset", "pi": 0.3, "basis": "shared"}
+NOUN = {"one": "film", "many": "films"}
+SAFE = {
+    "helper": "https://helper.example",
+    "fingerprint": "AB CD",
+    "together": None,
+    "leastCohort": 8,
+    "epsilon": None,
+    "delta": 1e-6,
+}
 
 
 @pytest.fixture(scope="module")
@@ -19,212 +22,187 @@ def said(node):
         yield lambda *questions, language="en": ask({"language": language, "questions": questions})
 
 
-def view(*, taking=False, pi=0.3, own=3, fresh=False, pending=0, messages=None, hurdle=None, **choice):
+def item(number, **more):
+    return {"id": str(number), "title": f"Film {number}", "mayLeave": False, "left": False, "waits": False} | more
+
+
+def played(outcome, **more):
+    return {"ticket": "t", "at": 1, "liked": [], "outcome": outcome} | more
+
+
+def view(**more):
     """How things stand, as far as sentences are made of it."""
     return {
-        "taking": taking,
-        "fresh": fresh,
-        "pending": pending,
-        "messages": messages,
+        "taking": False,
+        "pending": 0,
+        "messages": None,
         "plain": True,
         "promised": None,
-        "hurdle": hurdle,
-        "sealed": bool(messages and messages["made"] >= messages["most"]),
+        "hurdle": None,
+        "hold": None,
+        "next": 0,
+        "period": 0,
+        "decoys": 0,
+        "sealed": False,
+        "helperAway": False,
         "rounds": [],
-        "progress": {"says": "Waiting for the next round.", "state": "waiting"},
-        "choice": POLICY | {"pi": pi} | choice,
-        "sharing": SHARING,
-        "history": [{"id": str(item)} | OWN for item in range(own)],
-        "federation": {"items": 200, "noun": NOUN},
-    }
+        "ledger": [],
+        "progress": {"says": ["doing.waiting"], "state": "waiting"},
+        "choice": {"sharing": "fixed-subset", "pi": 0.3, "basis": "shared"},
+        "history": [item(number) for number in range(5)],
+        "federation": {
+            "items": 200,
+            "noun": NOUN,
+            "name": "Club",
+            "description": "",
+            "runBy": "",
+            "language": "en",
+            "translations": {"de": {"name": "Verein", "description": "Ein Verein."}},
+            "namesRated": False,
+        },
+    } | more
 
 
-STATES = [
-    dict(zip(("taking", "pi", "own", "fresh", "messages"), state, strict=True))
-    for state in itertools.product(
-        (False, True), (0, 0.3, 1), (0, 1, 5), (False, True), (None, {"made": 1, "most": 3}, {"made": 3, "most": 3})
-    )
-]
-
-
-def may_send(taking, pi, messages, **_):
-    return taking and pi > 0 and (messages is None or messages["made"] < messages["most"])
+def left(*numbers, removed=0):
+    """A list of five of which some have left, and what else has left before it was taken off."""
+    history = [item(number, left=number in numbers, mayLeave=number in numbers) for number in range(5)]
+    entries = [*map(str, numbers), *(f"gone {number}" for number in range(removed))]
+    return {"history": history, "ledger": [{"id": entry, "real": True} for entry in entries]}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_nothing_is_said_to_stay_that_may_leave_and_nothing_to_leave_that_stays(said, words, language):
+@pytest.mark.parametrize("removed", [0, 2])
+@pytest.mark.parametrize("numbers", [(), (1,), (0, 3)])
+def test_what_has_left_is_counted_as_the_ledger_counts_it(said, words, language, numbers, removed):
+    state = view(**left(*numbers, removed=removed), rounds=[played("aggregated")], messages={"made": 1, "most": 5})
+    sentence, counts, lock = said(["whatHasLeft", state], ["leftOf", state], ["lock", state, 0], language=language)
+    assert counts == {"left": len(numbers), "removed": removed}
+    both = len(numbers) + removed
+    films = words[language]["noun.film/films"]["other"]
+    expected = words[language]["report.of-most"]
+    assert sentence == expected.format(count=both, counted=f"{5 + removed} {films}", made=1, most=5)
+    assert lock["kind"] == "open"
+    if both:
+        assert str(both) in lock["text"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_nothing_is_said_to_have_left_before_anything_has(said, words, language):
+    for state in (view(), view(taking=True), view(history=[])):
+        [lock, sentence] = said(["lock", state, 0], ["whatHasLeft", state], language=language)
+        assert lock["kind"] == "closed"
+        assert sentence == words[language]["report.soon" if state["taking"] else "report.nothing"]
+
+
+def test_what_waits_is_told_at_the_top(said):
+    waiting = view(taking=True, hold=5000)
+    assert [found["kind"] for found in said(["lock", waiting, 1000], ["lock", waiting, 6000])] == ["hold", "closed"]
+
+
+def test_every_item_is_on_one_side(said):
+    own = [item(0, mayLeave=True), item(1, left=True), item(2), item(3, mayLeave=True, left=True)]
+    [sides] = said(["sides", view(history=own)])
+    assert [[one["id"] for one in sides[side]] for side in ("out", "stays")] == [["0", "1", "3"], ["2"]]
+
+
+OUTCOMES = {
+    "on its way": ("outcome.on-its-way", None),
+    "received": ("outcome.received", None),
+    "held back": ("outcome.held-back", False),
+    "left out": ("outcome.left-out", False),
+    "not used": ("outcome.not-used", False),
+    "unknown": ("outcome.unknown", None),
+    "discarded": ("outcome.discarded", False),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_outcome_has_its_sentence(said, words, language):
     own = words[language]
-    told = said(
-        *(["leadOfPicks", view(**state)] for state in STATES),
-        *(["leadOfRecommendations", view(**state)] for state in STATES),
+    asked = [["outcome", played(word, number=1), view()] for word in OUTCOMES]
+    found = said(*asked, language=language)
+    assert found == [{"text": own[key], "good": good} for key, good in OUTCOMES.values()]
+    counted = view(messages={"made": 0, "most": 5})
+    free, with_others, alone = said(
+        ["outcome", played("discarded"), counted],
+        ["outcome", played("aggregated", uploads=42), counted],
+        ["outcome", played("aggregated", uploads=1), counted],
         language=language,
     )
-    may_leave = (own["pick.waits"], own["for-you.may-leave"])
-    for sentence, state in zip(told, STATES * 2, strict=True):
-        assert sentence.endswith(may_leave) == may_send(**state)
-    for sentence, state in zip(told[: len(STATES)], STATES, strict=True):
-        assert (own["not-sent"].split("{")[0] in sentence) != may_send(**state)
+    assert free["text"] == own["outcome.discarded-free"]
+    assert "41" in with_others["text"]
+    assert alone["text"] == own["outcome.counted-alone"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_where_nothing_leaves_any_more_no_sentence_says_that_something_may(said, words, language):
-    """Because all messages are made, or because of what the federation at this address would do with them."""
+def test_who_can_read_it_is_true_for_how_it_is(said, words, language):
+    own = words[language]
+    here = SAFE | {"together": "machine"}
+    states = {
+        "reads": view(),
+        "apart": view(plain=False, promised=SAFE),
+        "together": view(plain=False, promised=here),
+        "none": view(plain=False),
+    }
+    kinds = said(*(["readers", state] for state in states.values()), language=language)
+    assert kinds == list(states)
+    asked = (["whoReads", state, "leader.example", language] for state in states.values())
+    reads, apart, together, none = said(*asked, language=language)
+    club = "Verein" if language == "de" else "Club"
+    assert reads["words"] == own["who.plain"].format(name=club)
+    assert apart["words"].startswith(own["who.apart"].format(leader=club, helper="helper.example"))
+    assert apart["warning"] == ""
+    assert together["warning"] == own["who.one-machine"]
+    assert none["words"] == own["who.unchecked"]
+    noisy = view(plain=False, promised=SAFE | {"epsilon": 3.8})
+    [quiet, noise] = said(["whoReads", states["apart"], "x", "en"], ["whoReads", noisy, "x", "en"], language=language)
+    assert quiet["words"].endswith(own["who.total"].format(count=8))
+    assert noise["words"].endswith(own["who.noise"].format(count=8))
+
+
+def test_an_epsilon_is_claimed_only_where_there_is_one_and_is_rounded_up(said):
+    [without, exact] = said(
+        ["inFull", view(plain=False, promised=SAFE), "x"],
+        ["inFull", view(plain=False, promised=SAFE | {"epsilon": 3.81}, messages={"made": 0, "most": 5}), "x"],
+    )
+    assert not any("3." in title for title, _ in without)
+    assert any("3.9" in title for title, _ in exact)
+    assert said(["inFull", view(), "x"]) == [[]]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_is_done_now_is_told_in_every_state(said, words, language):
+    own = words[language]
+    far = 8.64e15
     states = [
-        view(taking=True, messages={"made": 3, "most": 3}),
-        view(taking=True, hurdle=["hurdle.would-read"]) | {"sealed": True},
-        view(taking=True) | {"progress": {"says": ["doing.invited-enough"], "state": "resting"}},
+        (view(), "doing.paused"),
+        (view(pending=1), "doing.late"),
+        (view(taking=True, hurdle=["hurdle.nothing"]), "hurdle.nothing"),
+        (view(taking=True, helperAway=True), "fault.helper-away"),
+        (view(taking=True), "doing.waiting"),
     ]
-    own = words[language]
-    for state, why in zip(states, ("why.spent", "why.hurdle", "why.hurdle"), strict=True):
-        picks, slider = said(["leadOfPicks", state], ["meaningOf", state, 0.3], language=language)
-        assert picks.endswith(own["not-sent"].format(why=own[why]))
-        if state["sealed"]:
-            assert slider == own["share.sealed"]
+    found = said(*(["nowDoing", state] for state, _ in states), language=language)
+    assert found == [own[key] for _, key in states]
+    assert said(["nowDoing", view(taking=True, hold=far)], language=language) == [""]
 
 
-def test_what_has_left_counts_what_was_taken_off_the_list_and_tells_what_was_held_back(said):
-    rounds = [{"outcome": "received"}, {"outcome": "held back"}]
-    history = [{"id": "1"} | OWN | {"left": True}, {"id": "2"} | OWN]
-    one = view() | {"rounds": rounds[:1], "history": history, "sharing": SHARING | {"ever": 1}}
-    more = one | {"rounds": rounds, "sharing": SHARING | {"ever": 3}}
-    summed = one | {"plain": False}
-    assert said(["whatHasLeft", view()], ["whatHasLeft", one], ["whatHasLeft", more], ["whatHasLeft", summed]) == [
-        "Nothing has left this device, as far as this browser's record goes.",
-        "1 of your 2 places has left, in 1 message.",
-        "1 of your 2 places has left, in 2 messages. 2 places that are no longer on your list have left too. "
-        "1 message was held back, and may not have been sent.",
-        "1 of your 2 places is part of what has left: 1 message.",
-    ]
+def test_a_period_is_told_in_its_largest_unit(said):
+    assert said(["duration", 86_400], ["duration", 60], ["duration", 5400]) == ["1 day", "1 minute", "2 hours"]
+    [often] = said(["howOften", view(messages={"made": 0, "most": 5}, period=60)])
+    assert "5" in often
+    assert "1 minute" in often
 
 
-def test_a_reason_why_nothing_is_sent_is_the_reason(said):
-    spent = {"made": 3, "most": 3}
-    away, nothing, silent = said(
-        ["leadOfPicks", view()],
-        ["leadOfPicks", view(taking=True, pi=0)],
-        ["leadOfPicks", view(taking=True, messages=spent)],
+def test_a_title_is_shown_in_the_readers_language_and_marked_where_it_is_not(said):
+    film = {"title": "The Godfather", "local": {"it": "Il padrino"}}
+    italian, german, english = said(
+        ["titleIn", film, "it", "en"], ["titleIn", film, "de", "en"], ["titleIn", film, "en", "en"]
     )
-    assert away.endswith("you are not taking part.")
-    assert nothing.endswith("you share nothing.")
-    assert silent.endswith("this device makes no more messages.")
+    assert italian == {"name": "Il padrino", "lang": None}
+    assert german == {"name": "The Godfather", "lang": "en"}
+    assert english == {"name": "The Godfather", "lang": None}
 
 
-def test_a_model_that_has_learnt_from_nobody_claims_nothing(said):
-    fresh, known, chance, worked = said(
-        *(["leadOfNames", view(fresh=fresh)] for fresh in (True, False)),
-        *(["leadOfRecommendations", view(fresh=fresh)] for fresh in (True, False)),
-    )
-    assert (fresh, known) == ("Some of 200 places:", "Some that many like, of 200 places:")
-    assert "chance" in chance
-    assert "Worked out" in worked
-
-
-def test_who_has_paused_is_not_told_that_nothing_is_sent_while_a_message_is_on_its_way(said):
-    quiet, sending, chip, late = said(
-        ["nowDoing", view()], ["nowDoing", view(pending=1)], ["standing", view()], ["standing", view(pending=1)]
-    )
-    assert quiet == "You are not taking part: nothing is sent."
-    assert chip == "Not taking part: nothing is sent"
-    assert "may still arrive" in sending
-    assert "may still arrive" in late
-
-
-@pytest.mark.parametrize(
-    ("own", "pi", "sentence"),
-    [
-        (1, 0.05, "Your one place may leave this device: however low the slider, one always may."),
-        (1, 1, "Your one place may leave this device."),
-        (5, 0.3, "As your list stands, 2 of your 5 places may ever leave this device."),
-        (5, 1, "All your 5 places may leave this device."),
-        (0, 0.3, "About 3 of every 10 places you pick may ever leave this device."),
-        (4, 0, "Nothing leaves this device. You still get recommendations."),
-    ],
-)
-def test_the_slider_promises_what_it_keeps(said, own, pi, sentence):
-    assert said(["meaningOf", view(own=own, pi=pi), pi]) == [sentence]
-
-
-def test_what_came_of_an_answer_follows_from_where_the_item_is(said):
-    places = ({"waits": True}, {"left": True}, {}, {"mayLeave": False})
-    states = [view() | {"history": [{"id": "7"} | OWN | where]} for where in places]
-    told = said(*(["answered", state, "7", "Il Bar"] for state in [*states, view(own=0)]))
-    assert told == [
-        "Il Bar is on your list, and waits half a minute before it may leave.",
-        "Il Bar is on your list, and has left this device.",
-        "Il Bar is on your list, and may leave if you take part.",
-        "Il Bar is on your list.",
-        "Il Bar is not shown again.",
-    ]
-
-
-PAIRS = {"triples": 12, "mostTriples": 20}
-
-
-@pytest.mark.parametrize(
-    ("choice", "pairs", "most"),
-    [
-        ({}, 12, 24),
-        ({"triples": None}, 12, 24),
-        ({"triples": 1}, 1, 2),
-        ({"triples": 20}, 20, 40),
-        ({"triples": 99}, 20, 40),
-    ],
-)
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_message_is_said_to_be_made_from_as_many_pairs_as_it_is(said, words, language, choice, pairs, most):
-    state = view(**choice)
-    state["federation"] |= {"pairs": PAIRS, "items": 30, "noun": {"one": "pizzeria", "many": "pizzerie"}}
-    [told] = said(["pairsInWords", state], language=language)
-    own = words[language]
-    form = own["pairs.now"]["one" if pairs == 1 else "other"]
-    sentence = form.format(count=pairs, held=f"{min(most, 30)} pizzerie")  # never more than there are
-    cut = own["pairs.cut"].format(wish=99, most=20) + " "
-    assert told["howMany"] == (cut if choice == {"triples": 99} else "") + sentence
-    assert told["more"] == own["pairs.more"].format(items="pizzerie")
-
-
-def test_pairs_are_said_to_be_drawn_from_what_they_are_drawn_from(said):
-    shared, whole = said(
-        *(
-            ["pairsInWords", view(basis=basis) | {"federation": view()["federation"] | {"pairs": PAIRS}}]
-            for basis in ("shared", "history")
-        )
-    )
-    assert "one of what may leave" in shared["what"]
-    assert "one of your list" in whole["what"]
-
-
-PROMISED = {"helper": "https://helper.example", "fingerprint": "0123", "leastCohort": 50, "delta": 1e-5}
-PROMISES = [
-    (plain, promised, {"made": made, "received": received, "released": released, "most": 10})
-    for plain, promised in (
-        (True, None),
-        (False, None),
-        *(
-            (False, PROMISED | {"together": together, "epsilon": epsilon})
-            for together, epsilon in itertools.product((None, "machine", "host"), (None, 3.7501))
-        ),
-    )
-    for made, received, released in ((0, 0, 0), (3, 3, 0), (3, 2, 0), (3, 3, 1))
-]
-
-
-def test_a_promise_says_no_more_than_what_is_kept(said):
-    states = [view(messages=messages) | {"plain": plain, "promised": told} for plain, told, messages in PROMISES]
-    told = said(*(["promise", state] for state in states))
-    full = said(*(["promiseInFull", state, "https://leader.example"] for state in states))
-    for sentence, rest, (plain, promised, messages) in zip(told, full, PROMISES, strict=True):
-        assert ("can read every message" in sentence) == plain
-        assert f"At most 10 {'messages' if plain else 'counted messages'}, ever;" in sentence
-        assert ("discarded" in sentence) == bool(messages["released"]), "what left beyond the count is not kept quiet"
-        counted = {(0, 0): "none sent.", (3, 3): "3 sent.", (3, 2): "3 made, 2 received."}
-        assert counted[messages["made"], messages["received"]] in sentence
-        has_noise = promised is not None and promised["epsilon"] is not None
-        assert ("epsilon 3.8" in sentence) == has_noise, "rounded up, and claimed only where there is noise"
-        apart = promised is not None and promised["together"] is None
-        assert ("Neither of the two servers can read one" in sentence) == apart
-        assert ("could put the two halves together" in sentence) == (promised is not None and not apart)
-        assert ("nothing is sent" in sentence) == (not plain and promised is None)
-        assert bool(rest) == (promised is not None)
-        assert any("Both servers together can read" in words for _, words in rest) == bool(rest)
-        assert any("one in 100,000" in words for _, words in rest) == has_noise, "the federation config's own delta"
+def test_a_fault_without_a_sentence_is_told_by_its_code(said, words):
+    [told] = said(["nowDoing", view(taking=True, hurdle=["wire.shape", {"name": "items"}])])
+    assert told == words["en"]["fault.technical"].format(code="wire.shape items")

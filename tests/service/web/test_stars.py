@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 from tests.rated_worlds import two_opinions
-from tests.service.web.browsing import PATIENCE, Visitor, serving
+from tests.service.web.browsing import Visitor, serving
 
 from federank.methods.fedrec.method import FOLD_IN_REGULARIZATION, beside_of, solved_taste
 from federank.methods.fedrec.wire import decode_rating_update
@@ -42,12 +42,12 @@ class Fleet:
 
 def rate(visitor, stars):
     """Give films stars, by their numbers."""
+    visitor.go("wall")
     for film, star in stars.items():
-        visitor.page.locator("#search-text").fill(f"Film number {film}")
-        found = visitor.page.locator(f'#found li[data-item="{film}"]')
-        found.get_by_role("button", name=f"{star} stars for").click()
-        found.locator("button[aria-pressed=true]").wait_for()
-    visitor.page.locator("#search-text").fill("")
+        tile = visitor.page.locator(f'#grid .tile[data-key="{film}"]')
+        tile.click()
+        visitor.page.locator("#item").get_by_role("button", name=f"{star} stars for").click()
+        expect(tile).to_have_attribute("data-stars", str(star))
     return visitor
 
 
@@ -69,14 +69,8 @@ def test_two_browsers_and_fifty_devices_play_ten_rounds_through_a_crash(browser,
     with serving(tmp_path, method="pmf", opinions=FILMS, rounds=rounds, noun=NOUN) as server:
         one, other = (Visitor(browser, server.public).open() for _ in range(2))
         page = one.page
-        expect(page.locator("#pick-title")).to_have_text("What do you know, and how did you find it?")
-        rate(one, {0: 5, 2: 5, 4: 5, 1: 1, 3: 1})
-        rate(other, {1: 5, 3: 5, 5: 4, 0: 1, 2: 2})
-        expect(page.locator("#yours-title")).to_have_text("Your 5 films")
-        expect(page.locator("#recommendations-lead")).to_contain_text("The model has learnt from no one yet")
-        page.locator("#search-text").fill("Film number 20")
-        expect(page.locator("#found")).to_contain_text("No one has told anything of it yet; 3.4 is your mean.")
-        page.locator("#search-text").fill("")
+        rate(one, {0: 5, 2: 5, 4: 5, 1: 1, 3: 1}).share("all")
+        rate(other, {1: 5, 3: 5, 5: 4, 0: 1, 2: 2}).share("all")
         one.take_part()
         other.take_part()
         fleet = Fleet(server.public)
@@ -86,7 +80,7 @@ def test_two_browsers_and_fifty_devices_play_ten_rounds_through_a_crash(browser,
         assert fleet.wait().tally.rounds >= ROUNDS
         for visitor in (one, other):
             visitor.wait_for_rounds(ROUNDS)
-            visitor.page.locator("#take-part:not(.main-button)").click()
+            visitor.pause()
         assert server.get("status").json()["rounds_folded"] >= ROUNDS
         assert server.rows("SELECT COUNT(*) FROM rounds WHERE state = 'abandoned'") == [(0,)], "nothing was lost"
 
@@ -99,21 +93,15 @@ def test_two_browsers_and_fifty_devices_play_ten_rounds_through_a_crash(browser,
         assert decode_rating_update(last, FACTORS, FILMS, implicit=False).items.tolist() == sorted(
             map(int, rated | sampled)
         )
-        expect(page.locator("#left-items summary")).to_have_text("Sent as rated: 5 films")
-        expect(page.locator("#left-compared summary")).to_have_text("Sampled, with a virtual rating: 5 films")
-        first = page.locator("#recommended li").first
         best, stars = predicted(one.stored()["model"], kept["history"])
-        expect(first).to_have_attribute("data-item", str(best), timeout=PATIENCE)
-        expect(first).to_contain_text(f"We think you would give it {stars:.1f}")
-        reasons = " ".join(page.locator("#recommended .quiet").all_inner_texts())
-        assert "goes with Film number" in reasons
-        assert not any(reasons.count(f"goes with Film number {film} ") for film in (1, 3)), "they were given one star"
-        assert ". ·" not in reasons
+        assert one.recommended()[0] == str(best)
+        first = page.locator("#shelves .card").first
+        expect(first.locator(".predicted")).to_contain_text(f"{stars:.1f}")
+        reasons = page.locator("#shelves .why b").all_inner_texts()
+        assert reasons
+        assert not {"Film number 1", "Film number 3"} & set(reasons), "they were given one star"
         first.get_by_role("button", name="4 stars for").click()
-        expect(page.locator("#yours-title")).to_have_text("Your 6 films")
-        page.get_by_text("Other ways to share").click()
-        page.locator("#filling-none").check()
-        one.wait_until(lambda kept: kept["facts"]["policy"]["rho"] == 0)
+        one.wait_until(lambda kept: len(kept["history"]) == 6)
         assert one.complaints == [text for text in one.complaints if "Failed to load" in text], "but for the crash"
         one.close()
         other.close()
@@ -125,14 +113,10 @@ def test_a_history_file_is_loaded_with_its_stars_and_sent_nowhere(browser, tmp_p
     with serving(tmp_path, method="pmf", opinions=FILMS, noun=NOUN) as server:
         visitor = Visitor(browser, server.public).open()
         page = visitor.page
-        page.get_by_text("Load a history file instead").click()
-        expect(page.locator("#file-lead")).to_contain_text("with ratings")
+        visitor.go("mine")
         page.locator("#file").set_input_files(tmp_path / "ratings.csv")
-        expect(page.locator("#file-result")).to_contain_text("2 of 2 lines matched. 1 without a rating is left out.")
-        page.get_by_text("Look through what was matched").click()
-        expect(page.locator("#file-result")).to_contain_text("Film number 4 ★ 1")
-        page.get_by_role("button", name="Add 2 films").click()
-        expect(page.locator("#yours-title")).to_have_text("Your 2 films")
+        page.locator('#file-result [data-how="love"]').click()
+        visitor.wait_until(lambda kept: len(kept["history"]) == 2)
         given = {owned["id"]: owned["rating"] for owned in visitor.stored()["history"]}
         assert given == {"3": 4, "4": 1}
         assert not [request for request in visitor.requests if request.method == "POST"]

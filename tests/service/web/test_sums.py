@@ -203,7 +203,7 @@ def test_what_a_life_may_tell_is_the_same_number(ask):
 @pytest.mark.parametrize("wrong", ["NaN", "Infinity", "-Infinity", "1e200"])
 def test_what_is_not_finite_is_refused_before_rounding_in_both_languages(ask, wrong):
     [found] = ask({"kind": "round", "values": ["1", wrong], "clip": 1.0, "chances": [0, 0]})
-    assert "not finite" in found["refused"]
+    assert found == {"refused": "upload.finite"}
     with pytest.raises(BadMessage, match="not finite"), np.errstate(over="ignore"):
         round_message(np.array([1.0, float(wrong)]), 1.0, np.zeros(2, dtype=np.uint16))
 
@@ -390,8 +390,7 @@ def test_a_message_that_is_too_long_does_not_leave_the_page(ask):
     edge = [C_INT] + [0] * (LENGTH - 1)
     found = ask(told | {"message": edge}, told | {"message": [*edge[:-1], 1]}, told | {"message": edge[:-1]})
     assert isinstance(found[0], str)
-    assert "norm" in found[1]["refused"]
-    assert "numbers" in found[2]["refused"]
+    assert found[1:] == [{"refused": "upload.norm"}, {"refused": "upload.length"}]
 
 
 def test_chances_of_large_messages_are_drawn_whole(ask):

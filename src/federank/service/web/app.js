@@ -1,53 +1,94 @@
-/* The page: a person's window on their device. It asks the worker, shows what comes back, and keeps nothing itself.
+/* The page: a user's window on their client. It asks the worker, shows what comes back, and keeps nothing itself.
 
-    pick              what you like
-    recommendations   what else you might like
-    mine              what is yours
-    sharing           how much may leave; taking part
-    left              what has left, and what could still be guessed
-    federation        how the others are doing
+    wall       posters to pick from
+    for-you    shelves of recommendations
+    mine       the list, what is for later, files
+    leaves     what may leave, and what has left
 */
 
 import { saidOf } from "./faults.js";
 import { ask, listen, waking } from "./show/ask.js";
 import { byId, element, fill } from "./show/elements.js";
-import * as federation from "./show/federation.js";
-import { keepChoice, named, say, told, together } from "./show/language.js";
-import * as left from "./show/left.js";
-import * as pairs from "./show/pairs.js";
-import * as pick from "./show/pick.js";
-import * as recommendations from "./show/recommendations.js";
-import { isOn, standing, talksTo } from "./show/sentences.js";
-import * as sharing from "./show/sharing.js";
+import * as item from "./show/item.js";
+import { keepChoice, language, say, told } from "./show/language.js";
+import * as leaves from "./show/leaves.js";
+import * as mine from "./show/mine.js";
+import { joiningCode, lockIcon } from "./show/pictures.js";
+import { federationIn, lock, on, valuesOf } from "./show/sentences.js";
+import * as shelves from "./show/shelves.js";
 import { prepareTexts } from "./show/texts.js";
+import * as wall from "./show/wall.js";
 
-/** @import { Status } from "./device/requests/federation.js" */
 /** @import { View } from "./device/view.js" */
 /** @import { Said } from "./faults.js" */
 /** @import { Act } from "./show/ask.js" */
 
 const STATUS_EVERY = 10_000;
-const wide = matchMedia("(min-width: 58rem)");
+const SCREENS = ["wall", "for-you", "mine", "leaves"];
 /** @type {View} */
 let view;
+/** Which screen is shown. */
+let screen = "wall";
 
 /** @type {(given: View) => Promise<void>} */
 async function show(given) {
   view = given;
-  byId("main").hidden = false;
-  byId("name").textContent = view.federation.name || say("page.name");
-  const { description, runBy } = view.federation;
-  byId("about").textContent = together(description, runBy && say("run-by", { who: runBy }));
-  byId("standing").textContent = standing(view);
-  byId("talks-to").textContent = talksTo(view);
-  byId("standing").classList.toggle("on", isOn(view));
+  showTop();
   showNotice();
-  sharing.show(view);
-  pairs.show(view);
-  federation.showFriend(view.federation, location);
-  await Promise.all([pick.show(view), recommendations.show(view), left.show(view)]);
+  await Promise.all([wall.show(view), shelves.show(view, screen), mine.show(view), leaves.show(view)]);
   sayWhatWasShown();
   document.documentElement.dataset.ready = "true";
+}
+
+/** What stands on every screen. */
+function showTop() {
+  const { name, description, lang, runBy } = federationIn(view, language);
+  byId("name").textContent = name || "FedeRank";
+  byId("name").lang = lang;
+  document.title = name ? `${name} · FedeRank` : "FedeRank";
+  fill(
+    byId("about"),
+    element("span", { lang }, description),
+    runBy && !(language in view.federation.translations)
+      ? element("span", {}, ` ${say("run-by", { who: runBy })}`)
+      : null,
+  );
+  const { text, kind } = lock(view, Date.now());
+  if (byId("lock").textContent !== text) fill(byId("lock"), lockIcon(kind), element("span", {}, text));
+  byId("lock").dataset.kind = kind;
+  showFriend();
+}
+
+/** How a friend gets here: a code to scan, where the federation has one. */
+function showFriend() {
+  const { joining } = view.federation;
+  if (!joining || byId("friend").dataset.for === language) return;
+  byId("friend").dataset.for = language;
+  fill(
+    byId("friend"),
+    element("details", {}, element("summary", {}, say("friend.summary")), joiningCode(joining, say("friend.scan"))),
+  );
+}
+
+/** Show the screen that the address names; without one, what fits how far its visitor has come. */
+function route() {
+  const wanted = location.hash.slice(1);
+  const usual = view?.history.length ? "for-you" : "wall";
+  const next = SCREENS.includes(wanted) ? wanted : usual;
+  const changed = next !== screen;
+  screen = next;
+  document.body.dataset.screen = screen;
+  for (const section of document.querySelectorAll("section[data-for]"))
+    if (section instanceof HTMLElement) section.hidden = section.dataset.for !== screen;
+  for (const tab of document.querySelectorAll("#tabs a"))
+    if (tab instanceof HTMLElement) {
+      if (tab.dataset.screen === screen) tab.setAttribute("aria-current", "page");
+      else tab.removeAttribute("aria-current");
+    }
+  if (!changed || !view) return;
+  scrollTo(0, 0);
+  byId(`${screen}-title`).focus({ preventScroll: true });
+  if (screen === "for-you") shelves.show(view, screen, true);
 }
 
 /** What was added while taking part may leave only once its owner has seen that it waits. */
@@ -57,7 +98,7 @@ function sayWhatWasShown() {
 }
 
 let noticed = "";
-/** What the person must know, as long as it is so. */
+/** What the user must know, as long as it is so. */
 function showNotice() {
   const notice = view.notice && told(view.notice);
   if (notice && byId("trouble").textContent !== notice) showTrouble(notice);
@@ -87,11 +128,8 @@ function clearTrouble() {
   byId("trouble").hidden = true;
 }
 
-async function leave() {
-  byId("sure-text").textContent = together(
-    say("sure.text", named(view.federation.noun)),
-    view.rounds.length ? say("sure.sent") : "",
-  );
+function leave() {
+  byId("sure-text").textContent = say(view.rounds.length ? "sure.sent" : "sure.text", { on: on() });
   const sure = byId("sure", HTMLDialogElement);
   sure.returnValue = "no";
   sure.showModal();
@@ -102,9 +140,10 @@ async function leaveIfSure() {
   try {
     const { isKnown, view: empty } = await ask("leave");
     await forgetThePage();
+    location.hash = "#wall";
     await show(empty);
     showTrouble(say(isKnown ? "gone.known" : "gone.unknown"));
-    byId("trouble").focus(); // the button that was pressed is far below
+    byId("trouble").focus();
   } catch (fault) {
     showTrouble(told(saidOf(fault)));
   }
@@ -123,27 +162,13 @@ function keepThePage() {
   navigator.serviceWorker?.register("service_worker.js").catch(() => {});
 }
 
-/** What the federation last said of itself, or why it said nothing.
- * @type {Status | Said | null} */
-let status = null;
-
-function showStatus() {
-  if (typeof status === "string" || Array.isArray(status)) {
-    fill(byId("status"), element("div", {}, element("dt", {}, told(status))));
-    federation.showSimulated(null);
-  } else if (status) {
-    federation.show(status, view.federation);
-    federation.showSimulated(status.simulated);
-  }
-}
-
+/** Look now and then whether there is anything new: recommendations, and whether the federation is well. */
 async function watch() {
   try {
-    if (document.visibilityState === "visible") status = await ask("status");
+    if (document.visibilityState === "visible") leaves.showStatus(await ask("status"));
   } catch (fault) {
-    status = saidOf(fault);
+    if (!(fault instanceof Error)) throw fault; // what can be said of it the next view says
   }
-  showStatus();
   setTimeout(watch, STATUS_EVERY);
 }
 
@@ -152,7 +177,6 @@ async function watch() {
 let unopened = null;
 
 function showUnopened() {
-  byId("standing").textContent = say("not-open");
   showTrouble(told(unopened ?? ""), () => open(ask("wake")));
 }
 
@@ -161,8 +185,9 @@ async function open(awake) {
   try {
     unopened = null;
     clearTrouble();
-    byId("standing").textContent = say("opening");
-    await show(await awake);
+    view = await awake;
+    route();
+    await show(view);
     performance.mark("usable");
     keepThePage();
     watch();
@@ -172,29 +197,23 @@ async function open(awake) {
   }
 }
 
-/** One column in the order of the story, or two where there is room: the order on the screen is always that of the keyboard. */
-function arrange() {
-  const [first, second] = document.querySelectorAll(".column");
-  /** @type {(...ids: string[]) => HTMLElement[]} */
-  const sections = (...ids) => ids.map((id) => byId(id));
-  if (!wide.matches)
-    return first.append(...sections("pick", "recommendations", "mine", "sharing", "left", "federation", "leaving"));
-  first.append(...sections("pick", "mine", "sharing", "federation", "leaving"));
-  return second.append(...sections("recommendations", "left"));
+/** The names of the screens, which depend on what the items are called. */
+function showTabs() {
+  const values = valuesOf(view);
+  /** @type {["nav.for-you", "nav.mine", "nav.leaves"]} */
+  const names = ["nav.for-you", "nav.mine", "nav.leaves"];
+  document.querySelectorAll("#tabs a").forEach((tab, place) => (tab.textContent = say(names[place], values)));
 }
 
 document.addEventListener("visibilitychange", sayWhatWasShown);
-wide.addEventListener("change", arrange);
-arrange();
+addEventListener("hashchange", route);
 prepareTexts(async () => {
+  showTabs();
   if (unopened) return showUnopened();
-  if (view) await show(view);
-  return showStatus();
+  return view ? show(view) : undefined;
 });
-pick.prepare({ act });
-recommendations.prepare({ act });
-sharing.prepare({ act });
-pairs.prepare({ act });
+showTabs();
+for (const part of [item, wall, shelves, mine, leaves]) part.prepare({ act });
 byId("leave").addEventListener("click", leave);
 byId("sure").addEventListener("close", leaveIfSure);
 listen(show);

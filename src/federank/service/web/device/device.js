@@ -6,12 +6,13 @@ database at any time, so everything is read anew before a round.
 */
 
 import { reallyLiked } from "../protocol/ledger.js";
-import { scores, topN } from "../protocol/pairs/home.js";
+import { scores } from "../protocol/pairs/home.js";
 import { isPolicy, outward } from "../protocol/policies/policy.js";
 import { NOTHING_HIDDEN } from "./methods/ratings.js";
-import { lookedAt, varied } from "./owner/variety.js";
+import { taught } from "./owner/shelves.js";
 import { BadAnswer } from "./requests/client.js";
 import { fetchModel, isSummed } from "./requests/federation.js";
+import { LONGEST_PERIOD } from "./rules.js";
 import { StorageFull, readEverything, write } from "./store.js";
 
 /** @import { Said } from "../faults.js" */
@@ -59,7 +60,7 @@ export function layOver(model, shape, rows) {
   const have = model.version;
   if (have !== null && version < have) throw new BadAnswer(older(version, have));
   if (have === null && items.length !== shape.items)
-    throw new BadAnswer(["fault.rows", { sent: items.length, needed: shape.items }]);
+    throw new BadAnswer(["detail.rows", { sent: items.length, needed: shape.items }]);
   items.forEach((item, index) => {
     model.vectors.set(vectors.subarray(index * factors, (index + 1) * factors), item * factors);
     if (biases) model.biases[item] = biases[index];
@@ -196,25 +197,13 @@ export class Device {
    * @returns {Choice} */
   get choice() {
     const { policy } = this.kept;
-    if (policy && isPolicy(policy)) return this.understood({ neverIds: [], neverCategories: [], ...policy });
+    if (policy && isPolicy(policy)) return this.understood({ neverIds: [], ...policy });
     const suggested = this.facts.suggested_policy;
     const first = suggested && isPolicy(suggested) ? suggested : FIRST_POLICY;
-    const { sharing, pi, basis, item_epsilon = null, budget = null } = /** @type {Policy} */ (first);
-    const { messages = null, triples = null } = /** @type {Policy} */ (first);
-    const { filling = null, rho = null, sampling = null } = /** @type {Policy} */ (first);
-    const hidden = { filling, rho, sampling };
-    return this.understood({
-      sharing,
-      pi,
-      basis,
-      item_epsilon,
-      budget,
-      messages,
-      triples,
-      ...hidden,
-      neverIds: [],
-      neverCategories: [],
-    });
+    // What leaves follows from what may leave alone, and from a fixed part of it: never more than was suggested.
+    const { sharing, ...suggestion } = /** @type {Policy} */ (first);
+    const kind = sharing === "randomized-response" ? "randomized-response" : "fixed-subset";
+    return this.understood({ ...suggestion, neverIds: [], sharing: kind, basis: "shared" });
   }
 
   /** A policy as the federation's method can follow it: where no coins are tossed, a fixed part for life stands for them,
@@ -256,10 +245,18 @@ export class Device {
   /** The same with items instead of ids and categories.
    * @returns {Policy} */
   get policy() {
-    const { neverIds, neverCategories, ...policy } = this.choice;
-    const { numberOf, membersOf } = this.catalogue;
-    const members = neverCategories.flatMap((category) => membersOf.get(category) ?? []);
-    return { ...policy, neverItems: [...neverIds.flatMap((id) => numberOf.get(id) ?? []), ...members] };
+    const { neverIds, byHand = null, ...policy } = this.choice;
+    const { numberOf, items } = this.catalogue;
+    if (!byHand) return { ...policy, neverItems: neverIds.flatMap((id) => numberOf.get(id) ?? []) };
+    const kept = this.history.filter((item) => !byHand.includes(items[item].id));
+    return {
+      ...policy,
+      sharing: "fixed-subset",
+      pi: 1,
+      item_epsilon: null,
+      budget: null,
+      neverItems: Array.from(kept),
+    };
   }
 
   /** What has left because it was its owner's, by number; what the catalogue no longer has gets a number that none has. */
@@ -268,14 +265,21 @@ export class Device {
     return [...gone.map((_, index) => -1 - index), ...reallyLiked(this.entries)];
   }
 
-  /** Until when an item waits before it may leave: half a minute, and until its owner has been shown that it does. Only what was
-  added since its owner agreed to take part waits.
+  /** Until when an item waits before it may leave: half a minute after its owner agreed or added it, and, where it was added later,
+  until its owner has been shown that it waits. What has left before waits no longer.
    * @param {Owned} owned */
-  waitsUntil({ at, shown }) {
-    const { taking, agreed = 0 } = this.kept;
-    if (!taking || at <= agreed) return 0;
-    if (!shown) return Infinity;
-    return at + WAIT > Date.now() ? at + WAIT : 0;
+  waitsUntil({ id, at, shown }) {
+    const { taking, agreed = 0, ledger } = this.kept;
+    if (!taking || ledger.some((entry) => entry.id === id && entry.real)) return 0;
+    if (at > agreed && !shown) return Infinity;
+    const until = Math.max(at, agreed) + WAIT;
+    return until > Date.now() ? until : 0;
+  }
+
+  /** Seconds between two uploads, as the federation asks. */
+  get period() {
+    const seconds = Number(this.facts.upload_period_seconds ?? 0);
+    return seconds > 0 ? Math.min(seconds, LONGEST_PERIOD) : 0;
   }
 
   /** The ids of what waits. */
@@ -348,41 +352,24 @@ export class Device {
     return vector && this.stands(vector, profile) && vector.values.length === this.shape.factors ? vector.values : null;
   }
 
-  /** Of the person's own items the one whose vector points most the way of this one's; null where none does at all, or where
-  nothing is known of either. Where items are rated, what was given less than the person's own mean recommends nothing.
-   * @param {number} number */
-  nearest(number) {
-    if (this.isFresh) return null;
-    const { vectors } = this.model;
-    const { factors } = this.shape;
-    const row = (/** @type {number} */ item) => vectors.subarray(item * factors, (item + 1) * factors);
-    const mine = row(number);
-    let [best, closest] = [/** @type {number | null} */ (null), 0];
-    const stars = this.starsOf(this.history);
-    const mean = stars.reduce((sum, star) => sum + star, 0) / stars.length;
-    for (const item of this.method.scale ? this.history.filter((_, place) => stars[place] >= mean) : this.history) {
-      const own = row(item);
-      let [product, length] = [0, 0];
-      for (let f = 0; f < factors; f++) {
-        product += mine[f] * own[f];
-        length += own[f] * own[f];
-      }
-      const cosine = product / Math.sqrt(length);
-      if (cosine > closest) [best, closest] = [item, cosine];
-    }
-    return best;
-  }
-
-  /** The best items for this person, by the home vector, and by it alone.
-   * @param {number} n */
-  async recommend(n) {
-    if (!this.history.length) return [];
+  /** What each item is worth to this user: by the home vector, less where it resembles what was turned down. Nothing of it is sent.
+   * @returns {Promise<Float32Array>} */
+  async worth() {
     this.home ??= this.method.home(await this.identity(), this.history, this.model, this.starsOf(this.history));
     const values = scores(this.home, this.model);
-    const variety = this.kept.variety ?? 0;
-    // Of what nobody has told anything of, no rating can be predicted.
+    const down = this.kept.dismissed
+      .filter(({ how }) => how !== "known")
+      .map(({ id }) => this.catalogue.numberOf.get(id));
+    return taught(
+      values,
+      this.model.vectors,
+      down.filter((item) => item !== undefined),
+    );
+  }
+
+  /** What is never recommended: the user's own, what was turned down, and where items are rated what no rating can be predicted of. */
+  get left() {
     const silent = this.method.scale ? [...this.model.weights.keys()].filter((item) => !this.model.weights[item]) : [];
-    const best = topN(values, lookedAt(n, variety), new Set([...this.history, ...this.dismissed, ...silent]));
-    return varied(best, values, this.model.vectors, n, variety);
+    return new Set([...this.history, ...this.dismissed, ...silent]);
   }
 }

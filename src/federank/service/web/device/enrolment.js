@@ -122,8 +122,7 @@ export async function followGrowth(device, items) {
       if (!(fault instanceof BadAnswer) || tries >= MOST_OLDER_OFFERS) throw fault;
     }
     if (device.shape.items >= items) return;
-    if (tries >= MOST_OLDER_OFFERS)
-      throw new BadAnswer(["fault.catalogue-behind", { items, have: device.shape.items }]);
+    if (tries >= MOST_OLDER_OFFERS) throw new BadAnswer(["detail.catalogue", { items, have: device.shape.items }]);
     await moment();
   }
 }
@@ -192,7 +191,7 @@ async function partFromTheOldOne(database) {
   const waiting = new Set(pending.map(({ ticket }) => ticket));
   const unsent = rounds
     .filter(({ ticket }) => waiting.has(ticket))
-    .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["outcome.begun-anew"] }]);
+    .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["detail.begun-anew"] }]);
   const facts = {
     identity: identity && { ...identity, device: null, token: null },
     founding: undefined,

@@ -28,6 +28,8 @@ import { Outdated, StorageFull, write } from "./store.js";
 /** @import { Played } from "./round.js" */
 /** @import { Identity, KeptRound } from "./store.js" */
 
+const MOST_KEPT = 2 ** 20; // numbers of a message before it is split, which are kept for its owner to look at
+
 /** Gets what is to be said to the person, and a word for the state of things.
  * @typedef {(says: Said, state: string) => void} Say */
 
@@ -44,7 +46,7 @@ export async function takePart(device, signal, leaving, say) {
       if (device.kept.pending.length) await sendPending(device, await enrolled(device), leaving, say);
       if (device.kept.identity?.token) await askOutcomes(device, device.kept.identity.token, signal, say);
       if (device.kept.identity?.token && isWaiting(device.kept.rounds)) {
-        say(["doing.round-open"], "waiting");
+        say(["doing.received"], "waiting");
         await sleep(Math.min(BETWEEN_POLLS * 2 ** polls++, LONG_POLL), signal);
         failures = 0;
         continue;
@@ -52,9 +54,9 @@ export async function takePart(device, signal, leaving, say) {
       polls = 0;
       const hurdle = await hurdleOf(device);
       if (hurdle) return say(hurdle, "resting");
-      const wait = waitAfter(device.kept.rounds, Date.now());
+      const wait = waitAfter(device.kept.rounds, Date.now(), device.period);
       if (wait > 0) {
-        say(["doing.waits-after", { count: Math.ceil(wait / 60_000) }], "waiting");
+        say(["doing.waiting"], "waiting");
         await sleep(Math.min(wait / 1000, LONG_POLL), signal);
         continue;
       }
@@ -68,7 +70,7 @@ export async function takePart(device, signal, leaving, say) {
       if (signal.aborted) return undefined;
       if (fault instanceof Outdated || fault instanceof BegunAnew) continue;
       if (fault instanceof StorageFull) return say(fault.said, "stopped");
-      if (fault instanceof Refused && fault.slug === "spent") return say(["doing.invited-enough"], "resting");
+      if (fault instanceof Refused && fault.slug === "spent") return say(["doing.enough"], "resting");
       const backoff = Math.min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** failures++);
       await sleep(await afterFault(device, fault, backoff, say), signal);
     }
@@ -92,8 +94,7 @@ export async function hurdleOf(device) {
   if (messages !== null && device.spent >= messages) {
     // Where no single server reads a message, one that is discarded with its round may turn out not to be charged.
     if (isSummed(device.facts) && isWaiting(device.kept.rounds)) return ["hurdle.last-waits"];
-    const counted = isSummed(device.facts) ? "messages-counted" : "messages";
-    return ["hurdle.spent", { messages: [counted, { count: messages }] }];
+    return ["hurdle.spent", { count: messages }];
   }
   if (!device.history.length) return [device.method.scale ? "hurdle.unrated" : "hurdle.empty"];
   if (pi === 0) return ["hurdle.nothing"];
@@ -117,18 +118,18 @@ export async function hurdleOf(device) {
 async function takeTask(device, token, task, signal, leaving, say) {
   if (task.ticket === device.kept.answered) return undefined;
   if (task.items !== undefined && task.items > device.shape.items) {
-    say(["doing.new-items"], "learning");
+    say(["doing.working"], "learning");
     await followGrowth(device, task.items);
   }
   const have = device.model.version;
   device.olderInARow = have !== null && task.version < have ? device.olderInARow + 1 : 0;
-  if (device.olderInARow && device.olderInARow < MOST_OLDER_OFFERS) return say(["doing.asking-again"], "waiting");
-  say(["doing.learning", { round: String(task.round) }], "learning");
+  if (device.olderInARow && device.olderInARow < MOST_OLDER_OFFERS) return say(["doing.waiting"], "waiting");
+  say(["doing.working"], "learning");
   try {
     await device.take(await fetchRows(token, task, device.shape, have, signal));
   } catch (fault) {
     if (!(fault instanceof Refused) || (fault.status !== 410 && fault.status !== 404)) throw fault;
-    return say(["doing.too-late"], "waiting");
+    return say(["doing.waiting"], "waiting");
   }
   const { revision } = device.kept;
   await keep(device, task, await play(device, task, signal), revision);
@@ -138,7 +139,7 @@ async function takeTask(device, token, task, signal, leaving, say) {
 /** Keep all that a round leaves, unless the owner has made a choice since it began.
  * @type {(device: Device, task: Task, played: Played, revision: number) => Promise<void>} */
 async function keep(device, { ticket, round }, played, revision) {
-  const { body, compared, liked, vector, from, changed, noise, pairs, offer } = played;
+  const { body, before, compared, liked, vector, from, changed, noise, pairs, offer } = played;
   const { items } = device.catalogue;
   const at = Date.now();
   const ids = liked.map((item) => items[item].id);
@@ -161,7 +162,7 @@ async function keep(device, { ticket, round }, played, revision) {
     ledger: Object.fromEntries(changed.map(entryOf)),
     rounds: { [ticket]: kept },
     pending: { [ticket]: { ticket, liked: ids, from, body, at, pairs } },
-    last: { message: { round, at, body } },
+    last: { message: { round, at, body, before: before && before.length <= MOST_KEPT ? before : null } },
   };
   await write(device.database, changes, { revision });
   await device.reload();
@@ -214,10 +215,7 @@ async function finish(device, identity, ticket, became, say) {
   const changes = { pending: { [ticket]: undefined }, ...(rounds && { rounds }) };
   await write(device.database, changes, { device: identity?.device });
   await device.reload();
-  if (became.outcome === "received") return say(["doing.received"], "sent");
-  /** @type {Said} */
-  const outcome = became.why ? ["outcome.not-used", { why: became.why }] : ["outcome.held-back"];
-  return say(["doing.not-received", { outcome }], "sent");
+  return say([became.outcome === "received" ? "doing.received" : "doing.waiting"], "sent");
 }
 
 /** Whether the server no longer knows this device.
@@ -231,7 +229,7 @@ function isUnknown({ status }) {
 async function afterFault(device, fault, backoff, say) {
   if (fault instanceof Refused && isUnknown(fault)) {
     await forgetToken(device);
-    say(["doing.joining-again"], "trouble");
+    say(["doing.waiting"], "trouble");
     return backoff;
   }
   if (fault instanceof NoAnswer) say(["doing.retrying", { reason: fault.said }], "trouble");
@@ -250,7 +248,7 @@ async function forgetToken(device) {
   const waiting = new Set(pending.map(({ ticket }) => ticket));
   const dropped = rounds
     .filter(({ ticket }) => waiting.has(ticket))
-    .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["outcome.unknown-device"] }]);
+    .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["detail.unknown-client"] }]);
   const changes = {
     facts: { identity: { ...identity, device: null, token: null } },
     pending: Object.fromEntries(pending.map(({ ticket }) => [ticket, undefined])),

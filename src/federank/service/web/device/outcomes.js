@@ -13,22 +13,22 @@ that was left out stays charged too. The twin of this file is service/device/out
 
 import { Refused } from "./requests/client.js";
 import { fetchOutcome, isSummed } from "./requests/federation.js";
-import { FIRST_WAIT, LONGEST_WAIT } from "./rules.js";
+import { FIRST_WAIT, LONGEST_WAIT, MOST_PERIODS } from "./rules.js";
 import { write } from "./store.js";
 
-/** @import { Key } from "../faults.js" */
+/** @import { Code } from "../faults.js" */
 /** @import { Device } from "./device.js" */
 /** @import { Say } from "./life.js" */
 /** @import { Outcome } from "./requests/federation.js" */
 /** @import { KeptRound } from "./store.js" */
 
 /** Why messages are left out, by the server's word for it.
- * @type {Record<string, Key>} */
+ * @type {Record<string, Code>} */
 const REASONS = {
-  "too-loud": "left-out.too-loud",
-  unopened: "left-out.unopened",
-  copied: "left-out.copied",
-  malformed: "left-out.malformed",
+  "too-loud": "detail.too-loud",
+  unopened: "detail.unopened",
+  copied: "detail.copied",
+  malformed: "detail.malformed",
 };
 const MOST_ASKED = 10; // the latest: earlier pages asked about none where the server reads messages
 
@@ -47,18 +47,22 @@ const unsettled = (rounds) =>
  * @type {(rounds: KeptRound[]) => boolean} */
 export const isWaiting = (rounds) => latest(rounds)[0]?.outcome === "received";
 
-/** Milliseconds until this device takes part again, after rounds in a row that were discarded.
- * @type {(rounds: KeptRound[], now: number) => number} */
-export function waitAfter(rounds, now) {
+/** Milliseconds until the next upload may leave: one per period (in seconds), and later after rounds in a row that were discarded.
+ * @type {(rounds: KeptRound[], now: number, period?: number) => number} */
+export function waitAfter(rounds, now, period = 0) {
   const last = latest(rounds);
   const aggregated = last.findIndex(({ outcome }) => outcome === "aggregated");
   const discarded = last
     .slice(0, aggregated < 0 ? last.length : aggregated)
     .filter((round) => round.outcome === "discarded");
+  /** @type {(since: number, seconds: number) => number} */
+  const leftOf = (since, seconds) => Math.min(1000 * seconds, Math.max(0, since + 1000 * seconds - now)); // whatever a clock does
+  const sinceUpload = last.length ? leftOf(last[0].at, period) : 0;
   const ended = discarded[0]?.ended;
-  if (ended === undefined) return 0;
-  const wait = 1000 * Math.min(FIRST_WAIT * 2 ** Math.min(discarded.length - 1, 30), LONGEST_WAIT);
-  return Math.min(wait, Math.max(0, ended + wait - now)); // no longer, whatever a clock does
+  if (ended === undefined) return sinceUpload;
+  const longest = Math.max(LONGEST_WAIT, MOST_PERIODS * period);
+  const wait = Math.min(Math.max(FIRST_WAIT, period) * 2 ** Math.min(discarded.length - 1, 30), longest);
+  return Math.max(sinceUpload, leftOf(ended, wait));
 }
 
 /** Ask about every upload whose round may have ended.
@@ -70,12 +74,7 @@ export async function askOutcomes(device, token, signal, say) {
     if (!became) continue;
     const rounds = { [round.ticket]: { ...round, ...became, ended: Date.now() } };
     await write(device.database, { rounds }, { device: device.kept.identity?.device });
-    const { outcome, why } = became;
-    if (why)
-      say(
-        [outcome === "discarded" ? "doing.discarded" : "doing.left-out", { round: String(round.round), why }],
-        "sent",
-      );
+    if (became.why) say(["doing.waiting"], "sent");
   }
   if (asked.length) await device.reload();
 }
@@ -86,25 +85,25 @@ async function outcomeOf(token, ticket, signal) {
     return await fetchOutcome(token, ticket, signal);
   } catch (fault) {
     if (!(fault instanceof Refused) || fault.status !== 404) throw fault;
-    return { outcome: "unknown", message: "", record: "" };
+    return { outcome: "unknown", message: "", record: "", uploads: null };
   }
 }
 
 /** What an outcome changes in the record of an upload; null while its round has not ended.
  * @type {(device: Device, round: KeptRound, told: Outcome) => Promise<Partial<KeptRound> | null>} */
-async function becameOf(device, round, { outcome, message, record }) {
+async function becameOf(device, round, { outcome, message, record, uploads }) {
   if (outcome === "waiting") return null;
-  if (outcome === "counted") return { outcome: "aggregated" };
+  if (outcome === "counted") return { outcome: "aggregated", ...(uploads ? { uploads } : {}) };
   if (outcome === "unknown") return { outcome: "unknown" };
   if (outcome !== "abandoned")
     return { outcome: "left out", why: Object.hasOwn(REASONS, outcome) ? [REASONS[outcome]] : message };
-  if (!round.number) return { outcome: "discarded", why: ["discarded.uncounted"] };
+  if (!round.number) return { outcome: "discarded", why: ["detail.uncounted"] };
   const { sums } = device.kept;
-  if (!isSummed(device.facts) || !sums) return { outcome: "discarded", why: ["discarded.read"] };
+  if (!isSummed(device.facts) || !sums) return { outcome: "discarded", why: ["detail.read"] };
   const { showsNoSum } = await import("./requests/sums.js");
   return (await showsNoSum(sums, record, round.offer, round.round))
-    ? { outcome: "discarded", why: ["discarded.released"], number: undefined, noise: undefined }
-    : { outcome: "discarded", why: ["discarded.unproven"] };
+    ? { outcome: "discarded", why: ["detail.released"], number: undefined, noise: undefined }
+    : { outcome: "discarded", why: ["detail.unproven"] };
 }
 
 /** What becomes of uploads that nobody can be asked about any more.

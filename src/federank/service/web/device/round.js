@@ -13,9 +13,9 @@ import { isSummed } from "./requests/federation.js";
 /** @import { Task } from "./requests/federation.js" */
 /** @import { LearntFrom } from "./store.js" */
 
-/** What a round leaves: a message, what it was learnt from, and where only sums are read the noise on the sum that it goes into and
+/** What a round leaves: a message, its numbers before it is split (for its owner to look at), what it was learnt from, and where only sums are read the noise on the sum that it goes into and
 the digest of the offer that it was made for.
- * @typedef {Message & { from: LearntFrom, noise?: number, offer?: string }} Played */
+ * @typedef {Message & { from: LearntFrom, before?: Float32Array, noise?: number, offer?: string }} Played */
 
 /** Play a task's round on the model at hand, and split the message on the terms of the round's offer where there is one.
  * @type {(device: Device, task: Task, signal: AbortSignal) => Promise<Played>} */
@@ -33,7 +33,7 @@ export async function play(device, task, signal) {
   const message = await device.method.message(device, task, await device.identity(), outward);
   const from = device.learntFrom(outward.profile);
   if (!sums) return { ...message, from };
-  if (!terms || !message.values) throw new BadAnswer(["fault.unsplit"]);
-  const body = await sums.split(terms, model, outward.profile, message.values);
-  return { ...message, from, body, noise: terms.offer.noise, offer: await sums.offerName(terms) };
+  if (!terms || !message.values) throw new BadAnswer(["detail.unsplit"]);
+  const { body, before } = await sums.split(terms, model, outward.profile, message.values);
+  return { ...message, from, body, before, noise: terms.offer.noise, offer: await sums.offerName(terms) };
 }

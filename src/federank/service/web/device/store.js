@@ -1,6 +1,6 @@
 /* The store: what this device keeps, in the browser's own database (IndexedDB), and nowhere else.
 
-    facts      one record each: identity (device, token, seed, user), policy, variety (of recommendations), vector (of the rounds), taking, agreed (when the owner
+    facts      one record each: identity (device, token, seed, user), policy, later (ids to watch later), vector (of the rounds), taking, agreed (when the owner
                last agreed to take part with the list as it was), answered,
                founding (of the federation that was joined), begunAnew (it is another by now, and the owner is to be told), sums
                (the charter that was pinned; it is kept when a federation is begun anew, so that none may promise less)
@@ -41,17 +41,17 @@ import { Fault } from "../faults.js";
  * where messages are counted, the how-many-th of how many it was, the noise on the sum that it went into, and the digest of the offer
  * that it was made for. Earlier pages wrote `settled` where the server had answered.
  * @typedef {{ ticket: string, round: number, at: number, liked: string[], compared: number, bytes: number,
- *   outcome: string, why?: Said, settled?: boolean, ended?: number, number?: number, of?: number | null, noise?: number,
+ *   outcome: string, why?: Said, settled?: boolean, ended?: number, uploads?: number, number?: number, of?: number | null, noise?: number,
  *   offer?: string }} KeptRound */
 
 /** An Update on its way; where it was made from pairs, from how many.
  * @typedef {{ ticket: string, liked: string[], from: LearntFrom, body: Uint8Array<ArrayBuffer>, at: number, pairs?: number }} Pending */
 
-/** What the owner allows, in ids and categories.
- * @typedef {Omit<Policy, "neverItems"> & { neverIds: string[], neverCategories: string[] }} Choice */
+/** What the owner allows, in ids; with `byHand`, these items and no others may leave.
+ * @typedef {Omit<Policy, "neverItems"> & { neverIds: string[], byHand?: string[] | null }} Choice */
 
 /** The owner's choices and what has left.
- * @typedef {{ revision?: number, taking?: boolean, identity?: Identity, policy?: Partial<Choice>, variety?: number, joined?: string, agreed?: number,
+ * @typedef {{ revision?: number, taking?: boolean, identity?: Identity, policy?: Partial<Choice>, later?: string[], joined?: string, agreed?: number,
  *   founding?: string, answered?: string, begunAnew?: boolean, sums?: SumsCharter, vector?: LearntFrom & { values: Float32Array },
  *   history: Owned[], dismissed: Owned[], ledger: KeptEntry[], rounds: KeptRound[], pending: Pending[] }} Kept */
 

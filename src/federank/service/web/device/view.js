@@ -1,14 +1,13 @@
 /* The view: what the page may show of the device, as plain values. */
 
 import { holds } from "../protocol/draws.js";
-import { disclosed } from "../protocol/ledger.js";
 import { decoyRate } from "../protocol/policies/policy.js";
 import { hurdleOf, isFinal } from "./life.js";
+import { waitAfter } from "./outcomes.js";
 import { isPlain } from "./requests/federation.js";
 import { LONGEST_TEXT } from "./rules.js";
 
 /** @import { Said } from "../faults.js" */
-/** @import { Pairs } from "../protocol/pairs/computation.js" */
 /** @import { Outward } from "../protocol/policies/policy.js" */
 /** @import { Noun } from "../show/language.js" */
 /** @import { Scale } from "../show/stars.js" */
@@ -22,65 +21,62 @@ import { LONGEST_TEXT } from "./rules.js";
 const MOST_MODULES = 200; // a side of a code to scan
 
 /** One item, as the page shows it.
- * @typedef {{ id: string, title: string, categories: string[], has: boolean, neverSelf: boolean,
- *   neverCategory: string | null, rating: number | null,
- *   predicted?: { rating: number, isMean: boolean } | null }} ShownItem */
+ * @typedef {{ id: string, title: string, year: number | null, local: Record<string, string>, categories: string[], has: boolean,
+ *   later: boolean, down: string | null, rating: number | null, predicted?: { rating: number, isMean: boolean } | null }} ShownItem */
 
-/** An item of the person's own list, and where it is or may go.
- * @typedef {ShownItem & { asDecoy: boolean, leftAsDecoy: boolean, how?: string, at: number, mayLeave: boolean,
- *   left: boolean, waits: boolean, unshown: boolean }} OwnItem */
+/** An item of the user's own list, and where it is or may go.
+ * @typedef {ShownItem & { at: number, mayLeave: boolean, left: boolean, waits: boolean, unshown: boolean }} OwnItem */
 
 /** What the rounds are doing, as it is said and in a word.
  * @typedef {{ says: Said, state: string }} Progress */
 
-/** Everything the page shows, except search results, recommendations and guesses, which it asks for.
+/** Everything the page shows, except search results, shelves and guesses, which it asks for.
  * @typedef {object} View
- * @property {{ name?: string, description: string, runBy: string, items: number, noun: Noun, seen: string | null, joining: Joining | null, suggested: any, sharing: string[], scale: Scale | null, namesRated: boolean, pairs: Pairs | null }} federation
+ * @property {{ name: string, description: string, runBy: string, language: string, translations: Record<string, any>, items: number, noun: Noun, seen: string | null, joining: Joining | null, pi: number, scale: Scale | null, namesRated: boolean }} federation
  * @property {Said | null} notice
  * @property {number | null} version
  * @property {boolean} fresh whether the model has learnt from nobody yet
- * @property {{ made: number, received: number, released: number, most: number } | null} messages of this device's life, where they are
- *   counted; those that were released left in discarded rounds, and do not count
+ * @property {{ made: number, received: number, released: number, most: number } | null} messages of this client's lifetime, where they
+ *   are counted; those that were released left in discarded rounds, and do not count
  * @property {boolean} plain whether the server reads messages
  * @property {Promised | null} promised where it does not: who the two servers are, and what their noise is worth
  * @property {{ name: string, count: number }[]} categories
+ * @property {number[]} decades
  * @property {OwnItem[]} history
- * @property {number} dismissed
+ * @property {ShownItem[]} down what was turned down, or is known already
+ * @property {ShownItem[]} later
  * @property {number} missing
- * @property {number} variety of recommendations: 0 none, below 1
  * @property {Choice} choice
- * @property {boolean} chosen
- * @property {{ before: number, ever: number, mayLeave: number, of: number, never: number, decoys: number,
- *   decoyRate: number }} sharing
+ * @property {number} decoys items in a message that are not the user's, on average
  * @property {Said | null} hurdle
  * @property {boolean} sealed whether nothing leaves any more, whatever its owner chooses
  * @property {boolean} taking
+ * @property {number | null} hold until when what may leave for the first time waits
+ * @property {number} next when the next upload may leave
+ * @property {number} period seconds between two uploads
  * @property {Progress} progress
  * @property {boolean} helperAway whether the leader gets no answer from the helper, as of the last status
  * @property {number} pending
- * @property {number} disclosed
  * @property {(KeptEntry & { known: boolean })[]} ledger
  * @property {KeptRound[]} rounds */
 
 /** One item, as the page shows it.
  * @type {(device: Device, number: number) => ShownItem} */
 export function described(device, number) {
-  const { id, title, categories } = device.catalogue.items[number];
-  const { neverIds, neverCategories } = device.choice;
-  const marked = categories.find((category) => neverCategories.includes(category));
+  const { id, title, year, local, categories } = device.catalogue.items[number];
+  const down = device.kept.dismissed.find((owned) => owned.id === id);
   return {
     id,
     title,
+    year,
+    local,
     categories,
     has: holds(device.history, number),
+    later: (device.kept.later ?? []).includes(id),
+    down: down ? (down.how ?? "no") : null,
     rating: device.starOf(number),
-    neverSelf: neverIds.includes(id),
-    neverCategory: marked ?? null,
   };
 }
-
-/** @type {(item: ShownItem) => boolean} */
-const isNever = ({ neverSelf, neverCategory }) => neverSelf || neverCategory !== null;
 
 /** @type {(word: unknown) => boolean} */
 const isWord = (word) => typeof word === "string" && word.length > 0 && word.length <= 30;
@@ -139,76 +135,69 @@ export async function viewOf(device, progress) {
   const sealed = isFinal(hurdle);
   const outward = sealed ? NOTHING : await device.outward({ withWaiting: true });
   const real = new Set(outward.profile.filter((_, index) => outward.real[index] && outward.allowed[index]));
-  const decoys = new Set(outward.profile.filter((_, index) => !outward.real[index]));
-  const { waiting } = device;
+  const { waiting, facts, method, choice } = device;
+  const { numberOf, items } = device.catalogue;
   const kept = new Map(device.kept.history.map((owned) => [owned.id, owned]));
   const history = Array.from(device.history, (number) => {
-    const entry = device.entries.get(number);
     const item = described(device, number);
-    // What must never be shared answers, in randomized response, as if its owner did not have it: sometimes as a decoy.
-    const decoy = { asDecoy: decoys.has(number), leftAsDecoy: entry?.real === false };
+    const mayLeave = real.has(number);
     return {
       ...item,
-      ...decoy,
-      how: kept.get(item.id)?.how,
       at: kept.get(item.id)?.at ?? 0,
-      mayLeave: real.has(number),
-      left: entry?.real === true,
+      mayLeave,
+      left: device.entries.get(number)?.real === true,
       unshown: waiting.has(item.id) && !kept.get(item.id)?.shown,
-      waits: waiting.has(item.id) && (real.has(number) || decoys.has(number)),
+      waits: waiting.has(item.id) && mayLeave,
     };
   });
-  const ledger = device.kept.ledger.map((entry) => ({ ...entry, known: device.catalogue.numberOf.has(entry.id) }));
+  const held = device.kept.history.filter(({ id }) => waiting.has(id) && real.has(numberOf.get(id) ?? -1));
+  const hold = Math.max(0, ...held.map((owned) => device.waitsUntil(owned)));
+  /** @type {(ids: string[]) => ShownItem[]} */
+  const listed = (ids) => ids.flatMap((id) => numberOf.get(id) ?? []).map((number) => described(device, number));
+  /** @type {(text: unknown) => string} */
+  const short = (text) => String(text ?? "").slice(0, LONGEST_TEXT);
   return {
     federation: {
-      name: device.facts.name,
-      description: String(device.facts.description ?? "").slice(0, LONGEST_TEXT),
-      runBy: String(device.facts.run_by ?? "").slice(0, LONGEST_TEXT),
-      items: device.shape.items,
-      sharing: device.method.sharing,
-      scale: device.method.scale ?? null,
-      namesRated: device.method.namesRated ?? false,
-      pairs: device.method.pairs ?? null,
-      noun: nounOf(device.facts.noun),
-      joining: joiningOf(device.facts.joining),
-      seen: isWord(device.facts.seen) ? device.facts.seen : null,
-      suggested: device.facts.suggested_policy ?? null,
+      name: short(facts.name),
+      description: short(facts.description),
+      runBy: short(facts.run_by),
+      language: short(facts.language),
+      translations: Object(facts.translations),
+      items: items.length,
+      scale: method.scale ?? null,
+      namesRated: method.namesRated ?? false,
+      noun: nounOf(facts.noun),
+      joining: joiningOf(facts.joining),
+      seen: isWord(facts.seen) ? facts.seen : null,
+      pi: Number(facts.suggested_policy?.pi) || 0,
     },
     notice: device.notice,
     version: device.model.version,
     fresh: device.isFresh,
     messages: messagesOf(device),
-    plain: isPlain(device.facts),
+    plain: isPlain(facts),
     promised: await promisedTo(device),
     categories: device.catalogue.categories.map((name) => ({
       name,
       count: device.catalogue.membersOf.get(name)?.length ?? 0,
     })),
+    decades: device.catalogue.decades,
     history: history.sort((one, other) => other.at - one.at),
-    dismissed: device.dismissed.length,
+    down: listed(device.kept.dismissed.toSorted((one, other) => other.at - one.at).map(({ id }) => id)),
+    later: listed(device.kept.later ?? []),
     missing: device.kept.history.length - device.history.length,
-    variety: device.kept.variety ?? 0,
-    choice: device.choice,
-    chosen: Boolean(device.kept.policy),
-    sharing: {
-      before: history.filter((item) => item.left && !isNever(item)).length,
-      ever: device.sent.length,
-      mayLeave: real.size,
-      of: device.history.length,
-      never: history.filter(isNever).length,
-      decoys: outward.profile.length - outward.real.filter(Boolean).length,
-      decoyRate: decoyRate(device.choice),
-    },
+    choice,
+    decoys: method.scale ? (choice.rho ?? 0) * real.size : Math.round(decoyRate(choice) * items.length),
     hurdle,
     sealed,
     taking: device.kept.taking,
+    hold: hold > 0 ? hold : null,
+    next: Date.now() + waitAfter(device.kept.rounds, Date.now(), device.period),
+    period: device.period,
     progress,
     helperAway: device.helperAway,
     pending: device.kept.pending.length,
-    disclosed: disclosed(device.entries, device.history),
-    ledger: ledger.sort(
-      (one, other) => other.times_liked - one.times_liked || other.times_compared - one.times_compared,
-    ),
+    ledger: device.kept.ledger.map((entry) => ({ ...entry, known: numberOf.has(entry.id) })),
     rounds: device.kept.rounds.sort((one, other) => other.at - one.at),
   };
 }

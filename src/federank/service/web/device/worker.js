@@ -6,13 +6,14 @@ it goes.
 */
 
 import { Fault, saidOf } from "../faults.js";
-import { refusedTriples } from "../protocol/pairs/computation.js";
 import { find, matched } from "./catalogue.js";
 import { leave, meetAgain, wake } from "./enrolment.js";
 import { hurdleOf, takePart } from "./life.js";
 import { askOutcomes, isWaiting } from "./outcomes.js";
 import { guesses } from "./owner/guesses.js";
-import { namesInFile, starsInFile } from "./owner/history.js";
+import { backup, isBackup, restored } from "./owner/backup.js";
+import { namesInFile, starsInFile, textOf } from "./owner/history.js";
+import { shelves } from "./owner/shelves.js";
 import { fetchStatus, isHelperAway } from "./requests/federation.js";
 import { noteShown, read, write } from "./store.js";
 import { described, viewOf } from "./view.js";
@@ -20,7 +21,7 @@ import { described, viewOf } from "./view.js";
 /** @import { Said } from "../faults.js" */
 /** @import { Device } from "./device.js" */
 /** @import { Changes, Choice } from "./store.js" */
-/** @import { Progress } from "./view.js" */
+/** @import { Progress, ShownItem } from "./view.js" */
 
 const LOCK = "federank-rounds";
 const others = new BroadcastChannel("federank");
@@ -135,6 +136,16 @@ const recordsOf = (ids, more) => {
 /** @type {(ids: string[]) => Record<string, undefined>} */
 const nothing = (ids) => Object.fromEntries(ids.map((id) => [id, undefined]));
 
+/** A backup is JSON; what only begins like it is read as a list of names.
+ * @type {(text: string) => any} */
+const jsonIn = (text) => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+};
+
 /** An item as the page shows it, with what its visitor would give it where items are rated and it is not theirs.
  * @param {number} number */
 const withPrediction = async (number) => {
@@ -164,39 +175,51 @@ const calls = {
     await goOn();
     return viewOf(device, progress);
   },
-  /** @param {{ text: string, category: string, most: number }} given */
-  async find({ text, category, most }) {
-    const { total, numbers } = find(device.catalogue, text, category, most, device.method.popularity(device.model));
-    return { total, items: await Promise.all(numbers.map((number) => withPrediction(number))) };
+  /** Up to `most` items from a place on, best match first.
+   * @param {{ text: string, category?: string, decade?: number, from?: number, most: number }} given */
+  async find({ from = 0, most, ...query }) {
+    const { numbers, nearest } = find(device.catalogue, query, device.method.popularity(device.model));
+    const items = numbers.slice(from, from + most);
+    return { total: numbers.length, nearest, items: await Promise.all(items.map((number) => withPrediction(number))) };
   },
-  /** @param {{ n: number }} given */
-  async recommend({ n }) {
-    const numbers = await device.recommend(n);
+  async recommend() {
+    const { shelves: rows, reasons } = await shelves(device);
+    /** @type {(number: number) => Promise<ShownItem & { reason: ShownItem | null }>} */
+    const shown = async (number) => {
+      const own = reasons.get(number);
+      return { ...(await withPrediction(number)), reason: own === undefined ? null : described(device, own) };
+    };
     return Promise.all(
-      numbers.map(async (number) => {
-        const nearest = device.nearest(number);
-        const near = nearest === null ? null : device.catalogue.items[nearest].title;
-        return { ...(await withPrediction(number)), near };
-      }),
+      rows.map(async ({ kind, own, items }) => ({
+        kind,
+        own: own === undefined ? null : described(device, own),
+        items: await Promise.all(items.map(shown)),
+      })),
     );
   },
-  /** @param {{ file: File }} given */
+  /** What a file of the user's holds: a backup, or names with or without ratings.
+   * @param {{ file: File }} given */
   async readFile({ file }) {
+    const text = await textOf(file);
+    if (text.startsWith("{") && isBackup(jsonIn(text)))
+      return { backup: restored(device, jsonIn(text)).count, items: [], unmatched: [], rated: true, named: 0, left: 0 };
     const { scale } = device.method;
-    const { stars, unrated } = scale ? await starsInFile(file, scale) : { stars: null, unrated: 0 };
-    const { names, low } = stars ? { names: stars.map(([name]) => name), low: 0 } : await namesInFile(file);
+    const { stars, unrated } = scale ? starsInFile(text, scale) : { stars: null, unrated: 0 };
+    const { names, low, rated } = stars
+      ? { names: stars.map(([name]) => name), low: unrated, rated: true }
+      : namesInFile(text);
     const { numbers, unmatched, meant } = matched(device.catalogue, names);
     const given = new Map(stars);
-    const items = numbers.map((number) => ({ ...described(device, number), name: meant.get(number) ?? "" }));
-    return {
-      named: names.length,
-      low,
-      unrated,
-      items: items.map((item) => ({ ...item, given: given.get(item.name) ?? null })),
-      unmatched: unmatched.slice(0, 200),
-      unmatchedCount: unmatched.length,
-    };
+    const items = numbers
+      .map((number) => ({ ...described(device, number), name: meant.get(number) ?? "" }))
+      .map((item) => ({ ...item, given: given.get(item.name) ?? null }));
+    return { backup: null, items, unmatched: unmatched.slice(0, 200), rated, named: names.length, left: low };
   },
+  /** @param {{ file: File }} given */
+  async restore({ file }) {
+    return choose(restored(device, JSON.parse(await textOf(file))).changes);
+  },
+  backup: async () => JSON.stringify(backup(device), null, 1),
   /** @param {{ ids: string[], how: string }} given */
   add: ({ ids, how }) => choose({ history: recordsOf(ids, { how }), dismissed: nothing(ids) }),
   /** The same with stars, as a file gave them.
@@ -214,12 +237,6 @@ const calls = {
     await device.reload();
     await goOn(); // nothing to tell: what is shown stays as it is
   },
-  /** @param {{ variety: number }} given */
-  async setVariety({ variety }) {
-    await write(device.database, { facts: { variety } });
-    await device.reload();
-    return viewOf(device, progress);
-  },
   /** Give an item stars; null takes them back. What was rated before waits no longer than it did.
    * @param {{ id: string, rating: number | null, how: string }} given */
   rate({ id, rating, how }) {
@@ -231,30 +248,33 @@ const calls = {
   },
   /** @param {{ id: string }} given */
   remove: ({ id }) => choose({ history: nothing([id]) }),
-  /** @param {{ id: string }} given */
-  dismiss: ({ id }) => choose({ dismissed: recordsOf([id]) }),
+  /** Turn items down, or say that they are known: nothing of it is ever sent.
+   * @param {{ ids: string[], how: "seen" | "no" | "known" }} given */
+  dismiss: ({ ids, how }) => choose({ dismissed: recordsOf(ids, { how }), history: nothing(ids) }),
   /** @param {{ id: string }} given */
   undismiss: ({ id }) => choose({ dismissed: nothing([id]) }),
-  /** @param {{ change: Partial<Choice> }} given */
-  async setPolicy({ change }) {
-    const { triples = null } = change;
-    const { pairs } = device.method;
-    const refused = pairs && triples !== null ? refusedTriples(pairs, triples) : null;
-    if (refused) throw new Fault(refused);
-    return choose({ facts: { policy: { ...device.choice, ...change } } });
+  /** @param {{ id: string, on: boolean }} given */
+  async later({ id, on }) {
+    const rest = (device.kept.later ?? []).filter((other) => other !== id);
+    return choose({ facts: { later: on ? [...rest, id] : rest } });
   },
-  /** @param {{ id?: string, category?: string, on: boolean }} given */
-  async never({ id, category, on }) {
-    const choice = device.choice;
-    /** @type {(list: string[], name: string | undefined) => string[]} */
-    const changed = (list, name) => [...list.filter((entry) => entry !== name), ...(on && name ? [name] : [])];
-    const neverIds = changed(choice.neverIds, id);
-    const neverCategories = changed(choice.neverCategories, category);
-    return choose({ facts: { policy: { ...choice, neverIds, neverCategories } } });
+  /** Change what may leave. What leaves for the first time by it waits, as what is added does.
+   * @param {{ change: Partial<Choice> }} given */
+  async setPolicy({ change }) {
+    const agreed = device.kept.taking ? { agreed: Date.now() } : {};
+    return choose({ facts: { policy: { ...device.choice, ...change }, ...agreed } });
+  },
+  /** Keep items here though they were about to leave.
+   * @param {{ ids: string[] }} given */
+  async keepHere({ ids }) {
+    const { byHand = null, neverIds, ...choice } = device.choice;
+    const change = byHand
+      ? { byHand: byHand.filter((id) => !ids.includes(id)), neverIds }
+      : { neverIds: [...new Set([...neverIds, ...ids])] };
+    return choose({ facts: { policy: { ...choice, ...change } } });
   },
   async takePart() {
     // The policy in force is written down as the owner's own: what a server suggests later changes nothing.
-    // What is on the list now is agreed to; what is added later waits before it may leave.
     const view = await choose({ facts: { policy: device.choice, taking: true, agreed: Date.now() } });
     if (!running) progress = { says: (await hurdleOf(device)) ?? progress.says, state: "resting" };
     return running ? view : viewOf(device, progress);
@@ -265,7 +285,7 @@ const calls = {
     return { ...view, progress };
   },
   async leave() {
-    stop(["doing.left"]);
+    stop(["doing.away"]);
     leaving.abort();
     await ended;
     leaving = new AbortController();
@@ -275,8 +295,20 @@ const calls = {
   },
   guesses: async () => guesses(device),
   /** The message that was made last, as it is sent.
-   * @returns {Promise<{ round: number, at: number, body: Uint8Array<ArrayBuffer> } | undefined>} */
-  lastMessage: () => read(device.database, "last", "message"),
+   * @returns {Promise<{ round: number, at: number, body: Uint8Array<ArrayBuffer>, before?: Float32Array | null,
+   *   rows?: { title: string, numbers: number[] }[], columns?: number } | undefined>} */
+  async lastMessage() {
+    const message = await read(device.database, "last", "message");
+    if (!message?.before) return message;
+    const { items } = device.catalogue;
+    const columns = message.before.length / items.length;
+    const rows = items.map(({ title }, item) => ({
+      title,
+      numbers: Array.from(message.before.subarray(item * columns, (item + 1) * columns)),
+    }));
+    rows.sort((one, other) => Math.hypot(...other.numbers) - Math.hypot(...one.numbers));
+    return { ...message, columns, rows: rows.slice(0, 6) };
+  },
   async status() {
     const status = await fetchStatus();
     const wasAway = device.helperAway;

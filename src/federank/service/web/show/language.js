@@ -17,7 +17,7 @@ ordinary English ones (film/films) that every language has a word for.
  * @type {Record<string, string>} */
 export const LANGUAGES = { en: "English", it: "Italiano", de: "Deutsch" };
 const KEPT = "federank-language";
-/** What people say of something that they know already; of other things, "Know it".
+/** What users say of something that they know already; of other things, "Know it".
  * @type {Record<string, Key>} */
 const SEEN = {
   place: "seen.been-there",
@@ -77,6 +77,7 @@ export async function speak(code) {
  * @type {(key: Key, values?: Record<string, unknown>) => string} */
 export function say(key, values = {}) {
   const form = words[key];
+  if (form === undefined) return say("fault.technical", { code: [key, ...Object.values(values)].join(" ") });
   const text = typeof form === "string" ? form : form[rules.select(Number(values.count)) === "one" ? "one" : "other"];
   return text.replace(/\{(\w+)\}/g, (place, name) => (name in values ? written(values[name]) : place));
 }
@@ -98,10 +99,21 @@ export const told = (said) => (typeof said === "string" ? said : written(said));
  * @type {(...sentences: string[]) => string} */
 export const together = (...sentences) => sentences.filter(Boolean).join(" ");
 
-/** A number as the language writes it, with so many decimals.
- * @type {(value: number, decimals?: number) => string} */
-export const number = (value, decimals = 0) =>
-  new Intl.NumberFormat(language, { minimumFractionDigits: decimals, maximumFractionDigits: decimals }).format(value);
+/** A number as the language writes it, with this many decimals, or as a duration in a unit.
+ * @type {(value: number, decimals?: number, unit?: string) => string} */
+export const number = (value, decimals = 0, unit) =>
+  new Intl.NumberFormat(language, {
+    minimumFractionDigits: decimals,
+    maximumFractionDigits: decimals,
+    ...(unit ? { style: "unit", unit, unitDisplay: "long" } : {}),
+  }).format(value);
+
+/** A day and a time, in milliseconds since 1970.
+ * @type {(time: number) => string} */
+export const dated = (time) =>
+  new Intl.DateTimeFormat(language, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }).format(
+    time,
+  );
 
 /** A number in a few letters.
  * @type {(value: number | null | undefined) => string} */
@@ -140,13 +152,16 @@ export const counted = (count, noun) => `${numbers.format(count)} ${nounFor(coun
  * @type {(noun: Noun) => { item: string, items: string }} */
 export const named = (noun) => ({ item: nounFor(1, noun), items: nounFor(2, noun) });
 
-/** What somebody says of an item that they know already: the federation's own words, or those that go with its noun.
+/** What a user says of an item that they know already: the federation's own words, or those that go with its noun.
  * @type {(federation: { seen: string | null, noun: Noun }) => string} */
-export function seenWord({ seen, noun }) {
-  const known = /** @type {Key} */ (`seen.${seen?.toLowerCase().replaceAll(" ", "-")}`);
-  if (seen) return known in words ? say(known) : seen;
-  return say(SEEN[noun.one.toLowerCase()] ?? "seen.know-it");
-}
+export const seenWord = ({ seen, noun }) => seen ?? say(SEEN[noun.one.toLowerCase()] ?? "seen.know-it");
+
+/** A category's name, where the language has one for it.
+ * @type {(name: string) => string} */
+export const categoryName = (name) => {
+  const key = `category.${name}`;
+  return key in words ? String(words[key]) : name;
+};
 
 /** The same with a capital letter.
  * @type {(text: string) => string} */

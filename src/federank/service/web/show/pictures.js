@@ -3,56 +3,88 @@
 import { drawn, element } from "./elements.js";
 import { say } from "./language.js";
 
-const CELL = 14;
-const GAP = 4;
-const MOST_CELLS = 240;
+/** Small signs, as paths in a box of 20.
+ * @type {Record<string, string>} */
+const ICONS = {
+  lock: "M5 9V7a5 5 0 0 1 10 0v2h.5a1.5 1.5 0 0 1 1.5 1.5v6a1.5 1.5 0 0 1-1.5 1.5h-11a1.5 1.5 0 0 1-1.5-1.5v-6A1.5 1.5 0 0 1 4.5 9zm2 0h6V7a3 3 0 0 0-6 0z",
+  plane: "M2 10L18 3l-5 15-3-6z",
+  eye: "M1 10q9-11 18 0q-9 11-18 0zm9-4a4 4 0 1 0 0 8 4 4 0 0 0 0-8zm0 2.5a1.5 1.5 0 1 1 0 3 1.5 1.5 0 0 1 0-3z",
+};
 
-/** One square per item: has left, may leave, stays. Of a very long history, a bar in proportion.
- * @type {(counts: { left: number, mayLeave: number, stays: number }, words: string) => SVGElement} */
-export function disclosedPicture({ left, mayLeave, stays }, words) {
-  const total = left + mayLeave + stays;
-  const counts =
-    total <= MOST_CELLS
-      ? [left, mayLeave, stays]
-      : [left, mayLeave, stays].map((count) => Math.round((count / total) * MOST_CELLS));
-  const kinds = ["cell-left", "cell-may", "cell-stays"].flatMap((kind, index) => Array(counts[index]).fill(kind));
-  const columns = Math.max(1, Math.min(kinds.length, 20));
-  const rows = Math.ceil(kinds.length / columns);
-  const step = CELL + GAP;
-  const cells = kinds.map((kind, index) =>
-    drawn("rect", {
-      class: kind,
-      x: 1 + (index % columns) * step,
-      y: 1 + Math.floor(index / columns) * step,
-      width: CELL,
-      height: CELL,
-      rx: 3,
-    }),
+/** @type {(name: "lock" | "plane" | "eye") => SVGElement} */
+export const icon = (name) =>
+  drawn(
+    "svg",
+    { class: "icon", viewBox: "0 0 20 20", width: 18, height: 18, "aria-hidden": "true" },
+    drawn("path", { d: ICONS[name], fill: "currentColor", "fill-rule": "evenodd" }),
   );
+
+/** @type {(kind: string) => SVGElement} */
+export const lockIcon = (kind) => icon(kind === "closed" ? "lock" : "plane");
+
+/** What is left of a wait, as a ring with its seconds.
+ * @type {(left: number, of: number) => SVGElement} */
+export function ring(left, of) {
+  const round = 2 * Math.PI * 19;
+  const circle = { cx: 23, cy: 23, r: 19, fill: "none", "stroke-width": 5 };
   return drawn(
     "svg",
-    {
-      width: columns * step,
-      height: rows * step,
-      viewBox: `0 0 ${columns * step} ${rows * step}`,
-      role: "img",
-      "aria-label": words,
-    },
-    ...cells,
+    { class: "ring", viewBox: "0 0 46 46", width: 46, height: 46, "aria-hidden": "true" },
+    drawn("circle", { ...circle, class: "ring-all" }),
+    drawn("circle", {
+      ...circle,
+      class: "ring-left",
+      "stroke-dasharray": `${(round * left) / of} ${round}`,
+      transform: "rotate(-90 23 23)",
+    }),
+    drawn(
+      "text",
+      { x: 23, y: 28, "text-anchor": "middle", "font-size": 14, "font-weight": 700, fill: "currentColor" },
+      String(left),
+    ),
   );
 }
 
-/** What the squares mean.
- * @type {(meanings: [kind: string, words: string][]) => HTMLElement} */
-export function legend(meanings) {
-  /** @type {(kind: string) => SVGElement} */
-  const sample = (kind) =>
-    drawn(
-      "svg",
-      { width: 12, height: 12, "aria-hidden": "true" },
-      drawn("rect", { class: kind, x: 1, y: 1, width: 10, height: 10, rx: 2 }),
-    );
-  return element("ul", { class: "legend" }, ...meanings.map(([kind, words]) => element("li", {}, sample(kind), words)));
+/** One mark per message: sent, or still to come.
+ * @type {(made: number, most: number, words: string) => HTMLElement} */
+export function pips(made, most, words) {
+  const marks = Array.from({ length: Math.min(most, 40) }, (_, place) =>
+    element("i", { class: place < made ? "sent" : "" }),
+  );
+  return element("div", { class: "pips", role: "img", "aria-label": words }, ...marks);
+}
+
+/** Who can read what goes out: this device at the left, whoever gets a message at the right, and around those who are one the computer
+that they share.
+ * @type {(readers: "reads" | "apart" | "together" | "none") => SVGElement} */
+export function crossing(readers) {
+  const device = drawn("rect", { class: "draw-out", x: 4, y: 26, width: 18, height: 28, rx: 5 });
+  /** @type {(y: number, kind?: string) => SVGElement} */
+  const server = (y, kind = "draw-safe") => drawn("circle", { class: kind, cx: 62, cy: y, r: 10 });
+  /** @type {(d: string) => SVGElement} */
+  const dashed = (d) => drawn("path", { class: "draw-line", d });
+  const parts = {
+    reads: () => [
+      dashed("M26 40H48"),
+      server(40, "draw-out"),
+      drawn("path", { class: "draw-eye", d: "M54 40q8-9 16 0q-8 9-16 0z" }),
+    ],
+    apart: () => [dashed("M26 36L50 20"), dashed("M26 44L50 60"), server(16), server(64)],
+    together: () => [
+      drawn("rect", { class: "draw-box", x: 46, y: 2, width: 32, height: 76, rx: 8 }),
+      dashed("M26 36L50 22"),
+      dashed("M26 44L50 58"),
+      server(18),
+      server(62),
+    ],
+    none: () => [dashed("M26 40H40"), drawn("path", { class: "draw-line", d: "M46 32l16 16M62 32l-16 16" })],
+  };
+  return drawn(
+    "svg",
+    { class: "crossing", viewBox: "0 0 80 80", width: 72, height: 72, "aria-hidden": "true" },
+    device,
+    ...parts[readers](),
+  );
 }
 
 /** A code to scan, from its rows of 0 and 1; dark on light in either theme, as cameras want it.

@@ -1,110 +1,173 @@
-/* Sentences: what may be said of a list, of recommendations and of taking part, in every state that these can be in.
+/* Sentences: what may be said in every state of a list, of a choice and of what was sent.
 
-Functions of the view alone, so that tests can hold each sentence to what is true in each state: whether the owner takes part,
-whether anything may be sent, what has left, and whether the model knows anything yet.
+Functions of the view alone, so that tests can hold each sentence to what is true in each state.
 */
 
-import { ownTriples } from "../protocol/pairs/computation.js";
-import { decoyRate, isBounded, mostChosen } from "../protocol/policies/policy.js";
-import { counted, named, number, say, told, together } from "./language.js";
+import { counted, named, number, say, told } from "./language.js";
 
 /** @import { ShownItem, View } from "../device/view.js" */
+/** @import { KeptRound } from "../device/store.js" */
+/** @import { Key } from "../faults.js" */
 
-/** What stops this device from taking part without being a hurdle of its own. */
-const STOPS = ["doing.invited-enough", "doing.insecure"];
+/** Whether this is a phone, as far as a page can know. */
+const isPhone = () => Boolean(globalThis.matchMedia?.("(pointer: coarse) and (max-width: 900px)").matches);
+/** "this phone", as the object of a sentence. */
+export const here = () => say(isPhone() ? "here.phone" : "here.computer");
+/** "on this phone". */
+export const on = () => say(isPhone() ? "on.phone" : "on.computer");
 
-/** The states of a device that plays rounds. */
-const AT_WORK = ["waiting", "learning", "sent"];
+/** What a federation's sentences are filled with.
+ * @type {(view?: View) => Record<string, string>} */
+export const valuesOf = (view) => ({ here: here(), on: on(), ...(view ? named(view.federation.noun) : {}) });
 
-/** Whether something that is added now may be sent later, as things stand.
- * @type {(view: View) => boolean} */
-export const maySend = ({ taking, choice, sealed, progress }) =>
-  taking && choice.pi > 0 && !sealed && !STOPS.includes(progress.says[0]);
-
-/** Why nothing is sent; only where nothing may be.
- * @type {(view: View) => string} */
-function whyNot({ taking, choice, messages }) {
-  if (!taking) return say("why.away");
-  if (choice.pi === 0) return say("why.nothing");
-  return say(messages && messages.made >= messages.most ? "why.spent" : "why.hurdle");
+/** A federation's own texts in a language, or else as its operator wrote them, with the language that they are in.
+ * @type {(view: View, code: string) => { name: string, description: string, runBy: string, lang: string }} */
+export function federationIn({ federation }, code) {
+  const own = Object(federation.translations[code]);
+  const isTranslated = typeof own.name === "string" && federation.language !== code;
+  return {
+    name: isTranslated ? own.name : federation.name,
+    description: isTranslated ? String(own.description ?? "") : federation.description,
+    runBy: federation.runBy,
+    lang: isTranslated ? code : federation.language || code,
+  };
 }
 
-/** Above the names to pick from.
- * @type {(view: View) => string} */
-export function leadOfPicks(view) {
-  const { scale, noun } = view.federation;
-  const begin = scale ? say("pick.first-stars", named(noun)) : say("pick.first", named(noun));
-  const first = view.history.length ? say(scale ? "pick.more-stars" : "pick.more") : begin;
-  return together(first, maySend(view) ? say("pick.waits") : say("not-sent", { why: whyNot(view) }));
+/** An item's title in a language, and the language that it is in where that is another.
+ * @type {(item: Pick<ShownItem, "title" | "local">, code: string, catalogue?: string) => { name: string, lang: string | null }} */
+export function titleIn({ title, local }, code, catalogue = "") {
+  if (local[code]) return { name: local[code], lang: null };
+  return { name: title, lang: catalogue && catalogue !== code ? catalogue : null };
 }
 
-/** Above the names themselves, where nothing was searched for.
- * @type {(view: View) => string} */
-export const leadOfNames = ({ fresh, federation: { items, noun, scale } }) =>
-  say(fresh ? "pick.some" : scale ? "pick.rated" : "pick.popular", { counted: counted(items, noun) });
-
-/** What somebody would give an item that they have not rated; nothing where nothing can be said.
- * @type {(item: Pick<ShownItem, "predicted">) => string} */
-export function wouldGive({ predicted }) {
-  if (!predicted) return "";
-  return say(predicted.isMean ? "stars.mean" : "stars.would-give", { stars: number(predicted.rating, 1) });
+/** How many of the user's own have left, and how many of them are no longer on the list.
+ * @type {(view: View) => { left: number, removed: number }} */
+export function leftOf({ history, ledger }) {
+  const left = history.filter((item) => item.left).length;
+  return { left, removed: ledger.filter(({ real }) => real === true).length - left };
 }
 
-/** Above the recommendations. That nothing is sent, where it is so, stands above the names to pick from, and why.
- * @type {(view: View) => string} */
-export function leadOfRecommendations(view) {
-  const { scale } = view.federation;
-  const how = say(view.fresh ? (scale ? "for-you.unlearnt" : "for-you.chance") : "for-you.worked-out");
-  return together(how, maySend(view) ? say(scale ? "for-you.may-leave-stars" : "for-you.may-leave") : "");
+/** What can go out of a list as things stand: what may leave, and what has left.
+ * @type {(view: View) => { out: View["history"], stays: View["history"] }} */
+export function sides({ history }) {
+  const isOut = (/** @type {View["history"][number]} */ item) => item.mayLeave || item.left;
+  return { out: history.filter(isOut), stays: history.filter((item) => !isOut(item)) };
 }
 
-/** What came of an answer: of something that is on the list by now, or is hidden.
- * @type {(view: View, id: string, title: string) => string} */
-export function answered({ history }, id, title) {
-  const own = history.find((item) => item.id === id);
-  if (!own) return say("answered.hidden", { title });
-  if (own.waits) return say("answered.waits", { title });
-  if (own.left) return say("answered.left", { title });
-  return say(own.mayLeave ? "answered.may-leave" : "answered.stays", { title });
+/** The chip at the top: the state of things in a few words.
+ * @type {(view: View, now: number) => { text: string, kind: "closed" | "hold" | "open" }} */
+export function lock(view, now) {
+  const { left, removed } = leftOf(view);
+  if (view.hold && view.hold > now && Number.isFinite(view.hold)) return { text: say("lock.hold"), kind: "hold" };
+  if (left + removed > 0)
+    return { text: say("lock.left", { counted: counted(left + removed, view.federation.noun) }), kind: "open" };
+  return {
+    text: say(view.rounds.length ? "lock.sent" : "lock.nothing", { here: here() }),
+    kind: view.rounds.length ? "open" : "closed",
+  };
 }
 
-/** Whether a round cannot begin because the helper does not answer the leader. A task that has come can still be played.
- * @type {(progress: View["progress"], helperAway: boolean) => boolean} */
-const waitsForHelper = ({ state }, helperAway) => helperAway && state === "waiting";
-
-const nothingCanBeSent = () => say("doing.retrying", { reason: ["sums.helper-unreachable"] });
-
-/** Words for the chip at the top of the page. It is read out when it changes, so it leaves out what each round says.
- * @type {(view: View) => string} */
-export function standing({ taking, progress, hurdle, pending, helperAway }) {
-  if (!taking) return say(pending ? "standing.late" : "standing.away");
-  if (hurdle) return hurdle[0] === "hurdle.spent" ? say("standing.spent") : told(hurdle);
-  if (waitsForHelper(progress, helperAway)) return nothingCanBeSent();
-  return AT_WORK.includes(progress.state) ? say("standing.on") : told(progress.says);
+/** A duration in its largest unit, rounded up.
+ * @type {(seconds: number) => string} */
+export function duration(seconds) {
+  /** @type {[number, "day" | "hour" | "minute" | "second"][]} */
+  const units = [[86_400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]]; // prettier-ignore
+  const [size, unit] = units.find(([length]) => seconds >= length) ?? units[3];
+  return number(Math.ceil(seconds / size), 0, unit);
 }
 
-/** Whether the light beside them is on: messages are made and sent, as far as this device knows.
- * @type {(view: View) => boolean} */
-export const isOn = ({ taking, progress, hurdle, helperAway }) =>
-  taking && !hurdle && AT_WORK.includes(progress.state) && !waitsForHelper(progress, helperAway);
-
-/** Beside the button.
+/** How often something goes out.
  * @type {(view: View) => string} */
-export function nowDoing({ taking, hurdle, progress, pending, helperAway }) {
-  if (taking && !hurdle && waitsForHelper(progress, helperAway)) return nothingCanBeSent();
-  if (taking) return told(hurdle ?? progress.says);
-  return say(pending ? "sharing.late" : "sharing.away");
+export function howOften({ messages, period }) {
+  const apart = period ? say("often.apart", { period: duration(period) }) : "";
+  if (messages) return say(apart ? "often.most" : "often.most-any", { count: messages.most, apart });
+  return say(apart ? "often.open" : "often.open-any", { apart });
 }
 
-/** How many messages there will ever be, where they are counted.
+/** Which drawing shows who can read a message.
+ * @type {(view: View) => "reads" | "apart" | "together" | "none"} */
+export function readers({ plain, promised }) {
+  if (plain) return "reads";
+  return promised ? (promised.together === null ? "apart" : "together") : "none";
+}
+
+/** Who can read a message, in two sentences, and what there is to warn of.
+ * @type {(view: View, leader: string, code: string) => { words: string, warning: string }} */
+export function whoReads(view, leader, code) {
+  const { promised, federation, decoys } = view;
+  const name = federationIn(view, code).name || leader;
+  const kind = readers(view);
+  if (kind === "reads") {
+    const more = federation.namesRated
+      ? say("who.names-rated")
+      : decoys >= 1
+        ? say("who.decoys", { count: Math.round(decoys) })
+        : say("who.nobody-else");
+    return { words: say("who.plain", { name }), warning: more };
+  }
+  if (!promised) return { words: say("who.unchecked"), warning: "" };
+  const helper = new URL(promised.helper).hostname;
+  const first = kind === "apart" ? say("who.apart", { leader: name, helper }) : say("who.torn");
+  const total =
+    promised.epsilon === null
+      ? say("who.total", { count: promised.leastCohort })
+      : say("who.noise", { count: promised.leastCohort });
+  const warning =
+    kind === "apart"
+      ? ""
+      : promised.together === "machine"
+        ? say("who.one-machine")
+        : say("who.one-host", { host: helper });
+  return { words: `${first} ${total}`, warning };
+}
+
+/** What became of a message.
+ * @type {(round: KeptRound, view: View) => { text: string, good: boolean | null }} */
+export function outcome({ outcome: word, uploads, number: spent }, { messages }) {
+  if (word === "aggregated") {
+    const count = (uploads ?? 1) - 1;
+    return { text: count > 0 ? say("outcome.counted", { count }) : say("outcome.counted-alone"), good: true };
+  }
+  if (word === "discarded")
+    return { text: say(messages && !spent ? "outcome.discarded-free" : "outcome.discarded"), good: false };
+  /** @type {Record<string, [Key, boolean | null]>} */
+  const others = {
+    "on its way": ["outcome.on-its-way", null],
+    received: ["outcome.received", null],
+    "held back": ["outcome.held-back", false],
+    "left out": ["outcome.left-out", false],
+    "not used": ["outcome.not-used", false],
+  };
+  const [key, good] = others[word] ?? ["outcome.unknown", null];
+  return { text: say(key), good };
+}
+
+/** What has left, in one sentence: the same counts as the client's ledger.
  * @type {(view: View) => string} */
-export function lifetime({ messages: life, plain }) {
-  if (!life) return "";
-  const { made, received, released, most } = life;
-  const messages = say(plain ? "messages" : "messages-counted", { count: most });
-  const key = made !== received ? "lifetime.made" : made ? "lifetime.sent" : "lifetime.none";
-  const sent = say(key, { messages, made, received });
-  return together(sent, released ? say("lifetime.released", { count: released }) : "");
+export function whatHasLeft(view) {
+  const { history, rounds, messages, federation } = view;
+  if (!rounds.length) return say(view.taking ? "report.soon" : "report.nothing");
+  const { left, removed } = leftOf(view);
+  const all = counted(history.length + removed, federation.noun);
+  const values = {
+    count: left + removed,
+    counted: all,
+    made: messages?.made ?? rounds.length,
+    most: messages?.most ?? 0,
+  };
+  return say(messages ? "report.of-most" : "report.in", values);
+}
+
+/** What a client that takes part is doing; nothing where the report says it already.
+ * @type {(view: View) => string} */
+export function nowDoing(view) {
+  const { taking, hurdle, progress, pending, helperAway, next, hold } = view;
+  if (!taking) return say(pending ? "doing.late" : "doing.paused");
+  if (hold) return "";
+  if (hurdle) return told(hurdle);
+  if (helperAway && progress.state === "waiting") return say("fault.helper-away");
+  if (next > Date.now()) return say("doing.next", { period: duration((next - Date.now()) / 1000) });
+  return told(progress.says);
 }
 
 /** A bound is rounded up, so that it still is one.
@@ -114,31 +177,13 @@ export function bound(epsilon) {
   return number(Math.ceil(epsilon * 10 ** digits) / 10 ** digits, digits);
 }
 
-/** Who can read a message, and what all of them together can tell; in the federation as it is, whatever was sent.
- * @type {(view: View) => string} */
-export function promise(view) {
-  const { plain, promised } = view;
-  const namesRated = view.federation.namesRated;
-  const often = lifetime(view);
-  if (plain) return together(say("promise.plain"), namesRated ? say("promise.names-rated") : "", often);
-  if (!promised) return together(say("promise.unchecked"), often);
-  const { epsilon } = promised;
-  const what = epsilon === null ? say("promise.unbounded") : say("promise.bounded", { epsilon: bound(epsilon) });
-  return together(often, whoReads(promised), what);
-}
-
-/** @type {(promised: NonNullable<View["promised"]>) => string} */
-function whoReads({ together: both, helper }) {
-  if (both === null) return say("promise.apart");
-  return both === "machine" ? say("promise.one-machine") : say("promise.one-host", { host: new URL(helper).hostname });
-}
-
-/** The same in full, a sentence or two for each question that it leaves open; nothing where the server reads messages.
+/** How messages are protected, in full: a sentence or two for each question; nothing where the server reads messages.
  * @type {(view: View, leader: string) => [title: string, words: string][]} */
-export function promiseInFull({ promised, messages }, leader) {
+export function inFull({ promised, messages }, leader) {
   if (!promised) return [];
   const { helper, fingerprint, leastCohort, epsilon, delta } = promised;
   const apart = say(promised.together === null ? "full.apart" : "full.together");
+  const many = say("messages", { count: messages?.most ?? 0 });
   return [
     [say("full.split"), say("full.split-words")],
     [say("full.who"), say("full.who-words", { leader, helper, apart, fingerprint })],
@@ -150,89 +195,10 @@ export function promiseInFull({ promised, messages }, leader) {
           say("full.epsilon-words", {
             likely: Math.ceil(Math.exp(epsilon)),
             chances: Math.round(1 / delta),
-            messages: say("messages", { count: messages?.most ?? 0 }),
+            messages: many,
           }),
         ],
     [say("full.uncovered"), say("full.uncovered-words")],
     [say("full.unreachable"), say("full.unreachable-words", { helper })],
   ];
-}
-
-/** Whom the page talks to.
- * @type {(view: View) => string} */
-export const talksTo = ({ promised }) =>
-  promised ? say("foot.talks-helper", { helper: promised.helper }) : say("foot.talks");
-
-/** What the slider at `pi` means for this person.
- * @type {(view: View, pi: number) => string} */
-export function meaningOf({ choice, sharing, history, federation, sealed }, pi) {
-  if (sealed) return say("share.sealed");
-  const { noun } = federation;
-  const many = history.length
-    ? say("share.yours", { counted: counted(history.length, noun) })
-    : say("share.every-ten", named(noun));
-  const n = history.length ? history.length - sharing.never : 10;
-  if (pi === 0) return say("share.nothing");
-  if (choice.sharing === "all") return say("share.coin", { many, percent: Math.round(pi * 100) });
-  if (choice.sharing === "randomized-response") {
-    const decoys = counted(Math.round(decoyRate({ ...choice, pi }) * federation.items), noun);
-    return say("share.randomized-response", { count: Math.round(pi * n), many, decoys });
-  }
-  const { before, ever } = sharing;
-  const may = mostChosen({ ...choice, pi }, n, before, ever);
-  const basis = choice.basis === "shared" ? "" : say("share.coloured");
-  if (!may && ever) return together(say("share.used-up", { count: ever, many, gone: counted(ever, noun) }), basis);
-  const gone =
-    isBounded({ ...choice, pi }) && ever > before
-      ? say("share.taken-back", { count: ever - before, gone: counted(ever - before, noun) })
-      : "";
-  return together(howMany(history.length, may, many, pi, named(noun)), gone, basis);
-}
-
-/** @type {(length: number, may: number, many: string, pi: number, noun: { item: string }) => string} */
-function howMany(length, may, many, pi, noun) {
-  if (!length) return may === 10 ? say("share.all-of-ten", { many }) : say("share.about", { count: may, many });
-  if (pi === 1 && may === length) return length === 1 ? say("share.one", noun) : say("share.all", { many });
-  // A share of a short list is rounded up to a whole item, and of one item that is the item.
-  if (length === 1 && may === 1) return say("share.one-always", noun);
-  return say("share.some", { count: may, many });
-}
-
-/** Where pairs are learnt from: what they are, how many of them a new message is made from and how much it holds, and what more of them
-change.
- * @type {(view: View) => { what: string, howMany: string, more: string }} */
-export function pairsInWords({ choice, federation }) {
-  const pairs = federation.pairs ?? { triples: 0, mostTriples: 0 };
-  const { mostTriples: most } = pairs;
-  const { triples: wish = null } = choice;
-  const count = ownTriples(pairs, wish);
-  const held = counted(Math.min(2 * count, federation.items), federation.noun);
-  return {
-    what: say(choice.basis === "shared" ? "pairs.of-shared" : "pairs.of-list"),
-    howMany: together(
-      wish !== null && wish > most ? say("pairs.cut", { wish, most }) : "",
-      say("pairs.now", { count, held }),
-    ),
-    more: say("pairs.more", named(federation.noun)),
-  };
-}
-
-/** What has left, in one sentence.
- * @type {(view: View) => string} */
-export function whatHasLeft({ history, rounds, federation, plain, sharing }) {
-  if (!rounds.length) return say("left.nothing");
-  const count = history.filter((item) => item.left).length;
-  const messages = say("messages", { count: rounds.length });
-  const removed = sharing.ever - count;
-  const held = rounds.filter(({ outcome }) => outcome.startsWith("held back")).length;
-  return together(
-    leftOf(plain, count, counted(history.length, federation.noun), messages),
-    removed > 0 ? say("left.removed", { count: removed, gone: counted(removed, federation.noun) }) : "",
-    held ? say("left.held-back", { count: held }) : "",
-  );
-}
-
-/** @type {(plain: boolean, count: number, all: string, messages: string) => string} */
-function leftOf(plain, count, all, messages) {
-  return say(plain ? "left.some" : "left.in-sums", { count, counted: all, messages });
 }

@@ -48,9 +48,10 @@ export function pairs(published) {
       const gradients = compute(recipe, person, { ...device.model, roundNumber: task.round });
       const update = share(recipe, person, task.round, gradients);
       const rows = update.items.length;
-      if (rows > (task.most_rows ?? Infinity)) throw new BadAnswer(["fault.most-rows", { most: task.most_rows, rows }]);
+      if (rows > (task.most_rows ?? Infinity))
+        throw new BadAnswer(["detail.most-rows", { most: task.most_rows, rows }]);
       checkRows(update, device.shape.items);
-      if (!person.vector.every(Number.isFinite)) throw new BadMessage(["fault.out-of-range"]);
+      if (!person.vector.every(Number.isFinite)) throw new BadMessage(["detail.out-of-range"]);
       const liked = Array.from(update.items.filter((_, index) => update.biases[index] > 0));
       return {
         body: encodeUpdate(update),

@@ -56,7 +56,7 @@ function ratings(published, hasImplicit, isSummed) {
       const { profile } = outward;
       const stars = device.starsOf(profile);
       const { filling, rho, sampling } = isSummed ? NOTHING_HIDDEN : policy;
-      if (!filling || rho === null || rho === undefined || !sampling) throw new BadAnswer(["fault.no-filling"]);
+      if (!filling || rho === null || rho === undefined || !sampling) throw new BadAnswer(["detail.no-filling"]);
       const recipe = ratingRecipe(
         published,
         { filling, rho, sampling },
@@ -75,9 +75,10 @@ function ratings(published, hasImplicit, isSummed) {
       const person = { seed, user, vector, items: profile, ratings: stars, sampled: sampledEver(entries) };
       const update = computeRatings(recipe, person, { ...model, roundNumber: task.round });
       const rows = isSummed ? device.shape.items : update.items.length;
-      if (rows > (task.most_rows ?? Infinity)) throw new BadAnswer(["fault.most-rows", { most: task.most_rows, rows }]);
+      if (rows > (task.most_rows ?? Infinity))
+        throw new BadAnswer(["detail.most-rows", { most: task.most_rows, rows }]);
       checkFinite(update.vectors, update.implicitVectors);
-      if (!person.vector.every(Number.isFinite)) throw new BadMessage(["fault.out-of-range"]);
+      if (!person.vector.every(Number.isFinite)) throw new BadMessage(["detail.out-of-range"]);
       const recorded = isSummed
         ? recordMessage(entries, task.round, outward)
         : recordRatings(entries, task.round, profile, update.sampled);

@@ -37,11 +37,11 @@ export function squares(published) {
     home: (_, history, model) => solved(model, history),
     async message({ model, shape, entries }, task, _, outward) {
       if (shape.items > (task.most_rows ?? Infinity))
-        throw new BadAnswer(["fault.most-numbers", { most: task.most_rows, items: shape.items }]);
+        throw new BadAnswer(["detail.most-numbers", { most: task.most_rows, items: shape.items }]);
       const { profile } = outward;
       const vector = solved(model, profile);
       const strengths = pulls(objective, model.vectors, vector, profile);
-      if (!strengths.every(Number.isFinite)) throw new BadMessage(["fault.out-of-range"]);
+      if (!strengths.every(Number.isFinite)) throw new BadMessage(["detail.out-of-range"]);
       const update = send({ activity, clip }, profile.length, strengths, vector);
       return {
         body: encodeSquaresUpdate(update),

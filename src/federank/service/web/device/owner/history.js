@@ -4,7 +4,8 @@ JSON: a list of ids or titles, or of tables that have one; or a table with such 
 called item, id, title, name, place, film, ... with a header, or else the first column. So the exports of Letterboxd, IMDb,
 Netflix, Goodreads and Google (saved places) are understood. A year beside a title goes with it. Where things are liked, a rating in
 the lower part of its scale is not a like; where they are rated, it becomes as many stars of the federation's own scale, and what has
-no rating says nothing. What is not such a file gets a sentence.
+no rating says nothing. A file without ratings (what was watched) says nothing of likes: the user is asked. Text may be UTF-8 or
+Windows-1252.
 */
 
 import { Fault, saidOf } from "../../faults.js";
@@ -41,23 +42,23 @@ const LEAST_LIKED = 0.6; // of the best rating there is: three stars of five, si
 const bestOf = (lines) => (lines.some(({ rating, best = 5 }) => rating > 5 || best > 5) ? 10 : 5);
 
 /** The ids or titles that a file holds, each once, in its order; and how many were left out because they were rated low.
- * @type {(file: File) => Promise<{ names: string[], low: number }>} */
-export async function namesInFile(file) {
-  const lines = await linesInFile(file);
+ * @type {(text: string) => { names: string[], low: number, rated: boolean }} */
+export function namesInFile(text) {
+  const lines = linesIn(text);
   const least = LEAST_LIKED * bestOf(lines);
   const isLow = (/** @type {Line} */ { rating }) => rating > 0 && rating < least;
   const once = [...new Set(lines.filter((line) => !isLow(line)).map(({ name }) => name))];
   const low = new Set(lines.filter(isLow).map(({ name }) => name)).size;
   if (!once.length && low) throw new BadFile(["file.all-low"]);
-  return { names: fewEnough(once), low };
+  return { names: fewEnough(once), low, rated: lines.some(({ rating }) => rating > 0) };
 }
 
 /** What a file gives the ids or titles that it rates, in stars of a federation's scale, the last line of each; and how many it names
  * without a rating.
- * @type {(file: File, scale: { lowest: number, highest: number, step: number }) =>
- *   Promise<{ stars: [name: string, rating: number][], unrated: number }>} */
-export async function starsInFile(file, { lowest, highest, step }) {
-  const lines = await linesInFile(file);
+ * @type {(text: string, scale: { lowest: number, highest: number, step: number }) =>
+ *   { stars: [name: string, rating: number][], unrated: number }} */
+export function starsInFile(text, { lowest, highest, step }) {
+  const lines = linesIn(text);
   const best = bestOf(lines);
   /** @type {(line: Line) => number} */
   const onScale = ({ rating, byId }) => {
@@ -79,19 +80,24 @@ function fewEnough(names) {
   return names;
 }
 
-/** Every line of a file that names something.
- * @type {(file: File) => Promise<Line[]>} */
-async function linesInFile(file) {
+/** The text of a file.
+ * @type {(file: File) => Promise<string>} */
+export async function textOf(file) {
   if (file.size > LARGEST)
     throw new BadFile(["file.too-large", { size: Math.round(file.size / 2 ** 20), most: LARGEST / 2 ** 20 }]);
   if (file.size === 0) throw new BadFile(["file.empty"]);
-  let text;
+  const content = await file.arrayBuffer();
+  if (new Uint8Array(content).includes(0)) throw new BadFile(["file.not-text"]);
   try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    return new TextDecoder("utf-8", { fatal: true }).decode(content);
   } catch {
-    throw new BadFile(["file.not-utf8"]);
+    return new TextDecoder("windows-1252").decode(content);
   }
-  if (text.includes("\0")) throw new BadFile(["file.not-text"]);
+}
+
+/** Every line of a file that names something.
+ * @type {(text: string) => Line[]} */
+function linesIn(text) {
   const lines = /^\s*[[{]/.test(text) ? linesInJson(text) : linesInTable(text);
   return lines.map((line) => ({ ...line, name: line.name.trim() })).filter(({ name }) => name);
 }

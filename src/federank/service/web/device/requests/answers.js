@@ -5,7 +5,7 @@ import { BadAnswer } from "./client.js";
 /** Refuse an answer unless this holds.
  * @type {(holds: unknown, what: string) => void} */
 export function needed(holds, what) {
-  if (!holds) throw new BadAnswer(["fault.unusable", { what }]);
+  if (!holds) throw new BadAnswer(["detail.unusable", { what }]);
 }
 
 /** @type {(value: any, low: number, high: number) => boolean} */

@@ -14,16 +14,9 @@ import { LONGEST_RETRY_AFTER, MOST_SMALL_BYTES } from "../rules.js";
 /** @import { Key, Said } from "../../faults.js" */
 
 const PREFIX = "api/v1";
-/** What refusals mean to a person, by the server's word for them.
+/** What refusals mean to a user, by the server's word for them; of others its own words are shown.
  * @type {Record<string, Key>} */
-const REFUSALS = {
-  banned: "refused.banned",
-  late: "refused.late",
-  "not-invited": "refused.not-invited",
-  malformed: "refused.malformed",
-  implausible: "refused.implausible",
-  foreign: "refused.foreign",
-};
+const REFUSALS = { banned: "fault.banned", "not-invited": "fault.not-invited" };
 
 export class NoAnswer extends Fault {
   /** `retryAfter` is how many seconds the server asked for, if it did.
@@ -87,9 +80,13 @@ async function refusal(response) {
     const { error, message } = JSON.parse(await textOf(response, MOST_SMALL_BYTES));
     const slug = String(error);
     const reason = String(message).slice(0, 500);
-    return new Refused(response.status, slug, Object.hasOwn(REFUSALS, slug) ? [REFUSALS[slug], { reason }] : reason);
+    return new Refused(
+      response.status,
+      slug,
+      Object.hasOwn(REFUSALS, slug) ? [REFUSALS[slug]] : ["fault.refused", { reason }],
+    );
   } catch {
-    return new Refused(response.status, "refused", ["fault.refused", { status: response.status }]);
+    return new Refused(response.status, "refused", ["fault.refused", { reason: String(response.status) }]);
   }
 }
 
@@ -104,13 +101,13 @@ export async function bytesOf(response, largest) {
       size += next.value.length;
       if (size > largest) {
         reader?.cancel();
-        throw new BadAnswer(["fault.too-much", { most: largest }]);
+        throw new BadAnswer(["detail.too-much", { most: largest }]);
       }
       pieces.push(next.value);
     }
   } catch (fault) {
     if (fault instanceof BadAnswer) throw fault;
-    throw new NoAnswer(["fault.broke-off"]);
+    throw new NoAnswer(["fault.unreachable"]);
   }
   const body = new Uint8Array(size);
   let index = 0;
@@ -138,6 +135,6 @@ export function jsonIn(body) {
   try {
     return JSON.parse(new TextDecoder().decode(body));
   } catch {
-    throw new BadAnswer(["fault.not-json"]);
+    throw new BadAnswer(["detail.not-json"]);
   }
 }

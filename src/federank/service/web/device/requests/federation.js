@@ -15,7 +15,7 @@ import { BadAnswer, bytesOf, jsonIn, jsonOf, request } from "./client.js";
 const SUMS = "-sums"; // what a federation adds to the name of its method where no single server can read an upload
 
 /** What a federation says it is; what is optional is only ever shown, or checked where it is used.
- * @typedef {{ api: number, method: string, name?: string, description?: any, run_by?: any, noun?: any, seen?: any, joining?: any, trained?: boolean | null, uploads?: string, items: number, recipe: any, catalogue: string, founding: string, version: number, suggested_policy?: any }} Facts */
+ * @typedef {{ api: number, method: string, name?: string, description?: any, run_by?: any, noun?: any, seen?: any, joining?: any, language?: any, translations?: any, upload_period_seconds?: any, trained?: boolean | null, uploads?: string, items: number, recipe: any, catalogue: string, founding: string, version: number, suggested_policy?: any }} Facts */
 
 /** How many items there are, how many factors each has, and by which method they are learnt.
  * @typedef {{ factors: number, items: number, method: Method }} Shape */
@@ -24,8 +24,10 @@ const SUMS = "-sums"; // what a federation adds to the name of its method where 
  * @typedef {{ roundNumber: number, version: number, items: Int32Array, vectors: Float32Array, biases?: Float32Array,
  *   weights?: Float32Array, regulariser?: number, implicit?: Float32Array, iteration?: number }} Rows */
 
-/** An item of the catalogue.
- * @typedef {{ id: string, title: string, categories: string[] }} Item */
+/** An item of the catalogue: its title without the year, the year where it has one, its titles in other languages by their codes, and
+ * all other names that it is found by.
+ * @typedef {{ id: string, title: string, year: number | null, local: Record<string, string>, others: string[],
+ *   categories: string[] }} Item */
 
 /** Leave to take part in one round.
  * @typedef {{ ticket: string, round: number, version: number, most_rows?: number, items?: number }} Task */
@@ -89,7 +91,11 @@ export async function fetchCatalogue(shape) {
   const read = (item) => {
     needed(item !== null && typeof item === "object" && item.id !== undefined, "items.id");
     const categories = Array.isArray(item.categories) ? item.categories.map(String) : [];
-    return { id: String(item.id), title: String(item.title || item.id), categories };
+    const given = String(item.title || item.id);
+    const [, title = given, year = ""] = /^(.+) \(((?:18|19|20)\d\d)\)$/.exec(given) ?? [];
+    const local = Object.fromEntries(Object.entries(Object(item.titles)).map(([code, name]) => [code, String(name)]));
+    const others = [...(year ? [given] : []), ...Object.values(local)];
+    return { id: String(item.id), title, year: Number(year) || null, local, others, categories };
   };
   return { digest: String(answer.digest), items: answer.items.map(read), told };
 }
@@ -152,8 +158,9 @@ export async function fetchRows(token, task, shape, have, signal) {
   return rows;
 }
 
-/** What became of an upload: a word, why where it was left out, the helper's record where it was discarded.
- * @typedef {{ outcome: string, message: string, record: string }} Outcome
+/** What became of an upload: a word, why where it was left out, how many uploads were aggregated with it, the helper's record where it
+ * was discarded.
+ * @typedef {{ outcome: string, message: string, record: string, uploads: number | null }} Outcome
  * @type {(token: string, ticket: string, signal: AbortSignal) => Promise<Outcome>} */
 export async function fetchOutcome(token, ticket, signal) {
   const answer = Object(await jsonOf(await request(`tasks/${ticket}/outcome`, { token, signal })));
@@ -161,7 +168,7 @@ export async function fetchOutcome(token, ticket, signal) {
   needed(typeof outcome === "string" && outcome.length <= rules.LONGEST_TEXT, "outcome");
   needed(typeof message === "string" && message.length <= rules.LONGEST_TEXT, "outcome");
   needed(typeof record === "string", "outcome");
-  return { outcome, message, record };
+  return { outcome, message, record, uploads: whole(answer.uploads, 1, rules.MOST_ROUND) ? answer.uploads : null };
 }
 
 /** Send an Update. Idempotent: the same bytes may be sent again with the same ticket, and the server keeps them once.

@@ -130,13 +130,13 @@ export async function pinned(charter, before) {
   const now = await helperKey(charter);
   if (!before || canonical(before) === canonical(charter)) return charter;
   const known = before.helper_key === charter.helper_key || hexOf(await helperKey(before)) === hexOf(now);
-  if (!known || before.helper_origin !== charter.helper_origin) throw new BadAnswer(["sums.another-helper"]);
-  /** @type {Said[]} */
+  if (!known || before.helper_origin !== charter.helper_origin)
+    throw new BadAnswer(["fault.weaker", { code: "another-helper" }]);
   const weaker = [];
-  if (charter.messages > before.messages) weaker.push(["sums.more-messages"]);
-  if (mostTold(charter) > mostTold(before)) weaker.push(["sums.less-noise"]);
-  if (charter.least_cohort < before.least_cohort) weaker.push(["sums.smaller-cohorts"]);
-  if (weaker.length) throw new BadAnswer(["sums.weaker", { weaker }]);
+  if (charter.messages > before.messages) weaker.push("more-messages");
+  if (mostTold(charter) > mostTold(before)) weaker.push("less-noise");
+  if (charter.least_cohort < before.least_cohort) weaker.push("smaller-cohorts");
+  if (weaker.length) throw new BadAnswer(["fault.weaker", { code: weaker.join(", ") }]);
   return charter;
 }
 
@@ -172,7 +172,7 @@ async function identityAt(origin) {
     return await jsonOf(await request("identity", { origin }));
   } catch (fault) {
     if (!(fault instanceof NoAnswer)) throw fault;
-    throw new NoAnswer(["sums.helper-unreachable", { origin }], fault.retryAfter);
+    throw new NoAnswer(["fault.helper-away"], fault.retryAfter);
   }
 }
 
@@ -230,7 +230,7 @@ async function signedRecord(content, charter) {
 
 /** The upload of a message: rounded, split in two, sealed, with a proof of its norm where the charter asks for one. The message itself goes no further than this. `values` are all numbers
 of a message of Frugal's own recipe, or of ratings; the plan's are made here, from what the owner lets out.
- * @type {(terms: Terms, model: Model, profile: Int32Array, values: () => Float32Array) => Promise<Bytes>} */
+ * @type {(terms: Terms, model: Model, profile: Int32Array, values: () => Float32Array) => Promise<{ body: Bytes, before: Float32Array }>} */
 export const split = ({ charter, offer }, model, profile, values) =>
   read(
     async () => {
@@ -240,9 +240,10 @@ export const split = ({ charter, offer }, model, profile, values) =>
         charter.recipe === PRIVATE
           ? privateMessage(offer.stage, charter.items, profile, known, chances)
           : roundMessage(values(), Number(charter.clip), chances);
-      return charter.projections
-        ? sendChecked(checkParameters(charter.projections), offer, whole)
-        : makeUpload(offer, whole, newSecrets());
+      const body = charter.projections
+        ? await sendChecked(checkParameters(charter.projections), offer, whole)
+        : await makeUpload(offer, whole, newSecrets());
+      return { body, before: charter.recipe === PRIVATE ? Float32Array.from(whole, Number) : values() };
     },
     (reason) => ["sums.unsplit", { reason }],
   );

@@ -10,7 +10,6 @@ one inner product JavaScript's doubles are kept, so a result may differ from Pyt
 
 import { NEGATIVE, TRIPLE, absentItem, below, holds, words } from "../draws.js";
 
-/** @import { Said } from "../../faults.js" */
 /** @import { Broadcast } from "../messages.js" */
 
 /** What `GET /federation` says of the method.
@@ -61,13 +60,6 @@ export function recipeFor(published) {
  * @type {(recipe: Pairs, wish?: number | null) => number} */
 export function ownTriples(recipe, wish = null) {
   return wish === null ? recipe.triples : Math.min(wish, recipe.mostTriples);
-}
-
-/** Why an owner cannot choose this number of pairs; null where they can.
- * @type {(recipe: Pairs, wish: number) => Said | null} */
-export function refusedTriples({ mostTriples: most }, wish) {
-  if (Number.isInteger(wish) && wish >= 1 && wish <= most) return null;
-  return Number.isFinite(wish) ? ["pairs.refused", { wish: String(wish), most }] : ["pairs.unread", { most }];
 }
 
 /** One pair: the place of a positive in the profile (with replacement), a negative, and a word for the coin.

@@ -27,7 +27,7 @@ export function solvedTaste(vectors, items, ratings, beside, pull = HOME_PULL) {
   mirror(sides, factors);
   for (let f = 0; f < factors; f++) sides[f * factors + f] += pull;
   const taste = Float32Array.from(solve(sides, aim), (own, f) => own + beside[f]);
-  if (!taste.every(Number.isFinite)) throw new BadMessage(["fault.unsolvable"]);
+  if (!taste.every(Number.isFinite)) throw new BadMessage(["detail.unsolvable"]);
   return taste;
 }
 

@@ -52,7 +52,7 @@ export function ownVector({ liked, unobserved }, { vectors, weights, regulariser
     aim[f] *= liked;
   }
   const solved = Float32Array.from(solve(sides, aim));
-  if (!solved.every(Number.isFinite)) throw new BadMessage(["fault.unsolvable"]);
+  if (!solved.every(Number.isFinite)) throw new BadMessage(["detail.unsolvable"]);
   return solved;
 }
 

@@ -1,4 +1,9 @@
-"""What the page says and does about messages whose rounds have not ended, were aggregated, or were discarded."""
+"""The state table: in every state the counts on the page are those of the client's ledger and of the server's record.
+
+nothing     picked, nothing agreed          paused      agreed and stopped again
+waiting     arrived, its round is open      counted     aggregated, with how many others
+discarded   its round had too few           spent       all messages are sent
+"""
 
 import tempfile
 
@@ -31,28 +36,30 @@ EARLIER = """async (seconds) => {
 """Lets all rounds have ended this many seconds earlier."""
 
 
+@pytest.mark.parametrize("period", [0, 60, 86_400])
 @pytest.mark.parametrize(
-    ("story", "seconds"),
+    "story",
     [
-        ([], 0),
-        (["aggregated"], 0),
-        (["discarded"], 30),
-        (["aggregated", "discarded", "discarded"], 60),
-        (["discarded", "not used", "discarded", "not used"], 60),
-        (["discarded", "discarded", "aggregated"], 0),
-        (["discarded"] * 7, 1920),
-        (["discarded"] * 60, 3600),
+        [],
+        ["aggregated"],
+        ["discarded"],
+        ["aggregated", "discarded", "discarded"],
+        ["discarded", "not used", "discarded", "not used"],
+        ["discarded", "discarded", "aggregated"],
+        ["discarded"] * 7,
+        ["discarded"] * 60,
     ],
+    ids=lambda story: f"{len(story)} {'-'.join(story)[:30]}",
 )
-def test_the_page_waits_as_long_as_the_python_device(node, story, seconds):
+def test_the_page_waits_as_long_as_the_python_client(node, story, period):
     now = 50_000_000
-    rounds = [{"at": place, "ended": 1000 * now, "outcome": word} for place, word in enumerate(story)]
-    uploads = [Upload("ticket", place, None, WORDS[word], now) for place, word in enumerate(story)]
+    rounds = [{"at": 1000 * (now - 5), "ended": 1000 * now, "outcome": word} for word in story]
+    rounds = [played | {"at": played["at"] + place} for place, played in enumerate(rounds)]
+    uploads = [Upload("ticket", place, None, WORDS[word], now, now - 5) for place, word in enumerate(story)]
     with conversing(node, "outcomes.mjs", PAGE / "device" / "outcomes.js") as ask:
-        for later in (-100, 0, 10, 4000):
-            found = ask({"rounds": rounds[::-1], "now": 1000 * (now + later)})
-            assert found["wait"] == 1000 * wait_after(uploads, now + later).left
-            assert found["wait"] == 1000 * min(seconds, max(0, seconds - later))
+        for later in (-100, 0, 10, 4000, 100_000):
+            found = ask({"rounds": rounds[::-1], "now": 1000 * (now + later), "period": period})
+            assert found["wait"] == pytest.approx(1000 * wait_after(uploads, now + later, period).left, abs=100)
             assert not found["isWaiting"]
 
 
@@ -74,41 +81,63 @@ def of_the_server(server):
     return [state for (state,) in server.rows(query)]
 
 
+def assert_counts(visitor, server, states):
+    """Page, ledger and server agree: on messages, on what became of them, and on how many items have left."""
+    page = visitor.go("leaves").page
+    expect(page.locator(".timeline li")).to_have_count(len(states), timeout=PATIENCE)
+    kept = visitor.stored()
+    shown = page.locator(".timeline li").evaluate_all(
+        "all => all.map((one) => [one.dataset.ticket, one.dataset.outcome]).reverse()"
+    )
+    played = sorted(kept["rounds"], key=lambda played: played["at"])
+    assert shown == [[entry["ticket"], entry["outcome"]] for entry in played]
+    assert [entry["outcome"] for entry in played] == states
+    words = {"received": "open", "aggregated": "folded", "discarded": "abandoned"}
+    assert of_the_server(server) == [words[state] for state in states]
+    left = {entry["id"] for entry in kept["ledger"] if entry["real"]}
+    assert page.locator("#lock").inner_text().strip().startswith(str(len(left)) if left else "Nothing")
+    if states:
+        assert f"{len(left)} of your {len(kept['history'])} " in page.locator("#leaves-lead").inner_text()
+        ids = [str(item["id"]) for item in server.get("catalogue").json()["items"]]
+        assert left <= set(ids)
+
+
 @pytest.mark.slow
-def test_a_message_is_received_until_its_round_is_aggregated(visit, tmp_path):
+def test_a_message_waits_until_its_round_is_aggregated(visit, tmp_path):
     with serving(tmp_path, rounds=LONG) as server:
         one, other = (visit(server).open().pick(4) for _ in range(2))
+        assert_counts(one, server, [])
         one.take_part().wait_for_rounds(1)
         one.page.wait_for_timeout(2500)  # it is asked about meanwhile
-        assert (outcomes(one.stored()), of_the_server(server)) == (["received"], ["open"])
         assert any(request.url.endswith("/outcome") for request in one.requests)
-        one.page.get_by_role("button", name="Pause").click()
+        assert_counts(one, server, ["received"])
+        one.pause()
         other.take_part().wait_for_rounds(1)
         one.wait_until(lambda kept: outcomes(kept) == ["aggregated"])  # also while it takes no part
+        assert_counts(one, server, ["aggregated"])
+        assert [played["uploads"] for played in one.stored()["rounds"]] == [2]
+        expect(one.page.locator(".timeline .good")).to_contain_text("1")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["fpl", "frugal"])
-def test_a_discarded_message_that_the_server_has_read_is_not_called_received(visit, tmp_path, method):
+def test_a_discarded_message_that_the_server_has_read_stays_charged(visit, tmp_path, method):
     with serving(tmp_path, method=method, rounds=SHORT) as server:
         visitor = visit(server).open().pick(4).take_part()
         visitor.wait_until(lambda kept: outcomes(kept) == ["discarded"])
         [played] = visitor.stored()["rounds"]
-        assert of_the_server(server) == ["abandoned"]
-        why = ["discarded.uncounted"] if method == "fpl" else ["discarded.read"]
+        why = ["detail.uncounted"] if method == "fpl" else ["detail.read"]
         assert (played["why"], played.get("number")) == (why, None if method == "fpl" else 1)
-        expect(visitor.page.locator("#progress")).to_contain_text("1 minute", timeout=PATIENCE)
         visitor.page.wait_for_timeout(3000)  # longer than a round takes
-        assert len(of_the_server(server)) == 1
-        for seconds in (31, 61):
-            before = len(visitor.stored()["rounds"])
+        assert_counts(visitor, server, ["discarded"])
+        for place, seconds in enumerate((31, 61), start=2):
             visitor.page.evaluate(EARLIER, seconds)
             visitor.open()  # a wait outlives the page, and ends by the clock
-            visitor.wait_until(lambda kept, now=before + 1: outcomes(kept) == ["discarded"] * now)
-        assert of_the_server(server) == ["abandoned"] * 3
-        expect(visitor.page.locator("#progress")).to_contain_text(
-            "2 minutes" if method == "fpl" else "makes no more", timeout=PATIENCE
-        )
+            visitor.wait_until(lambda kept, count=place: outcomes(kept) == ["discarded"] * count)
+            assert_counts(visitor, server, ["discarded"] * place)
+        if method == "frugal":
+            expect(visitor.page.locator(".pips .sent")).to_have_count(3)
+            assert visitor.page.locator('#leaves [data-key="pause"]').count() == 0
 
 
 @pytest.fixture(scope="module")
@@ -139,10 +168,8 @@ def test_a_discarded_message_counts_unless_the_helper_shows_that_no_sum_has_it(v
         visitor.take_part().wait_until(lambda kept: outcomes(kept) == ["discarded"])
         [played] = visitor.stored()["rounds"]
         assert (played["why"], "number" in played, "noise" in played) == (
-            (["discarded.released"], False, False) if is_proven else (["discarded.unproven"], True, True)
+            (["detail.released"], False, False) if is_proven else (["detail.unproven"], True, True)
         )
         assert server.rows("SELECT invitations FROM devices") == [(0,)]
-        guarantee = visitor.page.locator("#promise p").first
-        said = "none sent. 1 more was discarded" if is_proven else "1 sent."
-        expect(guarantee).to_contain_text(said, timeout=PATIENCE)
-        expect(visitor.page.locator("#progress")).to_contain_text("1 minute", timeout=PATIENCE)
+        assert_counts(visitor, server, ["discarded"])
+        expect(visitor.page.locator(".pips .sent")).to_have_count(0 if is_proven else 1)

@@ -1,0 +1,26 @@
+/* What is recommended: `node shelves.mjs SHELVES` is asked {vectors, home, history, down, stars, scale}, and answers with the shelves and
+the reasons. */
+
+import { converse } from "./conversing.mjs";
+
+const { shelves, taught } = await import(process.argv[2]);
+
+await converse(async ({ vectors, home, history, down = [], popularity }) => {
+  const factors = home.length;
+  const flat = Float32Array.from(vectors.flat());
+  const values = Float32Array.from(vectors, (row) => row.reduce((sum, value, f) => sum + value * home[f], 0));
+  const device = {
+    history: Int32Array.from(history),
+    model: { vectors: flat },
+    method: { popularity: () => Float32Array.from(popularity) },
+    shape: { items: vectors.length, factors },
+    isFresh: false,
+    left: new Set([...history, ...down]),
+    starsOf: (items) => new Float32Array(items.length),
+    kept: { history: history.map((number, at) => ({ id: String(number), at })) },
+    catalogue: { numberOf: new Map(vectors.map((_, number) => [String(number), number])) },
+    worth: async () => taught(values, flat, down),
+  };
+  const { shelves: rows, reasons } = await shelves(device);
+  return { shelves: rows, reasons: [...reasons], worth: [...taught(values, flat, down)] };
+});
