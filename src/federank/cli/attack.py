@@ -1,4 +1,4 @@
-"""`federank attack poison`: the attacks on a federation, in a rehearsal, before someone else tries them."""
+"""`federank attack`: attacks on a federation in a rehearsal: poisoning, and sybil clients that read others' uploads."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from federank.audit.poisoning import PoisonSettings
+from federank.audit.sybil import SybilSettings
 from federank.cli.reading import Reading, reads_data_option
 from federank.cli.settings_flags import given_settings, settings_options
 
@@ -20,6 +21,7 @@ def attack() -> None:
     \b
     Example:
       federank attack poison --data city --share 0.05 --aim push
+      federank attack sybil --data city --json
     """
 
 
@@ -61,4 +63,34 @@ def poison(reading: Reading, as_json: bool, **values: Any) -> None:
     }
     for name, (exposure, rank, precision) in rows.items():
         table.add_row(name, f"{exposure:.3f}", f"{rank:,.0f}", f"{precision:.4f}")
+    show(table)
+
+
+@attack.command(params=[*settings_options(SybilSettings)])
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@reads_data_option
+def sybil(reading: Reading, as_json: bool, **values: Any) -> None:
+    """Clients of one attacker fill a round of secure aggregation, to read the upload of an honest client.
+
+    Results are for 1, 5, 20 and 50 honest clients in the round, for a leader and for an outsider, with noise and
+    without. Precision is the share of the items that the attacker names which the victim has.
+
+    \b
+    Example:
+      federank attack sybil --data city --epsilon 2 --json
+    """
+    from federank.audit.sybil import figures, rehearse_sybils
+
+    settings = SybilSettings(**given_settings(SybilSettings, values))
+    rows = rehearse_sybils(reading.interactions(), settings)
+    if as_json:
+        click.echo(json.dumps(asdict(settings) | {"rows": figures(rows)}, indent=2))
+        return
+    from federank.cli.tables import new_table, show
+
+    table = new_table("Honest>", "Sybils>", "Attacker", "Epsilon>", "Precision>", "AUC>", "Popularity's AUC>")
+    for row in rows:
+        epsilon = "no noise" if row.epsilon is None else f"{row.epsilon:g}"
+        cells = f"{row.precision:.3f}", f"{row.auc:.3f}", f"{row.popularity_auc:.3f}"
+        table.add_row(f"{row.honest}", f"{row.sybils}", row.observer, epsilon, *cells)
     show(table)

@@ -1,0 +1,56 @@
+"""Sybil clients: with one honest client without noise everything is read; with noise, or among many, little is."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from federank.audit.sybil import HONEST, OBSERVERS, SybilSettings, rehearse_sybils
+from federank.cli import federank
+from federank.data.synthetic import city
+from federank.errors import SettingError
+
+
+@pytest.fixture(scope="module")
+def rows():
+    data = city(200, checkins=4000, seed=1)
+    result = rehearse_sybils(data, SybilSettings(victims=60))
+    return {(row.honest, row.observer, row.epsilon is not None): row for row in result}
+
+
+def test_every_number_of_honest_clients_with_and_without_noise(rows):
+    assert set(rows) == {(honest, observer, noisy) for honest in HONEST for observer in OBSERVERS for noisy in (0, 1)}
+    assert {(row.honest, row.sybils) for row in rows.values()} == {(1, 99), (5, 95), (20, 80), (50, 50)}
+
+
+@pytest.mark.parametrize("observer", OBSERVERS)
+def test_without_noise_the_only_honest_client_is_read_completely(rows, observer):
+    assert (rows[1, observer, False].precision, rows[1, observer, False].auc) == (1, 1)
+
+
+@pytest.mark.parametrize("observer", OBSERVERS)
+def test_less_is_read_the_more_honest_clients_there_are(rows, observer):
+    precisions = [rows[honest, observer, False].precision for honest in HONEST]
+    assert precisions == sorted(precisions, reverse=True)
+    assert precisions[-1] < 0.35
+
+
+@pytest.mark.parametrize("observer", OBSERVERS)
+def test_with_noise_even_the_only_honest_client_is_not_read(rows, observer):
+    row = rows[1, observer, True]
+    assert row.precision < 0.15
+    assert row.auc < row.popularity_auc
+
+
+def test_a_cohort_needs_room_for_sybils_and_the_data_enough_users():
+    with pytest.raises(SettingError):
+        SybilSettings(cohort=50)
+    with pytest.raises(SettingError):
+        rehearse_sybils(city(40, checkins=400, seed=1), SybilSettings())
+
+
+def test_the_command_prints_its_figures_as_json():
+    words = ["attack", "sybil", "--data", "city", "--victims", "3", "--json"]
+    done = json.loads(CliRunner().invoke(federank, words).stdout)
+    assert (done["cohort"], len(done["rows"])) == (100, 16)
+    assert done["rows"][0] | {"auc": 1.0, "precision": 1.0} == done["rows"][0]
