@@ -295,7 +295,7 @@ def main() -> None:
         data = folder / "data.tsv"
         write_rows(data, [(f"person {item % 2}", f"item {item}") for item in range(ITEMS)])
         disk = Disk(folder)
-        helping = ["helper", "--port", "0", "--store", f"sqlite:///{folder}/helper.sqlite", "--quiet"]
+        helping = ["helper", "--any-leader", "--port", "0", "--store", f"sqlite:///{folder}/helper.sqlite", "--quiet"]
         with process(*helping, "--keys", f"{memory}/keys", "--address-rate", "0", first="helper") as (
             origin,
             helper,

@@ -188,7 +188,8 @@ def endure(asked: argparse.Namespace) -> dict[str, Any]:
         ports = free_port(), free_port()
         origin = f"https://127.0.0.1:{ports[1]}"
         helper = Killable(
-            ["helper", "--port", str(ports[1]), "--origin", origin, "--store", helping, *tls], folder / "helper.log"
+            ["helper", "--any-leader", "--port", str(ports[1]), "--origin", origin, "--store", helping, *tls],
+            folder / "helper.log",
         )
         helper.command += ["--keys", f"{memory}/keys", "--address-rate", "0"]
         leader = Killable(

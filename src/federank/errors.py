@@ -53,6 +53,10 @@ class SettingError(FedeRankError):
     """A setting is out of its range."""
 
 
+class LeaderNotAllowed(SettingError):
+    """The helper's operator has not allowed this leader's key yet; the key waits in the store."""
+
+
 class MissingExtra(SettingError):
     """What was asked for needs packages that are not installed; `extra` is the name of the extra that brings them."""
 

@@ -1,18 +1,26 @@
-"""`federank helper`: the second server of a federation whose messages no single server can read."""
+"""`federank helper`: the second server of secure aggregation, and which leaders it serves."""
 
 from __future__ import annotations
 
+import json
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import click
 
 from federank.errors import SettingError
 
+if TYPE_CHECKING:
+    from federank.service.server.store.database import Connection
 
-class HelperCommand(click.Command):
+Answer = TypeVar("Answer")
+
+
+class HelperCommand(click.Group):
     """The command, whose limits are flags made from their record when it is asked for."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -29,7 +37,7 @@ class HelperCommand(click.Command):
         self._own = len(self.params)
 
 
-@click.command(cls=HelperCommand)
+@click.group(cls=HelperCommand, invoke_without_command=True)
 @click.option("--origin", metavar="URL", help="Where devices and leaders find it.  [default: where it listens]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8480, show_default=True, help="0: any free one.")
@@ -48,18 +56,98 @@ class HelperCommand(click.Command):
 @click.option("--new-identity", is_flag=True, help="Make a new identity key, signed by the old one.")
 @click.option("--proxies", metavar="ADDRESSES", help="Proxies whose X-Forwarded-For is believed.")
 @click.option("--quiet", is_flag=True, help="No log on stderr.")
-def helper(**values: Any) -> None:
-    """Help federations to add messages up that neither they nor you can read.
+@click.pass_context
+def helper(context: click.Context, /, **values: Any) -> None:
+    """Run the second server of secure aggregation, or say which leaders it serves.
 
-    Someone else than the federation's leader should run this: anyone who runs both can read every message. It never
-    learns titles, items or messages. Compare the fingerprint with people who rely on it.
+    Someone else than the federation's leader should run this: whoever runs both can read every upload. It never
+    learns titles, items or uploads. It serves the leaders whose keys were allowed; a leader shows its key when it
+    starts. Compare the helper's fingerprint with those who rely on it.
 
     \b
     Examples:
       federank helper --store helper.db --origin https://helper.example --tls-cert cert.pem --tls-key key.pem
-      federank helper --self-signed --host 0.0.0.0 --origin https://192.0.2.7:8480
+      federank helper allow "1f0c 9d2e 77aa 0b31 5c5e 2f08 9a4d e6b7" --name "Film club"
+      federank helper list
     """
-    sys.exit(_help(**values))
+    if context.invoked_subcommand is None:
+        sys.exit(_help(**values))
+
+
+_STORE = click.option("--store", help="The helper's store.  [default: helper.db]")
+
+
+@helper.command()
+@click.argument("fingerprint")
+@click.option("--name", default="", help="Whose key it is, for your own list.")
+@_STORE
+@click.pass_context
+def allow(context: click.Context, fingerprint: str, name: str, store: str | None) -> None:
+    """Serve the federations of a leader, named by the fingerprint of its key."""
+    from federank.service.helper.store import allow_leader
+
+    known = _fingerprint(fingerprint)
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    is_new = _with_store(context, store, lambda connection: allow_leader(connection, known, name, now))
+    click.echo(f"{known}  {'is allowed' if is_new else 'was allowed already'}")
+
+
+@helper.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+@_STORE
+@click.pass_context
+def list_leaders(context: click.Context, as_json: bool, store: str | None) -> None:
+    """Show the leaders that are allowed."""
+    from federank.service.helper.store import allowed_leaders
+
+    leaders = _with_store(context, store, allowed_leaders)
+    if as_json:
+        click.echo(json.dumps([leader._asdict() for leader in leaders]))
+        return
+    for leader in leaders:
+        click.echo(f"{leader.fingerprint}  {leader.since}  {leader.name}")
+
+
+@helper.command()
+@click.argument("fingerprint")
+@_STORE
+@click.pass_context
+def remove(context: click.Context, fingerprint: str, store: str | None) -> None:
+    """Serve a leader no more. What was published of its rounds stays."""
+    from federank.service.helper.store import remove_leader
+
+    known = _fingerprint(fingerprint)
+    if not _with_store(context, store, lambda connection: remove_leader(connection, known)):
+        raise SettingError(f"No leader with the key {known} is allowed; `federank helper list` shows those that are.")
+    click.echo(f"{known}  is removed")
+
+
+def _fingerprint(text: str) -> str:
+    digits = "".join(text.split()).lower()
+    if len(digits) != 32 or not set(digits) <= set("0123456789abcdef"):
+        raise SettingError(f"{text!r} is no fingerprint; 32 hexadecimal digits are needed, as `federank serve` shows.")
+    return " ".join(digits[place : place + 4] for place in range(0, 32, 4))
+
+
+def _with_store(context: click.Context, store: str | None, act: Callable[[Connection], Answer]) -> Answer:
+    """Do something with the helper's store, which may be in use by a running helper."""
+    from federank.service.helper.store import FORMAT, SCHEMA
+    from federank.service.server.store.database import Database
+    from federank.service.server.store.schema import create_tables
+
+    assert context.parent is not None, "a command of the group"
+    database = Database(_address(store or str(context.parent.params["store"])))
+    try:
+        with database.connection() as connection:
+            create_tables(connection, SCHEMA, FORMAT)
+            with connection.transaction():
+                return act(connection)
+    finally:
+        database.release()
+
+
+def _address(store: str) -> str:
+    return store if "://" in store else f"sqlite:///{store}"
 
 
 def _help(
@@ -88,7 +176,7 @@ def _help(
 
     settings = HelperSettings(**given_settings(HelperSettings, values))
     refuse_names(proxies)
-    address = store if "://" in store else f"sqlite:///{store}"
+    address = _address(store)
     folder = keys or usual_folder(address if "postgres" in address else f"sqlite:///{Path(store).resolve()}")
     refuse_a_disk(folder)
     if origin is not None:

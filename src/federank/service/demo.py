@@ -38,6 +38,7 @@ from federank.extras import need
 from federank.service.watching import RUNNING, STARTING, Watched
 
 if TYPE_CHECKING:
+    from federank.service.server.store.database import Connection
     from federank.service.simulated_clients.rehearsal import Fleet
 
 
@@ -292,6 +293,8 @@ def serve_demo(
         database = Database(store)
         with database.connection() as connection:
             create_tables(connection)
+            if demand is not None:
+                allow_own_helper(connection, helper_store(Path(folder)))
             settings, rounds = trained.settings, RoundSettings(**ROUND)  # type: ignore[arg-type]
             token = establish(
                 connection,
@@ -352,6 +355,19 @@ def serve_demo(
             return serve(serving, public, admin)
         finally:
             company.stop()
+
+
+def allow_own_helper(connection: Connection, helper: str) -> None:
+    """Let a helper on this machine, named by its store, serve the federation that is about to begin."""
+    from federank.secagg.keys import fingerprint, public_key_of
+    from federank.service.helper.store import allow_leader
+    from federank.service.server.secure_config import leader_key
+    from federank.service.server.store.database import Database
+
+    database = Database(helper)
+    with database.connection() as other, other.transaction():
+        allow_leader(other, fingerprint(public_key_of(leader_key(connection))), "this machine", "")
+    database.release()
 
 
 def helper_store(folder: Path) -> str:

@@ -23,6 +23,8 @@ from federank.service.server.http.listening import ConnectionLimits, bind, uvico
 from federank.service.server.logs import Log
 
 ORIGIN = "https://helper.example"
+OPEN_TO_ALL = {"address_rate": 0, "any_leader": True}
+"""Tests of rounds begin with no formalities; test_allowed_leaders.py has those."""
 
 
 def terms(**changes):
@@ -89,7 +91,7 @@ class Played:
 @asynccontextmanager
 async def helping(store, folder, log=None, **settings):
     """A helper in this process; its service and a client of it."""
-    chosen = HelperSettings(**({"address_rate": 0} | settings))
+    chosen = HelperSettings(**(OPEN_TO_ALL | settings))
     service = open_helper(store, ORIGIN, folder / "keys", chosen, log or Log(None))
     transport = httpx.ASGITransport(HelperApp(service), raise_app_exceptions=False)
     try:
@@ -108,7 +110,7 @@ class HelperProcess:
 
     def start(self):
         words = ("helper", "--port", self.port, "--store", "helper.db", "--keys", self.keys, "--address-rate", 0)
-        self.process = typed(*words, *self.flags, cwd=self.folder, stderr=subprocess.PIPE)
+        self.process = typed(*words, "--any-leader", *self.flags, cwd=self.folder, stderr=subprocess.PIPE)
         self.said = [self.process.stdout.readline() for _ in range(4)]
         self.address = re.search(r"helper\s+(\S+)", self.said[0]).group(1)
         self.port = int(self.address.rpartition(":")[2])
@@ -129,7 +131,7 @@ class ThreadedHelper:
 
     def __init__(self, store, folder, **settings):
         self.store, self.folder, self.port = store, folder, 0
-        self.settings = HelperSettings(**({"address_rate": 0} | settings))
+        self.settings = HelperSettings(**(OPEN_TO_ALL | settings))
 
     def start(self):
         self.socket = bind("127.0.0.1", self.port)

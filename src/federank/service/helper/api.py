@@ -16,20 +16,24 @@ A leader's request carries a signature of its path and body by the key in the fe
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
 from federank.errors import BadMessage
 from federank.secagg.config import SecaggConfig, config_from
-from federank.secagg.exchange import SIGNATURE_HEADER, decode_reports, report_bytes, verify_request
+from federank.secagg.exchange import SIGNATURE_HEADER, check_set, decode_reports, report_bytes, verify_request
 from federank.secagg.keys import fingerprint
 from federank.secagg.proof.preparing import encode_looks
+from federank.secagg.ring import RingVector
 from federank.secagg.upload import Report
 from federank.service.helper import rounds, store
-from federank.service.helper.service import CONTENT_TYPE, HelperService
+from federank.service.helper.rounds import NotNow
+from federank.service.helper.service import CONTENT_TYPE, HelperService, price
 from federank.service.helper.store import Round
 from federank.service.server.http.limits import read_body
 from federank.service.server.http.responses import (
@@ -83,14 +87,23 @@ async def offer(service: HelperService, request: Request) -> Response:
 async def prepare(service: HelperService, request: Request) -> Response:
     """Which reports stand: one digit for each, 1 or 0; where messages carry proofs, the helper's look at each."""
     config, number, reports = await _reports(service, request, MOST_PREPARED)
-    check, helper = config.norm_check(), service.helper
+    rounds.refuse_copies(reports)
+    check, helper, leader = config.norm_check(), service.helper, fingerprint(config.leader_public())
+    each = await _price(service, config, number)
     if check is None:
-        stand = await service.ask(lambda connection: rounds.prepare(connection, helper, config, number, reports))
+        standing = await service.work(
+            leader, lambda connection, some: rounds.prepare(connection, helper, config, number, some), reports, each
+        )
+        stand = [stands for some in standing for stands in some]
         service.metrics.reports(sum(stand), len(stand) - sum(stand))
         return json_response({"stands": "".join("1" if stands else "0" for stands in stand)})
-    looks = await service.ask(
-        lambda connection: rounds.prepare_checked(connection, helper, config, number, reports, check)
+    looked = await service.work(
+        leader,
+        lambda connection, some: rounds.prepare_checked(connection, helper, config, number, some, check),
+        reports,
+        each,
     )
+    looks = [look for some in looked for look in some]
     stood = sum(look is not None for look in looks)
     service.metrics.reports(stood, len(looks) - stood)
     return bytes_response(encode_looks(looks), {})
@@ -100,7 +113,19 @@ async def answer(service: HelperService, request: Request) -> Response:
     """The record and the noisy sum of masks of a set."""
     largest = (await _config(service, request)).largest_cohort
     config, number, reports = await _reports(service, request, largest)
-    content = await service.ask(lambda connection: rounds.answer(connection, service.helper, config, number, reports))
+    rounds.refuse_copies(reports)
+    check_set([report.id for report in reports], config.least_cohort, config.largest_cohort)
+    helper, leader = service.helper, fingerprint(config.leader_public())
+    masks: RingVector | None = None
+    with suppress(NotNow):  # where it was answered before, the same answer is given again
+        parts = await service.work(
+            leader,
+            lambda connection, some: rounds.masks_of(connection, helper, config, number, some),
+            reports,
+            price(await _length(service, config, number), is_checked=False),
+        )
+        masks = np.sum(parts, axis=0, dtype=np.uint32)
+    content = await service.ask(lambda connection: rounds.answer(connection, helper, config, number, reports, masks))
     service.log.say("round answered", round=number, messages=len(reports))
     return bytes_response(content, {})
 
@@ -166,6 +191,7 @@ async def _asked(service: HelperService, request: Request, most: int) -> tuple[S
     config = await _config(service, request)
     body = await read_body(request, most, service.settings.body_seconds)
     _check_signature(request, config, body)
+    await service.ask(lambda connection: rounds.refuse_leader(connection, service.helper, config))
     return config, _whole(request.path_params["number"]), body
 
 
@@ -176,6 +202,24 @@ async def _reports(service: HelperService, request: Request, most: int) -> tuple
     is_checked = (await _config(service, request)).norm_check() is not None
     config, number, body = await _asked(service, request, most * report_bytes(is_checked=is_checked))
     return config, number, decode_reports(body, is_checked=is_checked)
+
+
+async def _price(service: HelperService, config: SecaggConfig, number: int) -> float:
+    """What preparing one report of a round costs."""
+    length = await _length(service, config, number)
+    return price(length, is_checked=config.norm_check() is not None)
+
+
+async def _length(service: HelperService, config: SecaggConfig, number: int) -> int:
+    """How many numbers an upload of a round has; the longest of the plan where no such round is open."""
+
+    def find(connection: Connection) -> int:
+        found = store.round_of(connection, config.digest(), number)
+        if found is None:
+            return max(config.length_of(stage) for stage in range(min(2, config.messages)))
+        return rounds.offer_of(service.helper, found).length
+
+    return await service.ask(find)
 
 
 def _check_signature(request: Request, config: SecaggConfig, body: bytes) -> None:

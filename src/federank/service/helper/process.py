@@ -39,7 +39,7 @@ SAFETY: Headers = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 ]
-_STATUS = {"unknown": 404, "full": 507}
+_STATUS = {"unknown": 404, "full": 507, "not-allowed": 403}
 
 
 class HelperApp:

@@ -39,10 +39,10 @@ from federank.secagg.exchange import (
     terms_from,
     with_noise,
 )
-from federank.secagg.keys import new_private_key, public_key_of, sign_successor
+from federank.secagg.keys import fingerprint, new_private_key, public_key_of, sign_successor
 from federank.secagg.proof.parameters import Parameters
 from federank.secagg.proof.preparing import prepare as look_at
-from federank.secagg.ring import ring_bytes, ring_from
+from federank.secagg.ring import RingVector, ring_bytes, ring_from
 from federank.secagg.round_config import Offer, read_offer, sign_offer
 from federank.secagg.upload import Report
 from federank.service.helper import store
@@ -58,6 +58,8 @@ class HelperSettings:
 
     most_federations: int = 16
     """Federations that it serves at most."""
+    any_leader: bool = False
+    """Serve every leader, not only those that were allowed. For rehearsals: anyone could fill this helper."""
     most_length: int = 4_000_000
     """Numbers that a message may have."""
     address_rate: float = 100.0
@@ -133,6 +135,7 @@ def register(connection: Connection, helper: Helper, content: bytes) -> SecaggCo
         raise BadMessage(
             "The federation config names another helper's key; fetch the key from this helper's /identity."
         )
+    refuse_leader(connection, helper, config)
     if config.helper_origin != helper.origin:
         raise BadMessage(f"The federation config says that this helper is somewhere else; it is at {helper.origin}.")
     name = config.digest()
@@ -144,6 +147,16 @@ def register(connection: Connection, helper: Helper, content: bytes) -> SecaggCo
             )
         store.add_federation(connection, name, content)
     return config
+
+
+def refuse_leader(connection: Connection, helper: Helper, config: SecaggConfig) -> None:
+    """Refuse a leader whose key this helper's operator has not allowed, or has removed."""
+    known = fingerprint(config.leader_public())
+    if not helper.settings.any_leader and not store.is_allowed(connection, known):
+        raise NotNow(
+            "not-allowed",
+            f"This helper's operator has not allowed the leader's key {known} (federank helper allow '{known}').",
+        )
 
 
 def offer(connection: Connection, helper: Helper, config: SecaggConfig, number: int, content: bytes) -> bytes:
@@ -227,8 +240,32 @@ def prepare_checked(
     return [look_at(check, private, name, terms.length, report) for report in reports]
 
 
-def answer(connection: Connection, helper: Helper, config: SecaggConfig, number: int, reports: list[Report]) -> bytes:
-    """The record and the noisy sum of masks of this set: the first that is asked for, and the same again for ever."""
+def refuse_copies(reports: list[Report]) -> None:
+    """Refuse a request that names a report twice: each costs time."""
+    if len({report.id for report in reports}) < len(reports):
+        raise BadMessage("A request names every report once; this one names a report twice.")
+
+
+def masks_of(
+    connection: Connection, helper: Helper, config: SecaggConfig, number: int, reports: list[Report]
+) -> RingVector:
+    """The sum of the masks of some reports of a set, without noise: for this process alone."""
+    _, private, terms = _open_round(connection, helper, config, number)
+    return sum_of_masks(private, terms.digest(), terms.length, reports)
+
+
+def answer(
+    connection: Connection,
+    helper: Helper,
+    config: SecaggConfig,
+    number: int,
+    reports: list[Report],
+    masks: RingVector | None = None,
+) -> bytes:
+    """The record and the noisy sum of masks of this set: the first that is asked for, and the same again for ever.
+
+    `masks` is the sum of all their masks, where it was worked out before.
+    """
     name, identifiers = config.digest(), [report.id for report in reports]
     check_set(identifiers, config.least_cohort, config.largest_cohort)
     try:
@@ -238,7 +275,7 @@ def answer(connection: Connection, helper: Helper, config: SecaggConfig, number:
         if _was_answered(connection, name, number):
             return _answer_again(connection, helper, name, number, identifiers)
         raise
-    masks = sum_of_masks(private, terms.digest(), terms.length, reports)
+    masks = sum_of_masks(private, terms.digest(), terms.length, reports) if masks is None else masks
     total = with_noise(masks, draw_noise(terms.noise, terms.length, helper.random))
     record = RoundRecord(
         charter=name.hex(),
@@ -302,7 +339,7 @@ def _end_if_open(connection: Connection, helper: Helper, config: SecaggConfig, n
 
 
 def _abandoned(helper: Helper, config: SecaggConfig, found: Round) -> bytes:
-    terms = read_offer(found.offer, _signer(helper, found.offer))
+    terms = offer_of(helper, found)
     record = RoundRecord(
         charter=config.digest().hex(),
         offer=terms.digest().hex(),
@@ -326,7 +363,7 @@ def _open_round(
     private = helper.keys.get(found.public) if found.state == store.OPEN else None
     if private is None:
         raise NotNow("ended", f"Round {number} has ended, and its key is destroyed; nothing more is told of it.")
-    return found, private, read_offer(found.offer, _signer(helper, found.offer))
+    return found, private, offer_of(helper, found)
 
 
 def _end_what_is_lost(connection: Connection, helper: Helper, config: SecaggConfig) -> None:
@@ -336,6 +373,11 @@ def _end_what_is_lost(connection: Connection, helper: Helper, config: SecaggConf
         expired = helper.clock() > newest.expires + MAX_LIFETIME
         if expired or helper.keys.get(newest.public) is None:
             _end_if_open(connection, helper, config, newest.number)
+
+
+def offer_of(helper: Helper, found: Round) -> Offer:
+    """The offer of a round."""
+    return read_offer(found.offer, _signer(helper, found.offer))
 
 
 def _signer(helper: Helper, content: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from federank.secagg.upload import Report
 from federank.service.helper.rounds import Helper, HelperSettings, open_identity, sweep
 from federank.service.helper.store import FORMAT, SCHEMA, RoundKeys
 from federank.service.server.http.limits import TokenBuckets
+from federank.service.server.http.responses import Refusal
 from federank.service.server.logs import Log
 from federank.service.server.store.database import Connection, Database
 from federank.service.server.store.schema import create_tables
@@ -38,6 +41,9 @@ class Metrics:
         self._refusals = Counter(
             "federank_helper_refusals", "Requests refused, by reason.", ["reason"], registry=self._registry
         )
+        self._work = Counter(
+            "federank_helper_work_seconds", "CPU time, by the leader's key.", ["leader"], registry=self._registry
+        )
         self._rounds = Gauge("federank_helper_rounds", "Rounds by state.", ["state"], registry=self._registry)
 
     def request(self, route: str, status: int, seconds: float) -> None:
@@ -50,6 +56,10 @@ class Metrics:
         self._reports.labels("stands").inc(stand)
         self._reports.labels("does not stand").inc(fall)
 
+    def worked(self, leader: str, seconds: float) -> None:
+        """This much CPU time went into a leader's requests."""
+        self._work.labels(leader).inc(seconds)
+
     def refused(self, reason: str) -> None:
         """A request was refused."""
         self._refusals.labels(reason).inc()
@@ -59,6 +69,72 @@ class Metrics:
         for state, count in rounds.items():
             self._rounds.labels(state).set(count)
         return generate_latest(self._registry)
+
+
+# The time of the processor: every leader has an equal share of it.
+
+
+SLICE_SECONDS = 0.05
+"""Work is done in slices of about this long; between two of them another leader may go first."""
+MOST_QUEUED_SECONDS = 30.0
+"""Work that one leader may have waiting; a request beyond it is refused until some is done (429)."""
+
+
+def price(length: int, *, is_checked: bool) -> float:
+    """Seconds that one report of this many numbers takes, about: opening it, its mask, and its proof if it has one."""
+    return 0.0003 + length * (40e-9 if is_checked else 4e-9)
+
+
+class FairShare:
+    """Slots of work, handed to the leader that has used the least time so far."""
+
+    def __init__(self, slots: int) -> None:
+        self._free = slots
+        self._used: dict[str, float] = {}
+        self._waiting: list[tuple[str, asyncio.Future[None]]] = []
+        self._floor = 0.0  # the least that one who works has used: who comes now has no credit from before
+        self._queued: dict[str, float] = {}
+
+    def admit(self, leader: str, seconds: float) -> None:
+        """Take on work of about this long; refused where the leader has too much waiting already."""
+        queued = self._queued.get(leader, 0.0)
+        if queued and queued + seconds > MOST_QUEUED_SECONDS:
+            raise Refusal(429, "busy", "This leader has too much work waiting here; ask again.", {"Retry-After": "2"})
+        self._queued[leader] = queued + seconds
+
+    def done(self, leader: str, seconds: float) -> None:
+        """Work that was taken on is done, or given up."""
+        self._queued[leader] -= seconds
+        if self._queued[leader] < 1e-9:
+            del self._queued[leader]
+
+    async def acquire(self, leader: str) -> None:
+        """Wait for a slot."""
+        self._used[leader] = max(self._used.get(leader, 0.0), self._floor)
+        if self._free:
+            self._free -= 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((leader, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.release(leader, 0.0)
+            else:
+                self._waiting.remove((leader, turn))
+            raise
+
+    def release(self, leader: str, seconds: float) -> None:
+        """Give the slot to whoever has used least."""
+        self._used[leader] += seconds
+        if not self._waiting:
+            self._free += 1
+            return
+        place = min(range(len(self._waiting)), key=lambda n: self._used[self._waiting[n][0]])
+        following, turn = self._waiting.pop(place)
+        self._floor = self._used[following]
+        turn.set_result(None)
 
 
 Answer = TypeVar("Answer")
@@ -74,6 +150,8 @@ class HelperService:
         self.metrics = Metrics()
         self.address_limit = TokenBuckets(helper.settings.address_rate)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="helper")
+        self._workers = ThreadPoolExecutor(THREADS, thread_name_prefix="work")
+        self.share = FairShare(THREADS)
 
     async def ask(self, act: Callable[[Connection], Answer]) -> Answer:
         """Do something with the store, in a thread of its own."""
@@ -84,9 +162,44 @@ class HelperService:
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
+    async def work(
+        self, leader: str, act: Callable[[Connection, list[Report]], Answer], reports: list[Report], each: float
+    ) -> list[Answer]:
+        """Do something with reports that cost `each` seconds, slice by slice, as the leader's share allows."""
+        size, total = max(1, int(SLICE_SECONDS / each)), each * len(reports)
+        self.share.admit(leader, total)
+        try:
+            return [
+                await self._slice(leader, act, reports[start : start + size]) for start in range(0, len(reports), size)
+            ]
+        finally:
+            self.share.done(leader, total)
+
+    async def _slice(
+        self, leader: str, act: Callable[[Connection, list[Report]], Answer], reports: list[Report]
+    ) -> Answer:
+        spent = 0.0
+
+        def work() -> Answer:
+            nonlocal spent
+            began = time.thread_time()
+            try:
+                with self.database.connection() as connection:
+                    return act(connection, reports)
+            finally:
+                spent = time.thread_time() - began
+
+        await self.share.acquire(leader)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._workers, work)
+        finally:
+            self.share.release(leader, spent)
+            self.metrics.worked(leader, spent)
+
     def stop(self) -> None:
         """Finish what is under way, and let go of the store."""
         self._threads.shutdown(wait=True)
+        self._workers.shutdown(wait=True)
         self.database.close()
 
 

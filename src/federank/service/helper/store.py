@@ -1,6 +1,7 @@
 """The helper's store: its identity, the federation configs it serves, and one row for each round.
 
     identities    the key that signs now, and those before it with their word for the next
+    leaders       keys of leaders that the operator has allowed, by their fingerprints
     federations   federation configs, by their digests
     rounds        open -> answered, or open -> abandoned; the offer, and once it has ended set, sum and record
 
@@ -28,6 +29,7 @@ FORMAT = "federank helper 1"
 SCHEMA = (
     "CREATE TABLE identities (number {whole} PRIMARY KEY, private {bytes} NOT NULL, public {bytes} NOT NULL,"
     " signature {bytes} NOT NULL)",
+    "CREATE TABLE leaders (fingerprint TEXT PRIMARY KEY, name TEXT NOT NULL, since TEXT NOT NULL)",
     "CREATE TABLE federations (config {bytes} PRIMARY KEY, content {bytes} NOT NULL)",
     "CREATE TABLE rounds (config {bytes} NOT NULL, number {whole} NOT NULL, state TEXT NOT NULL,"
     " terms {bytes} NOT NULL, public {bytes} NOT NULL, offer {bytes} NOT NULL, expires {whole} NOT NULL,"
@@ -69,6 +71,40 @@ def identities(connection: Connection) -> list[Identity]:
 def add_identity(connection: Connection, number: int, identity: Identity) -> None:
     """Keep a new identity."""
     connection.run("INSERT INTO identities (number, private, public, signature) VALUES (?, ?, ?, ?)", number, *identity)
+
+
+class AllowedLeader(NamedTuple):
+    """A leader whose federations are served."""
+
+    fingerprint: str
+    name: str
+    since: str
+
+
+def allow_leader(connection: Connection, fingerprint: str, name: str, since: str) -> bool:
+    """Serve the federations of the leader with this key; whether it was not allowed before."""
+    return bool(
+        connection.run(
+            "INSERT INTO leaders (fingerprint, name, since) VALUES (?, ?, ?) ON CONFLICT (fingerprint) DO NOTHING",
+            *(fingerprint, name, since),
+        )
+    )
+
+
+def remove_leader(connection: Connection, fingerprint: str) -> bool:
+    """Serve this leader no more; whether it was allowed. What was published of its rounds stays."""
+    return bool(connection.run("DELETE FROM leaders WHERE fingerprint = ?", fingerprint))
+
+
+def allowed_leaders(connection: Connection) -> list[AllowedLeader]:
+    """Every leader that is allowed, oldest first."""
+    rows = connection.all("SELECT fingerprint, name, since FROM leaders ORDER BY since, fingerprint")
+    return [AllowedLeader(*map(str, row)) for row in rows]
+
+
+def is_allowed(connection: Connection, fingerprint: str) -> bool:
+    """Whether the leader with this key is allowed."""
+    return connection.one("SELECT 1 FROM leaders WHERE fingerprint = ?", fingerprint) is not None
 
 
 def config_of(connection: Connection, config: bytes) -> bytes | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from federank.data.interactions import Interactions
-from federank.errors import FedeRankError, ModelError, SettingError
+from federank.errors import FedeRankError, LeaderNotAllowed, ModelError, SettingError
 from federank.methods.model_folder import load_model
 from federank.service.server.config import (
     FederationConfig,
@@ -35,6 +35,7 @@ from federank.service.server.secure_config import (
     SumsDemand,
     agree,
     agreed_values,
+    leader_key,
     put_agreement,
     put_authority,
     refuse_absent_helper,
@@ -96,7 +97,8 @@ def establish(
     token, ticket_key = new_token(), secrets.token_bytes(32)
     agreement = None
     if sums is not None and plan is not None:
-        agreement = agree(sums, plan, settings, founding_of(ticket_key), catalogue.content, data.n_items)
+        private = leader_key(connection)
+        agreement = agree(sums, plan, settings, founding_of(ticket_key), catalogue.content, data.n_items, private)
     config = {
         "name": name or data.name,
         "method": family.method,
@@ -239,9 +241,10 @@ def open_store(address: str, demand: Demand, log: Log | None = None) -> str | No
                     with connection.transaction():
                         put_fact(connection, name, value)
             return renew_admin_token(connection) if demand.new_admin_token and token is None else token
-    except BaseException:
+    except BaseException as reason:
         database.release()
-        if is_new:  # a federation that is not begun leaves no file behind
+        # A federation that is not begun leaves no file behind, unless its key waits to be allowed by the helper.
+        if is_new and not isinstance(reason, LeaderNotAllowed):
             for part in ("", "-wal", "-shm"):
                 Path(f"{database.path}{part}").unlink(missing_ok=True)
         raise

@@ -23,10 +23,11 @@ from federank.federation.round import play_round
 from federank.service.server.config import FederationConfig, read_config
 from federank.service.server.families.family import Family, Form
 from federank.service.server.growing import grow, waiting_items
+from federank.service.server.helper_line import HelperLine
 from federank.service.server.logs import Log
 from federank.service.server.model_versions import Content, Published, signals_of
 from federank.service.server.secure_config import Agreement
-from federank.service.server.secure_rounds import HelperLine, RoundOfSums, Unavailable
+from federank.service.server.secure_rounds import RoundOfSums, Unavailable
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
 from federank.service.server.store.evaluation import undo_fall

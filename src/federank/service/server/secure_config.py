@@ -12,21 +12,18 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from federank.errors import BadMessage, SettingError
+from federank.errors import BadMessage, LeaderNotAllowed, SettingError
 from federank.privacy.accountant import epsilon_of_mu
 from federank.secagg.canonical import canonical, digest
 from federank.secagg.config import SecaggConfig, config_from, fields_of_check
-from federank.secagg.keys import new_private_key, public_key_of
+from federank.secagg.keys import fingerprint, new_private_key, public_key_of
 from federank.secagg.proof.parameters import USUAL_PROJECTIONS
 from federank.service.server.families.family import Family, Guarantee, SumsOf, SumsPlan
+from federank.service.server.helper_line import HelperAway, HelperLine, HelperRefused
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import get_content, put_content, replace_content
-
-if TYPE_CHECKING:
-    from federank.service.server.secure_rounds import HelperLine
-
 
 LARGEST_COHORT = 100_000
 USUAL_COHORT = 50
@@ -160,8 +157,6 @@ class Agreement(NamedTuple):
 
     def line(self) -> HelperLine:
         """A line to the helper."""
-        from federank.service.server.secure_rounds import HelperLine
-
         return HelperLine(self.config.helper_origin, self.private, self.authority)
 
 
@@ -177,8 +172,6 @@ def summable(family: Family) -> SumsOf:
 
 def refuse_absent_helper(demand: SumsDemand) -> None:
     """Refuse a helper that does not answer, or does not say who it is, before anything is made for it."""
-    from federank.service.server.secure_rounds import HelperAway, HelperLine, HelperRefused
-
     line = HelperLine(demand.helper.rstrip("/"), b"", demand.authority)
     try:
         line.identity()
@@ -189,24 +182,35 @@ def refuse_absent_helper(demand: SumsDemand) -> None:
 
 
 def _unusable(demand: SumsDemand, reason: Exception) -> SettingError:
-    from federank.service.server.secure_rounds import HelperAway
-
     asked = " Is it running there?" if isinstance(reason, HelperAway) else ""
     return SettingError(f"The helper at {demand.helper} cannot be used: {reason}{asked}")
 
 
+def leader_key(connection: Connection) -> bytes:
+    """The leader's private identity key, made before there is a federation: the helper's operator allows it first."""
+    private = get_content(connection, _PRIVATE)
+    if private is None:
+        private = new_private_key()
+        with connection.transaction():
+            put_content(connection, _PRIVATE, private)
+    return private
+
+
 def agree(
-    demand: SumsDemand, plan: SumsPlan, settings: Any, founding: str, catalogue: bytes, n_items: int
+    demand: SumsDemand,
+    plan: SumsPlan,
+    settings: Any,
+    founding: str,
+    catalogue: bytes,
+    n_items: int,
+    private: bytes,
 ) -> Agreement:
     """The federation config of sums of a new federation, agreed on with its helper."""
-    from federank.service.server.secure_rounds import HelperAway, HelperLine, HelperRefused
-
     if len(plan.noises) > MOST_MESSAGES:
         raise SettingError(
             f"messages is {len(plan.noises):,}; a federation of sums has {MOST_MESSAGES:,} at most, because the "
             "federation config that every device reads names the noise of each. Choose fewer."
         )
-    private = new_private_key()
     line = HelperLine(demand.helper.rstrip("/"), private, demand.authority)
     try:
         identity = line.identity()
@@ -230,7 +234,15 @@ def agree(
             **fields_of_check(demand.chosen_projections),
         )
         line.register(config.to_bytes())
-    except (HelperAway, HelperRefused, BadMessage) as reason:
+    except HelperRefused as refusal:
+        if refusal.slug != "not-allowed":
+            raise _unusable(demand, refusal) from refusal
+        own = fingerprint(public_key_of(private))
+        raise LeaderNotAllowed(
+            f"The helper at {demand.helper} has not allowed this leader's key yet: {own}. Its operator allows it with "
+            f"`federank helper allow '{own}'`; then start this server again with the same --store, which keeps the key."
+        ) from refusal
+    except (HelperAway, BadMessage) as reason:
         raise _unusable(demand, reason) from reason
     finally:
         line.close()
@@ -271,7 +283,6 @@ _CHARTER, _PRIVATE, _SETTINGS, _AUTHORITY = "sums federation config", "sums key"
 def put_agreement(connection: Connection, agreement: Agreement) -> None:
     """Keep what was agreed, within the transaction that establishes the federation."""
     put_content(connection, _CHARTER, agreement.config.to_bytes())
-    put_content(connection, _PRIVATE, agreement.private)
     put_content(connection, _SETTINGS, agreement.settings)
     put_content(connection, _AUTHORITY, (agreement.authority or "").encode())
 

@@ -14,24 +14,19 @@ Where the helper gets a new identity key meanwhile, it signs the same offer agai
 
 from __future__ import annotations
 
-import json
 import os
-import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-import httpx
 import numpy as np
 
 from federank._numerics.arrays import IntVector
-from federank.errors import BadMessage, SettingError
-from federank.secagg.canonical import hexadecimal
+from federank.errors import BadMessage
 from federank.secagg.exchange import (
     ABANDONED,
     FOLDED,
-    SIGNATURE_HEADER,
     RoundRecord,
     Terms,
     decode_answer,
@@ -40,168 +35,23 @@ from federank.secagg.exchange import (
     read_record,
     set_digest,
     sign_record,
-    sign_request,
     sum_digest,
     with_noise,
 )
 from federank.secagg.forms import AnyUpload, report_from, upload_from
-from federank.secagg.keys import PUBLIC_BYTES, SIGNATURE_BYTES, successors
+from federank.secagg.keys import successors
 from federank.secagg.proof.parameters import Parameters
-from federank.secagg.proof.preparing import accepts, decode_looks, look_bytes
+from federank.secagg.proof.preparing import accepts
 from federank.secagg.proof.upload import CheckedUpload
 from federank.secagg.ring import RingVector, centred, ring_bytes
 from federank.secagg.round_config import Offer, read_offer
 from federank.secagg.upload import Report
+from federank.service.server.helper_line import HelperAway, HelperLine, HelperRefused
 from federank.service.server.plausibility import implausible
 from federank.service.server.secure_config import Agreement
 from federank.service.server.store import secure as store
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import state_of_round
-
-# The line to the helper: every request that a leader makes, signed; answers read with a bound.
-
-
-MOST_SMALL = 1 << 20
-TIMEOUT = httpx.Timeout(60.0, connect=5.0)
-
-
-class HelperAway(Exception):
-    """The helper did not answer, or could not."""
-
-
-class HelperRefused(Exception):
-    """The helper said no; `slug` is its reason in a word."""
-
-    def __init__(self, slug: str, message: str) -> None:
-        super().__init__(message)
-        self.slug = slug
-
-
-class HelperIdentity(NamedTuple):
-    """Who a helper says it is, at its own address."""
-
-    key: bytes
-    origin: str
-    successions: list[tuple[bytes, bytes, bytes]]
-
-
-class HelperLine:
-    """A leader's connection to its helper."""
-
-    def __init__(self, origin: str, private: bytes, authority: str | None = None) -> None:
-        self._private = private
-        self._is_away: bool | None = None  # not asked yet
-        self.on_change: Callable[[bool], object] = lambda _is_away: None
-        self._http = httpx.Client(base_url=origin, timeout=TIMEOUT, verify=_trusted(authority), follow_redirects=False)
-
-    def close(self) -> None:
-        """Hang up."""
-        self._http.close()
-
-    def identity(self) -> HelperIdentity:
-        """Who is at the helper's address."""
-        told = _read_json(self._ask("GET", "/identity"))
-        steps = [
-            (
-                hexadecimal(step.get("old"), PUBLIC_BYTES, "A helper's old key"),
-                hexadecimal(step.get("new"), PUBLIC_BYTES, "A helper's new key"),
-                hexadecimal(step.get("signature"), SIGNATURE_BYTES, "A helper's signature"),
-            )
-            for step in told.get("successions", [])
-        ]
-        return HelperIdentity(
-            hexadecimal(told.get("key"), PUBLIC_BYTES, "The helper's key"), str(told.get("origin")), steps
-        )
-
-    def register(self, config: bytes) -> None:
-        """Ask the helper to serve this federation."""
-        self._ask("POST", "/federations", config)
-
-    def offer(self, config: str, number: int, terms: Terms) -> bytes:
-        """The helper's signed offer of a round."""
-        return self._ask("POST", _place(config, number, "offer"), terms.to_bytes())
-
-    def prepare(self, config: str, number: int, reports: list[Report]) -> list[bool]:
-        """Which of these reports stand."""
-        answer = _read_json(self._ask("POST", _place(config, number, "prepare"), encode_reports(reports)))
-        stands = answer.get("stands")
-        if not isinstance(stands, str) or len(stands) != len(reports) or not set(stands) <= {"0", "1"}:
-            raise BadMessage("The helper must say of every report whether it stands; this answer does not.")
-        return [digit == "1" for digit in stands]
-
-    def look(self, config: str, number: int, reports: list[Report], check: Parameters) -> list[bytes | None]:
-        """The helper's look at each of these reports, whose messages carry proofs; None for one that does not stand."""
-        most = len(reports) * (1 + look_bytes(check))
-        content = self._ask("POST", _place(config, number, "prepare"), encode_reports(reports), MOST_SMALL + most)
-        return decode_looks(check, content, len(reports))
-
-    def answer(self, config: str, number: int, reports: list[Report], length: int) -> bytes:
-        """The helper's record and its noisy sum of the masks of a set."""
-        return self._ask("POST", _place(config, number, "answer"), encode_reports(reports), MOST_SMALL + 4 * length)
-
-    def abandon(self, config: str, number: int) -> bytes:
-        """End a round without an answer; the helper's record of it."""
-        return self._ask("POST", _place(config, number, "abandon"))
-
-    def open_rounds(self, config: str, first: int = 0) -> list[int]:
-        """The rounds of this federation that are under way at the helper."""
-        found: list[int] = []
-        while True:
-            rounds = _read_json(self._ask("GET", f"/federations/{config}/rounds?from={first}")).get("rounds", [])
-            found += [int(one["round"]) for one in rounds if one["state"] == "open"]
-            if not rounds:
-                return found
-            first = int(rounds[-1]["round"]) + 1
-
-    def _ask(self, method: str, path: str, body: bytes = b"", most: int = MOST_SMALL) -> bytes:
-        headers = {} if method == "GET" else {SIGNATURE_HEADER: sign_request(self._private, path, body)}
-        content = bytearray()
-        try:
-            with self._http.stream(method, path, content=body, headers=headers) as response:
-                for piece in response.iter_bytes():
-                    content += piece
-                    if len(content) > most:
-                        raise BadMessage(f"The helper's answer is longer than the {most:,} bytes it can have at most.")
-        except httpx.HTTPError as fault:
-            self._note(is_away=True)
-            raise HelperAway(f"The helper did not answer ({type(fault).__name__}).") from fault
-        status = response.status_code
-        self._note(is_away=status == 429 or status >= 500)
-        if self._is_away:
-            raise HelperAway(f"The helper cannot answer now ({status}).")
-        if not 200 <= status < 300:
-            told = _read_json(bytes(content))
-            raise HelperRefused(str(told.get("error", "unknown"))[:40], str(told.get("message", ""))[:300])
-        return bytes(content)
-
-    def _note(self, *, is_away: bool) -> None:
-        """Report whether the helper answers, when that has changed."""
-        if is_away != self._is_away:
-            self._is_away = is_away
-            self.on_change(is_away)
-
-
-def _place(config: str, number: int, act: str) -> str:
-    return f"/federations/{config}/rounds/{number}/{act}"
-
-
-def _read_json(content: bytes) -> dict[str, Any]:
-    try:
-        told = json.loads(content)
-    except ValueError:
-        told = None
-    if not isinstance(told, dict):
-        raise BadMessage("The helper's answer is not the JSON that it should be.")
-    return told
-
-
-def _trusted(authority: str | None) -> ssl.SSLContext:
-    """Whom to believe: the helper's own authority where one is given, else the system's."""
-    try:
-        return ssl.create_default_context(cadata=authority)
-    except (ssl.SSLError, ValueError) as reason:
-        raise SettingError(f"The helper's certificates cannot be read as PEM ({reason}).") from reason
-
 
 CHUNK = 64
 """Uploads that are prepared together; as many shares are in memory at a time."""
@@ -325,6 +175,8 @@ class RoundOfSums:
             return 0
         offer = self._offer_of(number)
         uploads, prepared = _decoded(self._check, waiting, offer.length)
+        uploads, copies = _without_copies(uploads)  # the helper refuses a request that names a report twice
+        prepared += copies
         seen = store.known_identifiers(self._connection, number)
         shares: RingVector = np.zeros(offer.length, dtype=np.uint32)
         for (ticket, upload), (report, outcome) in zip(uploads, self._judged(offer, number, uploads), strict=True):
@@ -485,6 +337,18 @@ def _decoded(
         except BadMessage:
             others.append(store.Prepared(ticket, b"", ticket, store.MALFORMED))
     return uploads, others
+
+
+def _without_copies(
+    uploads: list[tuple[bytes, AnyUpload]],
+) -> tuple[list[tuple[bytes, AnyUpload]], list[store.Prepared]]:
+    """The first upload of each id, and notes of the others."""
+    first: dict[bytes, tuple[bytes, AnyUpload]] = {}
+    copies = []
+    for ticket, upload in uploads:
+        if first.setdefault(upload.id, (ticket, upload))[0] != ticket:
+            copies.append(store.Prepared(ticket, b"", ticket, store.COPIED))
+    return list(first.values()), copies
 
 
 def _terms(*, version: int, model: str, length: int, stage: int) -> Terms:

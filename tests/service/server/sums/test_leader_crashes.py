@@ -17,7 +17,8 @@ from tests.service.server.sums.test_rounds_of_sums import kept_model, simulated
 
 from federank.service.server import rounds as leading
 from federank.service.server import secure_rounds as preparing
-from federank.service.server.secure_rounds import HelperLine, RoundOfSums
+from federank.service.server.helper_line import HelperLine
+from federank.service.server.secure_rounds import RoundOfSums
 from federank.service.server.store import secure as sums_store
 
 STEPS = {

@@ -1,0 +1,135 @@
+"""A helper serves the leaders that its operator has allowed, and each has its own share of its time."""
+
+import asyncio
+import json
+
+import pytest
+from click.testing import CliRunner
+from tests.service.federations import in_a_loop, small_world, stored
+from tests.service.helper.helpers import Leader, Played, ThreadedHelper, helping
+
+from federank.cli import federank
+from federank.errors import LeaderNotAllowed, SettingError
+from federank.secagg.keys import fingerprint, new_private_key, public_key_of
+from federank.service.helper.service import MOST_QUEUED_SECONDS, FairShare, price
+from federank.service.helper.store import allow_leader, remove_leader
+from federank.service.server.bootstrap import Demand, open_store
+from federank.service.server.http.responses import Refusal
+from federank.service.server.secure_config import SumsDemand
+
+CLOSED = {"any_leader": False}
+
+
+async def registration(client, private):
+    told = (await client.get("/identity")).json()
+    leader = Leader(client, bytes.fromhex(told["key"]), private)
+    return leader, await leader.post("/federations", leader.config.to_bytes())
+
+
+@in_a_loop
+async def test_strangers_take_no_places(store, tmp_path):
+    """Any number of self-signed registrations leaves the helper empty, and an allowed leader gets in."""
+    async with helping(store, tmp_path, most_federations=2, **CLOSED) as (service, client):
+        for _ in range(5):
+            _, answer = await registration(client, new_private_key())
+            assert (answer.status_code, answer.json()["error"]) == (403, "not-allowed")
+        assert stored(store, "SELECT COUNT(*) FROM federations") == [(0,)]
+        private = new_private_key()
+        known = fingerprint(public_key_of(private))
+        await service.ask(lambda connection: allow_leader(connection, known, "film club", ""))
+        leader, answer = await registration(client, private)
+        assert answer.status_code == 201
+        await leader.offer(0)
+        await service.ask(lambda connection: remove_leader(connection, known))
+        assert (await leader.ask_offer(1)).json()["error"] == "not-allowed"
+        assert (await leader.get(0, "offer")).status_code == 200  # what was published stays
+
+
+@in_a_loop
+async def test_copies_of_a_report_are_refused(sqlite_store, tmp_path):
+    async with helping(sqlite_store, tmp_path) as (_, client):
+        leader = await Leader.of(client, noise=0)
+        played = Played(await leader.offer(0))
+        answer = await leader.prepare(0, [played.reports[0]] * 500)
+        assert (answer.status_code, answer.json()["error"]) == (422, "malformed")
+
+
+def test_work_is_priced_by_length():
+    assert price(4_000_000, is_checked=True) > 100 * price(1000, is_checked=True)
+    assert price(78_000, is_checked=True) > price(78_000, is_checked=False)
+
+
+@in_a_loop
+async def test_who_has_used_least_goes_first():
+    """One leader has ten slices waiting; another one's first slice does not wait for them."""
+    share, order = FairShare(1), []
+
+    async def slices(leader, count):
+        for _ in range(count):
+            await share.acquire(leader)
+            order.append(leader)
+            await asyncio.sleep(0)
+            share.release(leader, 1.0)
+
+    await share.acquire("early")
+    tasks = [asyncio.create_task(slices("greedy", 10)), asyncio.create_task(slices("modest", 3))]
+    await asyncio.sleep(0)
+    share.release("early", 1.0)
+    await asyncio.gather(*tasks)
+    assert order[:6].count("modest") == 3
+
+
+@in_a_loop
+async def test_one_leader_has_a_bounded_queue_and_others_none_of_it():
+    share = FairShare(1)
+    share.admit("greedy", MOST_QUEUED_SECONDS)  # however long, the first is taken
+    with pytest.raises(Refusal):
+        share.admit("greedy", 1.0)
+    share.admit("modest", 1.0)
+    share.done("greedy", MOST_QUEUED_SECONDS)
+    share.admit("greedy", 1.0)
+
+
+@in_a_loop
+async def test_a_large_request_is_answered_in_slices(sqlite_store, tmp_path, monkeypatch):
+    monkeypatch.setattr("federank.service.helper.service.SLICE_SECONDS", 0.0)
+    async with helping(sqlite_store, tmp_path) as (service, client):
+        leader = await Leader.of(client, noise=0)
+        played = Played(await leader.offer(0))
+        assert (await leader.prepare(0, played.reports)).json() == {"stands": "11111"}
+        first = await leader.answer(0, played.reports)
+        assert first.status_code == 200
+        assert (await leader.answer(0, played.reports)).content == first.content
+        used = service.metrics.text({}).decode()
+        assert f'federank_helper_work_seconds_total{{leader="{fingerprint(leader.config.leader_public())}"}}' in used
+
+
+def test_a_leader_that_is_not_allowed_keeps_its_key_until_it_is(tmp_path):
+    store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path, **CLOSED) as helper:
+        sums = SumsDemand(helper=helper.origin, sigma=0.0, least_cohort=3)
+        demand = Demand(data=small_world, source="small", method="frugal", sums=sums)
+        keys = []
+        for _ in range(2):
+            with pytest.raises(LeaderNotAllowed) as refusal:
+                open_store(store, demand)
+            keys.append(str(refusal.value).split("yet: ")[1].split(".")[0])
+        assert keys[0] == keys[1]
+        done = CliRunner().invoke(federank, ["helper", "allow", keys[0], "--store", helper.store, "--name", "club"])
+        assert done.exit_code == 0, done.output
+        assert open_store(store, demand) is not None
+
+
+def test_the_operator_allows_lists_and_removes(tmp_path):
+    store, runner = str(tmp_path / "helper.db"), CliRunner()
+    key = "00112233445566778899aabbccddeeff"
+    shown = "0011 2233 4455 6677 8899 aabb ccdd eeff"
+    for words in (["allow", key, "--name", "club"], ["allow", shown]):
+        assert runner.invoke(federank, ["helper", *words, "--store", store]).exit_code == 0
+    listed = runner.invoke(federank, ["helper", "--store", store, "list", "--json"])
+    assert [(one["fingerprint"], one["name"]) for one in json.loads(listed.stdout)] == [(shown, "club")]
+    assert runner.invoke(federank, ["helper", "remove", key, "--store", store]).exit_code == 0
+    again = runner.invoke(federank, ["helper", "remove", key, "--store", store])
+    assert isinstance(again.exception, SettingError)
+    wrong = runner.invoke(federank, ["helper", "allow", "12 34", "--store", store])
+    assert isinstance(wrong.exception, SettingError)
