@@ -87,6 +87,8 @@ def _bisected(is_below: Callable[[float], bool], low: float, high: float, *, upp
 TRUTH = 0.75
 """How often an answer is the truth."""
 EPSILON = math.log(TRUTH / (1 - TRUTH))
+MOST_ANSWERS = 5
+"""Answers that a client ever gives; it counts them, and so does the server."""
 ABSOLUTE, SQUARED = MEASURES = ("absolute", "squared")
 """Where ratings are predicted: whether an answer is about how far off one is, or about the square of that."""
 _CONFIDENCE = 1.96  # deviations of a 95 % interval

@@ -6,10 +6,12 @@ import pytest
 from tests.service.device.worlds import ITEMS, scripted_federation
 
 from federank.errors import SettingError
+from federank.privacy.accountant import MOST_ANSWERS
 from federank.privacy.policy import Policy
 from federank.service.client import client as evaluating
-from federank.service.client.client import MOST_ANSWERS, found, take_part, tell
+from federank.service.client.client import found, take_part, tell
 from federank.service.client.enrolment import enrol
+from federank.service.client.federation import Ticket
 from federank.service.client.http import Client
 from federank.service.client.state import ChosenPolicy
 from federank.service.client.store import DeviceStore
@@ -60,8 +62,9 @@ def test_one_answer_leaves_about_a_version_and_few_in_a_life(federation, tmp_pat
         for version in range(1, MOST_ANSWERS + 3):
             store.write_model(store.model(store.identity().facts)._replace(version=version))
             federation.fault("POST", "/hits", (201, {}, b'{"counted": true}'))
-            tell(store, client, store.identity(), lambda _: None)
-            assert tell(store, client, store.identity(), lambda _: None) is False, "once about a version"
+            ticket = Ticket("a-ticket", 1, version, 60.0, 10)
+            tell(store, client, store.identity(), ticket, lambda _: None)
+            assert tell(store, client, store.identity(), ticket, lambda _: None) is False, "once about a version"
     assert len(answers(federation)) == MOST_ANSWERS
 
 

@@ -15,6 +15,7 @@ from federank.methods.fedrec.method import compute_ratings, share_ratings
 from federank.methods.fedrec.wire import RatingBroadcast, RatingPrivate, decode_rating_update, encode_rating_message
 from federank.privacy.accountant import answered
 from federank.service.client.client import near, tell
+from federank.service.client.federation import Ticket
 from federank.service.client.methods.method import History
 from federank.service.client.methods.ratings import read_rows, recipe_of, starting_vector
 from federank.service.client.store import DeviceStore
@@ -250,11 +251,12 @@ def test_a_coin_decides_whether_an_answer_is_about_the_error_or_its_square(enrol
         draws = [0.0, 1.0, coin]  # the truth is told; it is met, however far off; the coin comes first
         with DeviceStore(state) as store:
             store.write_model(store.model(store.identity().facts)._replace(version=version))
-            assert tell(store, line, store.identity(), lambda _: None, draws.pop)
+            ticket = Ticket(f"ticket-{version}", 1, version, 60.0, 10)
+            assert tell(store, line, store.identity(), ticket, lambda _: None, draws.pop)
         assert draws == []
     assert sent == [
-        ("POST", "/hits", {"version": 5, "hit": True}),
-        ("POST", "/hits", {"version": 6, "hit": True, "measure": "squared"}),
+        ("POST", "/hits", {"ticket": "ticket-5", "hit": True}),
+        ("POST", "/hits", {"ticket": "ticket-6", "hit": True, "measure": "squared"}),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from tests.service.federations import PATIENT, in_a_loop, same_bits, serving, some_update, stored
 
+from federank.privacy.accountant import MOST_ANSWERS
 from federank.service.server.store import evaluation as hits
 from federank.service.server.store.database import Database
 from federank.service.server.store.evaluation import Judged, fallen, judged_versions, keep_hit, pooled, told
@@ -15,31 +16,51 @@ def answers(connection, version, count, yes):
             keep_hit(connection, version, b"%d-%d" % (version, number), number < yes)
 
 
+async def tell(running, device, **told):
+    answer = await running.client.post("/api/v1/hits", json=told, headers=device.headers)
+    return answer.status_code, answer.json().get("error")
+
+
 @in_a_loop
-async def test_a_device_answers_once_about_a_version_that_there_is(store):
+async def test_a_client_answers_once_about_a_model_that_was_sent_to_it(store):
     async with serving(store, ONE) as running:
-        device = await running.device()
-
-        async def tell(**told):
-            answer = await running.client.post("/api/v1/hits", json=told, headers=device.headers)
-            return answer.status_code
-
-        assert await tell(version=0, hit=True) == 201
-        assert await tell(version=0, hit=False) == 200, "the first answer stands"
+        device, other = await running.device(), await running.device()
+        ticket = await device.ticket()
+        assert await tell(running, device, ticket=ticket, hit=True) == (201, None)
+        assert await tell(running, device, ticket=ticket, hit=False) == (200, None), "the first answer stands"
         for wrong in (
-            {"version": 1, "hit": True},
-            {"version": 0, "hit": 1},
-            {"version": True, "hit": True},
+            {"version": 0, "hit": True},
+            {"ticket": ticket, "hit": 1},
+            {"ticket": 7, "hit": True},
             {},
-            {"version": 0, "hit": True, "measure": "squared"},
+            {"ticket": ticket, "hit": True, "measure": "squared"},
         ):
-            assert await tell(**wrong) == 422
-        assert (await running.client.post("/api/v1/hits", json={"version": 0, "hit": True})).status_code == 401
+            assert (await tell(running, device, **wrong))[0] == 422
+        assert await tell(running, other, ticket=ticket, hit=True) == (404, "foreign")
+        assert (await running.client.post("/api/v1/hits", json={"ticket": ticket, "hit": True})).status_code == 401
         told = (await running.admin.get("/admin/api/v1/overview", headers=running.operator)).json()["evaluation"]
         assert [(entry["version"], entry["answers"]) for entry in told] == [(0, 1)]
-        assert told[0]["low"] < told[0]["share"] < told[0]["high"]
+        assert 0 <= told[0]["low"] <= told[0]["share"] <= told[0]["high"] <= 1
     [[reporter]] = stored(store, "SELECT reporter FROM hits")
     assert device.name.encode() not in bytes(reporter)
+
+
+@in_a_loop
+async def test_one_client_cannot_roll_a_federation_back(store):
+    """400 invented answers of one client, about versions that it never got and about those that it got: 5 count."""
+    async with serving(store, ONE, {"roll_back_when_worse": True, "keep_updates": True}) as running:
+        device = await running.device()
+        for number in range(7):
+            ticket = await device.ticket()
+            status, slug = await tell(running, device, ticket=ticket, hit=False)
+            assert (status, slug) == ((201, None) if number < MOST_ANSWERS else (409, "answered"))
+            await device.send(ticket, some_update(number))
+            await running.version(number + 1)
+        for number in range(40):
+            assert (await tell(running, device, ticket=ticket[:-1] + "AB"[number % 2], hit=False))[0] in (200, 404, 409)
+        assert stored(store, "SELECT COUNT(*) FROM hits") == [(MOST_ANSWERS,)]
+        log = (await running.admin.get("/admin/api/v1/log", headers=running.operator)).json()["actions"]
+        assert not [line for line in log if line["action"] == "rollback"]
 
 
 @in_a_loop
@@ -78,6 +99,13 @@ def test_a_trend_takes_versions_together_until_they_have_enough_answers():
     judged = [Judged(9, 30, 20), Judged(8, 25, 15), Judged(7, 60, 50), Judged(5, 10, 1)]
     assert pooled(judged, 50) == [Judged(9, 55, 35), Judged(7, 60, 50)], "the oldest ten answers are too few"
     assert pooled(judged, 200) == []
+
+
+def test_few_answers_are_no_share_beyond_0_and_1():
+    for yes in (0, 1):
+        entry = told(Judged(3, 1, yes, 1, yes), span=4.0)
+        assert all(0 <= entry[name] <= 1 for name in ("share", "low", "high"))
+        assert 0 <= entry["mae_low"] <= entry["mae"] <= entry["mae_high"] <= 4
 
 
 def test_where_ratings_are_judged_an_interval_is_told_in_stars():

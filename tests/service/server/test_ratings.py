@@ -197,22 +197,24 @@ async def test_devices_are_told_the_scale_the_suggestion_and_the_iteration(sqlit
         assert told["suggested_policy"]["rho"] == 1.5
         assert told["suggested_policy"]["sampling"] == "fixed"
         malicious_user = await Device.enrolled(client)
+        first = await malicious_user.ticket()
         made_up = update()._replace(vectors=np.eye(FACTORS, dtype=np.float32))
         answer = await malicious_user.take_part(encode_rating_message(made_up))
         assert (answer.status_code, answer.json()["error"]) == (422, "implausible")
         for seed in range(2):
             person = malicious_user if seed == 0 else await Device.enrolled(client)
-            answer = await person.take_part(encode_rating_message(update(seed)))
+            second = await person.ticket()
+            answer = await person.send(second, encode_rating_message(update(seed)))
             assert answer.status_code == 201, answer.text
         for _ in range(500):
             rows = decode_rating_rows((await client.get("/api/v1/model")).content, FACTORS, ITEMS, implicit=False)
             if rows.version == 1:
                 break
         assert (rows.version, rows.iteration, int(rows.heard.sum())) == (1, 1, 3)
-        for person, measure in ((malicious_user, "squared"), (await Device.enrolled(client), "absolute")):
-            said = {"version": 0, "hit": True, "measure": measure}
-            assert (await client.post("/api/v1/hits", json=said, headers=person.headers)).status_code == 201
-        wrong = {"version": 1, "hit": True, "measure": "cubed"}
+        for owner, ticket, measure in ((malicious_user, first, "squared"), (person, second, "absolute")):
+            said = {"ticket": ticket, "hit": True, "measure": measure}
+            assert (await client.post("/api/v1/hits", json=said, headers=owner.headers)).status_code == 201
+        wrong = {"ticket": first, "hit": True, "measure": "cubed"}
         assert (await client.post("/api/v1/hits", json=wrong, headers=malicious_user.headers)).status_code == 422
         [judged] = await service.read(lambda connection: judged_versions(connection, 5))
         assert judged == Judged(0, answers=1, yes=1, squared_answers=1, squared_yes=1)

@@ -28,7 +28,7 @@ import numpy as np
 
 from federank._numerics.arrays import IntVector
 from federank.errors import BadAnswer, NoAnswer, Refused, Withdrawn
-from federank.privacy.accountant import SQUARED, answered
+from federank.privacy.accountant import MOST_ANSWERS, SQUARED, answered
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy, SharedProfile, shared_profile
 from federank.service.client.enrolment import follow_growth, is_extended, settle, settle_again
@@ -100,7 +100,6 @@ def play(
 # Federated evaluation: one item is held back, and whether the federation would have found it is told, deniably.
 
 
-MOST_ANSWERS = 5
 FIRST = 10
 _CHANCE = random.SystemRandom().random
 
@@ -134,12 +133,13 @@ def tell(
     store: DeviceStore,
     client: Client,
     identity: Identity,
+    ticket: Ticket,
     note: Callable[[str], None],
     chance: Callable[[], float] = _CHANCE,
 ) -> bool:
-    """Answer once about the model at hand, where the owner agreed and answers are left; whether it was counted."""
+    """Answer once about the model of a ticket, where the owner agreed and answers are left; whether it was counted."""
     held_back, version = store.held_back(), store.model_version()
-    if held_back is None or not store.may_answer(version, MOST_ANSWERS):
+    if held_back is None or version != ticket.version or not store.may_answer(version, MOST_ANSWERS):
         return False
     model = store.model(identity.facts)
     if model is None:
@@ -151,7 +151,7 @@ def tell(
         if is_rating
         else found(store, identity, model, held_back)
     )
-    told = {"version": version, "hit": answered(truth, chance())} | ({"measure": SQUARED} if is_squared else {})
+    told = {"ticket": ticket.ticket, "hit": answered(truth, chance())} | ({"measure": SQUARED} if is_squared else {})
     store.write_answer(version)  # counted before it leaves: what may have left has left
     body = json.dumps(told).encode()
     try:
@@ -245,7 +245,7 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
                 client.sleep(BETWEEN_POLLS)  # nothing came of it: a server that offers it again is not rushed
                 continue
             stored += send_pending(store, client, pending, deadline, note)
-            tell(store, client, identity, note)
+            tell(store, client, identity, ticket, note)
             played += 1
         except Refused as refusal:
             if refusal.slug == "spent":

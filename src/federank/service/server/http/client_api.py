@@ -13,14 +13,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from federank.errors import BadMessage
-from federank.privacy.accountant import ABSOLUTE, MEASURES, SQUARED
+from federank.privacy.accountant import ABSOLUTE, MEASURES, MOST_ANSWERS, SQUARED
 from federank.service.server.http.limits import bucket_of, enforce_rate_limit, range_of, read_body
 from federank.service.server.http.public_api import check_int, newest
 from federank.service.server.http.responses import Refusal, bytes_response, json_response
 from federank.service.server.selection import Spent
 from federank.service.server.service import Service
 from federank.service.server.store.database import Connection
-from federank.service.server.store.evaluation import keep_hit
+from federank.service.server.store.evaluation import keep_answer
 from federank.service.server.store.queries import (
     Fate,
     Outcome,
@@ -199,21 +199,31 @@ def _word_for(found: Fate) -> str:
 
 
 async def evaluate(service: Service, request: Request) -> Response:
-    """A randomised answer: was the item that this device holds back among its first ten, with this version?"""
+    """A randomised answer: is the item that this client holds back in its top 10, with the model of this ticket?"""
     device, _ = await who_asks(service, request)
     body = await read_body(request, SMALL_BODY, service.trust.body_seconds)
     try:
         told = json.loads(body)
-        version, hit, measure = told["version"], told["hit"], told.get("measure", ABSOLUTE)
+        text, hit, measure = told["ticket"], told["hit"], told.get("measure", ABSOLUTE)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        version = hit = measure = None
-    if type(version) is not int or not isinstance(hit, bool) or not 0 <= version <= newest(service).version:
-        raise Refusal(422, "malformed", 'Say of which version: {"version": 12, "hit": true}.')
+        text = hit = measure = None
+    if not isinstance(text, str) or not isinstance(hit, bool):
+        raise Refusal(422, "malformed", 'Name the ticket that the model came with: {"ticket": "...", "hit": true}.')
+    ticket = read_ticket(service.config.ticket_key, device, text[:100])
+    if ticket is None:
+        raise Refusal(404, "foreign", "An answer is about a model that was sent to this client, with its own ticket.")
+    version = ticket.version
     if measure not in (MEASURES if service.config.span is not None else (ABSOLUTE,)):
         raise Refusal(422, "malformed", "A measure is absolute or squared, and only where ratings are predicted.")
     reporter = use_of(service.config.ticket_key, f"hit {device}", version)
     is_squared = measure == SQUARED
-    is_first = await service.writer.write(lambda connection: keep_hit(connection, version, reporter, hit, is_squared))
+
+    def act(connection: Connection) -> bool | None:
+        return keep_answer(connection, device, version, reporter, hit, is_squared)
+
+    is_first = await service.writer.write(act)
+    if is_first is None:
+        raise Refusal(409, "answered", f"This client has given {MOST_ANSWERS} answers, as many as there are.")
     return json_response({"counted": is_first}, 201 if is_first else 200)
 
 

@@ -87,7 +87,7 @@ PUBLIC_ROUTES: tuple[Entry, ...] = (
         who="device",
         sends=JSON,
         answers=((201, JSON), (200, JSON)),
-        refusals=(413, 422),
+        refusals=(404, 409, 413, 422),
     ),
     Entry("GET", f"{PUBLIC}/sums/config", sums.config, refusals=(404, 409)),
     Entry("GET", f"{PUBLIC}/sums/settings", sums.settings, refusals=(404, 409)),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from federank.privacy.accountant import Estimate, estimate
+from federank.privacy.accountant import MOST_ANSWERS, Estimate, estimate
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import get_fact, put_fact
 from federank.service.server.store.versions import Extend, kept_versions, roll_back
@@ -46,6 +46,21 @@ def keep_hit(connection: Connection, version: int, reporter: bytes, hit: bool, i
     )
 
 
+def keep_answer(
+    connection: Connection, device: str, version: int, reporter: bytes, hit: bool, is_squared: bool
+) -> bool | None:
+    """Count a client's answer, within the caller's transaction: True, False where it has answered about this version
+    before, None where it has given all the answers that the protocol allows.
+    """
+    if connection.one("SELECT 1 FROM hits WHERE version = ? AND reporter = ?", version, reporter) is not None:
+        return False
+    if not connection.run(
+        "UPDATE devices SET answers = answers + 1 WHERE device = ? AND answers < ?", device, MOST_ANSWERS
+    ):
+        return None
+    return keep_hit(connection, version, reporter, hit, is_squared)
+
+
 def judged_versions(connection: Connection, most: int, since: int = 0) -> list[Judged]:
     """The newest versions that devices have said something about, newest first."""
     rows = connection.all(
@@ -66,14 +81,19 @@ def told(judged: Judged, span: float | None = None) -> dict[str, Any]:
     """
     entry: dict[str, Any] = {"version": judged.version, "answers": judged.answers + judged.squared_answers}
     if judged.answers:
-        found = estimate(judged.answers, judged.yes)
+        found = _within(estimate(judged.answers, judged.yes))
         entry |= {name: round(value, 4) for name, value in found._asdict().items()}
         if span is not None:
             entry |= _errors("mae", [span * (1 - share) for share in found])
     if judged.squared_answers and span is not None:
-        found = estimate(judged.squared_answers, judged.squared_yes)
-        entry |= _errors("rmse", [span * math.sqrt(max(0.0, 1 - share)) for share in found])
+        found = _within(estimate(judged.squared_answers, judged.squared_yes))
+        entry |= _errors("rmse", [span * math.sqrt(1 - share) for share in found])
     return entry
+
+
+def _within(found: Estimate) -> Estimate:
+    """An estimate as a share: few randomised answers can lie outside 0 to 1."""
+    return Estimate(*(min(1.0, max(0.0, share)) for share in found))
 
 
 def _errors(name: str, values: list[float]) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
     facts      what the federation is: recipe, catalogue, round settings, key of the tickets, hash of the admin token
     devices    a random id, the hash of its token and whether it brought an invitation; where uploads are counted, how
-               often it was asked for one and in which round last; nothing else is known of it
+               often it was asked for one and in which round last; how often it has evaluated; nothing else
     rounds     one row each: open -> closed -> folded, or open -> abandoned; `skipped` after a restored backup; when it
                ended, and how many devices there were and had left by then (ending.py)
     grants     how many devices have been given a round's task
@@ -34,7 +34,8 @@ SCHEMA = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value {bytes} NOT NULL)",
     "CREATE TABLE devices (device TEXT PRIMARY KEY, token {bytes} NOT NULL UNIQUE,"
     " invitations {whole} NOT NULL DEFAULT 0, invited_to {whole} NOT NULL DEFAULT -1,"
-    " banned {whole} NOT NULL DEFAULT 0, invited {whole} NOT NULL DEFAULT 0)",
+    " banned {whole} NOT NULL DEFAULT 0, invited {whole} NOT NULL DEFAULT 0,"
+    " answers {whole} NOT NULL DEFAULT 0)",
     "CREATE TABLE rounds (number {whole} PRIMARY KEY, version {whole} NOT NULL, state TEXT NOT NULL,"
     " reports {whole} NOT NULL DEFAULT 0, bytes {whole} NOT NULL DEFAULT 0, clipped {whole} NOT NULL DEFAULT 0,"
     " drift {real} NOT NULL DEFAULT 0, seconds {real} NOT NULL DEFAULT 0, ended {real}, devices {whole},"
