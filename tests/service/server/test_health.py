@@ -10,7 +10,7 @@ from tests.service.server.sums.federations import HISTORIES, LEAST, federation, 
 from federank.data.interactions import Interactions
 from federank.service.server.bootstrap import establish
 from federank.service.server.families.registry import FAMILIES
-from federank.service.server.health import ATTENTION, FAILING, LEVELS, OK, HealthInputs, health_of
+from federank.service.server.health import ATTENTION, FAILING, LEVELS, OK, HealthInputs, health_of, round_due
 from federank.service.server.model_versions import Extent, extent_of
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
@@ -18,6 +18,7 @@ from federank.service.server.store.queries import (
     RECENT,
     RecentRounds,
     close_round,
+    count_refusals,
     note_refused_aggregate,
     open_round,
     recent_rounds,
@@ -47,6 +48,35 @@ def state_of(*discarded, **given):
 )
 def test_discarded_rounds_decide_the_state(discarded, expected):
     assert state_of(*discarded) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"seconds_without_round": 599.0}, (OK, [])),
+        ({"seconds_without_round": 660.0}, (ATTENTION, [("no-recent-round", 11, 7)])),
+        ({"seconds_without_round": None}, (OK, [])),
+        ({"free_disk": 5 * 10**9}, (OK, [])),
+        ({"free_disk": 5 * 10**8}, (ATTENTION, [("disk-low", 500, 0)])),
+        ({"free_disk": 5 * 10**7}, (FAILING, [("disk-low", 50, 0)])),
+        ({"free_disk": None}, (OK, [])),
+    ],
+)
+def test_a_round_that_is_overdue_and_a_full_disk_need_attention(given, expected):
+    assert state_of(FOLDED, round_due=round_due(60.0, 0.0), devices=7, **given) == expected
+
+
+def test_a_round_is_due_within_ten_deadlines_and_two_upload_periods():
+    assert round_due(120.0, 0.0) == 1200
+    assert round_due(1.0, 0.0) == 600, "and within ten minutes"
+    assert round_due(60.0, 86_400.0) == 172_800
+
+
+@pytest.mark.parametrize(("uploads", "refused", "is_much"), [(100, 4, False), (10, 5, True), (100, 20, False)])
+def test_many_refused_uploads_need_attention(uploads, refused, is_much):
+    recent = RecentRounds((FOLDED,), uploads=uploads, refused_uploads=refused)
+    codes = [reason.code for reason in health_of(HealthInputs(recent=recent)).reasons]
+    assert codes == (["uploads-refused"] if is_much else [])
 
 
 @pytest.mark.parametrize(
@@ -84,6 +114,23 @@ def test_only_refused_aggregates_of_recent_rounds_count(sqlite_store):
                 if number in (0, 5, RECENT + 1):
                     note_refused_aggregate(connection, number)
         assert recent_rounds(connection) == RecentRounds((FOLDED,) * RECENT, 2)
+
+
+def test_recent_rounds_count_uploads_refused_ones_and_the_time_since(sqlite_store):
+    with Database(sqlite_store).connection() as connection:
+        create_tables(connection)
+        for number in range(3):
+            open_round(connection, number, 0)
+            with connection.transaction():
+                state = "folded" if number < 2 else "abandoned"
+                ended = 100.0 + number
+                connection.run(
+                    "UPDATE rounds SET state = ?, reports = 4, ended = ? WHERE number = ?", state, ended, number
+                )
+        with connection.transaction():
+            count_refusals(connection, 1, {"late": 9, "malformed": 2})
+        recent = recent_rounds(connection)
+        assert (recent.uploads, recent.refused_uploads, recent.last_aggregated) == (12, 2, 101.0)
 
 
 async def shown_state(running):

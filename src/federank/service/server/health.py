@@ -27,6 +27,12 @@ SCALES = 2.0
 rows about as long as the square root of the highest rating."""
 LARGEST_ROW = 1e6
 """The same where nothing is rated and scores have no scale."""
+REFUSED_SHARE, FEWEST_REFUSED = 0.2, 5
+"""Share of the recent uploads that may be refused, and how many at least are a reason to look."""
+DEADLINES, PERIODS, SOONEST = 10, 2, 600.0
+"""No aggregated round for this many deadlines, upload periods and seconds is a reason to look."""
+LITTLE_DISK, NO_DISK = 1_000_000_000, 100_000_000
+"""Free bytes on the store's disk below which the operator should look, and below which it is about to stop."""
 
 
 class HealthInputs(NamedTuple):
@@ -37,11 +43,18 @@ class HealthInputs(NamedTuple):
     highest: float | None = None  # rating of the scale; None where nothing is rated
     helper_away: bool = False
     store_away: bool = False
+    seconds_without_round: float | None = None  # since the last aggregated one; None where none is due
+    round_due: float = 0.0  # seconds in which one should have been aggregated
+    devices: int = 0
+    free_disk: int | None = None  # bytes, where the store is a file
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a federation is not well: a code, how bad it is, and of how many recent rounds it is true, if of rounds."""
+    """Why a federation is not well: a code, how bad it is, and how many of how many it concerns.
+
+    They are rounds; for `uploads-refused` uploads, for `no-recent-round` minutes and clients, for disk megabytes.
+    """
 
     code: str
     state: str
@@ -62,7 +75,12 @@ class Health(NamedTuple):
 
 def health_of(inputs: HealthInputs) -> Health:
     """The state that follows from the inputs."""
-    reasons = [*_of_the_model(inputs), *_of_the_rounds(inputs.recent)]
+    reasons = [*_of_the_model(inputs), *_of_the_rounds(inputs.recent), *_of_the_uploads(inputs.recent)]
+    if inputs.seconds_without_round is not None and inputs.seconds_without_round > inputs.round_due:
+        reasons.append(Reason("no-recent-round", ATTENTION, int(inputs.seconds_without_round / 60), inputs.devices))
+    if inputs.free_disk is not None and inputs.free_disk < LITTLE_DISK:
+        state = FAILING if inputs.free_disk < NO_DISK else ATTENTION
+        reasons.append(Reason("disk-low", state, inputs.free_disk // 1_000_000))
     if inputs.helper_away:
         reasons.append(Reason("helper-away", FAILING))
     if inputs.store_away:
@@ -89,3 +107,14 @@ def _of_the_rounds(recent: RecentRounds) -> list[Reason]:
     if recent.refused:
         reasons.append(Reason("aggregates-refused", ATTENTION, recent.refused, ended))
     return reasons
+
+
+def _of_the_uploads(recent: RecentRounds) -> list[Reason]:
+    refused, sent = recent.refused_uploads, recent.uploads + recent.refused_uploads
+    is_much = refused >= FEWEST_REFUSED and refused > REFUSED_SHARE * sent
+    return [Reason("uploads-refused", ATTENTION, refused, sent)] if is_much else []
+
+
+def round_due(deadline: float, upload_period: float) -> float:
+    """Seconds in which a round should be aggregated while clients are enrolled."""
+    return max(DEADLINES * deadline, PERIODS * upload_period, SOONEST)

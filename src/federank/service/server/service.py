@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter, OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,7 +13,7 @@ from federank.federation.defences import Defences
 from federank.secagg.forms import bytes_needed
 from federank.service.server.config import FederationConfig, read_config
 from federank.service.server.families.family import Form
-from federank.service.server.health import Health, HealthInputs, health_of
+from federank.service.server.health import Health, HealthInputs, health_of, round_due
 from federank.service.server.http.limits import Ranges, TokenBuckets
 from federank.service.server.logs import Log
 from federank.service.server.metrics import Metrics
@@ -78,6 +79,7 @@ class Service:
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="reader")
         self._known: OrderedDict[bytes, Owner] = OrderedDict()
         self._departures = 0
+        self._began = time.time()
         self._refusals: Counter[str] = Counter()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -152,6 +154,8 @@ class Service:
     def health(self) -> Health:
         """How the federation is, as this worker sees it."""
         latest = self.latest
+        since = max(latest.recent.last_aggregated or 0.0, self._began)
+        is_due = latest.devices > 0 and not latest.paused
         return health_of(
             HealthInputs(
                 recent=latest.recent,
@@ -159,6 +163,10 @@ class Service:
                 highest=getattr(self.config.settings, "highest", None),
                 helper_away=latest.helper_away and self.config.sums is not None,
                 store_away=self.writer.fault is not None or not latest.is_fresh(),
+                seconds_without_round=time.time() - since if is_due else None,
+                round_due=round_due(latest.rounds.deadline, self.config.upload_period),
+                devices=latest.devices,
+                free_disk=self.database.free_bytes(),
             )
         )
 

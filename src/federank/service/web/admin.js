@@ -4,7 +4,7 @@ The token is typed in, kept in this tab's session storage, and sent as a header 
 */
 
 import { Fault, saidOf } from "./faults.js";
-import { chartsOf } from "./operator/over_time.js";
+import { accuracyOf, chartsOf } from "./operator/over_time.js";
 import { byId, element, fill, isOpen, table } from "./show/elements.js";
 import { clock, number, say, short, told, together } from "./show/language.js";
 import { joiningCode } from "./show/pictures.js";
@@ -59,6 +59,9 @@ const CAUSES = {
   "model-out-of-scale": "health.model-out-of-scale",
   "helper-away": "health.helper-away",
   "store-away": "health.store-away",
+  "no-recent-round": "health.no-recent-round",
+  "uploads-refused": "health.uploads-refused",
+  "disk-low": "health.disk-low",
 };
 /** @type {Record<string, Key>} */
 const STATES = { open: "state.open", closed: "state.closed", folded: "state.folded", abandoned: "state.abandoned" };
@@ -117,7 +120,8 @@ function show(overview) {
   byId("inside").hidden = false;
   paused = Boolean(overview.paused);
   const open = overview.open ? say("admin.round-open", { round: String(overview.round) }) : say("admin.between");
-  showHealth(paused ? say("admin.paused") : open, overview.health);
+  byId("doing").textContent = paused ? say("admin.paused") : open;
+  showHealth(overview.health);
   byId("pause").textContent = say(paused ? "admin.go-on" : "admin.pause");
   const rounds = [...(overview.rounds ?? [])].sort((one, other) => one.number - other.number);
   const bytes = rounds.reduce((sum, round) => sum + (round.bytes ?? 0), 0);
@@ -141,6 +145,7 @@ function show(overview) {
     ...numbers.map(([title, value]) => element("div", {}, element("dt", {}, title), element("dd", {}, short(value)))),
   );
   showJoining(overview);
+  fill(byId("accuracy"), overview.trend?.length ? accuracyOf(overview.trend, rounds) : null);
   fill(byId("charts"), ...chartsOf(overview, rounds));
   showMoved(overview);
   showJudged(overview.evaluation ?? []);
@@ -149,17 +154,16 @@ function show(overview) {
   showRounds(rounds.reverse());
 }
 
-/** The light, and why it is not green. Paused rounds are no fault: the light is out then, unless something is wrong.
- * @type {(doing: string, health?: Health) => void} */
-function showHealth(doing, { state, reasons } = { state: "ok", reasons: [] }) {
-  const light = paused && state === "ok" ? "" : state;
-  byId("standing").dataset.health = light;
-  byId("standing").textContent = light ? `${say(HEALTH[state] ?? "health.attention")} · ${doing}` : doing;
-  const words = reasons.map(({ code, ...values }) =>
-    element("li", {}, Object.hasOwn(CAUSES, code) ? say(CAUSES[code], values) : code),
+/** One line: healthy, or what needs attention and what to do about it; further reasons below it.
+ * @type {(health?: Health) => void} */
+function showHealth({ state, reasons } = { state: "ok", reasons: [] }) {
+  const [why, ...more] = reasons.map(({ code, ...values }) =>
+    Object.hasOwn(CAUSES, code) ? say(CAUSES[code], values) : code,
   );
-  fill(byId("health"), ...words);
-  byId("health").hidden = !words.length;
+  byId("standing").dataset.health = state;
+  byId("standing").textContent = say(HEALTH[state] ?? "health.attention", { why: why ?? state });
+  fill(byId("health"), ...more.map((words) => element("li", {}, words)));
+  byId("health").hidden = !more.length;
 }
 
 /** What this federation is to people, and how somebody on the same network joins.
@@ -330,6 +334,7 @@ function signOut() {
   byId("inside").hidden = true;
   byId("standing").textContent = say("admin.signed-out");
   byId("standing").dataset.health = "";
+  byId("health").hidden = true;
 }
 
 /** @type {(path: string, body?: object) => Promise<void>} */

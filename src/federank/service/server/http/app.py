@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from federank.errors import StoreAway
 from federank.service.server.http.limits import bucket_of, enforce_rate_limit
 from federank.service.server.http.openapi import openapi_document
+from federank.service.server.http.page import DEFAULT, WORKER, bundles, documents, preferred
 from federank.service.server.http.responses import (
     Headers,
     Refusal,
@@ -37,6 +38,7 @@ from federank.service.server.service import Service
 # The page's files, held in memory as they are and compressed, so that a visit costs a fraction of their bytes.
 
 
+WORKER_SECONDS = 30
 TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json"}
 """What must not depend on the machine's own table of types: a browser runs no script of another type."""
 
@@ -82,7 +84,9 @@ def asset_response(assets: Mapping[str, Asset], path: str, request: Request) -> 
     asset = assets.get("index.html" if path in ("", "/") else path)
     if asset is None:
         raise HTTPException(404)
-    headers = {"ETag": asset.etag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    # A worker is fetched beside the page and once again when it is started, some moments later.
+    caching = f"max-age={WORKER_SECONDS}" if path == WORKER else "no-cache"
+    headers = {"ETag": asset.etag, "Cache-Control": caching, "Vary": "Accept-Encoding, Accept-Language"}
     if has_already(request, asset.etag):
         return Response(None, 304, headers)
     if takes_gzip(request):
@@ -220,8 +224,13 @@ OPERATORS = ("admin.", "operator/")
 def public_app(service: Service) -> Middleware:
     """What devices and browsers talk to."""
     assets = {name: asset for name, asset in read_assets(PAGE).items() if not name.startswith(OPERATORS)}
+    files = {name: asset.content for name, asset in assets.items()}
+    for name, script in bundles(files).items():
+        assets[name] = _made(script.encode(), TYPES[".js"])
+    pages = {code: _made(text.encode(), "text/html") for code, text in documents(files, service.config).items()}
+    assets["index.html"] = pages[DEFAULT]
     assets["files.json"] = listed(assets)
-    return Middleware(service, Table(PUBLIC_ROUTES, "FedeRank federation"), _files(assets))
+    return Middleware(service, Table(PUBLIC_ROUTES, "FedeRank federation"), _files(assets, pages))
 
 
 def admin_app(service: Service) -> Middleware:
@@ -232,9 +241,15 @@ def admin_app(service: Service) -> Middleware:
     return Middleware(service, Table(ADMIN_ROUTES, "FedeRank operator"), _files(assets))
 
 
-def _files(assets: dict[str, Asset]) -> ASGIApp:
+def _files(assets: dict[str, Asset], pages: Mapping[str, Asset] | None = None) -> ASGIApp:
+    """The files by their paths, and the page in the language that a browser asks for."""
+
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        answer = asset_response(assets, scope["path"].removeprefix("/"), Request(scope, receive))
+        request = Request(scope, receive)
+        shown = assets
+        if pages is not None and scope["path"] in ("/", "/index.html"):
+            shown = {"index.html": pages[preferred(request.headers.get("accept-language", ""), pages)]}
+        answer = asset_response(shown, scope["path"].removeprefix("/"), request)
         await answer(scope, receive, send)
 
     return app

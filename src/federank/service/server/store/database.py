@@ -11,6 +11,7 @@ the thread that uses them.
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -170,6 +171,10 @@ class Database:
             raise StoreError(
                 f"The store {address!r} is of no known kind; give sqlite:///FILE or postgresql://USER@HOST/NAME."
             )
+
+    def free_bytes(self) -> int | None:
+        """What is free on the disk of a store that is a file; None where another server keeps it."""
+        return shutil.disk_usage(self.path.absolute().parent).free if self.dialect == "sqlite" else None
 
     def connect(self) -> Connection:
         """A new connection."""

@@ -476,17 +476,32 @@ class RecentRounds(NamedTuple):
     """What became of the latest rounds, newest first."""
 
     discarded: tuple[bool, ...] = ()
-    refused: int = 0
+    refused: int = 0  # aggregates that were not applied
+    uploads: int = 0
+    refused_uploads: int = 0  # those that came too late or twice are not counted: they are no fault
+    last_aggregated: float | None = None  # when the last round of all was, in seconds since 1970
 
 
 def recent_rounds(connection: Connection) -> RecentRounds:
     """The latest rounds that have ended, at most RECENT."""
     rows = connection.all(
-        "SELECT number, state FROM rounds WHERE state IN ('folded', 'abandoned') ORDER BY number DESC LIMIT ?", RECENT
+        "SELECT number, state, reports FROM rounds WHERE state IN ('folded', 'abandoned') ORDER BY number DESC LIMIT ?",
+        RECENT,
     )
-    numbers = {int(number) for number, _ in rows}
+    numbers = {int(number) for number, _, _ in rows}
     refused = numbers.intersection(get_fact(connection, _REFUSED) or [])
-    return RecentRounds(tuple(state == "abandoned" for _, state in rows), len(refused))
+    since = min(numbers, default=0)
+    bad = connection.one(
+        "SELECT COALESCE(SUM(count), 0) FROM refusals WHERE round >= ? AND reason NOT IN ('late', 'repeated')", since
+    )
+    last = connection.one("SELECT MAX(ended) FROM rounds WHERE state = 'folded'")
+    return RecentRounds(
+        discarded=tuple(state == "abandoned" for _, state, _ in rows),
+        refused=len(refused),
+        uploads=sum(int(reports) for _, _, reports in rows),
+        refused_uploads=int(bad[0]) if bad else 0,
+        last_aggregated=None if last is None or last[0] is None else float(last[0]),
+    )
 
 
 def note_refused_aggregate(connection: Connection, number: int) -> None:

@@ -1,4 +1,4 @@
-/* What the operator sees over time: reports, devices that joined and left, accuracy, refusals, bytes, drift, seconds.
+/* What the operator sees over time: accuracy as clients measure it, reports, devices, refusals, bytes, drift, seconds.
 
 Functions of the overview alone. What was not measured is not drawn: an abandoned round has no drift, and a round that ended before its
 devices were counted has none.
@@ -22,7 +22,6 @@ export function chartsOf(overview, rounds) {
     reports(ended, overview.limits),
     devices(ended),
     joinedAndLeft(ended),
-    accuracy(overview.trend ?? [], rounds),
     rejected(ended),
     drift(folded),
     bytes(folded),
@@ -87,7 +86,7 @@ function joinedAndLeft(rounds) {
 
 /** What devices that evaluate found, with its interval; where items are rated, how far predictions are off.
  * @type {(trend: NonNullable<Overview["trend"]>, rounds: Round[]) => HTMLElement} */
-function accuracy(trend, rounds) {
+export function accuracyOf(trend, rounds) {
   const published = new Map(
     rounds.filter(({ state }) => state === "folded").map((round) => [round.version + 1, round.ended ?? null]),
   );

@@ -1,0 +1,127 @@
+"""The page as it is served: one file for many modules, and a federation's words in the HTML."""
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+from tests.service.federations import in_a_loop, serving
+
+from federank.service.server.http.app import PAGE
+from federank.service.server.http.bundle import BundleError, bundle
+from federank.service.server.http.page import START, WORKER, bundles, preferred
+from federank.service.server.store.database import Database
+from federank.service.server.store.queries import put_fact
+
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+
+MODULES = {
+    "app.js": 'import { count, raise } from "./deep/count.js";\nimport * as all from "./deep/index.js";\n'
+    "raise();\n"
+    'const { late } = await import("./deep/late.js");\n'
+    "console.log(JSON.stringify([count, all.count, all.twice(4), late(), all.here, all.left + all.right]));\n",
+    "deep/count.js": "/* A comment with\nimport { nothing } from './nowhere.js'\n*/\n"
+    "export let count = 1;\nexport function raise() {\n  count += 1;\n}\n",
+    "deep/index.js": 'export * from "./count.js";\nexport { double as twice } from "./double.js";\n'
+    "export const here = import.meta.url.split('/').at(-1);\nexport const [left, right] = [1, 2];\n",
+    "deep/double.js": "const double = (value) => 2 * value;\nexport { double };\n",
+    "deep/late.js": 'import { count } from "./count.js";\nexport const late = () => count * 10;\n',
+}
+
+
+def run(folder, modules, entry):
+    for name, text in modules.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "package.json").write_text('{"type": "module"}')
+    done = subprocess.run(["node", folder / entry], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@needs_node
+def test_a_bundle_does_what_its_modules_do(tmp_path):
+    one = {"one.js": bundle(MODULES, ["app.js"], "one.js")}
+    expected = [2, 2, 8, 20, "index.js", 3]
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "bundle").mkdir()
+    assert run(tmp_path / "modules", MODULES, "app.js") == expected
+    assert run(tmp_path / "bundle", one, "one.js") == expected
+
+
+@pytest.mark.parametrize(
+    ("modules", "named"),
+    [
+        ({"app.js": 'import { b } from "./b.js";\n', "b.js": 'import { a } from "./app.js";\n'}, "app.js"),
+        ({"app.js": 'import { b } from "./b.js";\n'}, "b.js"),
+        ({"app.js": 'import "./b.js";\nexport let a = 1;\n', "b.js": "export let a = 2;\n"}, "b.js"),
+    ],
+    ids=["cycle", "missing", "two variables of one name"],
+)
+def test_what_one_file_cannot_hold_is_refused(modules, named):
+    with pytest.raises(BundleError, match=re.escape(named)):
+        bundle(modules, ["app.js"], "one.js")
+
+
+@needs_node
+def test_the_page_can_be_bundled(tmp_path):
+    files = {file.relative_to(PAGE).as_posix(): file.read_bytes() for file in PAGE.rglob("*") if file.is_file()}
+    made = bundles(files)
+    assert set(made) == {START, WORKER}
+    for name, text in made.items():
+        script = tmp_path / f"{name.replace('/', '-')}.mjs"
+        script.write_text(text)
+        checked = subprocess.run(["node", "--check", script], capture_output=True, text=True, check=False)
+        assert checked.returncode == 0, checked.stderr
+        assert not re.search(r"^(import|export) ", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("header", "code"),
+    [
+        ("", "en"),
+        ("de", "de"),
+        ("it-IT,it;q=0.9,en;q=0.8", "it"),
+        ("fr,de;q=0.7,en;q=0.9", "en"),
+        ("fr", "en"),
+        ("de;q=0,it", "it"),
+        (";;q=x,,*", "en"),
+    ],
+)
+def test_the_language_is_the_first_that_the_browser_asks_for(header, code):
+    assert preferred(header, {"en": 1, "de": 1, "it": 1}) == code
+
+
+@in_a_loop
+async def test_the_page_names_the_federation_in_the_visitors_language(sqlite_store):
+    facts = {
+        "description": 'Films & "more" <b>',
+        "language": "en",
+        "translations": {"de": {"name": "Filmabend", "description": "Filme."}},
+    }
+    async with serving(sqlite_store):
+        pass
+    database = Database(sqlite_store)
+    with database.connection() as connection, connection.transaction():
+        for name, value in facts.items():
+            put_fact(connection, name, value)
+    database.release()
+    async with serving(sqlite_store) as running:
+        pages = {}
+        for code in ("en", "de", "it"):
+            answer = await running.client.get("/", headers={"Accept-Language": code})
+            assert answer.status_code == 200
+            pages[code] = answer.text
+        own = running.service.config.name
+        assert f"<title>{own}</title>" in pages["en"]
+        assert "<title>Filmabend</title>" in pages["de"]
+        assert [re.search('<html lang="([^"]+)"', page)[1] for page in pages.values()] == ["en", "de", "it"]
+        assert 'content="Films &amp; &quot;more&quot; &lt;b&gt;"' in pages["en"]
+        assert re.search(r'id="name"[^>]* lang="en">', pages["it"]), "what is not translated says its language"
+        for page in pages.values():
+            scripts = re.findall(r'<script [^>]*src="([^"]+)"', page)
+            assert scripts == [START]
+        answers = await asyncio.gather(*(running.client.get(f"/{name}") for name in (START, WORKER)))
+        assert [answer.headers["content-type"].split(";")[0] for answer in answers] == ["text/javascript"] * 2
