@@ -6,7 +6,7 @@
 to which
 group is drawn with the seed. The federation in which they live together is compared with federations in which
 everyone chooses alike, for the very same people: so a difference within a group is not one between people. Each is
-trained on two bases (docs/policies.md): Updates from the full history, as published, and Updates from what is shared
+trained on two bases (docs/sharing.md): Updates from the full history, as published, and Updates from what is shared
 alone, where those who share nothing take no part and recommendations come from home vectors.
 """
 

@@ -15,7 +15,7 @@ lifetime are made from draws named by the item, so they need no memory.
 
 What an Update is computed from is the policy's *basis*. With `history`, as published, the own vector follows the
 full history, and negatives avoid it. With `shared` the device takes part with its shared profile in the place of
-its history; all that leaves is then a function of that profile and of draws. docs/policies.md has the proof.
+its history; all that leaves is then a function of that profile and of draws. docs/sharing.md has the proof.
 
 Where a federation is of ratings (ratings/), what leaves is the rated items that the policy allows, with virtual ratings
 of others among them: `filling`, `rho` and `sampling` say which and how many. They take the place of decoys.

@@ -52,7 +52,7 @@ class Tracker(Protocol):
 
 def plain_name(name: str) -> str:
     """A metric's name, or a setting's, as every tracker allows it."""
-    return _NOT_ALLOWED.sub("_", name.replace("@", "_at_"))
+    return _NOT_ALLOWED.sub("_", name.replace("@", "_at_").replace("/", " "))  # a slash would be a folder
 
 
 def open_tracker(where: str, experiment: str) -> Tracker:
