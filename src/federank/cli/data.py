@@ -192,7 +192,7 @@ def get(name: str, copy: Path | None) -> None:
     Example:
       federank data get ml-100k
     """
-    from federank.data.datasets import find, how_to_get, install_path, known_set
+    from federank.data.datasets import find, install_path, known_set
     from federank.errors import DataError
 
     known = known_set(name)
@@ -207,7 +207,7 @@ def get(name: str, copy: Path | None) -> None:
         click.echo(f"It is already here: {place}")
         return
     elif known.address is None:
-        raise DataError(f"{known.title} has no public address that is sure to stay. {how_to_get(known)}")
+        raise DataError(f"{known.title} has no public address that is sure to stay.\n{_steps(known)}")
     else:
         place = _download(known, install_path(known, known.files[0]))
     click.echo(f"Installed: {place}")
@@ -289,6 +289,20 @@ def city(people: int, places: int, checkins: int, seed: int, out: Path | None) -
 
     write_tsv(built, out)
     click.echo(f"Written: {len(built):,} synthetic check-ins to {out}")
+
+
+def _steps(known: KnownSet) -> str:
+    """How a user who has the file gets the papers' tables on it: three lines."""
+    from federank.studies.spec import as_study, packaged
+
+    studies = [
+        name
+        for name, document in packaged().items()
+        if any(known.name in (each.name, each.source) for each in as_study(document, name).data)
+    ]
+    run = " and ".join(f"`federank study run {name}`" for name in studies)
+    third = f"\n3. {run} then runs the papers' tables and figures on it too." if studies else ""
+    return f"1. {known.how_to_obtain}\n2. Run `federank data get {known.name} --from FILE`.{third}"
 
 
 def _say_whose(known: KnownSet) -> None:
