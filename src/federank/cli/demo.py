@@ -36,7 +36,7 @@ AUDITS: tuple[tuple[str, tuple[str, dict[str, Any]], str], ...] = (
     ("FPL, pi = 1", ("FPL", {"pi": 1.0}), "updates"),
     ("FPL, pi = 0.1", ("FPL", {"pi": 0.1}), "updates"),
     ("Frugal, plain", ("Frugal", {"messages": 5}), "plain"),
-    ("Frugal, 2 servers", ("Frugal", {"messages": 5}), "sums"),
+    ("Frugal, helper", ("Frugal", {"messages": 5}), "sums"),
 )
 """What is audited: a name, the study's row whose settings and epoch it has, and what the server sees."""
 _READS = {"updates": "operator", "plain": "operator", "sums": "neither"}
@@ -121,7 +121,7 @@ def _report_story(folder: Path, seed: int) -> None:
     click.echo("   A low pi is no privacy: what is held back today is sent another day.\n")
 
     click.echo("5. Frugal, our method: a client solves for its own factors and uploads 5 times.")
-    click.echo("   Plain uploads are as readable as FPL's. With a second server, run by another")
+    click.echo("   Plain uploads are as readable as FPL's. With a helper, a second server of another")
     click.echo("   organisation, each upload is split, and both read only the sum over all")
     click.echo("   clients; that takes more megabytes. MB are up and down, per client.\n")
     _show_configurations(audits)
