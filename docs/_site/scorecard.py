@@ -72,8 +72,9 @@ def tables(report: str) -> dict[str, list[dict[str, str]]]:
 
 
 def reports() -> list[str]:
-    """The reports, by name."""
-    return sorted(path.name for path in RESULTS.glob("*.md") if path.name != "README.md")
+    """The reports; those with one rate for all pi, which is the papers' protocol, first."""
+    names = sorted(path.name for path in RESULTS.glob("*.md") if path.name != "README.md")
+    return sorted(names, key=lambda name: "one-rate" not in name)
 
 
 def row_of(report: str, data: str, label: str, column: str) -> dict[str, str] | None:

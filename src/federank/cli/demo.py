@@ -121,9 +121,9 @@ def _report_story(folder: Path, seed: int) -> None:
     click.echo("   A low pi is no privacy: what is held back today is sent another day.\n")
 
     click.echo("5. Frugal, our method: a client solves for its own factors and uploads 5 times.")
-    click.echo("   Plain uploads are as readable as FPL's. With a helper, a second server of another")
-    click.echo("   organisation, each upload is split, and both read only the sum over all")
-    click.echo("   clients; that takes more megabytes. MB are up and down, per client.\n")
+    click.echo("   Plain uploads are as readable as FPL's. With a helper, a second server run by")
+    click.echo("   another organisation, each upload is split, and both read only the sum over")
+    click.echo("   all clients; that takes more megabytes. MB are up and down, per client.\n")
     _show_configurations(audits)
     click.echo("   An attacker who knows some places of a user reads more from sums than this")
     click.echo("   one: docs/privacy.md says who, and what noise does about it.\n")

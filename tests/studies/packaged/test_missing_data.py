@@ -54,7 +54,7 @@ def test_papers_study_runs_on_a_file_in_that_format(name, study, lines, groups, 
     told("data", "get", name, "--from", tmp_path / "mine.tsv")
     left_out = {model["group"] for model in packaged()[study]["model"]} - set(groups)
     skipped = [word for group in sorted(left_out) for word in ("--set", f'model."{group}".skip=true')]
-    small = [word for group in groups[1:] for word in ("--set", f'model."{group}".sweep.pi=[0.5]')]
+    small = [word for group in groups[1:] for word in ("--set", f'model."{group}".sweep.pi=[0.5,1.0]')]
     options = [*skipped, *small, "--set", "choose.epochs=1", "--seeds", "1", "--workers", "1", "--quiet"]
     told("study", "run", study, *options, "--out", tmp_path / "results")
     lines = Results.open(tmp_path / "results").lines()
