@@ -55,7 +55,7 @@ def overview(*rounds, **told):
 
 
 def figure(page, title):
-    return page.locator("#charts figure").filter(has=page.get_by_text(title, exact=True))
+    return page.locator("#charts figure, #accuracy figure").filter(has=page.get_by_text(title, exact=True))
 
 
 def texts(page, title):
@@ -161,11 +161,12 @@ def test_visitors_do_not_get_the_operators_scripts(town):
 
 
 def light(page):
-    """The state of the light at the top, and how many reasons stand below."""
+    """The state of the line at the top, and how many reasons there are: one in the line, the others below."""
     expect(page.locator("#standing")).to_have_attribute("data-health", re.compile("."))
     shown = page.locator("#health li").count()
     assert page.locator("#health").is_visible() == bool(shown)
-    return page.locator("#standing").get_attribute("data-health"), shown
+    state = page.locator("#standing").get_attribute("data-health")
+    return state, shown + (state != "ok")
 
 
 REASONS = {
@@ -176,6 +177,9 @@ REASONS = {
     "store-away": "failing",
     "rounds-discarded": "attention",
     "aggregates-refused": "attention",
+    "no-recent-round": "attention",
+    "uploads-refused": "attention",
+    "disk-low": "attention",
 }
 
 
@@ -186,8 +190,9 @@ def test_the_light_follows_the_servers_state(operator, town, words, language):
         listed = [reason for reason in reasons if reason["state"] == state]
         page = operator(town, overview=overview(health={"state": state, "reasons": listed}), locale=language)
         assert light(page) == (state, len(listed))
-        expect(page.locator("#standing")).to_contain_text(words[language][f"health.{state}"])
-        assert not re.search(r"\{\w*\}|" + "|".join(REASONS), page.locator("#health").inner_text())
+        expect(page.locator("#standing")).to_contain_text(words[language][f"health.{state}"].removesuffix("{why}"))
+        for place in ("#standing", "#health"):
+            assert not re.search(r"\{\w*\}|" + "|".join(REASONS), page.locator(place).inner_text())
     well = {"state": "ok", "reasons": []}
     assert light(operator(town, overview=overview(health=well))) == ("ok", 0)
     paused = operator(town, overview=overview(health=well, paused=True))

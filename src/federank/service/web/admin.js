@@ -154,14 +154,17 @@ function show(overview) {
   showRounds(rounds.reverse());
 }
 
-/** One line: healthy, or what needs attention and what to do about it; further reasons below it.
+/** One line: healthy, or what needs attention and what to do about it; further reasons below it. Paused rounds are no fault.
  * @type {(health?: Health) => void} */
 function showHealth({ state, reasons } = { state: "ok", reasons: [] }) {
   const [why, ...more] = reasons.map(({ code, ...values }) =>
     Object.hasOwn(CAUSES, code) ? say(CAUSES[code], values) : code,
   );
-  byId("standing").dataset.health = state;
-  byId("standing").textContent = say(HEALTH[state] ?? "health.attention", { why: why ?? state });
+  const isQuiet = paused && state === "ok";
+  byId("standing").dataset.health = isQuiet ? "" : state;
+  byId("standing").textContent = isQuiet
+    ? say("admin.paused")
+    : say(HEALTH[state] ?? "health.attention", { why: why ?? state });
   fill(byId("health"), ...more.map((words) => element("li", {}, words)));
   byId("health").hidden = !more.length;
 }

@@ -249,6 +249,8 @@ async def test_what_anybody_can_fetch(sqlite_store, tmp_path):
         assert config["founding"] == facts["founding"]
         settings = await running.client.get("/api/v1/sums/settings")
         assert settings_from(SQUARES, settings.json()) == running.service.config.settings
+        texts = (await running.client.get("/api/v1/sums/config")).text, settings.text
+        assert (facts["sums"]["config"], facts["sums"]["settings"]) == texts
         assert (await running.client.get("/api/v1/sums/offer?round=7")).status_code == 404
         await running.open_round()
         assert (await running.client.get("/api/v1/sums/record?round=0")).status_code == 404

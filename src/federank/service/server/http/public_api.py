@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from federank.errors import StoreAway
+from federank.service.server.config import FederationConfig
 from federank.service.server.http.responses import JSON, Refusal, bytes_response, has_already, json_response, takes_gzip
 from federank.service.server.model_versions import Published
 from federank.service.server.service import Service
@@ -45,6 +46,7 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "limits": {"most_rows": form.most_rows, "most_bytes": form.most_bytes, "most_norm": form.most_norm},
             "suggested_policy": config.suggested_policy,
             "uploads": config.kind,
+            "sums": _canonical_texts(config),
             "noun": config.noun,
             "description": config.description,
             "seen": config.seen,
@@ -57,6 +59,12 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "translations": config.translations or {},
         }
     )
+
+
+def _canonical_texts(config: FederationConfig) -> dict[str, str] | None:
+    """The canonical bytes of GET /sums/config and /sums/settings as texts, so that a page needs no further request."""
+    sums = config.sums
+    return None if sums is None else {"config": sums.config.to_bytes().decode(), "settings": sums.settings.decode()}
 
 
 async def status(service: Service, request: Request) -> Response:  # noqa: ARG001

@@ -15,7 +15,7 @@ import { BadAnswer, bytesOf, jsonIn, jsonOf, request } from "./client.js";
 const SUMS = "-sums"; // what a federation adds to the name of its method where no single server can read an upload
 
 /** What a federation says it is; what is optional is only ever shown, or checked where it is used.
- * @typedef {{ api: number, method: string, name?: string, description?: any, run_by?: any, noun?: any, seen?: any, joining?: any, language?: any, translations?: any, upload_period_seconds?: any, trained?: boolean | null, uploads?: string, items: number, recipe: any, catalogue: string, founding: string, version: number, suggested_policy?: any }} Facts */
+ * @typedef {{ api: number, method: string, name?: string, description?: any, run_by?: any, noun?: any, seen?: any, joining?: any, language?: any, translations?: any, upload_period_seconds?: any, trained?: boolean | null, uploads?: string, sums?: any, items: number, recipe: any, catalogue: string, founding: string, version: number, suggested_policy?: any }} Facts */
 
 /** How many items there are, how many factors each has, and by which method they are learnt.
  * @typedef {{ factors: number, items: number, method: Method }} Shape */
