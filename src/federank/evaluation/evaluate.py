@@ -44,6 +44,7 @@ from federank.evaluation.metrics import (
     bias_table,
     find_hits,
     mae,
+    recall,
     registered_metrics,
     rmse,
 )
@@ -271,7 +272,7 @@ def evaluate(
     of_users: dict[int, dict[str, RealVector]] = {}
     for n in cuts:
         values = {name: _values(name, metric, hits, sizes[users], n) for name, metric in ranking.items()}
-        of_users[n] = values
+        of_users[n] = {"recall": recall(hits, sizes[users], n)} | values
         columns |= {f"{name}@{n}": value for name, value in values.items()}
         means |= {f"{name}@{n}": float(value.mean()) for name, value in values.items()}
         exposed, per_user = _exposure(items[:, :n], users, split)

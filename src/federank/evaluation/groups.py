@@ -55,7 +55,7 @@ def group_table(
             row = {"at": n, "by": ACTIVITY, "group": int(group)}
             row |= {"least": int(sizes[inside].min()), "most": int(sizes[inside].max()), "size": int(inside.sum())}
             rows.append(row | {name: float(value[inside].mean()) for name, value in metrics.items()})
-        for group in np.unique(of_items[of_items > 0]) if "recall" in metrics else ():
+        for group in np.unique(of_items[of_items > 0]):
             inside = of_items == group
             counts = popularity[inside]
             row = {"at": n, "by": POPULARITY, "group": int(group)}
