@@ -41,9 +41,10 @@ from typing import Any
 import numpy as np
 
 import federank as fr
+from federank.federation.client import Terms, split
+from federank.methods.frugal.client import private_message
 from federank.service.client.federation import fetch_facts, fetch_model, read_enrolment, read_ticket
 from federank.service.client.http import Client
-from federank.service.client.methods.summed import Terms, private_message, split
 from federank.service.client.secure import Pinned, checked_offer, pin
 from federank.service.simulated_clients.connection import Connection
 from service import Watched, write_rows

@@ -15,13 +15,13 @@ from tests.service.web.conversing import conversing
 from tests.worlds import two_tastes
 
 import federank as fr
+from federank.federation.client import ClientMethod, History, Model
+from federank.methods.fedrec.client import PMF_CLIENT, SVDPP_CLIENT
 from federank.methods.fedrec.settings import RatingFederationSettings, SVDPlusPlusFederationSettings
+from federank.methods.fpl.client import FPL_CLIENT
 from federank.methods.fpl.settings import FPLSettings
+from federank.methods.frugal.client import FRUGAL_CLIENT
 from federank.methods.frugal.losses import FrugalSettings
-from federank.service.client.methods.method import History, Method, Model
-from federank.service.client.methods.pairs import PAIRS
-from federank.service.client.methods.ratings import PMF, SVDPP
-from federank.service.client.methods.squares import SQUARES
 
 METHODS = Path(fr.__file__).parent / "service" / "web" / "device" / "methods" / "method.js"
 SEED, USER, FACTORS = 7, 0, 4
@@ -35,7 +35,7 @@ class Case(NamedTuple):
 
     trained: fr.Recommender
     method: str
-    client: Method
+    client: ClientMethod
     settings: Any
 
     @property
@@ -48,18 +48,20 @@ class Case(NamedTuple):
     @property
     def model(self) -> Model:
         trained: Any = self.trained
+        named = {"vectors": "item_vectors", "biases": "item_biases", "weights": "item_weights"}
+        named |= {"implicit": "implicit_vectors"}
+        tables = {
+            name: np.ascontiguousarray(getattr(trained, own)) for name, own in named.items() if hasattr(trained, own)
+        }
+        tables = {name: table for name, table in tables.items() if len(table)} | {
+            "heard": np.ones(len(trained.item_ids))
+        }
         return Model(
-            1,
-            np.ascontiguousarray(trained.item_vectors),
-            getattr(trained, "item_biases", NO_BIASES),
-            getattr(trained, "item_weights", np.ones(len(trained.item_ids), dtype=np.float32)),
-            getattr(trained, "regulariser", 0.0),
-            np.ascontiguousarray(getattr(trained, "implicit_vectors", np.zeros((0, 0), dtype=np.float32))),
-            1,
+            1, tables, {"regulariser": np.array([getattr(trained, "regulariser", 0)]), "iteration": np.ones(1)}
         )
 
     def on_the_client(self):
-        return self.client.home_vector(self.settings, len(self.trained.item_ids), SEED, USER, self.history, self.model)
+        return self.client.home_vector(self.settings, SEED, USER, self.history, self.model)
 
     def enrolled(self):
         ids = self.trained.item_ids[self.history.items].tolist()
@@ -68,8 +70,10 @@ class Case(NamedTuple):
 
     def on_the_page(self, ask):
         items, ratings = self.history.items.tolist(), self.history.ratings.tolist()
-        tables = {name: getattr(self.model, name).ravel().tolist() for name in ("vectors", "biases", "weights")}
-        model = tables | {"implicit": self.model.implicit.ravel().tolist(), "regulariser": self.model.regulariser}
+        tables, none = self.model.tables, np.zeros(0)
+        weights = tables.get("weights", tables["heard"])
+        model = {name: tables.get(name, none).ravel().tolist() for name in ("vectors", "biases", "implicit")}
+        model |= {"weights": weights.tolist(), "regulariser": float(self.model.overall["regulariser"][0])}
         who = {"method": self.method, "seed": SEED, "user": USER, "items": items, "ratings": ratings}
         return ask(who | {"recipe": asdict(self.settings) | {"step": 1.0}, "model": model})
 
@@ -77,23 +81,23 @@ class Case(NamedTuple):
 def fpl():
     chosen = {"factors": FACTORS, "seed": SEED, "epochs": 5, "learning_rate": 0.1}
     model = fr.FPL(**chosen, sharing="fixed-subset", pi=0.5, basis="shared").fit(LIKES)
-    return Case(model, "fpl", PAIRS, FPLSettings(factors=FACTORS, triples=4, learning_rate=0.1))
+    return Case(model, "fpl", FPL_CLIENT, FPLSettings(factors=FACTORS, triples=4, learning_rate=0.1))
 
 
 def frugal():
     model = fr.Frugal(min_support=1, factors=FACTORS, seed=SEED, pi=0.5, sharing="fixed-subset").fit(LIKES)
     activity = model.recipe(LIKES).activity
-    return Case(model, "frugal", SQUARES, FrugalSettings(min_support=1, factors=FACTORS, activity=activity))
+    return Case(model, "frugal", FRUGAL_CLIENT, FrugalSettings(min_support=1, factors=FACTORS, activity=activity))
 
 
 def pmf():
     model = fr.PMF(factors=FACTORS, seed=SEED, iterations=20, learning_rate=0.05).fit(STARS)
-    return Case(model, "pmf", PMF, RatingFederationSettings(factors=FACTORS, learning_rate=0.1))
+    return Case(model, "pmf", PMF_CLIENT, RatingFederationSettings(factors=FACTORS, learning_rate=0.1))
 
 
 def svdpp():
     model = fr.SVDPlusPlus(factors=FACTORS, seed=SEED, iterations=20, learning_rate=0.05).fit(STARS)
-    return Case(model, "svdpp", SVDPP, SVDPlusPlusFederationSettings(factors=FACTORS, learning_rate=0.1))
+    return Case(model, "svdpp", SVDPP_CLIENT, SVDPlusPlusFederationSettings(factors=FACTORS, learning_rate=0.1))
 
 
 @pytest.fixture(scope="module", params=[fpl, frugal, pmf, svdpp], ids=lambda make: make.__name__)

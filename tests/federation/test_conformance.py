@@ -85,7 +85,7 @@ def test_wrong_messages_are_refused(method):
     with pytest.raises(BadMessage):
         wire.decode(method.records.update, replace(method, n_items=method.n_items - 20), wire.encode(results[0].update))
     for name, values in wire.values(broadcast).items():
-        for wrong in (np.full_like(values, np.nan), values[:-1], values.astype(np.float64)):
+        for wrong in (np.full(values.shape, np.nan, np.float32), values[:-1], values.astype(np.complex64)):
             with pytest.raises(BadMessage):
                 wire.from_arrays(type(broadcast), method, wire.values(broadcast) | {name: wrong})
 

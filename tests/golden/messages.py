@@ -10,6 +10,7 @@ import numpy as np
 from safetensors.numpy import load
 
 import federank as fr
+from federank.federation.client import Model, RoundVector, User
 from federank.federation.rng import TRIPLE, words, words_wrap_around
 from federank.methods.frugal.method import make_frugal_broadcast
 from federank.methods.frugal.private import directions_at_home, one_message
@@ -33,8 +34,7 @@ from federank.secagg import ring as rounding
 from federank.secagg import upload
 from federank.secagg.proof import upload as norm_check
 from federank.secagg.proof.parameters import Parameters
-from federank.service.client.methods.method import Model, RoundVector, User
-from federank.service.client.methods.registry import METHOD_OF
+from federank.service.client.methods import client_method
 from tests.golden.models import PAIRS, RATINGS, city
 from tests.protocol.sums import worlds as rounds_of_sums
 from tests.service.web.conversing import conversing
@@ -86,16 +86,18 @@ def model_of(method):
     """The model version that a round begins with."""
     vectors, biases = numbers(1, ITEMS, FACTORS), numbers(2, ITEMS)
     if method == "fpl":
-        return Model(3, vectors, biases)
+        return Model(3, {"vectors": vectors, "biases": biases})
     if method == "frugal":
-        return Model(3, vectors, biases[:0], numbers(3, ITEMS) + np.float32(0.6), 1.7)
-    implicit = numbers(4, ITEMS, FACTORS)[: ITEMS if method == "svdpp" else 0]
-    return Model(3, vectors, biases[:0], np.ones(ITEMS, np.float32), implicit=implicit, iteration=4)
+        weights = numbers(3, ITEMS) + np.float32(0.6)
+        return Model(3, {"vectors": vectors, "weights": weights}, {"regulariser": np.array([1.7])})
+    tables = {"vectors": vectors, "heard": np.ones(ITEMS, np.int8)}
+    tables |= {"implicit": numbers(4, ITEMS, FACTORS)} if method == "svdpp" else {}
+    return Model(3, tables, {"iteration": np.array([4])})
 
 
 def sent(method, recipe, policy):
     """The parts of the message that a Python client sends in its first round."""
-    known = METHOD_OF[method]
+    known = client_method(method, secure=False)
     taken = shared_profile(policy, SEED, USER, HISTORY, ITEMS)
     nothing = RoundVector(np.zeros(FACTORS, np.float32), None, frozenset())
     ratings = STARS[np.isin(HISTORY, taken.profile)]
@@ -140,7 +142,9 @@ def frugal_broadcast():
         SquaresSettings(min_support=1, factors=FACTORS, seed=SEED, broadcast="int8"), np.array([10]), ITEMS
     )
     model = model_of("frugal")
-    body = encode_frugal_broadcast(make_frugal_broadcast(recipe, ROUND, 1.7, model.vectors, model.weights), ITEMS)
+    body = encode_frugal_broadcast(
+        make_frugal_broadcast(recipe, ROUND, 1.7, model.vectors, model.tables["weights"]), ITEMS
+    )
     parts = load(body)
     return {name: parts[name] for name in ("codes", "scales", "weights")}
 
@@ -185,7 +189,7 @@ def secure_sum():
 def private_messages():
     """Frugal's messages under noise, stage by stage."""
     model, chances = model_of("frugal"), upload.rounding_chances(ITEMS * (FACTORS - 1), randomness(9))
-    known = directions_at_home(model.vectors, model.weights)
+    known = directions_at_home(model.vectors, model.tables["weights"])
     return {
         "stage 0": one_message(0, ITEMS, HISTORY, None, chances[:ITEMS]),
         "stage 1": one_message(1, ITEMS, HISTORY, known, chances),
@@ -208,7 +212,11 @@ def private_cohorts():
         total = np.sum([one_message(stage, n_items, profiles.of(user), known, chances) for user in people], axis=0)
         noisy = with_both_noises(plan, SEED, stage, rounding.in_ring(total))
         model = fold_of_cohort(plan, SEED, 0.9, number, model, model.vectors, values_of(noisy, columns))
-    return {"products": model.vectors @ model.vectors.T, "weights": model.weights, "popularity": model.popularity}
+    return {
+        "products": model.vectors @ model.vectors.T,
+        "weights": model.weights,
+        "popularity": model.popularity,
+    }
 
 
 def sums_upload():
@@ -241,7 +249,7 @@ def page_pairs(kind):
     taken, first = shared_profile(policy, SEED, USER, HISTORY, ITEMS), numbers(10, FACTORS)
     person = {"seed": SEED, "user": USER, "vector": first.tolist(), "pi": policy.pi, "wish": None}
     person |= {name: getattr(taken, name).tolist() for name in ("profile", "real", "allowed")}
-    broadcast = {"round": ROUND, "vectors": model.vectors.ravel().tolist(), "biases": model.biases.tolist()}
+    broadcast = {"round": ROUND, "vectors": model.vectors.ravel().tolist(), "biases": model.tables["biases"].tolist()}
     question = {"kind": "rounds", "recipe": PAIRS_ROUND, "person": person | {"lifelong": taken.lifelong}}
     [found] = asked("answers.mjs", "index.js", question | {"broadcasts": [broadcast]})
     parts = {name: np.array(found["update"][name], np.float32) for name in ("vectors", "biases")}
@@ -251,7 +259,7 @@ def page_pairs(kind):
 def page_squares():
     """The message of the page's Frugal client."""
     model = model_of("frugal")
-    told = {"vectors": model.vectors.ravel().tolist(), "weights": model.weights.tolist(), "regulariser": 1.7}
+    told = {"vectors": model.vectors.ravel().tolist(), "weights": model.tables["weights"].tolist(), "regulariser": 1.7}
     question = {"kind": "squares", "objective": {"liked": 1.0, "unobserved": 1.0}, "model": told}
     question |= {"weighing": {"activity": 0.3, "clip": 0.8}, "profile": HISTORY.tolist()}
     return parts_of("frugal", asked("answers.mjs", "index.js", question)["bytes"])
@@ -261,7 +269,7 @@ def page_ratings(method, filling):
     """The message of the page's PMF or SVD++ client."""
     model = model_of(method)
     broadcast = {"round": ROUND, "iteration": 4, "vectors": model.vectors.ravel().tolist()}
-    broadcast |= {"implicit_vectors": model.implicit.ravel().tolist()}
+    broadcast |= {"implicit_vectors": model.tables["implicit"].ravel().tolist()}
     person = {"seed": SEED, "user": USER, "items": HISTORY.tolist(), "ratings": STARS.tolist()}
     question = {"kind": "ratings", "recipe": RATINGS_ROUND, "hidden": VIRTUAL[filling] | {"sampling": "fixed"}}
     question |= {"items": ITEMS, "implicit": method == "svdpp", "person": person, "broadcasts": [broadcast]}

@@ -19,6 +19,7 @@ import numpy as np
 from tests.forked import typed
 
 from federank.data.interactions import Interactions
+from federank.methods.fpl.server import FPL_SERVER
 from federank.methods.fpl.settings import FPLSettings
 from federank.methods.fpl.wire import Update, decode_update, encode
 from federank.service.server.bootstrap import establish
@@ -78,7 +79,7 @@ def establish_small(address, rounds=None, data=None, **settings):
     with database.connection() as connection:
         create_tables(connection)
         chosen = FPLSettings(**({"factors": FACTORS, "triples": TRIPLES, "learning_rate": 0.5} | settings))
-        token = establish(connection, chosen, data or small_world(), RoundSettings(**(rounds or {})))
+        token = establish(connection, chosen, data or small_world(), RoundSettings(**(rounds or {})), served=FPL_SERVER)
     database.release()
     return token
 

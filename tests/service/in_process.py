@@ -16,8 +16,8 @@ import numpy as np
 from tests.service.federations import serving
 from threadpoolctl import threadpool_limits
 
+from federank.federation.client import Terms
 from federank.service.client.federation import read_catalogue, read_facts, read_rows
-from federank.service.client.methods.summed import Terms
 from federank.service.server.bootstrap import Demand, open_store
 from federank.service.server.config import read_config
 from federank.service.server.plausibility import implausible
@@ -29,7 +29,7 @@ from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.queries import get_fact
 from federank.service.simulated_clients.clients import Models
-from federank.service.simulated_clients.methods import virtual_devices
+from federank.service.simulated_clients.methods import simulated_clients
 
 
 class InProcess:
@@ -41,7 +41,7 @@ class InProcess:
         self.trust = TrustSettings()
         self.form = form_of(self.config, self.trust)
         self.shared = PublishedModel(self.config, connection, defences_of(self.config, self.trust))
-        self.devices = virtual_devices(facts, ids, clients, 1, {})
+        self.devices = simulated_clients(facts, ids, clients, 1, {})
         self.rng = np.random.default_rng(seed)
         self.rejected = 0
         with connection.transaction():  # everyone has enrolled
@@ -67,23 +67,23 @@ class InProcess:
         )
         updates = self._plain(users, model) if self.config.sums is None else self._secure(users, model)
         try:
-            self.shared.aggregate(None, updates)
+            self.shared.aggregate(updates)
         except Rejected:
             self.rejected += 1
             self.shared.round_number += 1
         return True
 
     def _plain(self, users, model):
-        kind = self.config.family.kinds["plain"]
+        kind = self.config.served.kinds["plain"]
         for user in users:
             body = self.devices.message(user, self.shared.round_number, model)
             assert len(body) <= self.form.most_bytes
             kind.judge(body, self.form)
-            assert self.config.family.implausible(self.config.settings, self.shared.published, body) is None
+            assert self.config.served.implausible(self.config.settings, self.shared.published, body) is None
             yield kind.summand(body, self.form)
 
     def _secure(self, users, model):
-        config, stage = self.config.sums.config, self.config.family.sums.stage(self.shared.published)
+        config, stage = self.config.sums.config, self.config.served.sums.stage(self.shared.published)
         length = config.length_of(stage)
         offer = SimpleNamespace(
             round=self.shared.round_number,

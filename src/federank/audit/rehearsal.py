@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 from federank.audit.poisoning import Measured, PoisonSettings, World, make_world
 from federank.data.splits import Split
-from federank.federation.defences import FRUGAL_DEFENCES, PAIRS_DEFENCES, Defences
-from federank.methods.fpl.poisoning import play_pairs
-from federank.methods.frugal.poisoning import play_frugal
+from federank.federation.defences import Defences
+from federank.methods.registry import part_of
 
 
 class Rehearsed(NamedTuple):
@@ -37,13 +36,15 @@ class Rehearsed(NamedTuple):
         }
 
 
-DEFENCES = {"fpl": PAIRS_DEFENCES, "frugal": FRUGAL_DEFENCES}
-"""As a server has them by default."""
+def usual_defences(method: str) -> Defences:
+    """As a server has them by default."""
+    defences: Defences = part_of(method, "server", "SERVERS").defences
+    return defences
 
 
 def rehearse_poisoning(split: Split, settings: PoisonSettings, defences: Defences | None = None) -> Rehearsed:
     """Play the federation honest, and attacked with the defences and without."""
-    bounds = DEFENCES[settings.method] if defences is None else defences
+    bounds = usual_defences(settings.method) if defences is None else defences
     data = split.train
     calm, attacked = make_world(split, settings, malicious_users=False), make_world(split, settings)
     title = data.item_ids[attacked.target] if data.titles is None else data.titles[attacked.target]
@@ -59,5 +60,5 @@ def rehearse_poisoning(split: Split, settings: PoisonSettings, defences: Defence
 
 def play(world: World, settings: PoisonSettings, defences: Defences | None) -> Measured:
     """One federation of the method."""
-    played = play_pairs if settings.method == "fpl" else play_frugal
-    return played(world, settings, defences)
+    measured: Measured = part_of(settings.method, "poisoning", "POISONED")(world, settings, defences)
+    return measured

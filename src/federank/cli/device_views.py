@@ -143,7 +143,7 @@ def outcome_lines(store: DeviceStore) -> list[str]:
 
 def guarantee_line(charter: SecaggConfig, ledger: Ledger) -> str:
     """What the messages that have left may tell, and what all of a lifetime may."""
-    from federank.service.client.methods.summed import epsilon_promised, epsilon_so_far
+    from federank.federation.client import epsilon_promised, epsilon_so_far
 
     most, now = epsilon_promised(charter), epsilon_so_far(charter, ledger)
     no_users = "No single server can read one."
@@ -170,8 +170,8 @@ def status(state: Path | None, as_json: bool) -> None:
     """
     from federank.cli.device_choices import policy_line
     from federank.cli.tables import plain
+    from federank.federation.client import epsilon_promised, epsilon_so_far
     from federank.service.client.client import messages_left
-    from federank.service.client.methods.summed import epsilon_promised, epsilon_so_far
 
     store = opened(state)
     identity, chosen, ledger = store.identity(), store.policy(), store.ledger()

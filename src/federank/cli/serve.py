@@ -48,15 +48,15 @@ class ServeCommand(click.Command):
 def _method_options() -> list[click.Option]:
     """The settings that federations decide, of every method that can be served: each once, with whose it is."""
     from federank.cli.settings_flags import settings_options
-    from federank.service.server.families.registry import FAMILIES
+    from federank.service.server.methods import SERVER_METHODS
 
     found: dict[str, click.Option] = {}
-    for family in FAMILIES.values():
-        for option in settings_options(family.settings):
+    for served in SERVER_METHODS.values():
+        for option in settings_options(served.settings):
             name = str(option.name)
-            if name not in family.federation_settings:
+            if name not in served.federation_settings:
                 continue
-            option.help = f"{family.method}: {_HELP.get(family.method, {}).get(name, option.help)}"
+            option.help = f"{served.name}: {_HELP.get(served.name, {}).get(name, option.help)}"
             if name in found:
                 found[name].help = f"{found[name].help} {option.help}"
             else:
@@ -140,10 +140,9 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
             ),
             click.option(
                 "--method",
-                type=click.Choice(["frugal", "fpl", "federank", "pmf", "svdpp"]),
-                help="What it learns by: few messages, pair-wise learning as in its authors' code (fpl) or as printed "
-                "(federank), or ratings (FedRec).  "
-                "[default: frugal]",
+                metavar="frugal|fpl|federank|pmf|svdpp|NAME",
+                help="What it learns by: few uploads, pair-wise learning as in its authors' code (fpl) or as printed "
+                "(federank), ratings (FedRec), or a method of another package.  [default: frugal]",
             ),
             click.option("--name", help="What the federation is called.  [default: the data's name]"),
             click.option("--noun", metavar="ONE/MANY", help="What its items are called, such as film/films."),
@@ -342,14 +341,14 @@ def _demand(reading: Reading, values: dict[str, Any]) -> Demand:
     from federank.data.formats import is_catalogue_file, read_catalogue_file
     from federank.service.server.bootstrap import Demand
     from federank.service.server.config import LONGEST_NOUN, language_of, noun_of, suggested_policy, words_of
-    from federank.service.server.families.registry import FAMILIES
+    from federank.service.server.methods import SERVER_METHODS
     from federank.service.server.settings import RoundSettings
 
     def data() -> Interactions:
         path = Path(reading.source).expanduser()
         return read_catalogue_file(path) if is_catalogue_file(path) else reading.interactions()
 
-    of_methods = {name for family in FAMILIES.values() for name in family.federation_settings}
+    of_methods = {name for served in SERVER_METHODS.values() for name in served.federation_settings}
     settings = {name: values[name] for name in sorted(of_methods) if values[name] is not None}
     method = values["method"]
     if method == "federank":  # a preset of fpl: its clients are told the order and the mask, as of any fpl federation
@@ -427,7 +426,7 @@ def _report_guarantee(store: str) -> None:
     assert federation is not None, "the store was opened"
     agreed = federation.sums
     if agreed is None:
-        how = "--helper URL" if federation.family.sums else "--method frugal --helper URL"
+        how = "--helper URL" if federation.served.sums else "--method frugal --helper URL"
         click.echo(f"guarantee      none: this server can read every message ({how}: only sums, for a new --store)")
         return
     config = agreed.config

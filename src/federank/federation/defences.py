@@ -40,10 +40,6 @@ class Defences(NamedTuple):
 
 
 NO_DEFENCES = Defences(1.0, 1.0)
-PAIRS_DEFENCES = Defences()
-FRUGAL_DEFENCES = Defences(row_quantile=0.98, move_quantile=1.0)
-"""A fold of squares solves for all rows again, in another basis perhaps, so how far they move means nothing; and
-lengths say how popular items are, so they are capped later."""
 
 
 class Rows(NamedTuple):

@@ -14,6 +14,7 @@ All are pure: no clock, no global random numbers, nothing kept between calls.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cache, cached_property
@@ -33,6 +34,7 @@ AUTO: Any = None
 HOME = 2**31
 """Stands for the round in the random numbers of what a client does at home."""
 HOME_ROUNDS = 10
+_CLOSE = 1e-4
 NO_ITEMS: IntVector = np.zeros(0, dtype=np.int32)
 NO_RATINGS = np.zeros(0, dtype=np.float32)
 
@@ -40,6 +42,27 @@ NO_RATINGS = np.zeros(0, dtype=np.float32)
 def setting(default: Any, low: float = -np.inf, high: float = np.inf, *, paper: bool = False) -> Any:
     """A field of a method, with its bounds. `paper`: it only reproduces a publication."""
     return field(default=default, metadata={"low": low, "high": high, "paper": paper})
+
+
+class Scale(NamedTuple):
+    """What ratings there are: from the lowest to the highest, in steps; a step of 0 is any number between them."""
+
+    lowest: float
+    highest: float
+    step: float
+
+    def __str__(self) -> str:
+        steps = f" in steps of {self.step:g}" if self.step else ""
+        return f"from {self.lowest:g} to {self.highest:g}{steps}"
+
+    def why_not(self, value: float) -> str | None:
+        """Why this is no rating here, in words that follow what was found; None where it is one."""
+        if not math.isfinite(value) or not self.lowest <= value <= self.highest:
+            return f"ratings go {self}"
+        if self.step and abs((value - self.lowest) / self.step - round((value - self.lowest) / self.step)) > _CLOSE:
+            whole = self.step == 1 and self.lowest == round(self.lowest)
+            return f"ratings go {self}" + ("; there are no half stars here" if whole else "")
+        return None
 
 
 class DataSummary(NamedTuple):

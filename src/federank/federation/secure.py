@@ -7,6 +7,9 @@ is the aggregate. Vectors are clipped to `method.clip`, rounded to integers and 
 from __future__ import annotations
 
 import math
+import struct
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +18,7 @@ from federank._numerics.arrays import IntVector, LongVector, RealVector
 from federank.federation import wire
 from federank.federation.method import FederatedMethod
 from federank.federation.rng import ROUNDING, SUM_NOISE, words, words_wrap_around
+from federank.secagg.canonical import digest
 from federank.secagg.ring import C_INT, in_units, noise_table, round_message, rounded_noise
 
 _LOW_HALF = np.uint32(0xFFFF)
@@ -68,3 +72,16 @@ def _words(seed: int, user: int, purpose: int, round_number: int, count: int) ->
     with words_wrap_around():
         drawn = words(np.uint32(seed), np.uint32(user), purpose, np.uint32(round_number), counters)
     return np.column_stack(drawn).astype(np.uint32).ravel()
+
+
+def model_digest(version: int, parts: Mapping[str, NDArray[Any]]) -> bytes:
+    """The digest of a model as clients read it: its version, and every array by name."""
+    content = [struct.pack("<Q", version)]
+    for name in sorted(parts):
+        content += [name.encode(), str(parts[name].dtype).encode(), np.ascontiguousarray(parts[name]).tobytes()]
+    return digest("method-model", *content)
+
+
+def columns_of(method: FederatedMethod) -> int:
+    """Numbers per item of a secure upload, which is filled up with zeros to as many rows as there are items."""
+    return -(-length_of(method) // method.n_items)

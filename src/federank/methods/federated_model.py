@@ -221,6 +221,10 @@ class FederatedModel(ChoosingUsers):
         kept = leaked if self.settings.leak else {}
         return states | kept | {"trained": self.trained} | choices_as_arrays(self.choices)
 
+    def restore_shared(self, shared: Arrays) -> None:
+        """Take back the state alone: a model of a federation, before it knows any user."""
+        self._restore(shared, {"pi": np.zeros(0), "trained": np.zeros(0, dtype=np.int8)})
+
     def _restore(self, shared: Arrays, private: Arrays) -> None:
         n_users = self.training.n_users
         self.choices = choices_from_arrays(private, n_users, self.settings.policy(0.5))

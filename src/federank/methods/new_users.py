@@ -1,9 +1,8 @@
 """A new user: a vector from their own history and the shared model as it is (fold-in).
 
-Each method has one fold-in, which its clients use too. Methods of pairs take 1,000 steps from zero; those of squares
-and ratings solve for the vector; to neighbours, EASE and Mult-VAE the history itself is the vector; a custom federated
-method computes at home. A fold-in needs the public item factors and the user's history, sends nothing, and leaves the
-shared model alone.
+Each method has one fold-in, which its clients use too. FPL takes 1,000 steps from zero; Frugal and FedRec solve for the
+vector; to neighbours, EASE and Mult-VAE the history itself is the vector; any other federated method has `fold_in`. A
+fold-in needs the public item factors and the user's history, sends nothing, and leaves the shared model alone.
 """
 
 from __future__ import annotations
@@ -14,13 +13,11 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
-from federank._numerics.arrays import FloatVector, Ids, IntVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, Ids, IntVector
 from federank._numerics.topn import top_n
 from federank.checks import check_int, check_iterable
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import SettingError
-from federank.methods.fedrec.recommender import RatingFactors
-from federank.methods.fpl.factors import PairwiseFactors
 from federank.methods.recommendations import Recommendations, Recommended, match_ids
 
 
@@ -49,11 +46,46 @@ class TakesNewUsers(Protocol):
         ...
 
 
+@runtime_checkable
+class FoldsInMany(Protocol):
+    """A method that gives many users their vectors at once."""
+
+    def fold_in(self, histories: Profiles, users: IntVector) -> FloatMatrix:
+        """The vectors of these users of these histories."""
+        ...
+
+
+@runtime_checkable
+class LearnsRatings(Protocol):
+    """A method whose users have ratings."""
+
+    settings: Any
+    training: Interactions
+
+    @property
+    def item_ids(self) -> Ids:
+        """The original ids of the catalogue."""
+        ...
+
+    @property
+    def zero_is_nothing(self) -> bool:
+        """Whether an item of score 0 is not recommended."""
+        ...
+
+    def rated(self, profile: IntVector, ratings: FloatVector) -> FloatVector:
+        """The vector of a user with these ratings."""
+        ...
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The predicted ratings of the full catalogue for a user with this vector."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class User:
     """Someone with a vector and a history of their own, and a copy of the shared model."""
 
-    model: TakesNewUsers | RatingFactors
+    model: TakesNewUsers | LearnsRatings
     vector: FloatVector
     profile: IntVector
 
@@ -103,7 +135,7 @@ def recommend_to_new_users(model: TakesNewUsers, data: Interactions, users: IntV
 
 def _home_vectors(model: TakesNewUsers, profiles: Profiles) -> Iterable[FloatVector]:
     count = len(profiles.sizes)
-    if isinstance(model, PairwiseFactors):
+    if isinstance(model, FoldsInMany):
         return model.fold_in(profiles, np.arange(count, dtype=np.int32))
     return (model.enrolled(profiles.of(user)) for user in range(count))
 
@@ -113,7 +145,7 @@ def enrol(model: TakesNewUsers, history: Sequence[Any] | Mapping[Any, float]) ->
 
     To a model of ratings the history is a dictionary of ratings by item, such as `{50: 4.5}`.
     """
-    if isinstance(model, RatingFactors):
+    if isinstance(model, LearnsRatings):
         return _enrolled_with_ratings(model, history)
     if not can_enrol(model):
         raise SettingError(
@@ -131,7 +163,7 @@ def enrol(model: TakesNewUsers, history: Sequence[Any] | Mapping[Any, float]) ->
     return User(model, model.enrolled(profile), profile)
 
 
-def _enrolled_with_ratings(model: RatingFactors, history: Any) -> User:
+def _enrolled_with_ratings(model: LearnsRatings, history: Any) -> User:
     """A person with ratings: the vector that predicts them best, in closed form."""
     if not isinstance(history, Mapping) or not history:
         raise SettingError("A model of ratings learns from ratings; give them by item, such as {50: 4.5}.")

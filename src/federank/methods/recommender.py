@@ -199,6 +199,11 @@ class Recommender(ABC):
     def _restore(self, shared: Arrays, private: Arrays) -> None:
         """Take back what `_shared_arrays` and `_private_arrays` gave; raise ModelError if it does not fit."""
 
+    def restore_shared(self, shared: Arrays) -> None:
+        """Take back the shared part alone: a model of a federation, before it knows any user."""
+        factors = shared["item_vectors"].shape[1]
+        self._restore(shared, {"user_vectors": np.zeros((0, factors), dtype=np.float32), "pi": np.zeros(0)})
+
     @property
     def zero_is_nothing(self) -> bool:
         """Whether a score of exactly 0 means that nothing speaks for an item, so that it is not recommended."""

@@ -112,6 +112,14 @@ METHODS = {
 }
 """For each method its file, its class and one line of help."""
 
+SERVED = {
+    "frugal": "federank.methods.frugal",
+    "fpl": "federank.methods.fpl",
+    "pmf": "federank.methods.fedrec",
+    "svdpp": "federank.methods.fedrec",
+}
+"""Methods with a record of their own for servers and clients (`server`, `client` and `simulated` of their folder)."""
+
 AUDITED = ("fpl", "federank", "frugal", "fcf", "pmf", "svdpp", "fedmf", "pfedrec", "fedrap")
 """Those of them that send something, so that there is something to audit."""
 
@@ -145,6 +153,19 @@ def federated_method(name: str) -> type[FederatedMethod] | None:
     module, cls, _ = METHODS.get(name, ("", "", ""))
     kind = getattr(import_module(module), cls) if module else extensions.find("methods", name)
     return kind if _is_federated(kind) else None
+
+
+def part_of(name: str, module: str, table: str) -> Any:
+    """What a served method's folder has for a host: the entry of this name in a table of a module; None for nothing."""
+    return getattr(import_module(f"{SERVED[name]}.{module}"), table).get(name) if name in SERVED else None
+
+
+def served_names() -> list[str]:
+    """The methods that servers offer: those with records of their own, and other packages' on the interface.
+
+    Baselines on the interface can be served too, by name.
+    """
+    return [*SERVED, *(name for name in extensions.names("methods") if federated_method(name))]
 
 
 def method_class(method: Any) -> type[Recommender]:
@@ -231,6 +252,7 @@ def _checked(method: Any, name: str) -> type[Recommender]:
 def _refuse_missing(method: Any, name: str) -> None:
     """Refuse a federated method that lacks one of the functions which it must write, or declares a record wrongly."""
     from federank.federation.method import FederatedMethod
+    from federank.federation.wire import arrays
 
     if not _is_federated(method):
         return
@@ -238,5 +260,8 @@ def _refuse_missing(method: Any, name: str) -> None:
     missing = [part for part in written if getattr(method, part) is getattr(FederatedMethod, part)]
     if missing:
         raise SettingError(f"The method {name!r} lacks {', '.join(missing)}; see docs/extending.md for what each does.")
+    kept = method.records.client
+    if kept is not None and any(part.metadata["dtype"] != "f4" for part in arrays(kept)):
+        raise SettingError(f"The client state of {name!r} needs arrays of the dtype f4: a client's file keeps those.")
     if not is_dataclass(method) or "__dataclass_params__" not in vars(method):
         raise SettingError(f"The method {name!r} is no dataclass; add @dataclass(frozen=True, kw_only=True).")

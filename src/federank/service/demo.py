@@ -238,14 +238,14 @@ def _fleet(
     from federank.service.client.http import Client
     from federank.service.client.secure import pin
     from federank.service.simulated_clients.clients import Models
-    from federank.service.simulated_clients.methods import virtual_devices
+    from federank.service.simulated_clients.methods import simulated_clients
     from federank.service.simulated_clients.processes import fetch_federation
     from federank.service.simulated_clients.rehearsal import Fleet, Plan
 
     with Client(address, ca=ca) as client:
         facts, ids = fetch_federation(client)
         pinned = pin(client, facts, ca) if facts.is_summed else None
-    devices = virtual_devices(facts, ids, data, seed, SIMULATED_SHARE)
+    devices = simulated_clients(facts, ids, data, seed, SIMULATED_SHARE)
     users = devices.participants.tolist()
     trusted = None if ca is None else ssl.create_default_context(cafile=ca)
     last_version = None if rounds is None else facts.version + rounds
@@ -259,10 +259,10 @@ def serve_demo(
 ) -> int:
     """Open a federation with neighbours and serve it until told to stop; an exit code."""
     need("service", "federank demo --serve")
-    from federank.methods.frugal.recommender import Frugal
+    from federank.methods.registry import recommender_class
     from federank.service.server.bootstrap import establish
-    from federank.service.server.families.squares import SQUARES
     from federank.service.server.http.listening import self_signed
+    from federank.service.server.methods import SERVER_METHODS
     from federank.service.server.processes import Serving, bind, serve
     from federank.service.server.secure_config import USUAL_CLIP, SumsDemand
     from federank.service.server.settings import RoundSettings, TrustSettings
@@ -277,7 +277,7 @@ def serve_demo(
     own = texts.pop("en")
     say(f"{own['name']}: the first model is learnt in a simulation ...")
     data = draw(seed=seed)
-    trained = Frugal(seed=seed, clip=USUAL_CLIP).fit(data)
+    trained = recommender_class("frugal")(seed=seed, clip=USUAL_CLIP).fit(data)
     with ExitStack() as open_ones:
         folder = open_ones.enter_context(tempfile.TemporaryDirectory(prefix="federank-neighbourhood-"))
         certificate, key = (None, None) if shown in LOOPBACK else self_signed(Path(folder), (shown, *LOOPBACK))
@@ -301,7 +301,7 @@ def serve_demo(
                 settings,
                 data,
                 rounds,
-                family=SQUARES,
+                served=SERVER_METHODS["frugal"],
                 name=own["name"],
                 trained=trained,
                 sums=demand,

@@ -6,7 +6,7 @@ import json
 import ssl
 import time
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,10 @@ from safetensors.numpy import load
 from federank.data.archives import read_text
 from federank.data.formats import empty_history, items_in, read_items
 from federank.errors import BadAnswer, BadFile, ModelError, NoAnswer, Refused
-from federank.methods.fedrec.settings import RatingSettings
-from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.method import published
-from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.recommender import Recommender
 from federank.methods.registry import recommender_class
 from federank.service.client.http import checked_address, needed_httpx, trusted_certificates
+from federank.service.server.methods import SERVER_METHODS
 
 PREFIX = "/admin/api/v1"
 TIMEOUT = 60.0
@@ -117,7 +114,7 @@ def exported_model(client: OperatorClient, version: int | None = None) -> tuple[
     items = client.get("/catalogue")["items"]
     try:
         about, tables = json.loads(headers["x-export"]), load(content)
-        known = items[: len(tables["vectors"])]  # an earlier version knows nothing of what was added since
+        known = items[: _rows(tables)]  # an earlier version knows nothing of what was added since
         return recommender_of(about, tables, known), int(about["version"])
     except (KeyError, ValueError, TypeError) as reason:
         raise BadAnswer(f"{client.address} answered with something else than a model ({reason!r}).") from reason
@@ -125,50 +122,20 @@ def exported_model(client: OperatorClient, version: int | None = None) -> tuple[
 
 def recommender_of(about: dict[str, Any], tables: dict[str, Any], items: list[dict[str, Any]]) -> Recommender:
     """The method's recommender with these tables, before it knows anyone."""
-    if about["method"] not in SHARED:
-        raise ModelError(
-            f"A federation of {about['method']} is not exported by this version; those of {' and '.join(SHARED)} can."
-        )
-    of_ratings = about["method"] in ("pmf", "svdpp")
-    settings = _settings_of_ratings(about["settings"], tables) if of_ratings else about["settings"]
+    if about["method"] not in SERVER_METHODS:
+        raise ModelError(f"A federation of {about['method']} is not exported by this version.")
+    settings, shared, rated = SERVER_METHODS[about["method"]].exported(about["settings"], tables)
     model = recommender_class(about["method"])(**settings)
     model.training = empty_history(items, about["name"])
-    if of_ratings:
+    if rated:
         model.training = replace(model.training, ratings=np.zeros(0, dtype=np.float32))
     model.report = {"version": about["version"], "rounds": 0}
     if "overall.people" in tables:  # anyone who starts from it counts them among everyone
         model.report["people"] = round(float(tables["overall.people"][0]))
         model.report["people_with_item"] = tables["overall.people_with_item"].tolist()
-    shared = SHARED[about["method"]](about, tables)
-    factors = shared["item_vectors"].shape[1]
-    model._restore(shared, {"user_vectors": np.zeros((0, factors), dtype=np.float32), "pi": np.zeros(0)})
+    model.restore_shared(dict(shared))
     return model
 
 
-def _of_pairs(about: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
-    del about
-    return {"item_vectors": tables["vectors"], "item_biases": tables["biases"]}
-
-
-def _of_frugal(about: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
-    """The tables as devices have them: vectors as they are published."""
-    recipe = frugal_recipe(FrugalSettings(**about["settings"]), np.ones(1, dtype=np.int64), len(tables["vectors"]))
-    vectors = published(recipe, tables["vectors"])
-    return {"item_vectors": vectors, "item_weights": tables["weights"], "regulariser": tables["overall.regulariser"]}
-
-
-def _settings_of_ratings(settings: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
-    """The method's own settings: a simulation knows no steps of a scale, and SVD++ there has one style."""
-    own = {field.name for field in fields(RatingSettings)} - {"style"}
-    iterations = max(1, int(float(tables["overall.iteration"][0])))
-    return {name: value for name, value in settings.items() if name in own} | {"iterations": iterations}
-
-
-def _of_ratings(about: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
-    del about
-    W = {"implicit_vectors": tables["implicit"]} if "implicit" in tables else {}
-    return {"item_vectors": tables["vectors"], **W}
-
-
-SHARED = {"fpl": _of_pairs, "frugal": _of_frugal, "pmf": _of_ratings, "svdpp": _of_ratings}
-"""By method: a model's shared arrays from a version's tables."""
+def _rows(tables: dict[str, Any]) -> int:
+    return len(next(part for name, part in tables.items() if name != "items" and not name.startswith("overall.")))

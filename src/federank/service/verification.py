@@ -27,6 +27,7 @@ import numpy as np
 
 from federank._numerics.arrays import IntVector
 from federank.errors import BadAnswer, BadMessage, NoAnswer
+from federank.federation.server import Published, SecureServerMethod, ServerMethod
 from federank.secagg.canonical import digest
 from federank.secagg.config import SecaggConfig, config_from
 from federank.secagg.exchange import ABANDONED, FOLDED, RoundRecord, read_record, same_round, sum_digest
@@ -34,9 +35,8 @@ from federank.secagg.keys import fingerprint, follow
 from federank.secagg.ring import centred, ring_from
 from federank.secagg.round_config import Offer, check_offer, read_offer
 from federank.service.client.federation import merged, read_facts, read_rows
-from federank.service.server.families.family import Family, SumsOf
-from federank.service.server.families.registry import FAMILIES
-from federank.service.server.model_versions import Published, content_from, first_model
+from federank.service.server.methods import SERVER_METHODS
+from federank.service.server.model_versions import content_from, first_model
 from federank.service.server.plausibility import implausible
 from federank.service.server.secure_config import settings_from
 
@@ -111,14 +111,14 @@ class _Verification:
         self._name, self._secagg = config.digest().hex(), config
         self._note(f"federation config  {self._name}")
         self._note(f"helper   {fingerprint(self._keys[-1])}")
-        family, settings = _settings(config, self._leader)
-        assert family.sums is not None, "a method with a federation config of sums can be summed"
+        served, settings = _settings(config, self._leader)
+        assert served.sums is not None, "a method with a federation config of sums can be summed"
         # The order makes a federation that goes on meanwhile look as it is: what is asked for first is in what follows.
         public = _public_model(self._leader)
         before = self._helper_rounds()
         listed = self._leader_rounds()
         after = self._helper_rounds()
-        chain = _Chain(family.sums, settings, config, _first(family, settings, config, self._leader, self._note))
+        chain = _Chain(served.sums, settings, config, _first(served, settings, config, self._leader, self._note))
         versions = messages = abandoned = 0
         restores: list[Restore] = []
         previous = -1
@@ -214,7 +214,7 @@ class _Verification:
 class _Chain:
     """The versions one after the other, each named by its digest; with published sums, recomputed."""
 
-    def __init__(self, sums: SumsOf, settings: Any, config: SecaggConfig, first: Published) -> None:
+    def __init__(self, sums: SecureServerMethod, settings: Any, config: SecaggConfig, first: Published) -> None:
         self._sums, self._settings, self._config = sums, settings, config
         self._model: Published | None = first
         self.version, self._digest = first.version, sums.digest(settings, first).hex()
@@ -229,7 +229,7 @@ class _Chain:
         if (offer.version, offer.model) != (self.version, self._digest):
             raise BadMessage(f"The offer of round {offer.round} was not about the model of that moment.")
         check_offer(offer, self._config, bytes.fromhex(self._digest), 0)
-        if self._model is not None and offer.stage != self._sums.stage(self._model):
+        if self._model is not None and offer.stage != self._sums.stage(self._settings, self._model):
             raise BadMessage(f"The offer of round {offer.round} asked for another message than the plan's.")
 
     def recompute(self, offer: Offer, record: RoundRecord, total: IntVector) -> None:
@@ -316,22 +316,22 @@ def _config(servers: Servers, leader: Fetch, helper: Fetch) -> tuple[SecaggConfi
     return config, keys
 
 
-def _settings(config: SecaggConfig, leader: Fetch) -> tuple[Family, Any]:
+def _settings(config: SecaggConfig, leader: Fetch) -> tuple[ServerMethod, Any]:
     content = leader("/sums/settings")
     if digest("settings", content).hex() != config.settings:
         raise BadMessage("The method's settings are not those that the federation config names.")
     method = str(_json(leader("/federation")).get("method")).removesuffix("-sums")
-    if method not in FAMILIES or FAMILIES[method].sums is None:
+    if method not in SERVER_METHODS or SERVER_METHODS[method].sums is None:
         raise BadMessage(f"The federation's method is {method[:40]!r}, which cannot be summed.")
-    return FAMILIES[method], settings_from(FAMILIES[method], _json(content))
+    return SERVER_METHODS[method], settings_from(SERVER_METHODS[method], _json(content))
 
 
-def _first(family: Family, settings: Any, config: SecaggConfig, leader: Fetch, note: Note) -> Published:
+def _first(served: ServerMethod, settings: Any, config: SecaggConfig, leader: Fetch, note: Note) -> Published:
     """Version 0: as the seed draws it, or a trained model, which is taken as it is."""
     told = content_from(leader("/sums/first"))
-    assert family.sums is not None, "a method with a federation config of sums can be summed"
-    if family.sums.is_drawn(told):
-        drawn = family.first_content(settings, SimpleNamespace(n_items=config.items), None)  # type: ignore[arg-type]
+    assert served.sums is not None, "a method with a federation config of sums can be summed"
+    if served.sums.is_drawn(told):
+        drawn = served.first_content(settings, SimpleNamespace(n_items=config.items), None)  # type: ignore[arg-type]
         if not all(
             name in told.tables and np.array_equal(table, told.tables[name]) for name, table in drawn.tables.items()
         ):

@@ -83,8 +83,7 @@ def in_this_process(play: Play) -> Open:
     """An engine that needs no other process."""
 
     @contextmanager
-    def opened(federation: Any, machines: Machines) -> Iterator[Engine]:
-        del federation, machines
+    def opened(_federation: Any, _machines: Machines) -> Iterator[Engine]:
         yield Engine(play, lambda: None)
 
     return opened

@@ -204,9 +204,9 @@ def lifetime(sent: dict[str, Any], devices: int) -> dict[str, float]:
 def poisoned(method: str, split: Split, poison: Poison, seed: int) -> dict[str, float]:
     """Play the federation honest, and attacked by each share of malicious clients."""
     from federank.audit.poisoning import make_world
-    from federank.audit.rehearsal import DEFENCES, play
+    from federank.audit.rehearsal import play, usual_defences
 
-    bounds = DEFENCES[method]
+    bounds = usual_defences(method)
     first = poison.settings(method, poison.shares[0], seed)
     calm = make_world(split, first, malicious_users=False)
     metrics = {

@@ -32,7 +32,7 @@ NINE = {
 films = Interactions.from_columns(
     ["ann", "ann", "bob", "bob", "bob"],
     ["alien", "brazil", "alien", "cars", "dune"],
-    categories={"alien": ["Horror", "Sci-Fi"], "brazil": ["Sci-Fi"], "cars": ["Family"]},
+    categories={"alien": ["Horror", "Sci-Fi"], "brazil": ["Sci-Fi"], "cars": ["ServerMethod"]},
 )
 """dune has no category."""
 
@@ -43,7 +43,7 @@ def test_bias_is_the_share_of_interactions_over_the_share_of_items():
         zip(films.categories.names, bias(films.categories, films.popularity, everything).tolist(), strict=True)
     )
     assert values == pytest.approx(
-        {"Family": (1 / 5) / (1 / 4), "Horror": (2 / 5) / (1 / 4), "Sci-Fi": (3 / 5) / (2 / 4)}
+        {"ServerMethod": (1 / 5) / (1 / 4), "Horror": (2 / 5) / (1 / 4), "Sci-Fi": (3 / 5) / (2 / 4)}
     )
 
 
@@ -75,12 +75,12 @@ def test_groups_of_users_are_told_apart():
     table = bias_table(films.categories, films, users, items, {"ann": "young", "bob": "old"})
     assert table["group"].unique(maintain_order=True).to_list() == ["everybody", "old", "young"]
     young = {row["category"]: row for row in table.filter(group="young").iter_rows(named=True)}
-    assert young["Family"]["bias"] == pytest.approx(1 / (1 / 4))
+    assert young["ServerMethod"]["bias"] == pytest.approx(1 / (1 / 4))
     assert young["Sci-Fi"]["bias_train"] == pytest.approx((2 / 2) / (2 / 4))
     assert young["Sci-Fi"]["bias_disparity"] == -1
-    # No one young has a family film in training, so that there is nothing to compare with.
-    assert young["Family"]["bias_train"] == 0
-    assert young["Family"]["bias_disparity"] is None
+    # No one young has a served film in training, so that there is nothing to compare with.
+    assert young["ServerMethod"]["bias_train"] == 0
+    assert young["ServerMethod"]["bias_disparity"] is None
 
 
 def test_a_user_without_a_group_is_refused():

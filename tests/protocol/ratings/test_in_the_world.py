@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.rated_worlds import rated_world, rating_federation
 
 from federank.errors import BadMessage, SettingError
+from federank.federation.method import Scale
 from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, words_wrap_around
 from federank.methods.fedrec import reference
 from federank.methods.fedrec.method import (
@@ -19,7 +20,6 @@ from federank.methods.fedrec.method import (
 )
 from federank.methods.fedrec.settings import (
     RatingFederationSettings,
-    Scale,
     SVDPlusPlusFederationSettings,
     rating_recipe,
     step_of,

@@ -14,7 +14,9 @@ import pytest
 from tests.service.device.worlds import FACTORS, ITEMS, packed, rows, scripted_federation
 
 from federank.errors import BadAnswer, BadState, NoAnswer, Refused, SettingError
+from federank.federation.client import History
 from federank.federation.rng import words_wrap_around
+from federank.methods.fpl.client import recipe_of
 from federank.methods.fpl.method import NO_BITS, Draw, Profile, compute, draw_pair, share
 from federank.methods.fpl.wire import Broadcast, Private, decode_update
 from federank.privacy.policy import Policy, shared_profile
@@ -23,8 +25,6 @@ from federank.service.client.client import take_part
 from federank.service.client.enrolment import enrol, leave
 from federank.service.client.federation import read_catalogue, read_facts
 from federank.service.client.http import Client
-from federank.service.client.methods.method import History
-from federank.service.client.methods.pairs import recipe_of
 from federank.service.client.owner import exported, recommend
 from federank.service.client.state import ChosenPolicy, suggested_policy
 from federank.service.client.store import DeviceStore
@@ -112,7 +112,7 @@ def test_a_device_sends_what_the_protocol_computes_from_its_state(home):
     taken = shared_profile(ALL_OF_IT, identity.seed, identity.user, np.array(HISTORY, np.int32), ITEMS)
     private = Private(identity.user, vector.copy(), taken.profile, 1.0, taken.allowed, 5, taken.lifelong)
     recipe = recipe_of(identity.facts.settings, ITEMS, identity.seed, taken.profile)
-    broadcast = Broadcast(0, 0, np.arange(ITEMS, dtype=np.int32), model.vectors, model.biases)
+    broadcast = Broadcast(0, 0, np.arange(ITEMS, dtype=np.int32), model.vectors, model.tables["biases"])
     with words_wrap_around():
         expected = share(recipe, private, 0, compute(recipe, private, broadcast))
     (_, body), *others = home.federation.uploads
@@ -493,7 +493,7 @@ def test_a_full_disk_keeps_a_round_from_being_sent(home):
     assert home.everything() == before
 
 
-@pytest.mark.parametrize("column", ["vector", "vectors", "biases"])
+@pytest.mark.parametrize("column", ["vector", "content"])
 @pytest.mark.parametrize("content", [b"", bytes(7), np.full(FACTORS, np.nan, np.float32).tobytes()])
 def test_numbers_that_are_damaged_in_the_file_are_a_sentence(home, column, content):
     sql = sqlite3.connect(home.path)
@@ -565,7 +565,9 @@ def expected_update(home, policy, history, vector):
     taken = shared_profile(policy, identity.seed, identity.user, np.array(history, np.int32), ITEMS, sent)
     private = Private(identity.user, vector.copy(), taken.profile, policy.pi, taken.allowed, 5, taken.lifelong)
     recipe, number = recipe_of(identity.facts.settings, ITEMS, identity.seed, taken.profile), home.federation.version
-    broadcast = Broadcast(number, model.version, np.arange(ITEMS, dtype=np.int32), model.vectors, model.biases)
+    broadcast = Broadcast(
+        number, model.version, np.arange(ITEMS, dtype=np.int32), model.vectors, model.tables["biases"]
+    )
     with words_wrap_around():
         return share(recipe, private, number, compute(recipe, private, broadcast))
 
@@ -723,7 +725,7 @@ def test_recommending_needs_no_network_and_leaves_out_what_the_owner_has(home):
     model, vector = home.model(), home.read(DeviceStore.vector, FACTORS)
     scores = [suggestion.score for suggestion in listed]
     assert scores == sorted(scores, reverse=True)
-    expected = model.vectors @ vector + model.biases
+    expected = model.vectors @ vector + model.tables["biases"]
     assert scores[0] == pytest.approx(np.delete(expected, HISTORY).max(), abs=1e-5)
 
 
@@ -731,7 +733,7 @@ def test_who_takes_part_with_an_outward_profile_is_recommended_to_from_the_home_
     home = Home(federation, tmp_path, Policy(sharing="fixed-subset", pi=0.5, basis="shared"))
     home.take_part(1)
     home.read(recommend, 3)
-    kept = home.read(DeviceStore.home_vector, FACTORS, home.model().version)
+    kept = home.read(DeviceStore.home_vector, home.model().version)
     assert kept is not None
     assert not np.array_equal(kept, home.read(DeviceStore.vector, FACTORS))
 

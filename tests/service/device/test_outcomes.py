@@ -15,13 +15,13 @@ from tests.service.device.worlds import ITEMS, scripted_federation
 
 from federank.cli import federank
 from federank.errors import BadAnswer
+from federank.federation.client import History
 from federank.secagg.exchange import ABANDONED, FOLDED, RoundRecord, sign_record
 from federank.secagg.keys import new_private_key
 from federank.service.client import outcomes
 from federank.service.client.client import take_part
 from federank.service.client.federation import Outcome
 from federank.service.client.http import Client
-from federank.service.client.methods.method import History
 from federank.service.client.outcomes import wait_after
 from federank.service.client.rules import FIRST_WAIT, LONGEST_WAIT
 from federank.service.client.state import Upload

@@ -10,14 +10,14 @@ import pytest
 from tests.service.device.owner import complaint, told
 from tests.service.device.worlds import FACTORS, ITEMS, rating_rows, scripted_federation
 
+from federank.federation.client import History
 from federank.federation.rng import words_wrap_around
+from federank.methods.fedrec.client import implicit_of, iteration_of, read_rows, recipe_of, starting_vector
 from federank.methods.fedrec.method import compute_ratings, share_ratings
 from federank.methods.fedrec.wire import RatingBroadcast, RatingPrivate, decode_rating_update, encode_rating_message
 from federank.privacy.accountant import answered
 from federank.service.client.client import near, tell
 from federank.service.client.federation import Ticket
-from federank.service.client.methods.method import History
-from federank.service.client.methods.ratings import read_rows, recipe_of, starting_vector
 from federank.service.client.store import DeviceStore
 from federank.service.server.store.evaluation import Judged
 from federank.service.server.store.evaluation import told as told_of
@@ -77,12 +77,12 @@ def test_what_leaves_is_what_the_protocol_computes(federation, enrolled, state):
     settings, items = identity.facts.settings, np.array(sorted(STARS), np.int32)
     recipe = recipe_of(settings, policy, ITEMS, identity.seed, 3)
     ratings = np.array([STARS[item] for item in items.tolist()], np.float32)
-    first = read_rows(rating_rows(0, 0), FACTORS, ITEMS, implicit=False).model
+    first = read_rows(settings, rating_rows(0, 0), ITEMS).model
     vector = starting_vector(settings, identity.seed, identity.user, History(items, ratings), first)
     private = RatingPrivate(identity.user, vector, items, ratings, ratings.mean(), 3, 0)
     for number, (_, body) in enumerate(federation.uploads):
-        model = read_rows(rating_rows(number, number), FACTORS, ITEMS, implicit=False).model
-        broadcast = RatingBroadcast(number, model.vectors, model.implicit, model.iteration)
+        model = read_rows(settings, rating_rows(number, number), ITEMS).model
+        broadcast = RatingBroadcast(number, model.vectors, implicit_of(model), iteration_of(model))
         with words_wrap_around():
             update = share_ratings(compute_ratings(recipe, private, broadcast))
         assert body == encode_rating_message(update)
@@ -235,7 +235,7 @@ def test_a_rating_is_held_back_and_how_near_it_is_predicted_is_told_deniably(fed
         assert held_back not in store.training_history().items
         model = store.model(identity.facts)
         history = store.training_history()
-        taste = identity.facts.rules.home_vector(identity.facts.settings, ITEMS, 0, 0, history, model)
+        taste = identity.facts.rules.home_vector(identity.facts.settings, 0, 0, history, model)
         off = abs(np.clip(model.vectors[held_back] @ taste, 1, 5) - STARS[held_back]) / 4
         assert near(store, identity, model, held_back, off + 0.01)
         assert not near(store, identity, model, held_back, off - 0.01) or off < 0.01

@@ -13,19 +13,19 @@ from tests.service.helper.helpers import ThreadedHelper
 
 from federank.cli import federank
 from federank.errors import FedeRankError
+from federank.federation.client import History
 from federank.federation.rng import words_wrap_around
+from federank.methods.fedrec.client import starting_vector
 from federank.methods.fedrec.method import compute_ratings, share_ratings
+from federank.methods.fedrec.server import PMF_SERVER
 from federank.methods.fedrec.settings import RatingFederationSettings, rating_recipe
 from federank.methods.fedrec.wire import RatingBroadcast, RatingPrivate, dense_gradients
 from federank.secagg.ring import C_INT, centred
 from federank.service.client.federation import fetch_facts, fetch_model
 from federank.service.client.http import Client
-from federank.service.client.methods.method import History
-from federank.service.client.methods.ratings import starting_vector
 from federank.service.client.store import DeviceStore
 from federank.service.server import secure_rounds
 from federank.service.server.bootstrap import establish
-from federank.service.server.families.ratings import PMF
 from federank.service.server.secure_config import SumsDemand
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
@@ -53,7 +53,7 @@ def servers(tmp_path):
             rounds = RoundSettings(target=3, minimum=3, over_selection=1.0, deadline=600.0)
             sums = SumsDemand(helper=helper.origin, sigma=0.0, least_cohort=3)
             chosen = RatingFederationSettings(**SETTINGS)
-            establish(connection, chosen, two_opinions(40, ITEMS), rounds, family=PMF, sums=sums)
+            establish(connection, chosen, two_opinions(40, ITEMS), rounds, served=PMF_SERVER, sums=sums)
         database.release()
         leader = Leader(address)
         try:
@@ -95,7 +95,9 @@ def expected(store, stars, model):
     vector = starting_vector(settings, seed, user, History(items, ratings), model)
     private = RatingPrivate(user, vector, items, ratings, ratings.mean(), 0, 0)
     with words_wrap_around():
-        update = share_ratings(compute_ratings(recipe, private, RatingBroadcast(0, model.vectors, model.implicit, 0)))
+        update = share_ratings(
+            compute_ratings(recipe, private, RatingBroadcast(0, model.vectors, model.vectors[:0], 0))
+        )
     return dense_gradients(update, ITEMS, implicit=False)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from federank.errors import BadState
-from federank.service.client.methods.method import History, Model
+from federank.federation.client import History, Model
 from federank.service.client.store import FORMAT, DeviceStore, created, taking_part
 
 
@@ -70,7 +70,7 @@ def test_of_two_processes_that_make_the_same_device_one_is_told(tmp_path):
 def test_a_transaction_that_fails_changes_nothing(path):
     def two_steps(store):
         with store.transaction():
-            store.write_model(Model(1, np.zeros((1, 1)), np.zeros(1)))
+            store.write_model(Model(1, {"vectors": np.zeros((1, 1))}))
             store.write_history(History(np.array([8, 8])))
 
     with DeviceStore(path) as store:
@@ -85,7 +85,7 @@ def test_a_process_killed_inside_a_transaction_changes_nothing(path):
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from federank.service.client.methods.method import History\n"
+        "from federank.federation.client import History\n"
         "from federank.service.client.store import DeviceStore\n"
         "import numpy as np\n"
         "store = DeviceStore(Path(sys.argv[1]))\n"
@@ -178,13 +178,13 @@ def test_a_full_disk_is_a_sentence_and_keeps_the_last_state(path):
         "from pathlib import Path\n"
         "import numpy as np\n"
         "from federank.errors import BadState\n"
-        "from federank.service.client.methods.method import Model\n"
+        "from federank.federation.client import Model\n"
         "from federank.service.client.store import DeviceStore\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "store = DeviceStore(Path(sys.argv[1]))\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
         "try:\n"
-        "    store.write_model(Model(1, np.zeros((500, 500), np.float32), np.zeros(500, np.float32)))\n"
+        "    store.write_model(Model(1, {'vectors': np.zeros((500, 500), np.float32)}))\n"
         "except BadState as mistake:\n"
         "    print(mistake)\n"
     )

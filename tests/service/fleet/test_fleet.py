@@ -14,6 +14,7 @@ from tests.service.device.worlds import FACTORS, ITEMS, rows, scripted_federatio
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import BadAnswer, DataError, NoAnswer
+from federank.federation.client import Model
 from federank.federation.rng import words_wrap_around
 from federank.methods.fpl import simulation as compiled
 from federank.methods.fpl.method import compute, share
@@ -21,16 +22,11 @@ from federank.methods.fpl.wire import Broadcast, Private
 from federank.privacy.policy import shared_profile
 from federank.service.client.federation import fetch_model, read_facts, read_rows
 from federank.service.client.http import Client
-from federank.service.client.methods.method import Model
 from federank.service.simulated_clients import rehearsal as fleet_module
-from federank.service.simulated_clients.clients import Models, Tally, VirtualDevices
+from federank.service.simulated_clients.clients import Models, Tally
 from federank.service.simulated_clients.connection import Connection
-from federank.service.simulated_clients.processes import (
-    Rehearsal,
-    fetch_federation,
-    recommendations,
-    rehearse,
-)
+from federank.service.simulated_clients.methods import simulated_clients
+from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, recommendations, rehearse
 from federank.service.simulated_clients.rehearsal import Fleet, Plan
 
 # Engines and server add the same numbers in another order; factors are of size one.
@@ -71,10 +67,12 @@ def ids_of(federation):
 )
 def test_a_virtual_device_sends_what_the_protocol_computes(federation, specs):
     facts, data = facts_of(federation), people()
-    devices = VirtualDevices(facts, ids_of(federation), data, 7, specs)
+    devices = simulated_clients(facts, ids_of(federation), data, 7, specs)
     told = read_rows(rows(range(ITEMS), 0, 0), facts_of(federation))
     model, received = Models(facts).receive(None, told), told.model
-    broadcast = Broadcast(3, received.version, np.arange(ITEMS, dtype=np.int32), received.vectors, received.biases)
+    broadcast = Broadcast(
+        3, received.version, np.arange(ITEMS, dtype=np.int32), received.vectors, received.tables["biases"]
+    )
     for user in devices.participants.tolist():
         before = devices.federation.user_vectors[user, :FACTORS].copy()
         policy = devices.choices.of(user)
@@ -92,7 +90,7 @@ def test_a_virtual_device_sends_what_the_protocol_computes(federation, specs):
 def test_items_are_matched_to_the_catalogue_by_id(federation):
     facts, data = facts_of(federation), people()
     ids = ids_of(federation)
-    devices = VirtualDevices(facts, ids[::-1], data, 7, {})
+    devices = simulated_clients(facts, ids[::-1], data, 7, {})
     for user in range(data.n_users):
         own = {str(data.item_ids[item]) for item in data.profiles.of(user)}
         assert {ids[::-1][item] for item in devices.profiles.of(user)} == own
@@ -101,7 +99,7 @@ def test_items_are_matched_to_the_catalogue_by_id(federation):
 
 def test_data_of_another_world_are_refused(federation):
     with pytest.raises(DataError, match="the same data"):
-        VirtualDevices(facts_of(federation), [f"x{n}" for n in range(ITEMS)], people(), 7, {})
+        simulated_clients(facts_of(federation), [f"x{n}" for n in range(ITEMS)], people(), 7, {})
 
 
 def test_a_server_that_shows_two_devices_different_models_is_found_out(federation):
@@ -208,7 +206,7 @@ def older_work(federation, version):
 
 
 def play_a_fleet(federation, rounds, **options):
-    devices = VirtualDevices(facts_of(federation), ids_of(federation), people(), 1, {"pi": 1.0})
+    devices = simulated_clients(facts_of(federation), ids_of(federation), people(), 1, {"pi": 1.0})
     plan = Plan(address=federation.address, last_version=federation.version + rounds)
     return asyncio.run(Fleet(plan, devices, Models(facts_of(federation)), [1], **options).play())
 
@@ -299,7 +297,7 @@ def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(
         rehearsal = Rehearsal(plan=Plan(address=address), rounds=6, data=data, specs=specs)
         played = rehearse(rehearsal)
         _, version, vectors, biases = shared_model(address)
-    simulated = VirtualDevices(federation.facts, federation.ids, data, 1, specs).federation
+    simulated = simulated_clients(federation.facts, federation.ids, data, 1, specs).federation
     first = simulated.item_vectors.copy()
     compiled.play(simulated, 6)
     assert version == 6
@@ -349,10 +347,10 @@ def simulated_precision(address, split, rounds, clients, specs):
     """Precision at 10 of the compiled simulation of the same federation after the same number of rounds."""
     federation, *_ = shared_model(address)
     rehearsal = Rehearsal(plan=Plan(address=address), data=split.train, specs=specs)
-    simulated = VirtualDevices(federation.facts, federation.ids, split.train, 1, specs).federation
+    simulated = simulated_clients(federation.facts, federation.ids, split.train, 1, specs).federation
     simulated.recipe = simulated.recipe._replace(clients_per_round=clients)
     compiled.play(simulated, rounds)
-    model = Model(rounds, simulated.item_vectors[:, :20], simulated.item_biases)
+    model = Model(rounds, {"vectors": simulated.item_vectors[:, :20], "biases": simulated.item_biases})
     listed = recommendations(rehearsal, federation, model, simulated.user_vectors[:, :20], 10)
     return fr.evaluate(listed, split).means["precision@10"]
 

@@ -16,7 +16,7 @@ from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_
 from federank.service.client.federation import fetch_model, read_facts, read_rows
 from federank.service.client.http import Client
 from federank.service.simulated_clients.clients import Models
-from federank.service.simulated_clients.methods import FrugalDevices
+from federank.service.simulated_clients.methods import simulated_clients
 from federank.service.simulated_clients.processes import Rehearsal, accuracy, fetch_federation, rehearse
 from federank.service.simulated_clients.rehearsal import Fleet, Plan
 
@@ -38,7 +38,7 @@ def people(users=5):
 def devices_of(federation, **specs):
     facts = read_facts(json.dumps(federation.facts()).encode())
     ids = [item["id"] for item in federation.catalogue()["items"]]
-    return facts, FrugalDevices(facts, ids, people(), 7, specs)
+    return facts, simulated_clients(facts, ids, people(), 7, specs)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_no_upload_is_withdrawn_with_a_client_that_leaves(tmp_path):
     with served(tmp_path, *options) as address:
         with Client(address) as client:
             facts, ids = fetch_federation(client)
-        devices = FrugalDevices(facts, ids, data, 1, {})
+        devices = simulated_clients(facts, ids, data, 1, {})
         users = devices.participants[:20].tolist()
         plan = Plan(address=address, last_version=9)
         tally = asyncio.run(Fleet(plan, devices, Models(facts), users[:6], successors=users[6:]).play())
@@ -132,8 +132,8 @@ def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(
             model = fetch_model(client, facts)
     simulated = fr.Frugal(min_support=1, messages=3, factors=8, seed=1, **specs).fit(data)
     assert (model.version, played.tally.interactions) == (3, 3 * data.n_users)
-    assert model.regulariser == pytest.approx(simulated.regulariser, rel=1e-3)
-    np.testing.assert_allclose(model.weights, simulated.item_weights, rtol=1e-3)
+    assert model.overall["regulariser"][0] == pytest.approx(simulated.regulariser, rel=1e-3)
+    np.testing.assert_allclose(model.tables["weights"], simulated.item_weights, rtol=1e-3)
     # Vectors may be turned or mirrored by the last bits of the sums; what they score is the same.
     scores = simulated.item_vectors @ simulated.item_vectors.T
     np.testing.assert_allclose(model.vectors @ model.vectors.T, scores, atol=0.02 * np.abs(scores).max())

@@ -9,12 +9,13 @@ from tests.service.device.worlds import served
 
 from federank.errors import SettingError
 from federank.methods.fedrec import reference
+from federank.methods.fedrec.client import implicit_of, iteration_of
+from federank.methods.fedrec.server import DEVICE_SETTINGS, suggests
 from federank.methods.fedrec.settings import RatingFederationSettings, SVDPlusPlusFederationSettings
 from federank.methods.fedrec.simulation import RatingFederation
 from federank.service.client.federation import fetch_model, read_facts
 from federank.service.client.http import Client
-from federank.service.server.families.ratings import DEVICE_SETTINGS, suggests
-from federank.service.simulated_clients.methods import RatingDevices
+from federank.service.simulated_clients.methods import simulated_clients
 from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, rehearse
 from federank.service.simulated_clients.rehearsal import Plan
 
@@ -63,8 +64,8 @@ def test_a_fleet_over_http_learns_the_model_of_the_simulation(tmp_path, method, 
     reference.play(simulated, ROUNDS)
     np.testing.assert_allclose(model.vectors, simulated.item_vectors[:, :4], atol=TOLERANCE)
     np.testing.assert_allclose(played.vectors, simulated.user_vectors[:, :4], atol=TOLERANCE)
-    np.testing.assert_allclose(model.implicit, simulated.implicit_vectors[:, :4], atol=TOLERANCE)
-    assert model.iteration == ROUNDS, "everyone has reported in every round"
+    np.testing.assert_allclose(implicit_of(model), simulated.implicit_vectors[:, :4], atol=TOLERANCE)
+    assert iteration_of(model) == ROUNDS, "everyone has reported in every round"
     assert played.tally.report()["not_counted"] == {}
 
 
@@ -72,8 +73,8 @@ def test_wishes_that_are_about_likes_are_refused():
     facts = scripted_facts()
     for specs in ({"sharing": "randomized-response", "item_epsilon": 1.0}, {"basis": "history"}):
         with pytest.raises(SettingError, match="of ratings"):
-            RatingDevices(facts, [str(n) for n in range(ITEMS)], people(), 3, specs)
-    devices = RatingDevices(facts, [str(n) for n in range(ITEMS)], people(), 3, {"filling": "none", "budget": 3})
+            simulated_clients(facts, [str(n) for n in range(ITEMS)], people(), 3, specs)
+    devices = simulated_clients(facts, [str(n) for n in range(ITEMS)], people(), 3, {"filling": "none", "budget": 3})
     assert devices.shared_profile.sizes.max() == 3
     assert devices.recipe.virtual.max() == 0
 
@@ -81,7 +82,7 @@ def test_wishes_that_are_about_likes_are_refused():
 def test_ratings_are_matched_to_a_catalogue_in_another_order():
     facts, data = scripted_facts(), people()
     ids = [str(n) for n in range(ITEMS)][::-1]
-    devices = RatingDevices(facts, ids, data, 3, {})
+    devices = simulated_clients(facts, ids, data, 3, {})
     for user in range(PEOPLE):
         here = data.users == user
         expected = dict(zip(data.items[here].tolist(), data.ratings[here].tolist(), strict=True))

@@ -10,6 +10,7 @@ from tests.service.helper.helpers import ThreadedHelper
 from federank.cli.serve import _report_guarantee
 from federank.errors import SettingError
 from federank.methods.fedrec import reference
+from federank.methods.fedrec.client import implicit_of, iteration_of
 from federank.methods.fedrec.settings import RatingFederationSettings, SVDPlusPlusFederationSettings
 from federank.methods.fedrec.simulation import RatingFederation
 from federank.service.client.federation import fetch_model
@@ -53,8 +54,8 @@ def test_without_noise_the_sums_give_the_model_of_the_simulation(tmp_path, helpe
     reference.play(simulated, ROUNDS)
     np.testing.assert_allclose(model.vectors, simulated.item_vectors[:, :4], atol=TOLERANCE)
     np.testing.assert_allclose(played.vectors, simulated.user_vectors[:, :4], atol=TOLERANCE)
-    np.testing.assert_allclose(model.implicit, simulated.implicit_vectors[:, :4], atol=TOLERANCE)
-    assert (model.iteration, federation.facts.settings.messages) == (ROUNDS, 50)
+    np.testing.assert_allclose(implicit_of(model), simulated.implicit_vectors[:, :4], atol=TOLERANCE)
+    assert (iteration_of(model), federation.facts.settings.messages) == (ROUNDS, 50)
     assert played.tally.report()["not_counted"] == {}
     assert (found.versions, found.messages, found.abandoned) == (ROUNDS, ROUNDS * PEOPLE, 0)
 

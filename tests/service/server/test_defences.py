@@ -5,9 +5,10 @@ import pytest
 from tests.service.federations import FACTORS, PATIENT, in_a_loop, same_bits, serving
 
 from federank.data.interactions import Interactions
-from federank.federation.defences import PAIRS_DEFENCES, Rows, defend
+from federank.federation.defences import Rows, defend
+from federank.methods.fpl.server import FPL_SERVER
 from federank.methods.fpl.wire import Update
-from federank.service.server.families.registry import FAMILIES
+from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.service import defences_of
 from federank.service.server.settings import TrustSettings
 
@@ -46,7 +47,7 @@ async def test_one_pushed_row_ends_within_the_bounds_of_the_catalogue(sqlite_sto
         plain = before.vectors.copy(), before.content.tables["biases"].copy()
         plain[0][update.items] += update.vectors
         plain[1][update.items] += update.biases
-        expected = defend(PAIRS_DEFENCES, Rows(before.vectors, before.content.tables["biases"]), Rows(*plain)).rows
+        expected = defend(FPL_SERVER.defences, Rows(before.vectors, before.content.tables["biases"]), Rows(*plain)).rows
         assert same_bits(after.vectors, expected.vectors)
         assert same_bits(after.content.tables["biases"], expected.biases)
         assert after.content.tables["biases"][0] <= np.quantile(after.content.tables["biases"], 0.85)
@@ -54,9 +55,9 @@ async def test_one_pushed_row_ends_within_the_bounds_of_the_catalogue(sqlite_sto
 
 def test_an_operator_may_loosen_each_bound():
     class Of:
-        family = FAMILIES["fpl"]
+        served = SERVER_METHODS["fpl"]
 
-    assert defences_of(Of, TrustSettings()) == PAIRS_DEFENCES
-    assert defences_of(Of, TrustSettings(row_quantile=1.0)) == (1.0, PAIRS_DEFENCES.move_quantile)
+    assert defences_of(Of, TrustSettings()) == FPL_SERVER.defences
+    assert defences_of(Of, TrustSettings(row_quantile=1.0)) == (1.0, FPL_SERVER.defences.move_quantile)
     with pytest.raises(Exception, match="row_quantile"):
         TrustSettings(row_quantile=0.2)

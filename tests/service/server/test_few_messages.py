@@ -11,15 +11,15 @@ from tests.service.federations import ITEMS, PATIENT, in_a_loop, serving, small_
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage, ModelError, SettingError
+from federank.methods.frugal import server as squares
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import FrugalPrivate, FrugalUpdate, compute_frugal, message_norm, published, send
+from federank.methods.frugal.server import FRUGAL_SERVER
 from federank.methods.frugal.server_update import FrugalState, first_shared
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
 from federank.privacy.policy import SharedProfile
 from federank.service.server.bootstrap import Demand, establish, open_store, renew_admin_token
-from federank.service.server.families import squares
-from federank.service.server.families.squares import SQUARES
 from federank.service.server.model_versions import first_model
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
@@ -42,7 +42,7 @@ def few(address, rounds=None, **given):
     with database.connection() as connection:
         create_tables(connection)
         chosen = RoundSettings(**({"target": 3, "over_selection": 1.0} | PATIENT | (rounds or {})))
-        establish(connection, settings_of(**given), small_world(), chosen, family=SQUARES)
+        establish(connection, settings_of(**given), small_world(), chosen, served=FRUGAL_SERVER)
     database.close()
     return address
 
@@ -383,15 +383,15 @@ async def test_an_exported_federation_of_few_messages_is_a_model_that_recommends
         catalogue = (await running.admin.get("/admin/api/v1/catalogue", **operator)).json()
         model = recommender_of(json.loads(answer.headers["X-Export"]), load(answer.content), catalogue["items"])
         config = running.service.config
-        recipe = SQUARES.recipe(config.settings, ITEMS, 1)
+        recipe = FRUGAL_SERVER.recipe(config.settings, ITEMS, 1)
         vectors = published(recipe, running.service.latest.model.vectors)  # as devices have them
     model.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     assert np.array_equal(loaded.item_vectors, vectors)
     assert loaded.user_ids.tolist() == []
     assert len(fr.enrol(loaded, ["item-01", "item-02"]).recommend(3)) == 3
-    settled = SQUARES.settle(settings_of(), small_world(), loaded)
-    content = SQUARES.first_content(settled, small_world(), loaded)
+    settled = FRUGAL_SERVER.settle(settings_of(), small_world(), loaded)
+    content = FRUGAL_SERVER.first_content(settled, small_world(), loaded)
     assert np.array_equal(content.tables["vectors"], vectors)
     assert content.state["before"][0] == 2, "those whom the model was learnt from are counted among everyone"
     assert content.state["counts"].sum() > 0

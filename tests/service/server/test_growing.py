@@ -25,12 +25,12 @@ from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.methods.fpl.wire import decode_broadcast
 from federank.methods.frugal.method import FrugalPrivate, compute_frugal, send
+from federank.methods.frugal.server import FRUGAL_SERVER
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
 from federank.privacy.policy import SharedProfile
 from federank.service.operator import recommender_of
 from federank.service.server.bootstrap import Demand, open_store, renew_admin_token
-from federank.service.server.families.squares import SQUARES
 from federank.service.server.growing import begins_with, checked_items
 from federank.service.server.logs import Log
 from federank.service.server.service import open_service
@@ -235,9 +235,9 @@ async def test_a_federation_of_few_messages_learns_new_items_and_goes_back_acros
 
 
 def test_where_the_memory_of_a_fold_is_not_by_item_it_stays_as_it_is():
-    settings = SQUARES.settings(factors=3, alpha=2.0)
-    content = SQUARES.first_content(SQUARES.settle(settings, small_world(), None), small_world(), None)
-    extended = SQUARES.extend(settings, content, ITEMS + 2)
+    settings = FRUGAL_SERVER.settings(factors=3, alpha=2.0)
+    content = FRUGAL_SERVER.first_content(FRUGAL_SERVER.settle(settings, small_world(), None), small_world(), None)
+    extended = FRUGAL_SERVER.extend(settings, content, ITEMS + 2)
     assert extended.state["sketch"].shape == content.state["sketch"].shape
     assert len(extended.tables["weights"]) == len(extended.state["counts"]) == ITEMS + 2
 

@@ -9,8 +9,8 @@ from tests.service.server.sums.federations import HISTORIES, LEAST, federation, 
 
 from federank.data.interactions import Interactions
 from federank.service.server.bootstrap import establish
-from federank.service.server.families.registry import FAMILIES
 from federank.service.server.health import ATTENTION, FAILING, LEVELS, OK, HealthInputs, health_of, round_due
+from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.model_versions import Extent, extent_of
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
@@ -181,8 +181,8 @@ def establish_ratings(address):
     data = Interactions.from_columns([0] * 8, list(range(8)), [1.0, 5.0] * 4)
     with Database(address).connection() as connection:
         create_tables(connection)
-        settings = FAMILIES["pmf"].settings(factors=3)
-        return establish(connection, settings, data, RoundSettings(**PATIENT), family=FAMILIES["pmf"])
+        settings = SERVER_METHODS["pmf"].settings(factors=3)
+        return establish(connection, settings, data, RoundSettings(**PATIENT), served=SERVER_METHODS["pmf"])
 
 
 def publish_next(address, change):

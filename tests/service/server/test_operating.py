@@ -21,9 +21,10 @@ from tests.service.federations import (
 )
 
 from federank.cli import federank
+from federank.federation.server import lowest_rows
+from federank.methods.fpl.server import FPL_SERVER
 from federank.methods.model_folder import load_model
-from federank.service.server.families.pairs import PAIRS
-from federank.service.server.model_versions import first_model, lowest_rows
+from federank.service.server.model_versions import first_model
 from federank.service.server.store import versions as store_versions
 from federank.service.server.store.database import Database
 from federank.service.server.store.queries import close_round, open_round
@@ -214,8 +215,8 @@ def test_items_that_a_trained_model_lacks_start_low():
         item_vectors=np.full((len(known), 3), 0.5, dtype=np.float32),
         item_biases=np.linspace(-6, -2, len(known)).astype(np.float32),
     )
-    settings = PAIRS.settings(factors=3, triples=2)
-    model = first_model(PAIRS.first_content(settings, data, trained))
+    settings = FPL_SERVER.settings(factors=3, triples=2)
+    model = first_model(FPL_SERVER.first_content(settings, data, trained))
     biases = model.content.tables["biases"]
     assert same_bits(biases[known], trained.item_biases)
     assert (biases[ITEMS - 2 :] < np.median(trained.item_biases)).all()
@@ -275,7 +276,9 @@ async def test_an_exported_model_starts_a_new_federation_and_is_judged_as_device
         model.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     assert loaded.user_ids.tolist() == []
-    content = PAIRS.first_content(PAIRS.settle(PAIRS.settings(triples=2), small_world(), loaded), small_world(), loaded)
+    content = FPL_SERVER.first_content(
+        FPL_SERVER.settle(FPL_SERVER.settings(triples=2), small_world(), loaded), small_world(), loaded
+    )
     assert same_bits(content.tables["vectors"], model.item_vectors)
     split = split_random(small_world(), 0.3, seed=1)
     assert evaluate(loaded, split, at=3).means["user_coverage"] == 1.0

@@ -5,9 +5,9 @@ import pytest
 
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage
-from federank.service.client.methods.registry import METHOD_OF
+from federank.service.client.methods import client_method
 from federank.service.server.config import why_unreadable
-from federank.service.server.families.registry import FAMILIES
+from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.model_versions import first_model
 
 ITEMS = 30
@@ -15,10 +15,10 @@ ITEMS = 30
 
 def first(method):
     """A method's settings as served by default, and the first model of a federation."""
-    family, rng = FAMILIES[method], np.random.default_rng(0)
+    served, rng = SERVER_METHODS[method], np.random.default_rng(0)
     data = Interactions.from_columns(np.arange(300) % 10, rng.integers(0, ITEMS, 300), rng.integers(1, 6, 300))
-    settings = family.settle(family.settings(**family.defaults), data, None)
-    return family, settings, first_model(family.first_content(settings, data, None))
+    settings = served.settle(served.settings(**served.defaults), data, None)
+    return served, settings, first_model(served.first_content(settings, data, None))
 
 
 def changed(model, row, value):
@@ -28,30 +28,30 @@ def changed(model, row, value):
     return model._replace(content=model.content._replace(tables=tables))
 
 
-@pytest.mark.parametrize("method", FAMILIES)
+@pytest.mark.parametrize("method", SERVER_METHODS)
 def test_the_first_model_of_every_method_can_be_read(method):
-    family, settings, model = first(method)
-    assert why_unreadable(family, settings, model, model.rows_since(None), 0) is None
-    content = family.encode(settings, model, model.rows_since(None), 0)
-    rows = METHOD_OF[method].read_rows(content, int(settings.factors), len(model.changed))
+    served, settings, model = first(method)
+    assert why_unreadable(served, settings, model, model.rows_since(None), 0) is None
+    content = served.encode(settings, model, model.rows_since(None), 0)
+    rows = client_method(method, secure=False).read_rows(settings, content, len(model.changed))
     np.testing.assert_allclose(rows.model.vectors, model.vectors, atol=0.01 * np.abs(model.vectors).max())
 
 
-@pytest.mark.parametrize("method", FAMILIES)
+@pytest.mark.parametrize("method", SERVER_METHODS)
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_server_and_client_refuse_the_same_model(method, value):
-    family, settings, model = first(method)
+    served, settings, model = first(method)
     wrong = changed(model, 3, value)
     with np.errstate(invalid="ignore", over="ignore"):
-        assert why_unreadable(family, settings, wrong, wrong.rows_since(None), 0) is not None
-        content = family.encode(settings, wrong, wrong.rows_since(None), 0)
+        assert why_unreadable(served, settings, wrong, wrong.rows_since(None), 0) is not None
+        content = served.encode(settings, wrong, wrong.rows_since(None), 0)
         with pytest.raises(BadMessage):
-            METHOD_OF[method].read_rows(content, int(settings.factors), len(model.changed))
+            client_method(method, secure=False).read_rows(settings, content, len(model.changed))
 
 
-@pytest.mark.parametrize("method", FAMILIES)
+@pytest.mark.parametrize("method", SERVER_METHODS)
 @pytest.mark.parametrize("value", [128 * 2.0**-149, -1e-40, 1e-31, 1e37])
 def test_extreme_rows_can_be_read(method, value):
-    family, settings, model = first(method)
+    served, settings, model = first(method)
     extreme = changed(model, 3, np.float32(value))
-    assert why_unreadable(family, settings, extreme, extreme.rows_since(None), 0) is None
+    assert why_unreadable(served, settings, extreme, extreme.rows_since(None), 0) is None

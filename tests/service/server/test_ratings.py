@@ -11,12 +11,12 @@ from tests.service.federations import PATIENT, Device, in_a_loop, serving
 
 import federank as fr
 from federank.errors import DataError, ModelError, SettingError
+from federank.federation.server import Guarantee
 from federank.methods.fedrec.method import solved_taste
+from federank.methods.fedrec.server import PMF_SERVER, SVDPP_SERVER, first_content, iteration_of, judge, settle, summand
 from federank.methods.fedrec.settings import RatingFederationSettings
 from federank.methods.fedrec.wire import RatingUpdate, decode_rating_rows, encode_rating_message
 from federank.service.server.bootstrap import Demand, establish, open_store
-from federank.service.server.families.family import Guarantee
-from federank.service.server.families.ratings import PMF, SVDPP, first_content, iteration_of, judge, settle, summand
 from federank.service.server.logs import Log
 from federank.service.server.model_versions import first_model
 from federank.service.server.settings import RoundSettings
@@ -46,7 +46,7 @@ async def rated_service(store, chosen, trust, log=None):
     with database.connection() as connection:
         create_tables(connection)
         rounds = RoundSettings(target=2, over_selection=1.0, **PATIENT)
-        token = establish(connection, chosen, two_opinions(), rounds, family=PMF)
+        token = establish(connection, chosen, two_opinions(), rounds, served=PMF_SERVER)
     database.release()
     async with serving(store, trust=trust, log=log, token=token) as running:
         yield running
@@ -62,30 +62,30 @@ def test_the_scale_is_found_in_the_data_and_ratings_off_the_range_are_refused():
     assert settle(settings(), data, None).step == 1.0
     assert settle(settings(step=0.5), data, None).step == 0.5
     assert settle(settings(), data, None).learning_rate == 0.2
-    assert settle(SVDPP.settings(), data, None).learning_rate == 0.1
+    assert settle(SVDPP_SERVER.settings(), data, None).learning_rate == 0.1
     assert settle(settings(lowest=0.0, highest=100.0), data, None).learning_rate == 0.01
     with pytest.raises(DataError, match="outside the declared range"):
         settle(settings(highest=4.0), data, None)
 
 
 def test_an_iteration_passes_with_as_many_reports_as_there_are_devices():
-    model, recipe = published(), PMF.recipe(settings(), ITEMS, 4)
+    model, recipe = published(), PMF_SERVER.recipe(settings(), ITEMS, 4)
     for _ in range(3):
-        model = model.followed_by(PMF.fold(recipe, model, 0, [update(), update(1)]))
+        model = model.followed_by(PMF_SERVER.fold(recipe, model, 0, [update(), update(1)]))
     assert iteration_of(model) == 1, "six reports of four devices"
-    model = model.followed_by(PMF.fold(recipe, model, 0, [update(), update(1)]))
+    model = model.followed_by(PMF_SERVER.fold(recipe, model, 0, [update(), update(1)]))
     assert iteration_of(model) == 2
     assert np.flatnonzero(model.content.tables["heard"]).tolist() == [1, 4, 9]
 
 
 def test_with_everybody_and_no_prior_count_an_item_steps_by_the_mean_of_its_reports():
-    model, recipe = published(), PMF.recipe(settings(prior_count=0.0, learning_rate=0.8), ITEMS, 2)
+    model, recipe = published(), PMF_SERVER.recipe(settings(prior_count=0.0, learning_rate=0.8), ITEMS, 2)
     one, other = update(), update(1, items=(4, 7))
-    after = model.followed_by(PMF.fold(recipe, model, 0, [one, other]))
+    after = model.followed_by(PMF_SERVER.fold(recipe, model, 0, [one, other]))
     moves = model.vectors - after.vectors
     np.testing.assert_allclose(moves[4], 0.8 * (one.vectors[1] + other.vectors[0]) / 2, atol=1e-6)
     np.testing.assert_allclose(moves[7], 0.8 * other.vectors[1], atol=1e-6)
-    again = after.followed_by(PMF.fold(recipe, after, 1, [one, other]))
+    again = after.followed_by(PMF_SERVER.fold(recipe, after, 1, [one, other]))
     np.testing.assert_allclose((after.vectors - again.vectors)[7], 0.72 * other.vectors[1], atol=1e-6)
 
 
@@ -93,13 +93,13 @@ def test_small_rounds_move_an_item_as_far_as_one_round_with_everybody():
     """Ten rounds of two are an iteration of twenty clients; item 4 is in every upload, item 7 in one of five."""
     uploads = [update(n, items=(4, 7) if n % 5 == 0 else (4,)) for n in range(20)]
     all_users, small = published(), published()
-    chosen = PMF.recipe(settings(prior_count=0.0, decay=1.0), ITEMS, 20)
+    chosen = PMF_SERVER.recipe(settings(prior_count=0.0, decay=1.0), ITEMS, 20)
     before = all_users.vectors
-    all_users = all_users.followed_by(PMF.fold(chosen, all_users, 0, uploads))
+    all_users = all_users.followed_by(PMF_SERVER.fold(chosen, all_users, 0, uploads))
     for iteration in range(3):
         start = small.vectors
         for n in range(0, 20, 2):
-            small = small.followed_by(PMF.fold(chosen, small, 0, uploads[n : n + 2]))
+            small = small.followed_by(PMF_SERVER.fold(chosen, small, 0, uploads[n : n + 2]))
         assert iteration_of(small) == iteration + 1
     # The first iteration is an estimate from few uploads; afterwards the counts are those of the iteration before.
     full, share = (all_users.vectors - before)[[4, 7]], (small.vectors - start)[[4, 7]]
@@ -112,9 +112,9 @@ def test_prior_count_slows_items_with_few_reports():
     moved = {}
     for prior_count in (0.0, 9.0):
         model = published()
-        recipe = PMF.recipe(settings(prior_count=prior_count), ITEMS, 10)
+        recipe = PMF_SERVER.recipe(settings(prior_count=prior_count), ITEMS, 10)
         uploads = [update(n, items=(1, 4) if n == 0 else (4,)) for n in range(10)]
-        after = PMF.fold(recipe, model, 0, uploads).tables["vectors"]
+        after = PMF_SERVER.fold(recipe, model, 0, uploads).tables["vectors"]
         moved[prior_count] = np.linalg.norm(after - model.vectors, axis=1)
     assert moved[9.0][1] == pytest.approx(moved[0.0][1] / 10, rel=1e-3)
     assert moved[9.0][4] == pytest.approx(moved[0.0][4] * 10 / 19, rel=1e-3)
@@ -132,20 +132,20 @@ def test_a_new_federation_predicts_every_client_s_mean(lowest, highest):
 
 def test_items_that_are_added_start_as_the_mean_of_the_others():
     data = two_opinions()
-    for family in (PMF, SVDPP):
-        chosen = settle(family.settings(factors=FACTORS), data, None)
+    for served in (PMF_SERVER, SVDPP_SERVER):
+        chosen = settle(served.settings(factors=FACTORS), data, None)
         model = first_model(first_content(chosen, data, None))
-        extended = family.extend(chosen, model.content, ITEMS + 2)
+        extended = served.extend(chosen, model.content, ITEMS + 2)
         np.testing.assert_allclose(extended.tables["vectors"][-1], model.vectors.mean(axis=0), rtol=1e-5)
         assert extended.tables["heard"][-2:].tolist() == [0, 0]
         after = first_model(extended)
         bodies = [update(items=(1, ITEMS + 1))]
-        content = family.fold(family.recipe(chosen, ITEMS + 2, 5), after, 0, bodies)
+        content = served.fold(served.recipe(chosen, ITEMS + 2, 5), after, 0, bodies)
         assert content.state["reports"][[1, ITEMS, ITEMS + 1]].tolist() == [1, 0, 1]
 
 
 def test_rows_that_are_too_long_are_counted_and_shortened():
-    form = PMF.form(settings(), ITEMS, 2.0)
+    form = PMF_SERVER.form(settings(), ITEMS, 2.0)
     body = encode_rating_message(update(length=50.0))
     assert judge(body, form) > 0
     lengths = np.linalg.norm(summand(body, form).vectors, axis=1)
@@ -159,7 +159,7 @@ def test_a_federation_goes_on_from_a_trained_model_of_its_own_method():
     np.testing.assert_array_equal(content.tables["vectors"], trained.item_vectors)
     assert (content.overall["iteration"][0], content.tables["heard"].min()) == (7, 1)
     with pytest.raises(ModelError, match="of its own method"):
-        settle(SVDPP.settings(factors=FACTORS), data, trained)
+        settle(SVDPP_SERVER.settings(factors=FACTORS), data, trained)
 
 
 def test_what_a_federation_of_ratings_cannot_be_is_refused_in_a_sentence(tmp_path):
@@ -173,18 +173,18 @@ def test_what_a_federation_of_ratings_cannot_be_is_refused_in_a_sentence(tmp_pat
     assert not (tmp_path / "f.sqlite").exists()
 
 
-@pytest.mark.parametrize("family", [PMF, SVDPP])
-def test_clients_are_advised_to_hide_each_rating_behind_a_virtual_one(family):
-    chosen = settle(family.settings(), two_opinions(), None)
-    advised = family.suggests(chosen)
+@pytest.mark.parametrize("served", [PMF_SERVER, SVDPP_SERVER])
+def test_clients_are_advised_to_hide_each_rating_behind_a_virtual_one(served):
+    chosen = settle(served.settings(), two_opinions(), None)
+    advised = served.suggests(chosen)
     assert (advised["filling"], advised["rho"], advised["sampling"]) == ("hybrid", 1.0, "fixed")
 
 
-@pytest.mark.parametrize("family", [PMF, SVDPP])
-def test_with_secure_aggregation_no_virtual_ratings_are_advised(family):
+@pytest.mark.parametrize("served", [PMF_SERVER, SVDPP_SERVER])
+def test_with_secure_aggregation_no_virtual_ratings_are_advised(served):
     """An upload has a row for every item there, and no server reads a single one: there is nothing to hide."""
-    chosen = family.sums.settings(family.settings(), Guarantee(0.0, None, 1e-6))
-    assert (family.suggests(chosen)["filling"], family.suggests(chosen)["rho"]) == ("none", 0.0)
+    chosen = served.sums.settings(served.settings(), Guarantee(0.0, None, 1e-6))
+    assert (served.suggests(chosen)["filling"], served.suggests(chosen)["rho"]) == ("none", 0.0)
 
 
 @in_a_loop
@@ -241,18 +241,18 @@ async def test_an_aggregate_that_leaves_the_scale_is_not_applied(sqlite_store):
     assert [line["round"] for line in lines if line["event"] == "aggregate rejected"] == [0]
 
 
-@pytest.mark.parametrize("family", [PMF, SVDPP])
-def test_a_model_leaves_the_scale_by_long_rows_or_no_numbers(family):
+@pytest.mark.parametrize("served", [PMF_SERVER, SVDPP_SERVER])
+def test_a_model_leaves_the_scale_by_long_rows_or_no_numbers(served):
     data = two_opinions()
-    chosen = settle(family.settings(factors=FACTORS), data, None)
+    chosen = settle(served.settings(factors=FACTORS), data, None)
     first = first_content(chosen, data, None)
-    assert family.out_of_scale(chosen, first, first) is None
+    assert served.out_of_scale(chosen, first, first) is None
     for name in ("vectors", *(("implicit",) if chosen.implicit else ())):
         for value in (10.0, np.inf, np.nan):
             table = first.tables[name].copy()
             table[3, 0] = value
             worse = first._replace(tables={**first.tables, name: table})
-            assert family.out_of_scale(chosen, first, worse) is not None
+            assert served.out_of_scale(chosen, first, worse) is not None
     # A model that began so may go on as long as it gets no worse.
     long = first._replace(tables={**first.tables, "vectors": first.tables["vectors"] + 20})
-    assert family.out_of_scale(chosen, long, long) is None
+    assert served.out_of_scale(chosen, long, long) is None

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from tests.service.federations import ITEMS, establish_small, small_world, some_update
 
 from federank.errors import ModelError, SettingError
+from federank.federation.server import Content, Published
+from federank.methods.fpl.server import FPL_SERVER, shortened
 from federank.methods.fpl.settings import FPLSettings, recipe_for
 from federank.methods.fpl.wire import Update, encode
 from federank.service.server.bootstrap import establish, renew_admin_token
 from federank.service.server.config import read_config
-from federank.service.server.families.pairs import PAIRS, shortened
-from federank.service.server.model_versions import Content, EncodedRows, Published, first_model
+from federank.service.server.model_versions import EncodedRows, first_model
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store import versions
 from federank.service.server.store.database import Database, StoreAway, StoreError, without_password
@@ -243,8 +244,8 @@ def test_the_rows_since_a_version_are_those_that_differ(steps, since):
 
 def test_encoded_rows_are_made_once_and_kept_within_their_room():
     settings = FPLSettings(factors=2)
-    encoded = EncodedRows(partial(PAIRS.encode, settings), most_bytes=2000)
-    model = first_model(PAIRS.first_content(settings, small_world(), None))
+    encoded = EncodedRows(partial(FPL_SERVER.encode, settings), most_bytes=2000)
+    model = first_model(FPL_SERVER.first_content(settings, small_world(), None))
     first = encoded.since(model, None, 0)
     assert encoded.since(model, None, 0) is first
     assert encoded.since(model, 99, 0) is first, "a version from the future says nothing"
@@ -263,7 +264,7 @@ def test_the_first_model_is_the_one_of_a_simulation():
         data = small_world()
         recipe = recipe_for(settings, data.profiles.sizes, data.n_items, np.ones(data.n_users))
         simulated = Federation.established(settings, recipe, data.profiles, data.n_items)
-        first = PAIRS.first_content(settings, data, None).tables
+        first = FPL_SERVER.first_content(settings, data, None).tables
         # Compiled or not, logarithms and cosines may differ in their last digit.
         np.testing.assert_allclose(first["vectors"], simulated.item_vectors[:, :5], rtol=1e-6)
         np.testing.assert_allclose(first["biases"], simulated.item_biases, rtol=1e-6)
@@ -271,7 +272,7 @@ def test_the_first_model_is_the_one_of_a_simulation():
 
 def test_a_federation_is_established_once(database):
     with database.connection() as connection:
-        assert establish(connection, FPLSettings(), small_world(), RoundSettings()) is None
+        assert establish(connection, FPLSettings(), small_world(), RoundSettings(), served=FPL_SERVER) is None
         config = read_config(connection)
         assert (config.settings.factors, config.settings.triples) == (3, 4)
         old = config.admin_hash
@@ -302,8 +303,8 @@ def test_a_federation_starts_from_a_trained_model_by_the_ids_of_its_items(sqlite
     with database.connection() as connection:
         create_tables(connection)
         with pytest.raises(ModelError, match="something else"):
-            establish(connection, FPLSettings(), data, RoundSettings(), trained=object())
-        establish(connection, FPLSettings(triples=1), data, RoundSettings(), trained=trained)
+            establish(connection, FPLSettings(), data, RoundSettings(), served=FPL_SERVER, trained=object())
+        establish(connection, FPLSettings(triples=1), data, RoundSettings(), served=FPL_SERVER, trained=trained)
         model = versions.newest_model(connection)
     database.close()
     others = np.arange(ITEMS) != 3
@@ -468,7 +469,7 @@ def test_no_row_is_longer_than_allowed_and_short_ones_stay_as_they_are(row, most
 
 
 def test_an_upload_may_be_as_long_as_its_rows_take_and_no_longer():
-    form = PAIRS.form(FPLSettings(factors=20, triples=132), 3706, 1.0)
+    form = FPL_SERVER.form(FPLSettings(factors=20, triples=132), 3706, 1.0)
     assert form.most_rows == 264
     assert len(encode(some_update(1, rows=264, items=3706, factors=20))) <= form.most_bytes < 30_000
 

@@ -5,13 +5,13 @@ import pytest
 from tests.service.federations import ITEMS, KEEP, PATIENT, in_a_loop, serving, some_update
 
 from federank.errors import BadMessage
+from federank.federation.server import Form
 from federank.methods.fpl import wire as messages
+from federank.methods.fpl.server import FPL_SERVER, shortened
 from federank.methods.fpl.wire import CheckedUpdate, Update, encode
-from federank.service.server.families.family import Form
-from federank.service.server.families.pairs import PAIRS, shortened
 
 FORM = Form(factors=3, n_items=ITEMS, most_rows=4, most_norm=2.0, most_bytes=10_000)
-PLAIN = PAIRS.kinds["plain"]
+PLAIN = FPL_SERVER.kinds["plain"]
 
 
 def rows(*lengths, factors=3):

@@ -14,8 +14,8 @@ from federank.methods.fpl.recommender import FPL
 from federank.methods.frugal.recommender import Frugal
 from federank.service.demo import joining_facts
 from federank.service.server.bootstrap import establish
-from federank.service.server.families.registry import FAMILIES
 from federank.service.server.http import app
+from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.processes import Serving, bind, serve
 from federank.service.server.secure_config import SumsDemand
 from federank.service.server.settings import RoundSettings, TrustSettings
@@ -57,19 +57,19 @@ def main(folder, options):
     database = Database(store)
     with database.connection() as connection:
         create_tables(connection)
-        family = FAMILIES[options.get("method", "fpl")]
+        served = SERVER_METHODS[options.get("method", "fpl")]
         first = {
             "fpl": {"factors": 8, "triples": 12},
             "frugal": {"factors": 8, "messages": 3},
             "pmf": {"factors": 4, "initial_range": 1.0, "learning_rate": 0.4, "decay": 0.95},
-        }[family.method]
-        settings = family.settings(**(first | options.get("settings", {})))
-        rounds = RoundSettings(**({"target": 1, "deadline": 5.0} | family.rounds | options.get("rounds", {})))
+        }[served.name]
+        settings = served.settings(**(first | options.get("settings", {})))
+        rounds = RoundSettings(**({"target": 1, "deadline": 5.0} | served.rounds | options.get("rounds", {})))
         data = world(options)
-        trained = learnt(family.method, settings, data) if options.get("learnt") else None
+        trained = learnt(served.name, settings, data) if options.get("learnt") else None
         name = options.get("name", "Testville")
         sums = SumsDemand(**options["sums"]) if "sums" in options else None
-        token = establish(connection, settings, data, rounds, family=family, name=name, trained=trained, sums=sums)
+        token = establish(connection, settings, data, rounds, served=served, name=name, trained=trained, sums=sums)
         for fact in ("noun", "description", "seen", "run_by"):
             if fact in options:
                 put_fact(connection, fact, options[fact])

@@ -24,11 +24,11 @@ from tests.service.web.questions import (
     recipe_of,
 )
 
+from federank.federation.client import Model, RoundVector, User
+from federank.methods.fpl.client import FPL_CLIENT, settings_of
 from federank.methods.fpl.wire import decode_update
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import shared_profile
-from federank.service.client.methods.method import Model, RoundVector, User
-from federank.service.client.methods.pairs import PAIRS, settings_of
 
 FACTORS = 3
 FEW, USUAL, MOST = 1, 12, 20
@@ -51,7 +51,9 @@ def test_the_page_sends_and_writes_down_what_a_python_device_does(device, kind, 
     nothing = RoundVector(np.zeros(FACTORS, np.float32), None, frozenset())
     person = User(SEED, USER, settings_of(recipe, ITEMS), ITEMS, policy, taken, nothing)
     ledger = Ledger()
-    played = PAIRS.play(person, Model(3, broadcast.vectors, broadcast.biases), ledger, broadcast.round_number)
+    played = FPL_CLIENT.play(
+        person, Model(3, {"vectors": broadcast.vectors, "biases": broadcast.biases}), ledger, broadcast.round_number
+    )
     expected = decode_update(played.body, FACTORS, ITEMS)
 
     told = plain_policy(policy) | {"triples": spec}

@@ -11,6 +11,7 @@ from tests.service.web.questions import CLOSE
 
 from federank.errors import BadMessage
 from federank.federation.rng import words_wrap_around
+from federank.methods.fedrec.client import first_vector
 from federank.methods.fedrec.method import (
     FOLD_IN_REGULARIZATION,
     beside_of,
@@ -30,7 +31,6 @@ from federank.methods.fedrec.wire import (
     encode_rating_message,
     encode_rating_rows,
 )
-from federank.service.client.methods.ratings import first_vector
 
 ITEMS, FACTORS, SEED, USER = 60, 5, 11, 2_000_000_123
 STARS = {2: 5, 3: 1, 8: 4, 21: 3, 34: 5, 55: 2, 58: 4}

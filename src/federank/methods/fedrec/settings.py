@@ -26,6 +26,7 @@ from federank._numerics.arrays import FloatVector, IntVector, LongVector
 from federank._numerics.rows import inlined
 from federank.checks import check_choice, check_int, check_positive, check_range
 from federank.errors import SettingError
+from federank.federation.method import Scale
 
 _STYLES = ("stochastic", "batch")
 
@@ -287,27 +288,6 @@ class SVDPlusPlusFederationSettings(RatingFederationSettings):
     """What can be chosen about a federation that learns ratings by SVD++."""
 
     implicit: ClassVar[bool] = True
-
-
-class Scale(NamedTuple):
-    """What ratings there are: from the lowest to the highest, in steps; a step of 0 is any number between them."""
-
-    lowest: float
-    highest: float
-    step: float
-
-    def __str__(self) -> str:
-        steps = f" in steps of {self.step:g}" if self.step else ""
-        return f"from {self.lowest:g} to {self.highest:g}{steps}"
-
-    def why_not(self, value: float) -> str | None:
-        """Why this is no rating here, in words that follow what was found; None where it is one."""
-        if not math.isfinite(value) or not self.lowest <= value <= self.highest:
-            return f"ratings go {self}"
-        if self.step and abs((value - self.lowest) / self.step - round((value - self.lowest) / self.step)) > _CLOSE:
-            whole = self.step == 1 and self.lowest == round(self.lowest)
-            return f"ratings go {self}" + ("; there are no half stars here" if whole else "")
-        return None
 
 
 def step_of(ratings: FloatVector, lowest: float) -> float:

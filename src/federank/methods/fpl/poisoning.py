@@ -200,3 +200,6 @@ POISONING_ATTACKS = {
     ("adaptive", "push"): _adaptive_push,
     ("adaptive", "sabotage"): _adaptive_sabotage,
 }
+
+
+POISONED = {"fpl": play_pairs}

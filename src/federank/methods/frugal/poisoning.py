@@ -272,3 +272,6 @@ def _norm(strengths: RealMatrix, vector: RealMatrix) -> float:
 def _matrix(profiles: Profiles, n_items: int) -> csr_array:
     ones = np.ones(len(profiles.items))
     return csr_array((ones, profiles.items, profiles.starts), shape=(len(profiles.sizes), n_items))
+
+
+POISONED = {"frugal": play_frugal}

@@ -28,6 +28,7 @@ import numpy as np
 
 from federank._numerics.arrays import IntVector
 from federank.errors import BadAnswer, NoAnswer, Refused, Withdrawn
+from federank.federation.client import History, Model, Played, RoundVector, Terms, User, can_afford, spent_of
 from federank.privacy.accountant import MOST_ANSWERS, SQUARED, answered
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy, SharedProfile, shared_profile
@@ -44,8 +45,6 @@ from federank.service.client.federation import (
     wait_for_work,
 )
 from federank.service.client.http import Client
-from federank.service.client.methods.method import History, Model, Played, RoundVector, User
-from federank.service.client.methods.summed import Terms, can_afford, spent_of
 from federank.service.client.outcomes import ask_outcomes, wait_after, wait_line
 from federank.service.client.rules import BETWEEN_POLLS, LONG_POLL, MOST_OLDER_OFFERS
 from federank.service.client.secure import NOTHING_CAN_BE_SENT, fetch_offer
@@ -107,10 +106,8 @@ _CHANCE = random.SystemRandom().random
 def found(store: DeviceStore, identity: Identity, model: Model, held_back: int) -> bool:
     """Whether the held-back item is among the first ten that this device would recommend without knowing it."""
     facts, history = identity.facts, store.training_history()
-    vector = facts.rules.home_vector(facts.settings, facts.n_items, identity.seed, identity.user, history, model)
-    scores = model.vectors @ vector
-    if len(model.biases):
-        scores = scores + model.biases
+    vector = facts.rules.home_vector(facts.settings, identity.seed, identity.user, history, model)
+    scores = facts.rules.scores(facts.settings, model, vector)
     scores[history.items] = -np.inf
     return bool(held_back in np.argsort(-scores, kind="stable")[:FIRST])
 
@@ -121,8 +118,9 @@ def near(
     """Whether the held-back rating is predicted well, rounded at random: surely where it is met, never a scale off."""
     facts, history, whole = identity.facts, store.training_history(), store.history()
     assert facts.scale is not None, "ratings are held back where items are rated"
-    vector = facts.rules.home_vector(facts.settings, facts.n_items, identity.seed, identity.user, history, model)
-    told = float(model.vectors[held_back] @ vector) if model.weights[held_back] else float(history.ratings.mean())
+    vector = facts.rules.home_vector(facts.settings, identity.seed, identity.user, history, model)
+    predicted = float(facts.rules.scores(facts.settings, model, vector)[held_back])
+    told = predicted if math.isfinite(predicted) else float(history.ratings.mean())
     low, high = facts.scale.lowest, facts.scale.highest
     actual = float(whole.ratings[np.searchsorted(whole.items, held_back)])
     off = abs(min(max(told, low), high) - actual) / (high - low)
@@ -372,7 +370,7 @@ def prepare(
             note(f"Round {ticket.round_number}: its message would tell more than was promised; not taken part.")
             return None
         # Inside the transaction: a policy that its owner changes now is either followed here or changed after.
-        policy, kept = store.policy().policy, store.round_vector(facts.factors)
+        policy, kept = store.policy().policy, store.round_vector(facts.state_size)
         played = play(identity, policy, store.training_history(), kept, model, ledger, ticket.round_number, terms)
         store.write_model(model)
         if played is None:

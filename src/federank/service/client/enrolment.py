@@ -54,7 +54,7 @@ from federank.service.client.store import DeviceStore, created, taking_part
 
 def is_extended(before: Facts, now: Facts) -> bool:
     """Whether a federation says that its catalogue has grown, and that it is the same one otherwise."""
-    same = (now.founding, now.method, now.factors) == (before.founding, before.method, before.factors)
+    same = (now.founding, now.method, now.state_size) == (before.founding, before.method, before.state_size)
     return same and not (before.is_summed or now.is_summed) and now.n_items > before.n_items
 
 
@@ -235,12 +235,12 @@ def settle_again(
 
 def refuse_another_catalogue(before: Facts, now: Facts) -> None:
     """A catalogue or vectors of another shape make a federation that this device can take no part in."""
-    if (now.method, now.is_summed, now.catalogue, now.n_items, now.factors) != (
+    if (now.method, now.is_summed, now.catalogue, now.n_items, now.state_size) != (
         before.method,
         before.is_summed,
         before.catalogue,
         before.n_items,
-        before.factors,
+        before.state_size,
     ):
         raise BadAnswer(
             "The server's federation is not the one that this device enrolled in: its method, its catalogue or the "
@@ -252,7 +252,9 @@ def refuse_another_catalogue(before: Facts, now: Facts) -> None:
             "sent; ask the "
             "operator."
         )
-    promised, asked = (getattr(facts.settings, "messages", None) or 0 for facts in (before, now))
+    promised, asked = (
+        0 if facts.rules.summed is None else facts.summed.messages(facts.settings) for facts in (before, now)
+    )
     if asked > promised:
         raise BadAnswer(
             f"The server asks for {asked} messages in a device's life, and this device enrolled where {promised} were "

@@ -27,10 +27,10 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from federank.errors import BadAnswer, BadMessage, FedeRankError, NoAnswer, Refused
-from federank.methods.fedrec.settings import Scale
+from federank.federation.client import ClientMethod, Model, Rows, SecureClientMethod
+from federank.federation.method import Scale
 from federank.service.client.http import Client, json_object, number, shown, text, whole
-from federank.service.client.methods.method import Method, Model, Rows, Summed
-from federank.service.client.methods.registry import METHOD_OF, SUMMED_OF
+from federank.service.client.methods import client_method, known_methods
 from federank.service.client.rules import (
     API,
     BETWEEN_POLLS,
@@ -44,8 +44,6 @@ from federank.service.client.rules import (
 
 SUMS = "-sums"
 """What a federation adds to the name of its method where no single server can read an upload."""
-WORDS = (*METHOD_OF, *(method + SUMS for method in SUMMED_OF))
-"""What a federation of a method that this device knows calls it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +64,14 @@ class Facts:
     document: str = field(repr=False, compare=False)  # the very answer, which a device keeps
 
     @property
-    def rules(self) -> Method:
+    def rules(self) -> ClientMethod:
         """What this device knows of the method."""
-        return (SUMMED_OF if self.is_summed else METHOD_OF)[self.method]
+        rules = client_method(self.method, secure=self.is_summed)
+        assert rules is not None, "what an answer names was known when it was read"
+        return rules
 
     @property
-    def summed(self) -> Summed:
+    def summed(self) -> SecureClientMethod:
         """What it knows of the federation config of such a federation, where no single server reads a message."""
         assert self.rules.summed is not None, "asked of federations of sums alone"
         return self.rules.summed
@@ -82,14 +82,14 @@ class Facts:
         return self.rules.scale(self.settings)
 
     @property
-    def factors(self) -> int:
-        """The length of vectors."""
-        return int(self.settings.factors)
+    def state_size(self) -> int:
+        """How many numbers a client keeps between rounds."""
+        return self.rules.state_size(self.settings)
 
     @property
     def most_model_bytes(self) -> int:
         """No model of this catalogue is longer on the wire."""
-        return self.rules.model_bytes(self.n_items, self.factors) + 4096
+        return self.rules.model_bytes(self.settings, self.n_items) + 4096
 
 
 class Catalogue(NamedTuple):
@@ -195,23 +195,26 @@ def _task_path(ticket: str) -> str:
 def read_facts(content: bytes) -> Facts:
     """The answer to GET /federation."""
     answer = json_object(content, "about the federation")
-    if answer.get("api") != API or answer.get("method") not in WORDS:
+    named = str(answer.get("method"))
+    method, is_summed = named.removesuffix(SUMS), named.endswith(SUMS)
+    rules = client_method(method, secure=is_summed)
+    if answer.get("api") != API or rules is None:
+        words = [*known_methods(secure=False), *(name + SUMS for name in known_methods(secure=True))]
         raise BadAnswer(
-            f"The server speaks version {answer.get('api')!r} of the interface and method {answer.get('method')!r}; "
-            f"this device speaks version {API} and {' or '.join(map(repr, WORDS))}. Another version may be needed."
+            f"The server speaks version {answer.get('api')!r} of the interface and method {named[:40]!r}; this client "
+            f"speaks version {API} and {' or '.join(map(repr, words))}. Another version may be needed, or the package "
+            "that has the method."
         )
     recipe = answer.get("recipe")
     if not isinstance(recipe, dict):
         raise BadAnswer("The server says nothing about its recipe; a federation's address is needed.")
-    named = str(answer["method"])
-    method, is_summed = named.removesuffix(SUMS), named.endswith(SUMS)
     n_items = whole(answer.get("items"), 2, MOST_ITEMS)
     try:
-        settings = (SUMMED_OF if is_summed else METHOD_OF)[method].settings_of(recipe, n_items)
+        settings = rules.settings_of(recipe, n_items)
     except FedeRankError as reason:
         raise BadAnswer(f"The server's recipe cannot be followed: {reason}") from reason
     suggested = answer.get("suggested_policy")
-    if named in METHOD_OF and answer.get("uploads", "plain") != "plain":
+    if not is_summed and answer.get("uploads", "plain") != "plain":
         # A message that the server could read must never go where people were promised that it cannot.
         raise BadAnswer(
             "This federation takes only messages that no single server can read, and this device cannot make them. "
@@ -309,7 +312,7 @@ def read_outcome(content: bytes) -> Outcome:
 def read_rows(content: bytes, facts: Facts) -> Rows:
     """A model or a part of one, with its round and version."""
     try:
-        return facts.rules.read_rows(content, facts.factors, facts.n_items)
+        return facts.rules.read_rows(facts.settings, content, facts.n_items)
     except BadMessage as reason:
         raise BadAnswer(f"The server's model cannot be used, and was not: {reason}") from reason
 
@@ -329,11 +332,4 @@ def merged(rows: Rows, have: Model | None, n_items: int) -> Model:
             "already: versions never go back. Nothing was sent; ask the operator whether the federation was reset, "
             "and if so enrol again with another --state."
         )
-    vectors, biases, weights = have.vectors.copy(), have.biases.copy(), have.weights.copy()
-    implicit = have.implicit.copy()
-    vectors[rows.items] = received.vectors
-    parts = ((biases, received.biases), (weights, received.weights), (implicit, received.implicit))
-    for full_column, part in parts:
-        if len(full_column):
-            full_column[rows.items] = part
-    return Model(received.version, vectors, biases, weights, received.regulariser, implicit, received.iteration)
+    return have.merged(rows.items, received)

@@ -17,7 +17,6 @@ Which requests there are, and what their responses must hold, is in federation.p
 from __future__ import annotations
 
 import json
-import math
 import random
 import ssl
 import time
@@ -30,6 +29,8 @@ from urllib.parse import urlsplit
 
 from federank.errors import BadAnswer, NoAnswer, Refused, SettingError, Withdrawn
 from federank.extras import need
+from federank.federation.client import number as number
+from federank.federation.client import whole as whole
 from federank.service.client.rules import (
     FIRST_BACKOFF,
     LONGEST_BACKOFF,
@@ -303,24 +304,6 @@ def json_object(content: bytes, what: str) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise BadAnswer(f"The server's answer {what} is not the JSON that was asked for.")
     return answer
-
-
-def whole(value: Any, least: int, most: float = 2**53) -> int:
-    """An integer in its range."""
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise BadAnswer(f"The server answered {str(value)[:40]!r} where an integer from {least} is needed.")
-    return value
-
-
-def number(value: Any) -> float:
-    """A finite number from 0."""
-    try:
-        found = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-    except OverflowError:  # an integer beyond all floats
-        found = math.inf
-    if not math.isfinite(found) or found < 0:
-        raise BadAnswer(f"The server answered {str(value)[:40]!r} where a finite number from 0 is needed.")
-    return found
 
 
 def text(value: Any) -> str:

@@ -12,11 +12,11 @@ import numpy as np
 
 from federank._numerics.arrays import FloatVector, IntVector
 from federank.errors import BadFile, BadState, SettingError
-from federank.methods.fedrec.settings import Scale
+from federank.federation.client import History, Model
+from federank.federation.method import Scale
 from federank.privacy.ledger import RATING_NAMES, message_as_columns, message_columns
 from federank.service.client.federation import Catalogue
 from federank.service.client.http import shown
-from federank.service.client.methods.method import History, Model
 from federank.service.client.state import Identity, policy_as_text
 from federank.service.client.store import DeviceStore
 
@@ -28,7 +28,7 @@ def exported(store: DeviceStore) -> dict[str, Any]:
     identity = store.identity()
     facts = identity.facts
     model = store.model(facts)
-    home = None if model is None else store.home_vector(facts.factors, model.version)
+    home = None if model is None else store.home_vector(model.version)
     return {
         "server": identity.server,
         "device": identity.device,
@@ -37,7 +37,7 @@ def exported(store: DeviceStore) -> dict[str, Any]:
         "policy": exported_policy(store),
         "rounds": store.rounds(),
         "history": exported_history(store),
-        "vector": None if facts.rules.is_home_alone else store.vector(facts.factors).tolist(),
+        "vector": None if facts.rules.is_home_alone else store.vector(facts.state_size).tolist(),
         "home_vector": None if home is None else home.tolist(),
         "model_version": None if model is None else model.version,
         "ledger": exported_ledger(store),
@@ -257,14 +257,9 @@ def recommend(store: DeviceStore, n: int) -> list[Suggestion]:
         raise BadState(f"{store.path} holds no model yet; `federank device` fetches one.")
     policy, _ = store.policy()
     at_home = facts.rules.is_home_alone or policy.basis == "shared" or store.rounds() == 0
-    vector = home_vector(store, identity, model) if at_home else store.vector(facts.factors)
-    scores = model.vectors @ vector
-    if len(model.biases):
-        scores = scores + model.biases
+    vector = home_vector(store, identity, model) if at_home else store.vector(facts.state_size)
+    scores = facts.rules.scores(facts.settings, model, vector)
     scores[store.profile()] = -np.inf
-    if facts.scale is not None:
-        # Predictions are told within the range; an item that no one has told anything of has none.
-        scores = np.where(model.weights > 0, scores, -np.inf)
     # Of equal scores the smaller number comes first, as everywhere.
     best = np.argsort(-scores, kind="stable")[:n]
     catalogue = store.catalogue()
@@ -282,12 +277,10 @@ def _told(score: float, scale: Scale | None) -> float:
 def home_vector(store: DeviceStore, identity: Identity, model: Model) -> FloatVector:
     """The home vector for this model: the one that is kept, or a new one."""
     facts = identity.facts
-    kept = store.home_vector(facts.factors, model.version)
+    kept = store.home_vector(model.version)
     if kept is not None:
         return kept
-    vector = facts.rules.home_vector(
-        facts.settings, facts.n_items, identity.seed, identity.user, store.history(), model
-    )
+    vector = facts.rules.home_vector(facts.settings, identity.seed, identity.user, store.history(), model)
     store.write_home_vector(vector, model.version)
     return vector
 
@@ -346,10 +339,11 @@ def predict(store: DeviceStore, item: str) -> Predicted:
     model = store.model(identity.facts)
     if model is None:
         raise BadState(f"{store.path} holds no model yet; `federank device` fetches one.")
-    fallback = not model.weights[number]
-    value = float(history.ratings.mean())
-    if not fallback:
-        value = float(model.vectors[number] @ home_vector(store, identity, model))
+    vector = home_vector(store, identity, model)
+    value = float(identity.facts.rules.scores(identity.facts.settings, model, vector)[number])
+    fallback = not np.isfinite(value)
+    if fallback:
+        value = float(history.ratings.mean())
     at = int(np.searchsorted(history.items, number))
     own = float(history.ratings[at]) if at < len(history.items) and history.items[at] == number else None
     rating = min(max(value, scale.lowest), scale.highest)

@@ -6,6 +6,11 @@ protocol itself fixes (draws, steps, messages) is in protocol/.
 
 from __future__ import annotations
 
+from federank.federation.client import MOST_FACTORS as MOST_FACTORS
+from federank.federation.client import MOST_MESSAGES as MOST_MESSAGES
+from federank.federation.client import MOST_PASSES as MOST_PASSES
+from federank.federation.client import MOST_TRIPLES as MOST_TRIPLES
+
 API = 1
 """Version of the interface."""
 METHODS = ("fpl", "frugal", "pmf", "svdpp")
@@ -15,10 +20,6 @@ SUMMED_METHODS = ("frugal", "pmf", "svdpp")
 
 # What an answer may hold.
 MOST_ITEMS = 10_000_000
-MOST_FACTORS = 1024
-MOST_TRIPLES = 1_000_000
-MOST_PASSES = 10_000
-MOST_MESSAGES = 1000  # a guarantee of more would be none
 MOST_ROUND = 2**32 - 1
 MOST_VERSION = 10**15 - 1
 LONGEST_TEXT = 512  # of a ticket, a token, a digest

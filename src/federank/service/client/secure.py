@@ -20,13 +20,13 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from federank.errors import BadAnswer, BadMessage, HelperAway, NoAnswer
+from federank.federation.client import Model
 from federank.secagg.canonical import digest, hexadecimal, read_canonical
 from federank.secagg.config import SecaggConfig, config_from
 from federank.secagg.exchange import ABANDONED, read_record
 from federank.secagg.keys import PUBLIC_BYTES, SIGNATURE_BYTES, fingerprint, follow
 from federank.secagg.round_config import Offer, check_offer, read_offer
 from federank.service.client.http import Client, json_object
-from federank.service.client.methods.method import Model
 
 if TYPE_CHECKING:
     from federank.service.client.federation import Facts
@@ -181,7 +181,8 @@ def _agreed(client: Client, facts: Facts) -> SecaggConfig:
     fits = (
         digest("settings", content).hex() == charter.settings
         and {name: settings.get(name) for name in told} == promised
-        and (charter.founding, charter.items, charter.messages) == (facts.founding, facts.n_items, told["messages"])
+        and (charter.founding, charter.items, charter.messages)
+        == (facts.founding, facts.n_items, summed.messages(facts.settings))
         and (charter.recipe, charter.columns, charter.clip) == summed.shape(facts.settings)
     )
     if not fits:

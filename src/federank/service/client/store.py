@@ -38,10 +38,10 @@ import numpy as np
 
 from federank._numerics.arrays import FloatVector, IntVector
 from federank.errors import BadState
+from federank.federation.client import History, Model, RoundVector
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy
 from federank.service.client.federation import Catalogue
-from federank.service.client.methods.method import History, Model, RoundVector
 from federank.service.client.private_file import (
     SECONDS_TO_WAIT,
     faults_as_sentences,
@@ -57,7 +57,7 @@ from federank.service.client.store_reading import StoredState
 # The tables of a device's file, and the number of their format.
 
 
-FORMAT = 9
+FORMAT = 10
 _APPLICATION = 0x46446576  # SQLite's mark of whose file this is: "FDev"
 
 _SCHEMA = """
@@ -72,8 +72,7 @@ CREATE TABLE ledger (item INTEGER PRIMARY KEY, first_round INTEGER NOT NULL, las
     times_liked INTEGER NOT NULL, times_compared INTEGER NOT NULL, real INTEGER);
 CREATE TABLE pending (one INTEGER PRIMARY KEY CHECK (one = 1), ticket TEXT NOT NULL, round INTEGER NOT NULL,
     body BLOB NOT NULL);
-CREATE TABLE model (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, vectors BLOB NOT NULL,
-    biases BLOB NOT NULL, weights BLOB, regulariser REAL, implicit BLOB, iteration INTEGER);
+CREATE TABLE model (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, content BLOB NOT NULL);
 CREATE TABLE catalogue (one INTEGER PRIMARY KEY CHECK (one = 1), packed BLOB NOT NULL);
 CREATE TABLE messages (number INTEGER PRIMARY KEY, allowed INTEGER NOT NULL, round INTEGER NOT NULL,
     items INTEGER NOT NULL, noise INTEGER NOT NULL DEFAULT 0);
@@ -284,11 +283,8 @@ class DeviceStore(StoredState):
 
     def write_model(self, model: Model) -> None:
         """Keep a model in the place of the last one."""
-        weighed = (model.weights.tobytes(), model.regulariser) if len(model.weights) else (None, None)
-        of_ratings = (model.implicit.tobytes(), model.iteration) if len(model.weights) else (None, None)
-        row = (model.version, model.vectors.tobytes(), model.biases.tobytes(), *weighed, *of_ratings)
         with self.transaction():
-            self._sql.execute("REPLACE INTO model VALUES (1, ?, ?, ?, ?, ?, ?, ?)", row)
+            self._sql.execute("REPLACE INTO model VALUES (1, ?, ?)", (model.version, model.stored()))
 
     def write_home_vector(self, vector: FloatVector, version: int) -> None:
         """Keep a home vector, learnt with this version of the model."""

@@ -17,10 +17,10 @@ import numpy as np
 
 from federank._numerics.arrays import FloatVector, IntVector
 from federank.errors import BadMessage, BadState
+from federank.federation.client import History, Model, RoundVector, model_from
 from federank.privacy.ledger import Ledger, SentMessage
 from federank.secagg.config import config_from
 from federank.service.client.federation import Catalogue, Facts, read_facts
-from federank.service.client.methods.method import History, Model, RoundVector
 from federank.service.client.private_file import faults_as_sentences
 from federank.service.client.secure import Pinned
 from federank.service.client.state import ChosenPolicy, Identity, Pending, Upload, policy_from_text
@@ -113,10 +113,10 @@ class StoredState:
         except (ValueError, TypeError, KeyError) as reason:
             raise BadState(f"{self.path} is damaged: it does not say what its vector was learnt from.") from reason
 
-    def home_vector(self, factors: int, version: int) -> FloatVector | None:
+    def home_vector(self, version: int) -> FloatVector | None:
         """The home vector, if it was learnt with this version of the model."""
         row = self._one("SELECT home FROM person WHERE home IS NOT NULL AND home_version = ?", version)
-        return None if row is None else self._floats(row[0], factors)
+        return None if row is None else self._floats(row[0], len(row[0]) // 4)
 
     def rounds(self) -> int:
         """How many rounds this device has taken part in."""
@@ -130,17 +130,13 @@ class StoredState:
 
     def model(self, facts: Facts) -> Model | None:
         """The shared model as last received, if any was."""
-        row = self._one("SELECT version, vectors, biases, weights, regulariser, implicit, iteration FROM model")
+        row = self._one("SELECT version, content FROM model")
         if row is None:
             return None
-        version, vectors, biases, weights, regulariser, implicit, iteration = row
-        n_items = facts.n_items
-        matrix = self._floats(vectors, n_items * facts.factors).reshape(n_items, facts.factors)
-        if weights is None:
-            return Model(version, matrix, self._floats(biases, n_items))
-        beside = self._floats(biases, 0), self._floats(weights, n_items), float(regulariser)
-        second = self._floats(implicit, matrix.size if len(implicit) else 0).reshape(-1, facts.factors)
-        return Model(version, matrix, *beside, second, int(iteration))
+        try:
+            return model_from(int(row[0]), row[1], facts.n_items)
+        except BadMessage as reason:
+            raise BadState(f"{self.path} is damaged: {reason}") from reason
 
     def model_version(self) -> int:
         """The version of the shared model as last received; -1 if none was."""

@@ -2,5 +2,5 @@
 
 A leader asks it, and signs what it asks; devices fetch its identity and nothing else. It calls the protocol of sums and
 the plumbing of the server's http/ and store/ (sockets, TLS, limits, the layer over two databases); it knows nothing of
-the leader's rounds, families or devices, and no other room imports it.
+the leader's rounds, methods or clients, and no other package imports it.
 """

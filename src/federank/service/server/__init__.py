@@ -4,7 +4,7 @@ It calls the protocol and its own rooms, and imports no device: all that passes 
 service.py first (one worker, all its parts), then rounds.py.
 
     federation    what a federation is: federation config, catalogue, first model, published versions
-    families      what a server must know of a method
+    methods       what a server must know of a method
     http          middleware, rate limits, timeouts, TLS
     endpoints     what can be asked, by whom
     store         tables, statements and connections, for SQLite and PostgreSQL

@@ -14,8 +14,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from federank.checks import unknown_name
 from federank.data.interactions import Interactions
 from federank.errors import FedeRankError, LeaderNotAllowed, ModelError, SettingError
+from federank.federation.server import ServerMethod
 from federank.methods.model_folder import load_model
 from federank.service.server.config import (
     FederationConfig,
@@ -25,11 +27,9 @@ from federank.service.server.config import (
     usual_noun,
     why_unreadable,
 )
-from federank.service.server.families.family import Family
-from federank.service.server.families.pairs import PAIRS
-from federank.service.server.families.registry import FAMILIES
 from federank.service.server.growing import begins_with
 from federank.service.server.logs import Log
+from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.model_versions import first_model, stored_content
 from federank.service.server.secure_config import (
     SumsDemand,
@@ -59,7 +59,7 @@ def establish(
     data: Interactions,
     rounds: RoundSettings,
     *,
-    family: Family = PAIRS,
+    served: ServerMethod,
     name: str | None = None,
     trained: Any = None,
     sums: SumsDemand | None = None,
@@ -68,7 +68,7 @@ def establish(
     """Write a federation config and a first model into an empty store; the operator's token, or None if there was one
     already.
 
-    `settings` are the family's. `trained` is a trained model of its method: its items' factors are taken for the items
+    `settings` are the method's. `trained` is a trained model of its method: its items' factors are taken for the items
     it knows. With `sums` uploads are such that no single server can read one, and the helper is asked first. `details`
     are further fields of the catalogue's items, by id.
     """
@@ -80,17 +80,17 @@ def establish(
         )
     plan = None
     if sums is not None:
-        method = summable(family)
+        method = summable(served)
         sums = sums.for_size(rounds.target, data.n_items, method.affordable)
-        settings = family.settle(method.settings(settings, sums.guarantee), data, trained)
+        settings = served.settle(method.settings(settings, sums.guarantee), data, trained)
         plan = method.plan(settings, data.n_items, rounds.target, sums.guarantee)
         settings = replace(settings, factors=plan.factors)
         if plan.most_shown is not None and settings.most_shown is None:
             settings = replace(settings, most_shown=plan.most_shown)
     else:
-        settings = family.settle(settings, data, trained)
-    model = first_model(family.first_content(settings, data, trained))
-    why = why_unreadable(family, settings, model, model.rows_since(None), 0)
+        settings = served.settle(settings, data, trained)
+    model = first_model(served.first_content(settings, data, trained))
+    why = why_unreadable(served, settings, model, model.rows_since(None), 0)
     if why is not None:
         raise ModelError(f"A federation cannot begin with this model, because {why} Start from another, or from none.")
     catalogue = catalogue_of(data, details)
@@ -101,7 +101,7 @@ def establish(
         agreement = agree(sums, plan, settings, founding_of(ticket_key), catalogue.content, data.n_items, private)
     config = {
         "name": name or data.name,
-        "method": family.method,
+        "method": served.name,
         "settings": asdict(settings),
         "items": data.n_items,
         "ticket_key": ticket_key.hex(),
@@ -254,31 +254,34 @@ def open_store(address: str, demand: Demand, log: Log | None = None) -> str | No
 
 def _begin(connection: Connection, demand: Demand) -> str | None:
     trained = None if demand.start_from is None else load_model(demand.start_from)
-    family, settings, rounds = _chosen(demand, getattr(trained, "name", DEFAULT_METHOD))
+    served, settings, rounds = _chosen(demand, getattr(trained, "name", DEFAULT_METHOD))
     data = demand.data()
     return establish(
-        connection, settings, data, rounds, family=family, name=demand.name, trained=trained, sums=demand.sums
+        connection, settings, data, rounds, served=served, name=demand.name, trained=trained, sums=demand.sums
     )
 
 
-def _chosen(demand: Demand, learnt_by: str) -> tuple[Family, Any, RoundSettings]:
+def _chosen(demand: Demand, learnt_by: str) -> tuple[ServerMethod, Any, RoundSettings]:
     """The method of a new federation, its settings and those of its rounds, or a refusal."""
-    family = FAMILIES[demand.method or (learnt_by if learnt_by in FAMILIES else DEFAULT_METHOD)]
-    _refuse_settings_of_others(family, demand)
-    _refuse_idle_settings(family, demand)
-    _refuse_sharing(family, demand)
-    settings = family.settings(**{**family.defaults, **demand.settings})
-    wanted = {**family.rounds, **(rounds_of_sums(demand.sums, demand.rounds) if demand.sums else demand.rounds)}
+    name = demand.method or (learnt_by if learnt_by in SERVER_METHODS else DEFAULT_METHOD)
+    if name not in SERVER_METHODS:
+        raise SettingError(unknown_name("method", name, SERVER_METHODS))
+    served = SERVER_METHODS[name]
+    _refuse_settings_of_others(served, demand)
+    _refuse_idle_settings(served, demand)
+    _refuse_sharing(served, demand)
+    settings = served.settings(**{**served.defaults, **demand.settings})
+    wanted = {**served.rounds, **(rounds_of_sums(demand.sums, demand.rounds) if demand.sums else demand.rounds)}
     rounds = RoundSettings(**wanted)
     if demand.sums is None and not demand.accepts_few:  # sums have a least cohort, and noise
         if "minimum" not in demand.rounds:
             rounds = replace(rounds, minimum=min(LEAST_MINIMUM, rounds.target))
         refuse_few(rounds)
-    return family, settings, rounds
+    return served, settings, rounds
 
 
 def _go_on(connection: Connection, config: FederationConfig, demand: Demand) -> None:
-    _refuse_sharing(config.family, demand)
+    _refuse_sharing(config.served, demand)
     if demand.sums is not None and config.sums is None:
         # To go on would serve uploads that this server reads, where the operator asks for ones that it cannot read.
         raise SettingError(
@@ -307,46 +310,46 @@ def _go_on(connection: Connection, config: FederationConfig, demand: Demand) -> 
             note_action(connection, "restored", version=version)
 
 
-def _refuse_settings_of_others(family: Family, demand: Demand) -> None:
+def _refuse_settings_of_others(served: ServerMethod, demand: Demand) -> None:
     """What belongs to another method is refused, and not left unheard."""
-    foreign = [name for name in demand.settings if name not in family.federation_settings]
+    foreign = [name for name in demand.settings if name not in served.federation_settings]
     if foreign:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in foreign)
         raise SettingError(
-            f"The federation's method is {family.method}, which has no {flags}; leave it out, or name another --method "
+            f"The federation's method is {served.name}, which has no {flags}; leave it out, or name another --method "
             "for a new federation."
         )
 
 
-def _refuse_idle_settings(family: Family, demand: Demand) -> None:
+def _refuse_idle_settings(served: ServerMethod, demand: Demand) -> None:
     """What means nothing with a helper, or nothing without one, is refused too."""
-    if family.sums is None:
+    if served.sums is None:
         return
     idle, why = (
-        (family.sums.only, "means something only where messages are sums: name a --helper, or leave it out")
+        (served.sums.only, "means something only where messages are sums: name a --helper, or leave it out")
         if demand.sums is None
-        else (family.sums.idle, "hides nothing where no single server reads a message; leave it out, or the --helper")
+        else (served.sums.idle, "hides nothing where no single server reads a message; leave it out, or the --helper")
     )
     for name in idle:
         if name in demand.settings:
             raise SettingError(f"--{name.replace('_', '-')} {demand.settings[name]} {why}.")
 
 
-def _refuse_sharing(family: Family, demand: Demand) -> None:
+def _refuse_sharing(served: ServerMethod, demand: Demand) -> None:
     """A suggestion that devices could not follow is not made."""
     suggested = (demand.suggested_policy or {}).get("sharing")
-    if suggested not in (None, *family.sharing):
+    if suggested not in (None, *served.sharing):
         raise SettingError(
-            f"--suggest-sharing is {suggested}, but devices of {family.method} decide once for its lifetime; "
-            f"{' or '.join(family.sharing)} is needed."
+            f"--suggest-sharing is {suggested}, but devices of {served.name} decide once for its lifetime; "
+            f"{' or '.join(served.sharing)} is needed."
         )
 
 
 def ignored_flags(connection: Connection, config: FederationConfig, demand: Demand) -> Iterator[Ignored]:
     """The flags of a later start that differ from the first start's and from the values in force."""
     first = get_fact(connection, _FIRST_START) or {}
-    in_force = {"name": config.name, "method": config.family.method}
-    in_force |= {name: getattr(config.settings, name) for name in config.family.federation_settings}
+    in_force = {"name": config.name, "method": config.served.name}
+    in_force |= {name: getattr(config.settings, name) for name in config.served.federation_settings}
     in_force |= {} if config.sums is None else agreed_values(config.sums.config)
     for name, given in demand.first_start().items():
         if given != first.get(name) and not _same(given, in_force.get(name)):

@@ -18,10 +18,9 @@ from federank._numerics.arrays import IntVector
 from federank.checks import check_range
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage, SettingError
+from federank.federation.server import Content, Published, ServerMethod
 from federank.privacy.policy import Policy, default_basis
-from federank.service.server.families.family import Family
-from federank.service.server.families.registry import family_of
-from federank.service.server.model_versions import Content, Published
+from federank.service.server.methods import server_method
 from federank.service.server.secure_config import Agreement, get_agreement
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import get_content, get_fact
@@ -77,8 +76,8 @@ class FederationConfig(NamedTuple):
     """What a federation is."""
 
     name: str
-    family: Family
-    settings: Any  # of the family's record
+    served: ServerMethod
+    settings: Any  # of the served's record
     catalogue: Catalogue
     n_items: int
     ticket_key: bytes
@@ -98,7 +97,7 @@ class FederationConfig(NamedTuple):
     @property
     def told_method(self) -> str:
         """What devices are told: another word where uploads are sums, so that no one sends a plain one by mistake."""
-        return self.family.method if self.sums is None else f"{self.family.method}-sums"
+        return self.served.name if self.sums is None else f"{self.served.name}-sums"
 
     @property
     def span(self) -> float | None:
@@ -119,9 +118,9 @@ class FederationConfig(NamedTuple):
         """
         return founding_of(self.ticket_key)
 
-    def device_settings(self) -> dict[str, Any]:
+    def client_settings(self) -> dict[str, Any]:
         """The recipe as devices are told it."""
-        told = {name: getattr(self.settings, name) for name in self.family.device_settings}
+        told = {name: getattr(self.settings, name) for name in self.served.client_settings}
         return (
             told if told.get("activity", 0.0) is not None else told | {"activity": 0.0}
         )  # with noise, no one weighs less
@@ -132,25 +131,27 @@ class FederationConfig(NamedTuple):
 
     def extend(self, content: Content, n_items: int) -> Content:
         """The content of an earlier version with rows for items that were added since."""
-        return self.family.extend(self.settings, content, n_items)
+        return self.served.extend(self.settings, content, n_items)
 
     def encode(self, model: Published, rows: IntVector, round_number: int) -> bytes:
         """Some rows of the model as they are sent."""
-        return self.family.encode(self.settings, model, rows, round_number)
+        return self.served.encode(self.settings, model, rows, round_number)
 
     def why_not_publish(self, before: Published, model: Published, round_number: int) -> str | None:
         """Why the model that an aggregate has made must not be published; None where it may.
 
         It must be on the method's scale, and every client must be able to read the rows that have changed.
         """
-        why = self.family.out_of_scale(self.settings, before.content, model.content)
-        return why or why_unreadable(self.family, self.settings, model, model.rows_since(before.version), round_number)
+        why = self.served.out_of_scale(self.settings, before.content, model.content)
+        return why or why_unreadable(self.served, self.settings, model, model.rows_since(before.version), round_number)
 
 
-def why_unreadable(family: Family, settings: Any, model: Published, rows: IntVector, round_number: int) -> str | None:
+def why_unreadable(
+    served: ServerMethod, settings: Any, model: Published, rows: IntVector, round_number: int
+) -> str | None:
     """Why clients would refuse these rows of a model; None where they can read them."""
     try:
-        family.decode(settings, family.encode(settings, model, rows, round_number), len(model.changed))
+        served.decode(settings, served.encode(settings, model, rows, round_number), len(model.changed))
     except BadMessage as reason:
         return f"clients would refuse it: {reason}"
     return None
@@ -168,17 +169,17 @@ def read_config(connection: Connection) -> FederationConfig | None:
         return None
     catalogue = get_content(connection, "catalogue")
     assert catalogue is not None, "federation config and catalogue are written together"
-    family = family_of(kept["method"])
-    settings = family.settings(**kept["settings"])
+    served = server_method(kept["method"])
+    settings = served.settings(**kept["settings"])
     return FederationConfig(
         name=kept["name"],
-        family=family,
+        served=served,
         settings=settings,
         catalogue=read_catalogue(catalogue),
         n_items=kept["items"],
         ticket_key=bytes.fromhex(kept["ticket_key"]),
         admin_hash=bytes.fromhex(get_fact(connection, "admin")),
-        suggested_policy=_suggested(family, settings, get_fact(connection, "suggested_policy")),
+        suggested_policy=_suggested(served, settings, get_fact(connection, "suggested_policy")),
         noun=get_fact(connection, "noun"),
         sums=get_agreement(connection),
         description=get_fact(connection, "description"),
@@ -192,9 +193,9 @@ def read_config(connection: Connection) -> FederationConfig | None:
     )
 
 
-def _suggested(family: Family, settings: Any, named: dict[str, Any] | None) -> dict[str, Any] | None:
+def _suggested(served: ServerMethod, settings: Any, named: dict[str, Any] | None) -> dict[str, Any] | None:
     """What devices are suggested: what the operator has named, over what goes with the method's settings."""
-    usual = family.suggests(settings)
+    usual = served.suggests(settings)
     return named if usual is None else usual | (named or {})
 
 

@@ -15,8 +15,8 @@ import json
 from typing import Any
 
 from federank.errors import SettingError
+from federank.federation.server import Published
 from federank.service.server.config import FederationConfig, catalogue_from, read_catalogue
-from federank.service.server.model_versions import Published
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import (
     get_content,

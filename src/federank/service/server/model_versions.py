@@ -1,6 +1,6 @@
 """The published model: what the server hands out, whole or only the rows that changed since a version.
 
-A model is tables with one row for each item, what is true of it as a whole, and whatever else its family's fold has to
+A model is tables with one row for each item, what is true of it as a whole, and whatever else its served's fold has to
 remember. Each row remembers the version that changed it last, so that "what is new since version V" is one comparison.
 A model is never changed once it is published: a fold makes a new one, and devices that still work on an older one keep
 it.
@@ -9,110 +9,18 @@ it.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from safetensors.numpy import load
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector
+from federank._numerics.arrays import FloatMatrix, IntVector, LongVector
+from federank.federation.server import Content, Published, read_stored
 from federank.federation.wire import Array, encode_parts
 
-LOW = 0.1
-"""New items start where this share of the items is below them."""
 CACHE_BYTES = 64 * 2**20
 """Room for encoded messages, so that devices that ask for the same rows are handed the same bytes."""
-
-
-_NOTHING: Mapping[str, Array] = MappingProxyType({})
-_OVERALL = "overall."  # marks in the store what is no table
-
-
-class Content(NamedTuple):
-    """What a model consists of: what a federation begins with, and what a fold makes of it."""
-
-    tables: Mapping[str, Array]  # one row per item in each; `vectors` is always among them
-    overall: Mapping[str, Array] = _NOTHING  # what is told of the model as a whole, whichever rows are sent
-    state: Mapping[str, Array] = _NOTHING  # what the next fold remembers of this one; only the leader reads it
-
-
-def lowest_rows(content: Content, n_items: int) -> Content:
-    """The same content for a catalogue of `n_items`: rows that it lacks start low, so that they are never first.
-
-    A new item has the bias that a tenth of the items stay below, and no vector; where a family has no biases, no vector
-    is a score of zero.
-    """
-    more = n_items - len(content.tables["vectors"])
-    if more <= 0:
-        return content
-    tables: dict[str, Array] = {}
-    for name, table in content.tables.items():
-        low = np.zeros((more, *table.shape[1:]), dtype=table.dtype)
-        if name == "biases":
-            low[:] = lowest_bias(table)
-        elif name == "weights":
-            low[:] = 1
-        tables[name] = np.concatenate((table, low))
-    return content._replace(tables=tables)
-
-
-def lowest_bias(biases: FloatVector) -> float:
-    """The bias that an item no one knows yet starts with: a tenth of the items have a lower one."""
-    return float(np.quantile(biases, LOW)) if len(biases) else 0.0
-
-
-class Published(NamedTuple):
-    """The shared model as of a version."""
-
-    version: int
-    changed: LongVector  # per row: the version that changed it last
-    content: Content
-
-    @property
-    def vectors(self) -> FloatMatrix:
-        """The item vectors."""
-        return self.content.tables["vectors"]
-
-    def rows_since(self, have: int | None) -> IntVector:
-        """The rows that a device needs that has version `have`; all of them where that says nothing."""
-        if have is None or not 0 <= have <= self.version:
-            return np.arange(len(self.changed), dtype=np.int32)
-        return np.flatnonzero(self.changed > have).astype(np.int32)
-
-    def rows(self, rows: IntVector) -> dict[str, Array]:
-        """The tables cut down to some rows."""
-        whole = len(rows) == len(self.changed)
-        return {name: table if whole else table[rows] for name, table in self.content.tables.items()}
-
-    def followed_by(self, content: Content) -> Published:
-        """The next version, after a fold."""
-        differs = np.zeros(len(self.changed), dtype=np.bool_)
-        for name, table in content.tables.items():
-            different = table != self.content.tables[name]
-            differs |= different if different.ndim == 1 else different.any(axis=1)
-        return Published(self.version + 1, np.where(differs, self.version + 1, self.changed), content)
-
-    def extended(self, content: Content) -> Published:
-        """The next version, with rows for items that were added; those that were there stay as they are."""
-        more = len(content.tables["vectors"]) - len(self.changed)
-        changed = np.concatenate((self.changed, np.full(more, self.version + 1, dtype=np.int64)))
-        return Published(self.version + 1, changed, content)
-
-    def stored(self, rows: IntVector, round_number: int) -> bytes:
-        """Some rows as the store keeps them."""
-        overall = {_OVERALL + name: value for name, value in self.content.overall.items()}
-        parts = {"items": rows, **self.rows(rows), **overall}
-        return encode_parts(parts, {"round": round_number, "version": self.version})
-
-    def after(self, version: int, stored: bytes) -> Published:
-        """A later version, from the rows that it changed."""
-        items, rows, overall = _read(stored)
-        tables, changed = {name: table.copy() for name, table in self.content.tables.items()}, self.changed.copy()
-        for name in tables:
-            tables[name][items] = rows[name]
-        changed[items] = version
-        return Published(version, changed, Content(tables, overall))
 
 
 def stored_content(content: Content) -> bytes:
@@ -133,25 +41,18 @@ def content_from(stored: bytes) -> Content:
 
 def first_model(content: Content) -> Published:
     """What a federation begins with: version 0."""
-    return Published(0, np.zeros(len(content.tables["vectors"]), dtype=np.int64), content)
+    return Published(0, np.zeros(content.n_items, dtype=np.int64), content)
 
 
 def full_model(version: int, stored: bytes, changed: bytes) -> Published:
     """A model that was stored whole."""
-    _, tables, overall = _read(stored)
+    _, tables, overall = read_stored(stored)
     rows: LongVector = np.frombuffer(changed, dtype="<i8").astype(np.int64)
     return Published(version, rows, Content(tables, overall))
 
 
-def _read(stored: bytes) -> tuple[IntVector, dict[str, Array], dict[str, Array]]:
-    parts = load(stored)
-    items = parts.pop("items")
-    overall = {name.removeprefix(_OVERALL): parts.pop(name) for name in list(parts) if name.startswith(_OVERALL)}
-    return items, parts, overall
-
-
 class EncodedRows:
-    """The messages that were made lately, by what was asked for; `encode` is the family's."""
+    """The messages that were made lately, by what was asked for; `encode` is the served's."""
 
     def __init__(self, encode: Callable[[Published, IntVector, int], bytes], most_bytes: int = CACHE_BYTES) -> None:
         self._encode = encode
@@ -228,5 +129,6 @@ def signals_of(before: Published, after: Published) -> Signals:
 
 def rows_of(model: Published) -> FloatMatrix:
     """Vectors, and biases beside them where the method has them."""
-    biases = model.content.tables.get("biases")
-    return model.vectors if biases is None else np.column_stack((model.vectors, biases))
+    tables = model.content.tables
+    named = [tables[name] for name in ("vectors", "biases") if name in tables] or list(tables.values())
+    return np.hstack([np.reshape(table, (len(table), -1)) for table in named])

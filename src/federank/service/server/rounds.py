@@ -1,10 +1,9 @@
-"""Rounds with devices out in the world: what `protocol.round.play_round` is handed here, and who plays.
+"""Rounds with real clients, and who leads them.
 
     choose       opens the round, or finds the one that a crash has left open
-    distribute   names the version that is published; devices fetch it when they come
-    train        waits for reports until there are enough or the time is up, closes the round, and reads the stored
-                 Updates in the stated order; a round with too few is abandoned instead
-    aggregate    is that of the family, as in a simulation; its result is published together with the round's end
+    uploads      waits for uploads until there are enough or the time is up, closes the round, and reads what is stored
+                 in the stated order; a round with too few is discarded instead
+    aggregate    is that of the method, as in a simulation; its result is published together with the round's end
 
 Everything that must survive is in the store before it counts, so the thread that plays can die anywhere: the next one
 finds the round open, closed or folded and goes on. Clocks are not compared: a deadline is a span that the leading
@@ -18,14 +17,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from federank.errors import BadMessage
 from federank.federation.defences import NO_DEFENCES, Defences, Rows, defend
-from federank.federation.round import play_round
+from federank.federation.server import Content, Form, Published, ServerMethod
 from federank.service.server.config import FederationConfig, read_config
-from federank.service.server.families.family import Family, Form
 from federank.service.server.growing import grow, waiting_items
 from federank.service.server.helper_line import HelperLine
 from federank.service.server.logs import Log
-from federank.service.server.model_versions import Content, Published, signals_of
+from federank.service.server.model_versions import signals_of
 from federank.service.server.secure_config import Agreement
 from federank.service.server.secure_rounds import RoundOfSums, Unavailable
 from federank.service.server.settings import RoundSettings
@@ -80,36 +79,37 @@ class PublishedModel:
         self.published, self.round_number = model_to_fold(connection), next_round(connection)
         self.people = 0  # to whom the last fold was scaled
 
-    def distribute(self, recipe: None) -> Published:
-        """The version that is published: nothing has to be copied or sent."""
-        del recipe
-        return self.published
-
-    def aggregate(self, recipe: None, updates: Iterable[Any]) -> None:
+    def aggregate(self, updates: Iterable[Any]) -> None:
         """Fold a round's Updates in as a simulation does; the next version is there, and the next round begins.
 
         The recipe is worked out now, as how many devices there are may matter to it. A model that is off the method's
         scale, or that clients would refuse, raises `Rejected`; the one before stays.
         """
-        del recipe
-        family, settings = self._config.family, self._config.settings
         self.people = tallies(self._connection).devices
-        if self._config.sums is None or family.sums is None:
-            now = family.recipe(settings, self._config.n_items, self.people)
-            content = self._bounded(family.fold(now, self.published, self.round_number, updates))
-        else:
-            [summed] = updates
-            terms = self._config.sums.config
-            content = family.sums.fold(settings, terms, self.published, self.people, summed.total, summed.messages)
-        model = self.published.followed_by(content)
+        try:
+            model = self.published.followed_by(self._folded(updates))
+        except BadMessage as reason:
+            raise Rejected(f"the server's step makes no model: {reason}") from reason
         why = self._config.why_not_publish(self.published, model, self.round_number)
         if why is not None:
             raise Rejected(why)
         self.published = model
         self.round_number += 1
 
+    def _folded(self, updates: Iterable[Any]) -> Content:
+        """What the method's server step makes of a round's uploads."""
+        served, settings = self._config.served, self._config.settings
+        if self._config.sums is None or served.sums is None:
+            now = served.recipe(settings, self._config.n_items, self.people)
+            return self._bounded(served.fold(now, self.published, self.round_number, updates))
+        [summed] = updates
+        terms = self._config.sums.config
+        return served.sums.fold(settings, terms, self.published, self.people, summed.total, summed.messages)
+
     def _bounded(self, content: Content) -> Content:
         """What a fold has made, held to what one fold may do."""
+        if self._defences.are_off:
+            return content
         before, after = (
             Rows(tables["vectors"], tables.get("biases")) for tables in (self.published.content.tables, content.tables)
         )
@@ -128,9 +128,9 @@ class OpenRound(NamedTuple):
 class RemoteFleet:
     """Devices that come when they come; what they sent is in the store."""
 
-    def __init__(self, connection: Connection, version: int, family: Family, form: Form, leader: Leader) -> None:
+    def __init__(self, connection: Connection, version: int, served: ServerMethod, form: Form, leader: Leader) -> None:
         self._connection = connection
-        self._family = family
+        self._served = served
         self._leader = leader
         self._form = form
         self._version = version
@@ -149,10 +149,9 @@ class RemoteFleet:
         self._leader.announce()
         return OpenRound(round_number, rules)
 
-    def train(self, clients: OpenRound, broadcast: Published) -> Iterator[Any]:
+    def uploads(self, opened: OpenRound) -> Iterator[Any]:
         """Wait for the devices, close the round; what they sent, in the stated order."""
-        del broadcast  # each device fetches the rows that it lacks
-        number, rules = clients
+        number, rules = opened
         self._wait_for_reports(number, rules)
         if close_round(self._connection, number, rules.minimum) is None:
             raise Abandoned
@@ -160,7 +159,7 @@ class RemoteFleet:
 
     def _updates(self, number: int) -> Iterator[Any]:
         for kind, body in bodies_in_order(self._connection, number):
-            yield self._family.kinds[kind].summand(body, self._form)
+            yield self._served.kinds[kind].summand(body, self._form)
 
     def _wait_for_reports(self, number: int, rules: RoundSettings) -> None:
         while True:
@@ -178,9 +177,8 @@ class RemoteFleet:
                 return
             self._count_until(rules.target, number, min(LOOK_SECONDS, max(0.001, rules.deadline - waited)))
 
-    def _meanwhile(self, number: int) -> bool:
+    def _meanwhile(self, _number: int) -> bool:
         """Do what can be done with a round's uploads while others are on their way; whether to wait for these."""
-        del number
         return True
 
     def _count_until(self, enough: int, number: int, seconds: float) -> None:
@@ -198,7 +196,7 @@ class FleetOfSums(RemoteFleet):
         self, connection: Connection, model: Published, config: FederationConfig, form: Form, leader: Leader
     ) -> None:
         assert config.sums is not None, "a federation of sums has an agreement"
-        super().__init__(connection, model.version, config.family, form, leader)
+        super().__init__(connection, model.version, config.served, form, leader)
         self._config, self._model, self._least = config, model, config.sums.config.least_cohort
         self.sums = RoundOfSums(
             connection,
@@ -211,17 +209,18 @@ class FleetOfSums(RemoteFleet):
     def choose(self, round_number: int) -> OpenRound:
         """Have the round offered by the helper, then open it."""
         if state_of_round(self._connection, round_number) is None:
-            family = self._config.family
-            assert family.sums is not None, "only methods that can be summed are established with sums"
-            model = family.sums.digest(self._config.settings, self._model)
-            if not self.sums.offer(round_number, self._version, family.sums.stage(self._model), model):
+            served = self._config.served
+            assert served.sums is not None, "only methods that can be summed are established with sums"
+            model = served.sums.digest(self._config.settings, self._model)
+            if not self.sums.offer(
+                round_number, self._version, served.sums.stage(self._config.settings, self._model), model
+            ):
                 raise Abandoned
         return super().choose(round_number)
 
-    def train(self, clients: OpenRound, broadcast: Published) -> Iterator[Any]:
+    def uploads(self, opened: OpenRound) -> Iterator[Any]:
         """Wait for the devices, close the round, and have the helper answer; the noisy sum."""
-        del broadcast
-        number, rules = clients
+        number, rules = opened
         self._wait_for_reports(number, rules)
         minimum = max(rules.minimum, self._least)
         if close_round(self._connection, number, minimum, invited_only=self._leader.invited_only) is None:
@@ -346,7 +345,7 @@ class Leader:
 
     def _fleet(self, connection: Connection, model: Published) -> RemoteFleet:
         if self._config.sums is None:
-            return RemoteFleet(connection, model.version, self._config.family, self._form, self)
+            return RemoteFleet(connection, model.version, self._config.served, self._form, self)
         return FleetOfSums(connection, model, self._config, self._form, self)
 
     def _record(
@@ -354,8 +353,8 @@ class Leader:
     ) -> Callable[[Connection], None]:
         """What else is written of a round, together with its version: what the bounds did, and the record of sums."""
         of_sums: Callable[[Connection], None] | None = None
-        if isinstance(fleet, FleetOfSums) and self._config.family.sums is not None:
-            model = self._config.family.sums.digest(self._config.settings, shared.published)
+        if isinstance(fleet, FleetOfSums) and self._config.served.sums is not None:
+            model = self._config.served.sums.digest(self._config.settings, shared.published)
             of_sums = fleet.sums.record(number, model, shared.people)
 
         def write(connection: Connection) -> None:
@@ -388,7 +387,7 @@ class Leader:
             fleet = self._fleet(connection, before)
             try:
                 self.grow(connection)
-                play_round(None, shared, fleet)
+                shared.aggregate(fleet.uploads(fleet.choose(shared.round_number)))
             except Extended:
                 self._read_config(connection)
                 shared = PublishedModel(self._config, connection, self._defences)

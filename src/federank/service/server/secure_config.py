@@ -15,12 +15,12 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from federank.errors import BadMessage, LeaderNotAllowed, SettingError
+from federank.federation.server import Guarantee, SecurePlan, SecureServerMethod, ServerMethod
 from federank.privacy.accountant import epsilon_of_mu
 from federank.secagg.canonical import canonical, digest
 from federank.secagg.config import SecaggConfig, config_from, fields_of_check
 from federank.secagg.keys import fingerprint, new_private_key, public_key_of
 from federank.secagg.proof.parameters import USUAL_PROJECTIONS
-from federank.service.server.families.family import Family, Guarantee, SumsOf, SumsPlan
 from federank.service.server.helper_line import HelperAway, HelperLine, HelperRefused
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import get_content, put_content, replace_content
@@ -160,14 +160,14 @@ class Agreement(NamedTuple):
         return HelperLine(self.config.helper_origin, self.private, self.authority)
 
 
-def summable(family: Family) -> SumsOf:
+def summable(served: ServerMethod) -> SecureServerMethod:
     """What must be known of a method to send its messages as sums, or a refusal."""
-    if family.sums is None:
+    if served.sums is None:
         raise SettingError(
-            f"The federation's method is {family.method}, whose messages cannot be sent as sums; --helper goes with "
+            f"The federation's method is {served.name}, whose messages cannot be sent as sums; --helper goes with "
             "--method frugal, pmf or svdpp."
         )
-    return family.sums
+    return served.sums
 
 
 def refuse_absent_helper(demand: SumsDemand) -> None:
@@ -198,7 +198,7 @@ def leader_key(connection: Connection) -> bytes:
 
 def agree(
     demand: SumsDemand,
-    plan: SumsPlan,
+    plan: SecurePlan,
     settings: Any,
     founding: str,
     catalogue: bytes,
@@ -256,10 +256,10 @@ def settings_text(settings: Any) -> bytes:
     )
 
 
-def settings_from(family: Family, told: dict[str, Any]) -> Any:
+def settings_from(served: ServerMethod, told: dict[str, Any]) -> Any:
     """The same settings from what was published."""
-    kinds = {field.name: str(field.type) for field in fields(family.settings)}
-    return family.settings(
+    kinds = {field.name: str(field.type) for field in fields(served.settings)}
+    return served.settings(
         **{
             name: float(value)
             if isinstance(value, str) and _is_number(value) and "float" in kinds.get(name, "")

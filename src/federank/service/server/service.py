@@ -10,9 +10,9 @@ from typing import Any
 
 from federank.errors import SettingError
 from federank.federation.defences import Defences
+from federank.federation.server import Form
 from federank.secagg.forms import bytes_needed
 from federank.service.server.config import FederationConfig, read_config
-from federank.service.server.families.family import Form
 from federank.service.server.health import Health, HealthInputs, health_of, round_due
 from federank.service.server.http.limits import Ranges, TokenBuckets
 from federank.service.server.logs import Log
@@ -32,7 +32,7 @@ REFUSALS_SECONDS = 0.5
 
 def form_of(config: FederationConfig, trust: TrustSettings) -> Form:
     """What an upload must look like; those of sums have one length in a round."""
-    form = config.family.form(config.settings, config.n_items, trust.most_norm)
+    form = config.served.form(config.settings, config.n_items, trust.most_norm)
     if config.sums is None:
         return form
     if trust.keep_updates:
@@ -68,7 +68,7 @@ class Service:
             invited_only=self.invited_only,
         )
         self.writer = Writer(database, after=self.leader.wake, on_fault=log.store_away)
-        invitations = config.family.invitations(config.settings)
+        invitations = config.served.invitations(config.settings)
         self.dispatcher = Dispatcher(self.latest, self.writer, config.ticket_key, log, invitations)
         self.device_limit = TokenBuckets(trust.device_rate)
         self.address_limit = TokenBuckets(trust.address_rate)
@@ -172,12 +172,12 @@ class Service:
 
     def form_for(self, version: int) -> Form:
         """What an upload must look like that was made from a version of the model."""
-        sums, model = self.config.family.sums, self.latest.models.get(version)
+        sums, model = self.config.served.sums, self.latest.models.get(version)
         if model is None:
             return self.form
         if self.config.sums is None or sums is None:
             return self.form._replace(n_items=len(model.changed))
-        numbers = self.config.sums.config.length_of(sums.stage(model))
+        numbers = self.config.sums.config.length_of(sums.stage(self.config.settings, model))
         return self.form._replace(numbers=numbers)
 
     def refused(self, reason: str) -> None:
@@ -200,7 +200,7 @@ class Service:
 
 def defences_of(config: FederationConfig, trust: TrustSettings) -> Defences:
     """What one fold may do: as the operator says, or as the method has it."""
-    row, move = config.family.defences
+    row, move = config.served.defences
     return Defences(
         row if trust.row_quantile is None else trust.row_quantile,
         move if trust.move_quantile is None else trust.move_quantile,

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from federank.federation.server import Published
 from federank.service.server.logs import Log
-from federank.service.server.model_versions import Extent, Published, Signals, extent_of, signals_of
+from federank.service.server.model_versions import Extent, Signals, extent_of, signals_of
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
 from federank.service.server.store.queries import (

@@ -11,7 +11,7 @@ import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -21,13 +21,14 @@ from federank.data.interactions import Interactions
 from federank.data.splits import Split
 from federank.errors import SettingError
 from federank.evaluation.evaluate import evaluate
+from federank.federation.client import Model
+from federank.federation.simulated import RatedClients, SimulatedClients
 from federank.methods.recommendations import Recommendations
 from federank.service.client.federation import Facts, fetch_catalogue, fetch_facts
 from federank.service.client.http import Client, trusted_certificates
-from federank.service.client.methods.method import Model
 from federank.service.client.secure import Pinned, pin
-from federank.service.simulated_clients.clients import Devices, Models, Tally
-from federank.service.simulated_clients.methods import RatingDevices, virtual_devices
+from federank.service.simulated_clients.clients import Models, Tally
+from federank.service.simulated_clients.methods import simulated_clients
 from federank.service.simulated_clients.rehearsal import Fleet, Plan
 
 _ATTEMPTS = 5
@@ -88,7 +89,7 @@ def rehearse(rehearsal: Rehearsal, processes: int = 1) -> Played:
     if processes == 1:
         return _play_part(rehearsal, federation, 0, 1)
     # What needs compiling is compiled here, once: the processes find it kept.
-    virtual_devices(*federation, rehearsal.data, rehearsal.seed, rehearsal.specs)
+    simulated_clients(*federation, rehearsal.data, rehearsal.seed, rehearsal.specs)
     spawned = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=spawned) as pool:
         parts = [pool.submit(_play_part, rehearsal, federation, part, processes) for part in range(processes)]
@@ -103,8 +104,8 @@ def rehearse(rehearsal: Rehearsal, processes: int = 1) -> Played:
 def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: int) -> Played:
     plan, (facts, ids) = rehearsal.plan, federation
 
-    def made(facts: Facts, ids: list[str]) -> Devices:
-        return virtual_devices(facts, ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
+    def made(facts: Facts, ids: list[str]) -> SimulatedClients:
+        return simulated_clients(facts, ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
 
     devices = made(facts, ids)
     all_users = devices.participants.tolist()
@@ -143,7 +144,7 @@ def recommendations(
     rehearsal: Rehearsal, federation: Federation, model: Model, vectors: FloatMatrix, n: int
 ) -> Recommendations:
     """What everyone's device would recommend after the rehearsal: the best of the items that someone has."""
-    devices = virtual_devices(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
+    devices = simulated_clients(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
     scores = devices.scores(model, vectors)
     scores[:, np.bincount(devices.profiles.items, minlength=federation.facts.n_items) == 0] = -np.inf
     items, best = top_n(scores, np.arange(len(scores), dtype=np.int32), devices.profiles, n)
@@ -156,9 +157,8 @@ def accuracy(
 ) -> dict[str, float]:
     """How good the recommendations are by what the split holds out."""
     if federation.facts.scale is not None:
-        devices = virtual_devices(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
-        assert isinstance(devices, RatingDevices)
-        return devices.errors(model, vectors, split, federation.ids)
+        devices = simulated_clients(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
+        return cast(RatedClients, devices).errors(model, vectors, split, federation.ids)
     listed = recommendations(rehearsal, federation, model, vectors, 10)
     means = evaluate(listed, split, metrics=("precision", "recall", "ndcg")).means
     return {name: round(float(value), 6) for name, value in means.items() if "@" in name}

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from federank.errors import BadAnswer, FedeRankError, NoAnswer
+from federank.federation.client import Model, Terms
+from federank.federation.simulated import SimulatedClients, vanishes
 from federank.secagg.round_config import Offer
 from federank.service.client.federation import (
     Facts,
@@ -35,12 +37,10 @@ from federank.service.client.federation import (
     refuse_another_round,
 )
 from federank.service.client.http import read_refusal
-from federank.service.client.methods.method import Model
-from federank.service.client.methods.summed import Terms
 from federank.service.client.rules import LONG_POLL, LONGEST_RETRY_AFTER, MOST_CATALOGUE_BYTES, MOST_OLDER_OFFERS
 from federank.service.client.secure import Pinned, checked_offer, shows_no_sum
 from federank.service.client.state import ABANDONED, RELEASED, UNKNOWN, WAITING
-from federank.service.simulated_clients.clients import Devices, Models, Tally
+from federank.service.simulated_clients.clients import Models, Tally
 from federank.service.simulated_clients.connection import Connection, Reply
 
 ENROLLING_AT_ONCE = 32
@@ -80,7 +80,7 @@ class Era(NamedTuple):
     """What goes together for as long as the catalogue stays as it is."""
 
     facts: Facts
-    devices: Devices
+    devices: SimulatedClients
     models: Models
 
 
@@ -103,11 +103,11 @@ class Fleet:
     def __init__(
         self,
         plan: Plan,
-        devices: Devices,
+        devices: SimulatedClients,
         models: Models,
         users: list[int],
         pinned: Pinned | None = None,
-        made: Callable[[Facts, list[str]], Devices] | None = None,
+        made: Callable[[Facts, list[str]], SimulatedClients] | None = None,
         successors: Iterable[int] | None = None,
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -297,7 +297,7 @@ class Fleet:
                 if older:
                     await self._pass_over(ticket, older)
                     continue
-                if have is not None and len(have.vectors) != self.era.facts.n_items:
+                if have is not None and have.n_items != self.era.facts.n_items:
                     have = None  # of a smaller catalogue
                 self._busy += 1
                 began = time.monotonic()
@@ -346,7 +346,7 @@ class Fleet:
         if body is None:
             await asyncio.sleep(SECONDS_UNTIL_ANOTHER)
             return model
-        if era.devices.vanishes(user, ticket.round_number, self.plan.vanish):
+        if vanishes(era.devices.seed, user, ticket.round_number, self.plan.vanish):
             self.tally.counts["vanished"] += 1
             await self._stay_away(ticket.round_number)
             return model
@@ -385,8 +385,7 @@ class Fleet:
             if reply.status != 200:
                 self.tally.counts[_slug(reply)] += 1
                 return None
-            own = model._replace(vectors=model.vectors[:, : self.era.facts.factors])
-            self._offers = {number: checked_offer(reply.content, self.era.facts, pinned, own, number)}
+            self._offers = {number: checked_offer(reply.content, self.era.facts, pinned, model, number)}
         return self._offers[number]
 
     async def _settle(self, user: int, connection: Connection) -> bool:

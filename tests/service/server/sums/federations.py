@@ -12,6 +12,7 @@ from tests.service.helper.helpers import ThreadedHelper
 from federank.errors import BadMessage
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import FrugalPrivate, compute_frugal, dense, flat, rows_of, send
+from federank.methods.frugal.server import FRUGAL_SERVER
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast
 from federank.privacy.policy import SharedProfile
@@ -24,7 +25,6 @@ from federank.secagg.round_config import check_offer, model_digest, read_offer
 from federank.secagg.upload import rounding_chances
 from federank.service.client.secure import helper_key
 from federank.service.server.bootstrap import establish
-from federank.service.server.families.squares import SQUARES
 from federank.service.server.secure_config import SumsDemand
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
@@ -46,7 +46,9 @@ def establish_sums(store, helper, rounds=None, sigma=0.0, least=LEAST, data=None
         usual = {"target": LEAST, "minimum": LEAST, "over_selection": 1.0}
         chosen = RoundSettings(**(usual | PATIENT | (rounds or {})))
         demand = SumsDemand(helper=helper, sigma=sigma, least_cohort=least, projections=projections)
-        token = establish(connection, settings_of(**given), data or small_world(), chosen, family=SQUARES, sums=demand)
+        token = establish(
+            connection, settings_of(**given), data or small_world(), chosen, served=FRUGAL_SERVER, sums=demand
+        )
     database.close()
     return token
 

@@ -13,11 +13,11 @@ from tests.service.server.sums.federations import HISTORIES, establish_sums, fed
 from tests.service.server.sums.test_rounds_of_sums import kept_model, simulated
 
 from federank.errors import BadMessage, SettingError
+from federank.federation.server import SecurePlan
 from federank.secagg.config import GRADIENTS
 from federank.secagg.round_config import CLOCKS_APART, read_offer
 from federank.service.server import secure_rounds as rounds
 from federank.service.server.bootstrap import Demand, open_store
-from federank.service.server.families.family import SumsPlan
 from federank.service.server.secure_config import SumsDemand, agree
 from federank.service.server.store import secure as store
 
@@ -120,6 +120,6 @@ def test_whoever_waits_for_a_helper_that_does_not_answer_has_made_no_store(tmp_p
 
 
 def test_more_messages_than_a_config_can_name_are_refused_before_the_helper_is_asked():
-    plan = SumsPlan(GRADIENTS, 8, 9, 1.0, (0,) * 10_001, 0.0)
+    plan = SecurePlan(GRADIENTS, 8, 9, 1.0, (0,) * 10_001, 0.0)
     with pytest.raises(SettingError, match=r"messages is 10,001; a federation of sums has 10,000 at most"):
         agree(SumsDemand(helper="http://127.0.0.1:1"), plan, None, "", b"", 10, b"")

@@ -16,19 +16,19 @@ from tests.service.helper.helpers import ThreadedHelper
 
 from federank.audit.scoring import judge
 from federank.methods.fedrec.audit import Answer, RatingView, intersection, two_steps
+from federank.methods.fedrec.server import PMF_SERVER
 from federank.methods.fedrec.settings import RatingFederationSettings
+from federank.methods.fedrec.simulated import FedRecClients
 from federank.methods.fedrec.wire import RatingUpdate, decode_rating_update
 from federank.secagg.proof.parameters import FULL
 from federank.secagg.proof.upload import decode_checked
 from federank.secagg.ring import C_INT, centred
 from federank.service.server.bootstrap import establish
-from federank.service.server.families.ratings import PMF
 from federank.service.server.http import client_api as devices
 from federank.service.server.secure_config import SumsDemand
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.schema import create_tables
-from federank.service.simulated_clients.methods import RatingDevices
 from federank.service.simulated_clients.processes import Rehearsal, rehearse
 from federank.service.simulated_clients.rehearsal import Plan
 
@@ -48,7 +48,7 @@ class Watched:
 
     def __init__(self, monkeypatch):
         self.bodies, self.vectors, self._owner = defaultdict(dict), {}, {}
-        keep, message, upload = devices.keep_upload, RatingDevices.message, RatingDevices.upload
+        keep, message, upload = devices.keep_upload, FedRecClients.message, FedRecClients.upload
 
         def noted(connection, sent):
             self.bodies[sent.device][sent.ticket.round_number] = sent.body
@@ -61,12 +61,12 @@ class Watched:
 
         monkeypatch.setattr(devices, "keep_upload", noted)
         monkeypatch.setattr(
-            RatingDevices,
+            FedRecClients,
             "message",
             lambda own, user, number, model: of(user, number, model, message(own, user, number, model)),
         )
         monkeypatch.setattr(
-            RatingDevices,
+            FedRecClients,
             "upload",
             lambda own, user, model, terms: of(user, terms.offer.round, model, upload(own, user, model, terms)),
         )
@@ -84,7 +84,9 @@ def played(tmp_path, helper=None, **settings):
     sums = None if helper is None else SumsDemand(helper=helper.origin, sigma=0.0, least_cohort=PEOPLE)
     with database.connection() as connection:
         create_tables(connection)
-        establish(connection, RatingFederationSettings(**SETTINGS, **settings), people(), rounds, family=PMF, sums=sums)
+        establish(
+            connection, RatingFederationSettings(**SETTINGS, **settings), people(), rounds, served=PMF_SERVER, sums=sums
+        )
     database.release()
     leader = Leader(store)
     try:

@@ -21,6 +21,7 @@ from tests.service.server.sums.federations import (
 
 from federank.errors import SettingError
 from federank.methods.frugal.private_server import affordable
+from federank.methods.frugal.server import FRUGAL_SERVER
 from federank.methods.frugal.server_steps import SummedMessages
 from federank.methods.frugal.server_update import first_shared
 from federank.methods.frugal.server_update import fold as fold_summed
@@ -28,7 +29,6 @@ from federank.secagg.exchange import read_record
 from federank.secagg.ring import in_units
 from federank.secagg.upload import decode_upload
 from federank.service.server.bootstrap import Demand, open_store
-from federank.service.server.families.squares import SQUARES
 from federank.service.server.logs import Log
 from federank.service.server.plausibility import implausible
 from federank.service.server.secure_config import SumsDemand, get_agreement, settings_from, settings_text
@@ -248,7 +248,7 @@ async def test_what_anybody_can_fetch(sqlite_store, tmp_path):
         assert config["helper_key"] == helper.service.helper.identity.public.hex()
         assert config["founding"] == facts["founding"]
         settings = await running.client.get("/api/v1/sums/settings")
-        assert settings_from(SQUARES, settings.json()) == running.service.config.settings
+        assert settings_from(FRUGAL_SERVER, settings.json()) == running.service.config.settings
         texts = (await running.client.get("/api/v1/sums/config")).text, settings.text
         assert (facts["sums"]["config"], facts["sums"]["settings"]) == texts
         assert (await running.client.get("/api/v1/sums/offer?round=7")).status_code == 404
@@ -313,7 +313,7 @@ def test_settings_are_published_in_bytes_that_give_them_back():
     settings = settings_of(shrinkage=1e-7, activity=0.15)
     import json
 
-    assert settings_from(SQUARES, json.loads(settings_text(settings))) == settings
+    assert settings_from(FRUGAL_SERVER, json.loads(settings_text(settings))) == settings
 
 
 def test_secrets_of_an_agreement_are_not_shown(sqlite_store, tmp_path):

@@ -11,12 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from federank.errors import SettingError
+from federank.federation.server import Published
 from federank.service.server.growing import ask_for_items, catalogue_now
 from federank.service.server.http.limits import read_body
 from federank.service.server.http.public_api import check_int, newest, status_of
 from federank.service.server.http.responses import Refusal, bytes_response, json_response
 from federank.service.server.metrics import CONTENT_TYPE
-from federank.service.server.model_versions import Published
 from federank.service.server.service import Service
 from federank.service.server.store.database import Connection
 from federank.service.server.store.evaluation import ENOUGH, judged_versions, latest_rounds, pooled, told
@@ -307,12 +307,12 @@ async def export(service: Service, request: Request) -> Response:
         raise Refusal(404, "unknown", f"Version {number} is not kept; `federank admin versions` lists those that are.")
     await service.writer.write(lambda connection: note_action(connection, "export", version=number), FACTS)
     about: dict[str, Any] = {
-        "method": service.config.family.method,
+        "method": service.config.served.name,
         "name": service.config.name,
         "version": number,
         "settings": service.config.kept_settings(),
     }
     content = model.content
-    told = content._replace(overall={**content.overall, **service.config.family.heard(model)})
+    told = content._replace(overall={**content.overall, **service.config.served.heard(model)})
     model = model._replace(content=told)
     return bytes_response(model.stored(model.rows_since(None), 0), {"X-Export": json.dumps(about)})

@@ -253,7 +253,7 @@ async def who_asks(service: Service, request: Request) -> tuple[str, bytes]:
 
 def _judge(service: Service, ticket: Ticket, body: bytes) -> int:
     try:
-        return service.config.family.kinds[service.config.kind].judge(body, service.form_for(ticket.version))
+        return service.config.served.kinds[service.config.kind].judge(body, service.form_for(ticket.version))
     except BadMessage as reason:
         raise Refusal(422, "malformed", str(reason)) from reason
 
@@ -263,7 +263,7 @@ def _refuse_implausible(service: Service, ticket: Ticket, body: bytes) -> None:
     model = service.latest.models.get(ticket.version)
     if model is None or not service.trust.refuse_implausible or service.config.kind != "plain":
         return
-    reason = service.config.family.implausible(service.config.settings, model, body)
+    reason = service.config.served.implausible(service.config.settings, model, body)
     if reason is not None:
         raise Refusal(422, "implausible", reason)
 

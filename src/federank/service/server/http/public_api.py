@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from federank.errors import StoreAway
+from federank.federation.server import Published
 from federank.service.server.config import FederationConfig
 from federank.service.server.http.responses import JSON, Refusal, bytes_response, has_already, json_response, takes_gzip
-from federank.service.server.model_versions import Published
 from federank.service.server.service import Service
 from federank.service.server.store.queries import put_fact
 from federank.service.server.store.writer import FACTS
@@ -33,7 +33,7 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "founding": config.founding,
             "name": config.name,
             "method": config.told_method,
-            "recipe": config.device_settings(),
+            "recipe": config.client_settings(),
             "items": config.n_items,
             "catalogue": config.catalogue.digest,
             "version": newest(service).version,

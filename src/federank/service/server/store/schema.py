@@ -7,7 +7,7 @@
                ended, and how many devices there were and had left by then (ending.py)
     grants     how many devices have been given a round's task
     uploads    one row per device and round: the digest, and until it is folded the bytes (any kind:
-               see families/family.py); where only sums are read, whether it was counted or why not (sums/store.py)
+               see federation/server.py); where only sums are read, whether it was counted or why not (sums/store.py)
     tallies    one row: how many devices there are, how many have left, how many rounds were abandoned
     versions   the rows of the model that a version changed; now and then the full model; with the newest, what the
                next fold has to remember, if anything

@@ -15,8 +15,9 @@ import numpy as np
 from safetensors.numpy import load
 
 from federank.errors import Overtaken as Overtaken
+from federank.federation.server import Content, Published
 from federank.federation.wire import encode_parts
-from federank.service.server.model_versions import Content, Published, full_model
+from federank.service.server.model_versions import full_model
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import get_fact, note_end, put_fact
 

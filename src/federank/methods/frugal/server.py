@@ -12,7 +12,7 @@ The recipe, the messages and the fold are the protocol's own, so the same messag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,8 +21,25 @@ import numpy as np
 from federank._numerics.arrays import FloatMatrix, IntVector, RealMatrix
 from federank.data.interactions import Interactions
 from federank.errors import Diverged, ModelError, SettingError
-from federank.federation.defences import FRUGAL_DEFENCES
+from federank.federation.defences import Defences
 from federank.federation.rng import normal_columns
+from federank.federation.server import (
+    MAX_HEADER,
+    SEALED,
+    Content,
+    Exported,
+    Form,
+    Guarantee,
+    Published,
+    SecurePlan,
+    SecureServerMethod,
+    ServerMethod,
+    UploadKind,
+    as_promised,
+    known_items,
+    lowest_rows,
+    one_noise,
+)
 from federank.federation.wire import Array
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import (
@@ -54,19 +71,6 @@ from federank.methods.frugal.wire import (
 from federank.secagg.config import PRIVATE, SPECTRAL, SecaggConfig
 from federank.secagg.ring import in_units
 from federank.secagg.round_config import model_digest
-from federank.service.server.families.family import (
-    SEALED,
-    Family,
-    Form,
-    Guarantee,
-    Kind,
-    SumsOf,
-    SumsPlan,
-    as_promised,
-    one_noise,
-)
-from federank.service.server.families.pairs import MAX_HEADER, known_items
-from federank.service.server.model_versions import Content, Published, lowest_rows
 
 # Few messages as sums that no single server can open: what a server must know of both recipes of them.
 
@@ -78,11 +82,11 @@ def promising(settings: FrugalSettings, guarantee: Guarantee) -> FrugalSettings:
     return replace(settings, **guarantee._asdict())
 
 
-def plan_of(settings: FrugalSettings, n_items: int, people: int, guarantee: Guarantee) -> SumsPlan:
+def plan_of(settings: FrugalSettings, n_items: int, people: int, guarantee: Guarantee) -> SecurePlan:
     """The plan of a new federation whose rounds are to be of this many people."""
     if settings.clip is not None:
         noises = one_noise(guarantee, settings.messages)
-        return SumsPlan(
+        return SecurePlan(
             SPECTRAL,
             int(settings.factors or 0),
             int(settings.factors or 0) + 1,
@@ -93,10 +97,10 @@ def plan_of(settings: FrugalSettings, n_items: int, people: int, guarantee: Guar
         )
     plan = planned(settings.mu, settings.messages, people, n_items, settings.factors)
     most_shown = USUAL_JOINED if plan.joined else USUAL_PRIVATE
-    return SumsPlan(PRIVATE, plan.factors, plan.factors - 1, 1.0, plan.deviations, plan.power, most_shown)
+    return SecurePlan(PRIVATE, plan.factors, plan.factors - 1, 1.0, plan.deviations, plan.power, most_shown)
 
 
-def stage_of(model: Published) -> int:
+def stage_of(_settings: FrugalSettings, model: Published) -> int:
     """Which of a lifetime's messages a round on this model asks for."""
     told = model.content.overall.get("stage")
     return 0 if told is None else int(told[0])
@@ -240,9 +244,8 @@ def recipe(settings: FrugalSettings, n_items: int, devices: int) -> FrugalRecipe
     return alone._replace(participants=all_users, cohorts=COHORTS)
 
 
-def fold(recipe: FrugalRecipe, model: Published, round_number: int, updates: Iterable[FrugalUpdate]) -> Content:
+def fold(recipe: FrugalRecipe, model: Published, _round_number: int, updates: Iterable[FrugalUpdate]) -> Content:
     """The next version, by the aggregation of the simulation; its rounds are those that were folded."""
-    del round_number
     return _folded(recipe, model, lambda shared, now: shared.aggregate(now, updates))
 
 
@@ -391,11 +394,18 @@ def extend(settings: FrugalSettings, content: Content, n_items: int) -> Content:
     return extended._replace(state=state)
 
 
-SQUARES = Family(
-    method="frugal",
+def exported(settings: Mapping[str, Any], tables: Mapping[str, Array]) -> Exported:
+    """A version as a model of Frugal: vectors as clients read them."""
+    now = recipe(FrugalSettings(**settings), len(tables["vectors"]), 1)
+    arrays = {"item_vectors": published(now, tables["vectors"]), "item_weights": tables["weights"]}
+    return Exported(settings, arrays | {"regulariser": tables["overall.regulariser"]})
+
+
+FRUGAL_SERVER = ServerMethod(
+    name="frugal",
     settings=FrugalSettings,
     federation_settings=FEDERATION_SETTINGS,
-    device_settings=DEVICE_SETTINGS,
+    client_settings=DEVICE_SETTINGS,
     defaults={},
     settle=settle,
     first_content=first_content,
@@ -404,8 +414,8 @@ SQUARES = Family(
     fold=fold,
     encode=encode_rows,
     decode=decode_rows,
-    kinds={"plain": Kind(judge, summand), "sums": SEALED},
-    sums=SumsOf(
+    kinds={"plain": UploadKind(judge, summand), "sums": SEALED},
+    sums=SecureServerMethod(
         settings=promising,
         plan=plan_of,
         stage=stage_of,
@@ -415,12 +425,16 @@ SQUARES = Family(
         affordable=affordable,
     ),
     invitations=as_promised,
-    defences=FRUGAL_DEFENCES,
+    # The server solves for all rows again, perhaps in another basis, so how far they move means nothing. Lengths say
+    # how popular items are, so they are capped late.
+    defences=Defences(row_quantile=0.98, move_quantile=1.0),
     implausible=implausible,
     heard=heard,
     extend=extend,
+    exported=exported,
     # Anyone who is invited spends a message, so no one is invited to spare; and the sums of a round belong to one
     # version.
     rounds={"over_selection": 1.0},
     sharing=("fixed-subset", "randomized-response"),
 )
+SERVERS = {FRUGAL_SERVER.name: FRUGAL_SERVER}

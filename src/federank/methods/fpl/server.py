@@ -6,7 +6,7 @@ is the shared part of a model that was trained before. The recipe, the messages 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +15,20 @@ import numpy as np
 from federank._numerics.arrays import IntVector
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage, ModelError, SettingError
-from federank.federation.defences import PAIRS_DEFENCES
+from federank.federation.defences import Defences
 from federank.federation.rng import first_items, normal_columns
+from federank.federation.server import (
+    MAX_HEADER,
+    Content,
+    Exported,
+    Form,
+    Published,
+    ServerMethod,
+    UploadKind,
+    known_items,
+    lowest_rows,
+)
+from federank.federation.wire import Array
 from federank.methods.fpl.checks import is_short, shortened, squared_norms, why_implausible
 from federank.methods.fpl.method import Shared
 from federank.methods.fpl.settings import (
@@ -36,11 +48,6 @@ from federank.methods.fpl.wire import (
     update_bytes,
     update_of_ours,
 )
-from federank.service.server.families.family import Family, Form, Kind
-from federank.service.server.model_versions import Content, Published, lowest_rows
-
-MAX_HEADER = 1024
-"""Bytes that a safetensors header may take beyond what ours takes: other writers order and pad it differently."""
 
 
 def settle(settings: FPLSettings, data: Interactions, trained: Any) -> FPLSettings:
@@ -89,28 +96,14 @@ def first_content(settings: FPLSettings, data: Interactions, trained: Any) -> Co
     return Content({"vectors": vectors, "biases": biases})
 
 
-def known_items(data: Interactions, trained: Any) -> tuple[IntVector, IntVector]:
-    """The items that a trained model knows: their numbers here, and there."""
-    rows = {identity: row for row, identity in enumerate(trained.training.item_ids.tolist())}
-    known = [(n, rows[identity]) for n, identity in enumerate(data.item_ids.tolist()) if identity in rows]
-    if not known:
-        raise ModelError(
-            f"The trained model knows none of the {data.n_items:,} items of {data.name}; start from a model of the "
-            "same data."
-        )
-    here, there = (np.array(column, dtype=np.int32) for column in zip(*known, strict=True))
-    return here, there
-
-
 def form(settings: FPLSettings, n_items: int, most_norm: float) -> Form:
     """What an upload must look like: a device that trains on T pairs touches 2 T items at most."""
     most_rows = min(2 * most_pairs(settings), n_items)
     return Form(settings.factors, n_items, most_rows, most_norm, update_bytes(most_rows, settings.factors) + MAX_HEADER)
 
 
-def recipe(settings: FPLSettings, n_items: int, devices: int) -> Recipe:
+def recipe(settings: FPLSettings, n_items: int, _devices: int) -> Recipe:
     """The recipe that aggregation follows; a server needs nothing of it that is about users."""
-    del devices
     return recipe_for(settings, np.ones(1, dtype=np.int64), n_items, np.zeros(1))
 
 
@@ -121,9 +114,8 @@ def fold(recipe: Recipe, model: Published, round_number: int, updates: Iterable[
     return Content({"vectors": shared.vectors, "biases": shared.biases})
 
 
-def encode_rows(settings: FPLSettings, model: Published, rows: IntVector, round_number: int) -> bytes:
+def encode_rows(_settings: FPLSettings, model: Published, rows: IntVector, round_number: int) -> bytes:
     """Some rows of the model as a Broadcast on the wire."""
-    del settings
     tables = model.rows(rows)
     return encode(Broadcast(round_number, model.version, rows, tables["vectors"], tables["biases"]))
 
@@ -148,17 +140,21 @@ def summand(body: bytes, form: Form) -> Update:
     return shortened(update_of_ours(body), form.most_norm)
 
 
-def implausible(settings: FPLSettings, model: Published, body: bytes) -> str | None:
+def implausible(settings: FPLSettings, _model: Published, body: bytes) -> str | None:
     """Why no device can have sent this Update: its biases are not those of pairs."""
-    del model
     return why_implausible(update_of_ours(body), most_pairs(settings))
 
 
-PAIRS = Family(
-    method="fpl",
+def exported(settings: Mapping[str, Any], tables: Mapping[str, Array]) -> Exported:
+    """A version as a model of FPL."""
+    return Exported(settings, {"item_vectors": tables["vectors"], "item_biases": tables["biases"]})
+
+
+FPL_SERVER = ServerMethod(
+    name="fpl",
     settings=FPLSettings,
     federation_settings=FEDERATION_SETTINGS,
-    device_settings=DEVICE_SETTINGS,
+    client_settings=DEVICE_SETTINGS,
     defaults={"triples": "mean"},
     settle=settle,
     first_content=first_content,
@@ -167,7 +163,9 @@ PAIRS = Family(
     fold=fold,
     encode=encode_rows,
     decode=decode_rows,
-    kinds={"plain": Kind(judge, summand)},
-    defences=PAIRS_DEFENCES,
+    kinds={"plain": UploadKind(judge, summand)},
+    defences=Defences(),
     implausible=implausible,
+    exported=exported,
 )
+SERVERS = {FPL_SERVER.name: FPL_SERVER}

@@ -22,14 +22,37 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from federank._numerics.arrays import FloatVector, IntVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.errors import SettingError
+from federank.federation.client import (
+    MOST_FACTORS,
+    MOST_MESSAGES,
+    MOST_PASSES,
+    ClientMethod,
+    History,
+    Model,
+    Played,
+    RoundVector,
+    Rows,
+    SecureClientMethod,
+    Terms,
+    User,
+    check_moved,
+    clipped_message,
+    number,
+    numbers_in_range,
+    refuse_counting,
+    solved,
+    split,
+    whole,
+)
+from federank.federation.method import Scale
 from federank.federation.rng import USER_FACTORS, words_wrap_around
+from federank.federation.wire import Array
 from federank.methods.fedrec.method import beside_of, compute_ratings, share_ratings, solved_taste, uniform_rows
 from federank.methods.fedrec.settings import (
     RatingFederationSettings,
     RatingRecipe,
-    Scale,
     SVDPlusPlusFederationSettings,
     rating_recipe,
 )
@@ -38,34 +61,22 @@ from federank.methods.fedrec.wire import (
     RatingPrivate,
     RatingUpdate,
     check_rating_update,
+    columns_of_gradients,
     decode_rating_rows,
+    dense_gradients,
     encode_rating_message,
     rating_rows_bytes,
 )
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy
-from federank.service.client.http import number, whole
-from federank.service.client.methods.method import (
-    History,
-    Method,
-    Model,
-    Played,
-    RoundVector,
-    Rows,
-    User,
-    check_moved,
-    numbers_in_range,
-    refuse_counting,
-    solved,
-)
-from federank.service.client.rules import MOST_FACTORS, MOST_PASSES
-
-_NO_BIASES: FloatVector = np.zeros(0, dtype=np.float32)
+from federank.secagg.config import GRADIENTS
+from federank.secagg.round_config import rating_model_digest
 
 
-def settings_of(kind: type[RatingFederationSettings], recipe: dict[str, Any], n_items: int) -> RatingFederationSettings:
-    """The settings that a server's recipe says; seed and virtual ratings are the device's own business."""
-    del n_items
+def settings_of(
+    kind: type[RatingFederationSettings], recipe: dict[str, Any], _n_items: int
+) -> RatingFederationSettings:
+    """The settings that a server announces; seed and virtual ratings are the client's own."""
     numbers = ("learning_rate", "decay", "regulariser", "initial_range", "lowest", "highest", "step")
     told: dict[str, Any] = {name: number(recipe.get(name)) for name in numbers}
     words = ("item_gradients", "filling_start", "local_training", "first_prediction")
@@ -74,12 +85,31 @@ def settings_of(kind: type[RatingFederationSettings], recipe: dict[str, Any], n_
     return kind(factors=whole(recipe.get("factors"), 1, MOST_FACTORS), **told)
 
 
-def read_rows(content: bytes, factors: int, n_items: int, *, implicit: bool) -> Rows:
+def read_rows(settings: RatingFederationSettings, content: bytes, n_items: int) -> Rows:
     """Rows from the wire, once they are sure to be some."""
-    rows = decode_rating_rows(content, factors, n_items, implicit=implicit)
-    heard = rows.heard.astype(np.float32)
-    model = Model(rows.version, rows.vectors, _NO_BIASES, heard, 0.0, rows.implicit_vectors, rows.iteration)
+    implicit = settings.implicit
+    rows = decode_rating_rows(content, settings.factors, n_items, implicit=implicit)
+    tables: dict[str, Array] = {"vectors": rows.vectors, "heard": rows.heard}
+    if implicit:
+        tables["implicit"] = rows.implicit_vectors
+    model = Model(rows.version, tables, {"iteration": np.array([rows.iteration])})
     return Rows(rows.round_number, rows.items, model)
+
+
+def implicit_of(model: Model) -> FloatMatrix:
+    """W, where it is SVD++; else no rows."""
+    return model.tables.get("implicit", model.vectors[:0])
+
+
+def iteration_of(model: Model) -> int:
+    """How many iterations are over."""
+    return int(model.overall["iteration"][0])
+
+
+def scores(_settings: RatingFederationSettings, model: Model, vector: FloatVector) -> FloatVector:
+    """Predicted ratings; -inf for items that no upload has ever had."""
+    scores: FloatVector = np.where(model.tables["heard"] > 0, model.vectors @ vector, -np.inf)
+    return scores
 
 
 def first_vector(settings: RatingFederationSettings, seed: int, user: int) -> FloatVector:
@@ -112,9 +142,8 @@ def sharing_policy(policy: Policy) -> Policy:
     return policy
 
 
-def messages(settings: RatingFederationSettings, policy: Policy) -> int | None:
-    """No number is promised."""
-    del settings, policy
+def messages(_settings: RatingFederationSettings, _policy: Policy) -> int | None:
+    """Uploads are not counted."""
     return None
 
 
@@ -155,7 +184,7 @@ def learn(person: User, recipe: RatingRecipe, model: Model, sampled_before: IntV
         0,
         sampled_before,
     )
-    broadcast = RatingBroadcast(round_number, model.vectors, model.implicit, model.iteration)
+    broadcast = RatingBroadcast(round_number, model.vectors, implicit_of(model), iteration_of(model))
     with words_wrap_around(), np.errstate(invalid="ignore", over="ignore"):
         gradients = compute_ratings(recipe, private, broadcast)
         update = share_ratings(gradients)
@@ -178,17 +207,14 @@ def starting_vector(
     settings: RatingFederationSettings, seed: int, user: int, history: History, model: Model
 ) -> FloatVector:
     """The vector of a client's first round: solved from its ratings; drawn where a first model predicts zero."""
-    if settings.first_prediction == "zero" and model.iteration == 0:
+    if settings.first_prediction == "zero" and iteration_of(model) == 0:
         return first_vector(settings, seed, user)
     beside = beside_of(_implicit_rows(model, history.items), settings.factors)
     return _taste(model, history, beside) - beside
 
 
-def at_home(
-    settings: RatingFederationSettings, n_items: int, seed: int, user: int, history: History, model: Model
-) -> FloatVector:
+def at_home(settings: RatingFederationSettings, _seed: int, _user: int, history: History, model: Model) -> FloatVector:
     """What the item vectors are multiplied with to predict: from all ratings, in closed form; it is never sent."""
-    del n_items, seed, user
     return _taste(model, history, beside_of(_implicit_rows(model, history.items), settings.factors))
 
 
@@ -197,7 +223,8 @@ def _taste(model: Model, history: History, beside: FloatVector) -> FloatVector:
 
 
 def _implicit_rows(model: Model, items: Any) -> Any:
-    return model.implicit[items] if len(model.implicit) else model.implicit
+    W = implicit_of(model)
+    return W[items] if len(W) else W
 
 
 def scale(settings: RatingFederationSettings) -> Scale | None:
@@ -205,22 +232,115 @@ def scale(settings: RatingFederationSettings) -> Scale | None:
     return settings.scale
 
 
-def rating_method(kind: type[RatingFederationSettings]) -> Method:
+def rating_method(kind: type[RatingFederationSettings]) -> ClientMethod:
     """PMF or SVD++, as its record of settings says."""
     of_kind: Callable[[dict[str, Any], int], Any] = partial(settings_of, kind)
-    return Method(
+    return ClientMethod(
         settings_of=of_kind,
-        model_bytes=partial(rating_rows_bytes, implicit=kind.implicit),
-        read_rows=partial(read_rows, implicit=kind.implicit),
+        model_bytes=lambda settings, n_items: rating_rows_bytes(n_items, settings.factors, implicit=settings.implicit),
+        read_rows=read_rows,
         first_vector=first_vector,
         sharing_policy=sharing_policy,
         messages=messages,
         play=play,
         home_vector=at_home,
+        scores=scores,
         counts_messages=False,
         is_home_alone=True,
         scale=scale,
     )
 
 
-PMF, SVDPP = rating_method(RatingFederationSettings), rating_method(SVDPlusPlusFederationSettings)
+PMF_CLIENT, SVDPP_CLIENT = rating_method(RatingFederationSettings), rating_method(SVDPlusPlusFederationSettings)
+
+
+# Under secure aggregation: computation as above, without virtual ratings. An upload has a row for every item, gradients
+# and a count, clipped as a whole. Which items are rated shows in no upload, so nothing has to be hidden among others.
+
+
+_TOLD = (
+    *("factors", "learning_rate", "decay", "regulariser", "initial_range", "t_predict", "t_local", "item_gradients"),
+    *("filling_start", "local_training", "lowest", "highest", "step", "messages", "clip", "first_prediction"),
+)
+
+
+def secure_settings_of(
+    kind: type[RatingFederationSettings], recipe: dict[str, Any], n_items: int
+) -> RatingFederationSettings:
+    """The settings that a server's recipe says: how many messages there are in a lifetime, and how long one may be
+    too.
+    """
+    return replace(
+        settings_of(kind, recipe, n_items),
+        filling="none",
+        rho=0.0,
+        messages=whole(recipe.get("messages"), 1, MOST_MESSAGES),
+        clip=number(recipe.get("clip")),
+    )
+
+
+def secure_sharing_policy(policy: Policy) -> Policy:
+    """Decisions for its lifetime; there is nothing to hide ratings from."""
+    refuse_other_sharing(policy)
+    if policy.filling not in (None, "none"):
+        raise SettingError(
+            "No single server reads a message of this federation, so virtual ratings hide nothing and would only blur "
+            "what it learns; choose --filling none, or leave it out."
+        )
+    return policy
+
+
+def promised_messages(settings: RatingFederationSettings, policy: Policy) -> int | None:
+    """As many as the federation promised, or fewer where the owner allows fewer."""
+    promised = int(settings.messages or 0)
+    return promised if policy.messages is None else min(promised, policy.messages)
+
+
+def secure_recipe_of(settings: RatingFederationSettings, n_items: int, seed: int, rated: int) -> RatingRecipe:
+    """The federation's recipe for one person who takes part with this many ratings."""
+    return rating_recipe(replace(settings, seed=seed), np.array([rated]), n_items)
+
+
+def secure_play(person: User, model: Model, ledger: Ledger, round_number: int) -> Played:
+    """Play a round and record its message in the ledger; what goes out is split already."""
+    settings, profile, terms = person.settings, person.taken.profile, person.terms
+    assert terms is not None, "a federation of sums has terms for every round"
+    recipe = secure_recipe_of(settings, person.n_items, person.seed, len(profile))
+    learnt = learn(person, recipe, model, np.zeros(0, dtype=np.int32), round_number)
+    body = split(terms, gradients_message(terms, learnt.update, implicit=settings.implicit))
+    allowed = int(promised_messages(settings, person.policy) or 0)
+    ledger.record_message(round_number, person.taken, ledger.spent + 1, allowed, terms.offer.noise)
+    return Played(learnt.vector, body, person.n_items, profile)
+
+
+def gradients_message(terms: Terms, update: RatingUpdate, *, implicit: bool) -> IntVector:
+    """An Update as a message that names every item, in integers, clipped to the federation config's length."""
+    return clipped_message(terms, dense_gradients(update, terms.charter.items, implicit=implicit))
+
+
+def _shape(settings: RatingFederationSettings) -> tuple[str, int, str]:
+    columns = columns_of_gradients(settings.factors, implicit=settings.implicit)
+    return GRADIENTS, columns, repr(float(settings.clip or 0))
+
+
+def _digest(model: Model) -> bytes:
+    W = implicit_of(model)
+    return rating_model_digest(model.version, iteration_of(model), model.tables["heard"], model.vectors, W)
+
+
+def _summed(kind: type[RatingFederationSettings]) -> ClientMethod:
+    return replace(
+        rating_method(kind),
+        settings_of=partial(secure_settings_of, kind),
+        sharing_policy=secure_sharing_policy,
+        messages=promised_messages,
+        play=secure_play,
+        counts_messages=True,
+        needs_others=False,
+        summed=SecureClientMethod(told=_TOLD, shape=_shape, digest=_digest),
+    )
+
+
+SECURE_PMF_CLIENT, SECURE_SVDPP_CLIENT = _summed(RatingFederationSettings), _summed(SVDPlusPlusFederationSettings)
+CLIENTS = {"pmf": PMF_CLIENT, "svdpp": SVDPP_CLIENT}
+SECURE_CLIENTS = {"pmf": SECURE_PMF_CLIENT, "svdpp": SECURE_SVDPP_CLIENT}

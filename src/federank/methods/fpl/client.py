@@ -17,6 +17,22 @@ from typing import Any
 import numpy as np
 
 from federank._numerics.arrays import FloatVector, IntVector
+from federank.federation.client import (
+    MOST_FACTORS,
+    MOST_TRIPLES,
+    ClientMethod,
+    History,
+    Model,
+    Played,
+    RoundVector,
+    Rows,
+    User,
+    check_moved,
+    number,
+    numbers_in_range,
+    refuse_counting,
+    whole,
+)
 from federank.federation.rng import USER_FACTORS, normal_rows, words_wrap_around
 from federank.methods.fpl.method import compute, home_vector, share
 from federank.methods.fpl.settings import FPLSettings, Recipe, own_triples, recipe_for
@@ -31,25 +47,10 @@ from federank.methods.fpl.wire import (
 )
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy
-from federank.service.client.http import number, whole
-from federank.service.client.methods.method import (
-    History,
-    Method,
-    Model,
-    Played,
-    RoundVector,
-    Rows,
-    User,
-    check_moved,
-    numbers_in_range,
-    refuse_counting,
-)
-from federank.service.client.rules import MOST_FACTORS, MOST_TRIPLES
 
 
-def settings_of(recipe: dict[str, Any], n_items: int) -> FPLSettings:
-    """The settings that a server's recipe says; seed and pi are the device's own business."""
-    del n_items
+def settings_of(recipe: dict[str, Any], _n_items: int) -> FPLSettings:
+    """The settings that a server announces; seed and pi are the client's own."""
     return FPLSettings(
         factors=whole(recipe.get("factors"), 1, MOST_FACTORS),
         order=recipe.get("order", "as-in-code"),
@@ -64,10 +65,11 @@ def settings_of(recipe: dict[str, Any], n_items: int) -> FPLSettings:
     )
 
 
-def read_rows(content: bytes, factors: int, n_items: int) -> Rows:
+def read_rows(settings: FPLSettings, content: bytes, n_items: int) -> Rows:
     """Rows from the wire, once they are sure to be some."""
-    broadcast = decode_broadcast(content, factors, n_items)
-    return Rows(broadcast.round_number, broadcast.items, Model(broadcast.version, broadcast.vectors, broadcast.biases))
+    broadcast = decode_broadcast(content, settings.factors, n_items)
+    tables = {"vectors": broadcast.vectors, "biases": broadcast.biases}
+    return Rows(broadcast.round_number, broadcast.items, Model(broadcast.version, tables))
 
 
 def recipe_of(settings: FPLSettings, n_items: int, seed: int, history: IntVector) -> Recipe:
@@ -90,10 +92,15 @@ def sharing_policy(policy: Policy) -> Policy:
     return policy
 
 
-def messages(settings: FPLSettings, policy: Policy) -> int | None:
-    """No number is promised."""
-    del settings, policy
+def messages(_settings: FPLSettings, _policy: Policy) -> int | None:
+    """Uploads are not counted."""
     return None
+
+
+def scores(_settings: FPLSettings, model: Model, vector: FloatVector) -> FloatVector:
+    """The scores of all items."""
+    scores: FloatVector = model.vectors @ vector + model.tables["biases"]
+    return scores
 
 
 def play(person: User, model: Model, ledger: Ledger, round_number: int) -> Played:
@@ -105,7 +112,7 @@ def play(person: User, model: Model, ledger: Ledger, round_number: int) -> Playe
     triples = own_triples(settings, policy.triples)
     private = Private(user, vector, taken.profile, policy.pi, taken.allowed, triples, taken.lifelong)
     everything = np.arange(n_items, dtype=np.int32)
-    broadcast = Broadcast(round_number, model.version, everything, model.vectors, model.biases)
+    broadcast = Broadcast(round_number, model.version, everything, model.vectors, model.tables["biases"])
     with words_wrap_around(), np.errstate(invalid="ignore", over="ignore"):
         gradients = compute(recipe, private, broadcast)
         update = share(recipe, private, round_number, gradients)
@@ -117,22 +124,26 @@ def play(person: User, model: Model, ledger: Ledger, round_number: int) -> Playe
     return Played(learnt, encode(update), len(update.items), update.items)
 
 
-def at_home(settings: FPLSettings, n_items: int, seed: int, user: int, history: History, model: Model) -> FloatVector:
+def at_home(settings: FPLSettings, seed: int, user: int, history: History, model: Model) -> FloatVector:
     """The vector of the full history, learnt with the public item factors; it is never sent."""
+    n_items = len(model.vectors)
     everything = np.arange(n_items, dtype=np.int32)
-    broadcast = Broadcast(0, model.version, everything, model.vectors, model.biases)
+    broadcast = Broadcast(0, model.version, everything, model.vectors, model.tables["biases"])
     return home_vector(recipe_of(settings, n_items, seed, history.items), seed, user, history.items, broadcast)
 
 
-PAIRS = Method(
+FPL_CLIENT = ClientMethod(
     settings_of=settings_of,
-    model_bytes=lambda n_items, factors: broadcast_bytes(n_items, factors),
+    model_bytes=lambda settings, n_items: broadcast_bytes(n_items, settings.factors),
     read_rows=read_rows,
     first_vector=first_vector,
     sharing_policy=sharing_policy,
     messages=messages,
     play=play,
     home_vector=at_home,
+    scores=scores,
     counts_messages=False,
     is_home_alone=False,
 )
+CLIENTS = {"fpl": FPL_CLIENT}
+SECURE_CLIENTS: dict[str, ClientMethod] = {}

@@ -1,7 +1,7 @@
-"""A method of another family can be served: its own messages, its own fold, and a memory that survives a restart.
+"""A method of another package is served: its own messages, its own server step, and a state that survives a restart.
 
-The family is as small as can be. A device sends one number; the fold adds the round's numbers to every item's vector,
-tells devices how large the last round was, and remembers how many messages there have been, which they are never told.
+A client sends one number. The server's step adds the round's numbers to every item's vector, publishes how large the
+last round was, and keeps how many uploads there have been, which clients never receive.
 """
 
 import io
@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from tests.service.federations import ITEMS, PATIENT, in_a_loop, serving, small_world, stored
 
-from federank.errors import BadMessage, ModelError, StoreError
-from federank.federation.wire import check_values, decode_parts, encode_parts
+import federank as fr
+from federank import extensions
+from federank.errors import BadMessage, StoreError
+from federank.federation import wire
 from federank.service.server.bootstrap import Demand, establish, open_store
 from federank.service.server.config import read_config
-from federank.service.server.families.family import Family, Form, Kind
-from federank.service.server.families.registry import FAMILIES
 from federank.service.server.logs import Log
-from federank.service.server.model_versions import Content
+from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store import versions
 from federank.service.server.store.database import Database
@@ -27,88 +27,69 @@ from federank.service.server.store.schema import create_tables
 from federank.service.server.store.versions import jump_ahead, model_to_fold, newest_model
 
 
+@dataclass(frozen=True)
+class Sizes:
+    vectors: np.ndarray = fr.array("items", 1)
+    size: np.ndarray = fr.array(1, dtype="f8")
+
+
+@dataclass(frozen=True)
+class Memory(Sizes):
+    heard: np.ndarray = fr.array(1, dtype="i8")
+
+
+@dataclass(frozen=True)
+class Number:
+    number: np.ndarray = fr.array(1)
+
+
+@dataclass(kw_only=True)
+class Sum(fr.Aggregate):
+    number: np.ndarray = fr.array(1, dtype="f8")
+
+
 @dataclass(frozen=True, kw_only=True)
-class CountingSettings:
-    step: float = 0.5
-    secret: int = 7
+class Counting(fr.FederatedMethod):
+    """Numbers are added up."""
 
+    name = "counting"
+    records = fr.Records(state=Memory, broadcast=Sizes, update=Number, aggregate=Sum, client=None)
+    step: float = fr.setting(0.5, 0)
 
-def settle(settings, data, trained):
-    return settings
+    def initial_state(self):
+        return Memory(np.zeros((self.n_items, 1)), np.zeros(1), np.zeros(1, np.int64))
 
+    def broadcast(self, state):
+        return Sizes(state.vectors, state.size)
 
-def form_of(settings, n_items, most_norm):
-    return Form(1, n_items, 1, most_norm, 200)
+    def client_update(self, client, broadcast):  # noqa: ARG002
+        return fr.ClientResult(Number(np.array([len(client.items)])))
 
+    def add(self, aggregate, update):
+        aggregate.number += update.number
 
-def recipe(settings, n_items, devices):
-    return settings.step, devices
+    def bounded(self, update, limit):  # noqa: ARG002 (so that a test can send too large a number)
+        return update
 
-
-def first_content(settings, data, trained):
-    vectors = np.zeros((data.n_items, 1), np.float32)
-    return Content({"vectors": vectors}, {"size": np.zeros(1)}, {"heard": np.zeros(1, np.int64)})
+    def server_update(self, state, aggregate):
+        # How many clients there are shows, so that a test can tell.
+        vectors = state.vectors + self.step * aggregate.number * aggregate.enrolled
+        return Memory(vectors, np.array([float(aggregate.count)]), state.heard + aggregate.count)
 
 
 def message(value):
-    return encode_parts({"number": np.array([value], np.float32)})
-
-
-def judge(body, form):
-    check_values("an Update", "number", decode_parts(body, "an Update", ("number",)).arrays["number"], (1,))
-    return 0
-
-
-def summand(body, form):
-    return float(decode_parts(body, "an Update", ("number",)).arrays["number"][0])
-
-
-def fold(recipe, model, round_number, updates):
-    numbers = list(updates)
-    heard = model.content.state["heard"] + len(numbers)
-    step, devices = recipe
-    # How many devices there are shows, so that a test can tell.
-    with np.errstate(over="ignore"):
-        vectors = model.vectors + np.float32(step * sum(numbers) * devices)
-    return Content({"vectors": vectors}, {"size": np.array([float(len(numbers))])}, {"heard": heard})
-
-
-def encode(settings, model, rows, round_number):
-    parts = {"rows": model.vectors[rows], "size": model.content.overall["size"]}
-    return encode_parts(parts, {"round": round_number, "version": model.version})
-
-
-def decode(settings, content, n_items):
-    rows = decode_parts(content, "a Broadcast", ("rows", "size"), ("round", "version")).arrays["rows"]
-    check_values("a Broadcast", "rows", rows, rows.shape)
-
-
-COUNTING = Family(
-    method="counting",
-    settings=CountingSettings,
-    federation_settings=("step", "secret"),
-    device_settings=("step",),
-    defaults={},
-    settle=settle,
-    first_content=first_content,
-    form=form_of,
-    recipe=recipe,
-    fold=fold,
-    encode=encode,
-    decode=decode,
-    kinds={"plain": Kind(judge, summand)},
-)
+    return wire.encode(Number(np.array([value], np.float32)))
 
 
 @pytest.fixture
 def counting(store, monkeypatch):
-    """The address of a store with a federation of the new family."""
-    monkeypatch.setitem(FAMILIES, "counting", COUNTING)
+    """The address of a store with a federation of the method."""
+    monkeypatch.setitem(extensions._registered["methods"], "counting", Counting)
     database = Database(store)
     with database.connection() as connection:
         create_tables(connection)
         rounds = RoundSettings(target=2, over_selection=1.0, **PATIENT)
-        establish(connection, CountingSettings(), small_world(), rounds, family=COUNTING)
+        establish(connection, Counting(), small_world(), rounds, served=SERVER_METHODS["counting"])
     database.close()
     return store
 
@@ -120,20 +101,20 @@ async def play(running, *values):
 
 
 @in_a_loop
-async def test_a_federation_of_another_family_learns_and_remembers_over_a_restart(counting):
+async def test_a_federation_of_another_package_learns_and_remembers_over_a_restart(counting):
     async with serving(counting) as running:
         told = (await running.client.get("/api/v1/federation")).json()
-        assert (told["method"], told["recipe"]) == ("counting", {"step": 0.5})
+        assert (told["method"], told["recipe"]["step"]) == ("counting", 0.5)
         await play(running, 1.0, 3.0)
         await running.version(1)
     async with serving(counting) as running:
         await play(running, 0.25, 0.25)
         await running.version(2)
         content = (await running.client.get("/api/v1/model")).content
-    arrays, numbers = decode_parts(content, "a Broadcast", ("rows", "size"), ("version",))
-    assert numbers == {"version": 2}
-    assert arrays["rows"].tolist() == [[0.5 * 4.0 * 2 + 0.5 * 0.5 * 4]] * ITEMS, "two devices, then four"
-    assert arrays["size"].tolist() == [2.0]
+    message = wire.decode_rows(Sizes, Counting(n_items=ITEMS), content)
+    assert message.version == 2
+    assert message.part.vectors.tolist() == [[0.5 * 4.0 * 2 + 0.5 * 0.5 * 4]] * ITEMS, "two clients, then four"
+    assert message.part.size.tolist() == [2.0]
     database = Database(counting)
     with database.connection() as connection:
         assert model_to_fold(connection).content.state["heard"].tolist() == [4]
@@ -173,32 +154,31 @@ async def test_a_model_that_clients_would_refuse_is_not_published(counting):
     assert stored(counting, "SELECT state FROM rounds WHERE number = 0") == [("abandoned",)]
 
 
-def test_a_federation_does_not_begin_with_a_model_that_clients_would_refuse(store):
-    def broken(settings, data, trained):
-        return first_content(settings, data, trained)._replace(
-            tables={"vectors": np.full((data.n_items, 1), np.nan, np.float32)}
-        )
+def test_a_federation_does_not_begin_with_a_model_that_clients_would_refuse(store, monkeypatch):
+    @dataclass(frozen=True, kw_only=True)
+    class Broken(Counting):
+        def initial_state(self):
+            return replace(super().initial_state(), vectors=np.full((self.n_items, 1), np.nan))
 
+    monkeypatch.setitem(extensions._registered["methods"], "counting", Broken)
     database = Database(store)
     with database.connection() as connection:
         create_tables(connection)
-        family, rounds = replace(COUNTING, first_content=broken), RoundSettings()
-        with pytest.raises(ModelError):
-            establish(connection, CountingSettings(), small_world(), rounds, family=family)
+        with pytest.raises(BadMessage, match="finite"):
+            establish(connection, Broken(), small_world(), RoundSettings(), served=SERVER_METHODS["counting"])
         assert read_config(connection) is None
     database.close()
 
 
 @in_a_loop
-async def test_an_upload_is_judged_by_its_own_family(counting):
+async def test_an_upload_is_judged_by_its_own_method(counting):
     async with serving(counting) as running:
         device = await running.device()
         answer = await device.take_part(message(float("nan")))
         assert (answer.status_code, answer.json()["error"]) == (422, "malformed")
-        assert "number of an Update hold values" in answer.json()["message"]
-        assert "not finite" in answer.json()["message"]
-    with pytest.raises(BadMessage):
-        judge(b"", None)
+        assert "Number.number" in answer.json()["message"]
+        answer = await (await running.device()).take_part(b"nothing")
+        assert answer.status_code == 422
 
 
 def test_a_store_keeps_its_method_and_its_settings(counting):
@@ -208,11 +188,11 @@ def test_a_store_keeps_its_method_and_its_settings(counting):
     with database.connection() as connection:
         config = read_config(connection)
     database.close()
-    assert (config.family.method, config.settings.step) == ("counting", 0.5)
+    assert (config.served.name, config.settings.step) == ("counting", 0.5)
 
 
 def test_a_method_that_this_version_does_not_know_is_told_in_a_sentence(counting, monkeypatch):
-    monkeypatch.delitem(FAMILIES, "counting")
+    monkeypatch.delitem(extensions._registered["methods"], "counting")
     database = Database(counting)
     with database.connection() as connection, pytest.raises(StoreError, match="method is counting, and this version"):
         read_config(connection)

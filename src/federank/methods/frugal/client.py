@@ -10,12 +10,33 @@ back is in no message. The maths are the protocol's own (protocol/squares/); the
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 
-from federank._numerics.arrays import FloatVector, IntVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.errors import SettingError
+from federank.federation.client import (
+    MOST_FACTORS,
+    MOST_MESSAGES,
+    ClientMethod,
+    History,
+    Model,
+    Played,
+    Random,
+    RoundVector,
+    Rows,
+    SecureClientMethod,
+    Terms,
+    User,
+    clipped_message,
+    number,
+    numbers_in_range,
+    solved,
+    split,
+    whole,
+)
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import (
     FrugalBroadcast,
@@ -23,33 +44,36 @@ from federank.methods.frugal.method import (
     FrugalUpdate,
     check_frugal_update,
     compute_frugal,
+    dense,
+    flat,
     own_vector,
     rows_of,
     send,
 )
+from federank.methods.frugal.private import directions_at_home, one_message
 from federank.methods.frugal.settings import FrugalRecipe, frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update, frugal_broadcast_bytes
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy
 from federank.secagg.config import PRIVATE, SPECTRAL
 from federank.secagg.round_config import model_digest
-from federank.service.client.http import number, whole
-from federank.service.client.methods.method import (
-    History,
-    Method,
-    Model,
-    Played,
-    RoundVector,
-    Rows,
-    Summed,
-    User,
-    numbers_in_range,
-    solved,
-)
-from federank.service.client.methods.summed import private_message, spectral_message, split
-from federank.service.client.rules import MOST_FACTORS, MOST_MESSAGES
+from federank.secagg.upload import rounding_chances
 
 _NO_BIASES: FloatVector = np.zeros(0, dtype=np.float32)
+
+
+def private_message(
+    terms: Terms, vectors: FloatMatrix, weights: FloatVector, profile: IntVector, random: Random = os.urandom
+) -> IntVector:
+    """The message of the plan's stage that the round asks for."""
+    offer = terms.offer
+    known = None if offer.stage == 0 else directions_at_home(vectors, weights)
+    return one_message(offer.stage, terms.charter.items, profile, known, rounding_chances(offer.length, random))
+
+
+def spectral_message(terms: Terms, update: FrugalUpdate, random: Random = os.urandom) -> IntVector:
+    """Frugal's own message in integers, clipped to the federation config's length."""
+    return clipped_message(terms, flat(dense(update)), random)
 
 
 def settings_of(recipe: dict[str, Any], n_items: int) -> FrugalSettings:
@@ -68,21 +92,33 @@ def settings_of(recipe: dict[str, Any], n_items: int) -> FrugalSettings:
     return settings
 
 
-def model_bytes(n_items: int, factors: int) -> int:
+def model_bytes(settings: FrugalSettings, n_items: int) -> int:
     """No model of this catalogue is longer on the wire: all rows as they are, and their numbers beside them."""
+    factors = int(settings.factors or 0)
     return frugal_broadcast_bytes(n_items, factors, whole=True, as_codes=False, weighted=True) + 4 * n_items
 
 
-def read_rows(content: bytes, factors: int, n_items: int) -> Rows:
+def read_rows(settings: FrugalSettings, content: bytes, n_items: int) -> Rows:
     """Rows from the wire, once they are sure to be some."""
-    broadcast = decode_frugal_broadcast(content, factors, n_items)
-    model = Model(broadcast.version, rows_of(broadcast), _NO_BIASES, broadcast.weights, broadcast.regulariser)
+    broadcast = decode_frugal_broadcast(content, int(settings.factors or 0), n_items)
+    tables = {"vectors": rows_of(broadcast), "weights": broadcast.weights}
+    model = Model(broadcast.version, tables, {"regulariser": np.array([broadcast.regulariser])})
     return Rows(broadcast.round_number, broadcast.items, model)
 
 
-def first_vector(settings: FrugalSettings, seed: int, user: int) -> FloatVector:
+def regulariser_of(model: Model) -> float:
+    """The regularisation of user vectors, which comes with the model."""
+    return float(model.overall["regulariser"][0])
+
+
+def scores(_settings: FrugalSettings, model: Model, vector: FloatVector) -> FloatVector:
+    """The scores of all items."""
+    scores: FloatVector = model.vectors @ vector
+    return scores
+
+
+def first_vector(settings: FrugalSettings, _seed: int, _user: int) -> FloatVector:
     """Nothing: no vector is kept from round to round."""
-    del seed, user
     return np.zeros(int(settings.factors or 0), dtype=np.float32)
 
 
@@ -116,7 +152,7 @@ def play(person: User, model: Model, ledger: Ledger, round_number: int) -> Playe
     with numbers_in_range(), np.errstate(invalid="ignore", over="ignore"):
         if terms is not None and terms.charter.recipe == PRIVATE:
             private.spent += 1
-            body = split(terms, private_message(terms, model.vectors, model.weights, taken.profile))
+            body = split(terms, private_message(terms, model.vectors, model.tables["weights"], taken.profile))
         else:
             update = _update(recipe, private, model, round_number)
             body = encode_frugal_update(update) if terms is None else split(terms, spectral_message(terms, update))
@@ -131,12 +167,10 @@ def _update(recipe: FrugalRecipe, private: FrugalPrivate, model: Model, round_nu
     return update
 
 
-def at_home(
-    settings: FrugalSettings, n_items: int, seed: int, user: int, history: History, model: Model
-) -> FloatVector:
+def at_home(settings: FrugalSettings, _seed: int, _user: int, history: History, model: Model) -> FloatVector:
     """The vector that explains the full history best, in closed form; it is never sent."""
-    del seed, user
-    return solved(lambda: own_vector(_alone(settings, n_items), _broadcast(model, 0), history.items))
+    recipe = _alone(settings, len(model.vectors))
+    return solved(lambda: own_vector(recipe, _broadcast(model, 0), history.items))
 
 
 def _alone(settings: FrugalSettings, n_items: int) -> FrugalRecipe:
@@ -149,7 +183,7 @@ def _broadcast(model: Model, round_number: int) -> FrugalBroadcast:
     n_items = len(model.vectors)
     everything: IntVector = np.arange(n_items, dtype=np.int32)
     no_codes = np.zeros((n_items, 0), dtype=np.int8)
-    beginning = round_number, model.version, model.regulariser, everything, model.weights
+    beginning = round_number, model.version, regulariser_of(model), everything, model.tables["weights"]
     return FrugalBroadcast(*beginning, no_codes, _NO_BIASES, model.vectors)
 
 
@@ -162,10 +196,10 @@ def _shape(settings: FrugalSettings) -> tuple[str, int, str]:
 
 
 def _digest(model: Model) -> bytes:
-    return model_digest(model.version, model.regulariser, model.weights, model.vectors)
+    return model_digest(model.version, regulariser_of(model), model.tables["weights"], model.vectors)
 
 
-SQUARES = Method(
+FRUGAL_CLIENT = ClientMethod(
     settings_of=settings_of,
     model_bytes=model_bytes,
     read_rows=read_rows,
@@ -174,12 +208,16 @@ SQUARES = Method(
     messages=messages,
     play=play,
     home_vector=at_home,
+    scores=scores,
     counts_messages=True,
     is_home_alone=True,
-    summed=Summed(
+    summed=SecureClientMethod(
         told=("factors", "messages", "alpha", "unobserved_weight", "activity", "clip"),
         shape=_shape,
         digest=_digest,
         unsaid={"activity": "0.0"},  # where everyone weighs the same
     ),
 )
+
+
+CLIENTS, SECURE_CLIENTS = {"frugal": FRUGAL_CLIENT}, {"frugal": FRUGAL_CLIENT}

@@ -12,8 +12,8 @@ part of a model that was trained before, and goes on at the rate with which its 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,10 +22,28 @@ from federank._numerics.arrays import IntVector
 from federank.data.interactions import Interactions
 from federank.errors import ModelError
 from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS
+from federank.federation.server import (
+    MAX_HEADER,
+    SEALED,
+    Content,
+    Exported,
+    Form,
+    Guarantee,
+    Published,
+    SecurePlan,
+    SecureServerMethod,
+    ServerMethod,
+    UploadKind,
+    as_promised,
+    known_items,
+    one_noise,
+)
+from federank.federation.wire import Array
 from federank.methods.fedrec.method import uniform_rows
 from federank.methods.fedrec.settings import (
     RatingFederationSettings,
     RatingRecipe,
+    RatingSettings,
     SVDPlusPlusFederationSettings,
     rating_recipe,
     step_of,
@@ -48,19 +66,6 @@ from federank.methods.fedrec.wire import (
 from federank.methods.predicting import refuse_bad_ratings
 from federank.secagg.config import GRADIENTS, SecaggConfig
 from federank.secagg.round_config import rating_model_digest
-from federank.service.server.families.family import (
-    SEALED,
-    Family,
-    Form,
-    Guarantee,
-    Kind,
-    SumsOf,
-    SumsPlan,
-    as_promised,
-    one_noise,
-)
-from federank.service.server.families.pairs import MAX_HEADER, known_items
-from federank.service.server.model_versions import Content, Published
 
 DEVICE_SETTINGS = (
     *("factors", "learning_rate", "decay", "regulariser", "initial_range", "t_predict", "t_local"),
@@ -124,9 +129,8 @@ def first_content(settings: RatingFederationSettings, data: Interactions, traine
     return Content({**tables, "heard": heard}, {"iteration": np.array([iteration])}, _state(counts))
 
 
-def extend(settings: RatingFederationSettings, content: Content, n_items: int) -> Content:
+def extend(_settings: RatingFederationSettings, content: Content, n_items: int) -> Content:
     """The same for a catalogue that has grown: new items start as the mean of the others; no one has reported them."""
-    del settings
     before = len(content.tables["vectors"])
     if n_items <= before:
         return content
@@ -176,9 +180,8 @@ def recipe(settings: RatingFederationSettings, n_items: int, devices: int) -> Se
     return ServerRecipe(worked_out, devices, settings.prior_count)
 
 
-def fold(recipe: ServerRecipe, model: Published, round_number: int, updates: Iterable[RatingUpdate]) -> Content:
+def fold(recipe: ServerRecipe, model: Published, _round_number: int, updates: Iterable[RatingUpdate]) -> Content:
     """The next version: the round's share of an iteration, at the rate of the iteration."""
-    del round_number
     uploads = list(updates)
     shared = _shared(recipe, model)
     return _next(recipe, model, shared, shared.summed(recipe.recipe, uploads), len(uploads))
@@ -318,14 +321,13 @@ def summed_settings(settings: RatingFederationSettings, guarantee: Guarantee) ->
     )
 
 
-def plan_of(settings: RatingFederationSettings, n_items: int, people: int, guarantee: Guarantee) -> SumsPlan:
+def plan_of(settings: RatingFederationSettings, _n_items: int, _people: int, guarantee: Guarantee) -> SecurePlan:
     """One kind of message, with one noise, as often as was promised."""
-    del n_items, people
     assert settings.messages is not None, "a federation of sums has a number of messages"
     assert settings.clip is not None, "and a bound of each"
     columns = columns_of_gradients(settings.factors, implicit=settings.implicit)
     noises = one_noise(guarantee, settings.messages)
-    return SumsPlan(GRADIENTS, settings.factors, columns, settings.clip, noises, 0.0)
+    return SecurePlan(GRADIENTS, settings.factors, columns, settings.clip, noises, 0.0)
 
 
 def digest_of_model(settings: RatingFederationSettings, model: Published) -> bytes:
@@ -335,9 +337,8 @@ def digest_of_model(settings: RatingFederationSettings, model: Published) -> byt
     return rating_model_digest(model.version, iteration_of(model), tables["heard"], tables["vectors"], W)
 
 
-def _every_message_alike(model: Published) -> int:
+def _every_message_alike(_settings: RatingFederationSettings, _model: Published) -> int:
     """Which of a lifetime's messages a round asks for: all are of one kind."""
-    del model
     return 0
 
 
@@ -345,11 +346,20 @@ def _is_drawn(first: Content) -> bool:
     return float(first.overall["iteration"][0]) == 0
 
 
-PMF = Family(
-    method="pmf",
+def exported(settings: Mapping[str, Any], tables: Mapping[str, Array]) -> Exported:
+    """A version as a model of FedRec. A simulation knows no steps of a scale, and SVD++ there has one style."""
+    own = {part.name for part in fields(RatingSettings)} - {"style"}
+    iterations = max(1, int(float(tables["overall.iteration"][0])))
+    W = {"implicit_vectors": tables["implicit"]} if "implicit" in tables else {}
+    kept = {name: value for name, value in settings.items() if name in own} | {"iterations": iterations}
+    return Exported(kept, {"item_vectors": tables["vectors"], **W}, rated=True)
+
+
+PMF_SERVER = ServerMethod(
+    name="pmf",
     settings=RatingFederationSettings,
     federation_settings=FEDERATION_SETTINGS,
-    device_settings=DEVICE_SETTINGS,
+    client_settings=DEVICE_SETTINGS,
     defaults={},
     settle=settle,
     first_content=first_content,
@@ -358,8 +368,8 @@ PMF = Family(
     fold=fold,
     encode=encode_rows,
     decode=decode_rows,
-    kinds={"plain": Kind(judge, summand), "sums": SEALED},
-    sums=SumsOf(
+    kinds={"plain": UploadKind(judge, summand), "sums": SEALED},
+    sums=SecureServerMethod(
         settings=summed_settings,
         plan=plan_of,
         stage=_every_message_alike,
@@ -374,13 +384,15 @@ PMF = Family(
     out_of_scale=out_of_scale,
     implausible=implausible,
     suggests=suggests,
+    exported=exported,
     sharing=("fixed-subset",),
     # A gradient belongs to the version that it was computed from, and to that version's rate.
 )
-SVDPP = replace(
-    PMF,
-    method="svdpp",
+SVDPP_SERVER = replace(
+    PMF_SERVER,
+    name="svdpp",
     settings=SVDPlusPlusFederationSettings,
-    kinds={"plain": Kind(judge_implicit, summand), "sums": SEALED},
-    implausible=Family.implausible,
+    kinds={"plain": UploadKind(judge_implicit, summand), "sums": SEALED},
+    implausible=ServerMethod.implausible,
 )
+SERVERS = {PMF_SERVER.name: PMF_SERVER, SVDPP_SERVER.name: SVDPP_SERVER}

@@ -1,0 +1,319 @@
+"""What a client must know of a method: one record of functions, found by the name that a federation announces.
+
+The records here are what these functions take and return: the shared model as the client has it, the vector that it may
+keep from round to round, and what a round leaves on the client before anything is sent. A method on the interface
+(method.py) needs no such record: service/client/methods.py derives it.
+
+Under secure aggregation an upload is rounded to integers and split in two. The chances of rounding, the seed and the id
+are the operating system's. What an upload costs is counted before it is made: (norm / noise)^2 of what all uploads of a
+lifetime may disclose together (`mu` squared, privacy/accountant.py). A client makes no upload beyond that.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load
+
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealVector
+from federank.errors import BadAnswer, BadMessage, Diverged, SettingError
+from federank.federation.method import Scale
+from federank.federation.wire import Array, encode_parts
+from federank.privacy.accountant import epsilon_of_mu
+from federank.privacy.ledger import Ledger
+from federank.privacy.policy import Policy, SharedProfile
+from federank.secagg.config import SecaggConfig
+from federank.secagg.forms import bytes_of_message
+from federank.secagg.ring import C_INT, round_message
+from federank.secagg.round_config import Offer
+from federank.secagg.upload import rounding_chances
+
+# What an answer of a server may hold.
+MOST_FACTORS = 1024
+MOST_TRIPLES = 1_000_000
+MOST_PASSES = 10_000
+MOST_MESSAGES = 1000  # a guarantee of more would be none
+
+
+def whole(value: Any, least: int, most: float = 2**53) -> int:
+    """An integer in its range."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise BadAnswer(f"The server answered {str(value)[:40]!r} where an integer from {least} is needed.")
+    return value
+
+
+def number(value: Any) -> float:
+    """A finite number from 0."""
+    try:
+        found = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    except OverflowError:  # an integer beyond all floats
+        found = math.inf
+    if not math.isfinite(found) or found < 0:
+        raise BadAnswer(f"The server answered {str(value)[:40]!r} where a finite number from 0 is needed.")
+    return found
+
+
+Random = Callable[[int], bytes]
+_SLACK = 1e-9
+
+
+class Terms(NamedTuple):
+    """On what terms a round's messages are split."""
+
+    charter: SecaggConfig
+    offer: Offer
+
+
+def clipped_message(terms: Terms, values: RealVector, random: Random = os.urandom) -> IntVector:
+    """A message in integers, clipped to the federation config's length."""
+    return round_message(values, terms.charter.length_of_clip(), rounding_chances(len(values), random))
+
+
+def split(terms: Terms, whole: IntVector, random: Random = os.urandom) -> bytes:
+    """The upload of a message: split in two, one part sealed; with a proof of its norm where one is asked for."""
+    try:
+        return bytes_of_message(terms.charter.norm_check(), terms.offer, whole, random)
+    except BadMessage as reason:
+        raise BadAnswer(f"The message cannot be split: {reason} Nothing was sent.") from reason
+
+
+def cost_of(noise: int) -> float:
+    """What one message under noise of this deviation tells, as a square of mu; 0 is not counted as noise."""
+    return (C_INT / noise) ** 2 if noise else 0.0
+
+
+def spent_of(ledger: Ledger) -> float:
+    """What the messages that have left tell together, as a square of mu."""
+    return sum(cost_of(message.noise) for message in ledger.messages)
+
+
+def can_afford(charter: SecaggConfig, offer: Offer, spent: float) -> bool:
+    """Whether the round's message still keeps to what was promised."""
+    most = charter.mu() ** 2
+    return math.isinf(most) or spent + cost_of(offer.noise) <= most * (1 + _SLACK)
+
+
+def epsilon_so_far(charter: SecaggConfig, ledger: Ledger) -> float | None:
+    """What all messages that have left may tell anyone who runs one server; None where one left without noise."""
+    if not all(message.noise for message in ledger.messages):
+        return None
+    return epsilon_of_mu(math.sqrt(spent_of(ledger)), float(charter.delta))
+
+
+def epsilon_promised(charter: SecaggConfig) -> float | None:
+    """What all messages of a lifetime may tell at most; None where nothing is promised."""
+    mu = charter.mu()
+    return None if math.isinf(mu) else epsilon_of_mu(mu, float(charter.delta))
+
+
+class Model(NamedTuple):
+    """The shared model as of a version, as clients have it."""
+
+    version: int
+    tables: Mapping[str, Array]  # arrays with one row per item
+    overall: Mapping[str, Array] = MappingProxyType({})  # what is true of the model as a whole
+
+    @property
+    def vectors(self) -> FloatMatrix:
+        """The item vectors."""
+        return self.tables["vectors"]
+
+    @property
+    def n_items(self) -> int:
+        """The number of items."""
+        return len(next(iter(self.tables.values())))
+
+    def merged(self, items: IntVector, part: Model) -> Model:
+        """A later version: these rows replaced."""
+        tables = {name: table.copy() for name, table in self.tables.items()}
+        for name, table in tables.items():
+            table[items] = part.tables[name]
+        return Model(part.version, tables, part.overall)
+
+    def stored(self) -> bytes:
+        """The arrays as a client's file keeps them."""
+        parts = {f"{_TABLES}{name}": table for name, table in self.tables.items()}
+        return encode_parts(parts | {f"{_OVERALL}{name}": value for name, value in self.overall.items()})
+
+
+_TABLES, _OVERALL = "tables.", "overall."
+
+
+def model_from(version: int, stored: bytes, n_items: int) -> Model:
+    """A model that `stored` wrote; raises `BadMessage` where it is damaged."""
+    try:
+        parts = load(stored)
+    except (SafetensorError, TypeError, ValueError, KeyError) as reason:
+        raise BadMessage(f"The model cannot be read ({reason}).") from reason
+    tables = {name.removeprefix(_TABLES): part for name, part in parts.items() if name.startswith(_TABLES)}
+    if not tables or any(len(table) != n_items for table in tables.values()):
+        raise BadMessage(f"The model has not a row for each of {n_items:,} items.")
+    if not all(np.isfinite(part).all() for part in parts.values()):
+        raise BadMessage("The model holds values that are not finite numbers.")
+    overall = {name.removeprefix(_OVERALL): part for name, part in parts.items() if name.startswith(_OVERALL)}
+    return Model(version, tables, overall)
+
+
+class Rows(NamedTuple):
+    """A model or a part of one as the server sent it, with its round."""
+
+    round_number: int
+    items: IntVector
+    model: Model  # of these items alone
+
+
+class History(NamedTuple):
+    """What its owner has: items, ascending, and their ratings where the federation is of ratings."""
+
+    items: IntVector
+    ratings: FloatVector = np.zeros(0, dtype=np.float32)
+
+    def ratings_of(self, items: IntVector) -> FloatVector:
+        """The ratings of some of these items; none where there are none."""
+        return self.ratings[np.searchsorted(self.items, items)] if len(self.ratings) else self.ratings
+
+
+class RoundVector(NamedTuple):
+    """The vector that a device uses in rounds, and what it was learnt from; nothing where that is not known."""
+
+    values: FloatVector
+    basis: str | None
+    items: frozenset[int]
+
+    def stands(self, basis: str, profile: IntVector) -> bool:
+        """Whether it may go on: its owner has taken back nothing of what it was learnt from."""
+        return self.basis == basis and self.items <= set(profile.tolist())
+
+
+class User(NamedTuple):
+    """Whose device plays: its own draws, its settings, what it takes part with, and what it keeps between rounds."""
+
+    seed: int
+    user: int
+    settings: Any
+    n_items: int
+    policy: Policy
+    taken: SharedProfile
+    kept: RoundVector
+    terms: Terms | None = None  # where no single server reads a message
+    ratings: FloatVector = np.zeros(0, dtype=np.float32)  # of the items that it takes part with, where they are rated
+
+
+class Played(NamedTuple):
+    """What a round leaves on the device: its new vector, and the Update that may go out, recorded in the ledger."""
+
+    vector: RoundVector
+    body: bytes
+    rows: int  # how many items the Update names
+    recorded: IntVector  # whose lines of the ledger are new or have changed
+
+
+def _likes(_settings: Any) -> Scale | None:
+    """Nothing is rated."""
+    return None
+
+
+class SecureClientMethod(NamedTuple):
+    """What a device must know of a method whose messages no single server reads, to check what the federation config
+    says.
+    """
+
+    told: tuple[str, ...]
+    """Settings that the leader tells, and that must be those whose digest the federation config has."""
+    shape: Callable[[Any], tuple[str, int, str]]
+    """(settings) -> the federation config's recipe, numbers a row and longest message, as decimal text."""
+    digest: Callable[[Model], bytes]
+    """(model) -> what the round's offer must name it by."""
+    messages: Callable[[Any], int] = lambda settings: int(settings.messages)
+    """(settings) -> how many uploads a client makes in its lifetime."""
+    unsaid: Mapping[str, str] = MappingProxyType({})
+    """What a setting is where the federation config's settings have none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientMethod:
+    """What a device must know of a method."""
+
+    settings_of: Callable[[dict[str, Any], int], Any]
+    """(recipe as the server told it, number of items) -> settings; raises where they cannot be followed."""
+    model_bytes: Callable[[Any, int], int]
+    """(settings, number of items) -> no model is longer on the wire."""
+    read_rows: Callable[[Any, bytes, int], Rows]
+    """(settings, content, number of items) -> rows that were checked; raises `BadMessage`."""
+    first_vector: Callable[[Any, int, int], FloatVector]
+    """(settings, seed, user) -> the vector that a device begins with."""
+    sharing_policy: Callable[[Policy], Policy]
+    """The policy that decides what the device takes part with; raises where the method cannot keep it."""
+    messages: Callable[[Any, Policy], int | None]
+    """(settings, policy) -> how many messages may leave in a lifetime; None: no number was promised."""
+    play: Callable[[User, Model, Ledger, int], Played]
+    """One round, recorded in the ledger; nothing is sent yet."""
+    home_vector: Callable[[Any, int, int, History, Model], FloatVector]
+    """(settings, seed, user, history, model) -> the vector to recommend from, learnt at home."""
+    scores: Callable[[Any, Model, FloatVector], FloatVector]
+    """(settings, model, vector) -> how good each item is; -inf for what must not be recommended."""
+    counts_messages: bool
+    """Whether the ledger counts messages, of which a number was promised."""
+    is_home_alone: bool
+    """Whether recommendations always come from the home vector."""
+    scale: Callable[[Any], Scale | None] = _likes
+    """(settings) -> what ratings there are; None where people like items, and rate none."""
+    needs_others: bool = True
+    """Whether there must be items that its owner does not have: to compare with, or to hide among."""
+    state_size: Callable[[Any], int] = lambda settings: int(settings.factors)
+    """(settings) -> how many numbers a client keeps between rounds."""
+    summed: SecureClientMethod | None = None
+    """Where its messages may be such that no single server reads one."""
+
+
+# Devices that speak in every round they are invited to: no number of messages is promised, and none is asked for.
+
+
+def refuse_counting(policy: Policy) -> None:
+    """Refuse a policy that counts messages."""
+    if policy.messages is not None:
+        raise SettingError(
+            "This federation's devices speak in every round, and count no messages; leave --messages out. A bound on "
+            "items is --budget."
+        )
+
+
+# A model with which a device's numbers run out of range is refused, in a sentence, and nothing is sent.
+
+
+@contextmanager
+def numbers_in_range() -> Iterator[None]:
+    """Refuse the model and recipe of a round from which no message can be made."""
+    try:
+        yield
+    except (BadMessage, Diverged, np.linalg.LinAlgError) as reason:
+        raise BadAnswer(
+            f"With this model and recipe the device's numbers run out of range ({reason}); nothing was sent."
+        ) from reason
+
+
+def check_moved(vector: FloatVector) -> None:
+    """Refuse the model and recipe of a round that moves the own vector out of range."""
+    if not np.isfinite(vector).all():
+        raise BadAnswer("With this model and recipe the device's vector runs out of range; nothing was sent.")
+
+
+def solved(solve: Callable[[], FloatVector]) -> FloatVector:
+    """The own vector in closed form; the model is refused where there is none."""
+    try:
+        vector = solve()
+    except (Diverged, np.linalg.LinAlgError) as reason:
+        raise BadAnswer(
+            f"With this model the device's own vector cannot be solved for ({reason}); a newer model is needed."
+        ) from reason
+    if not np.isfinite(vector).all():
+        raise BadAnswer("With this model the device's own vector runs out of range; a newer model is needed.")
+    return vector

@@ -1,0 +1,364 @@
+"""What a server must know of a method: one record of functions, found by the name that the federation config has.
+
+    federation config     keeps the method's settings; clients receive `client_settings` of them
+    rounds      open, wait, close; give `fold` what was uploaded, in the stated order
+    uploads     are bytes of a kind; an `UploadKind` says whether they are right, and what they add to their round's sum
+    store       keeps every version's content, and of the newest one also the state that the next `fold` needs
+    model       is sent as `encode` writes it, by any worker: from tables and `overall`, not from `state`; it is
+                published only once `decode`, which is what clients use, has read it
+
+A method on the interface (method.py) needs no such record: service/server/methods.py derives it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from safetensors.numpy import load
+
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector
+from federank.data.interactions import Interactions
+from federank.errors import ModelError
+from federank.federation.defences import NO_DEFENCES, Defences
+from federank.federation.wire import Array, encode_parts
+from federank.privacy.accountant import mu_for
+from federank.secagg.config import SecaggConfig
+from federank.secagg.forms import upload_from
+from federank.secagg.proof.parameters import Parameters
+from federank.secagg.ring import C_INT
+
+MAX_HEADER = 1024
+"""Bytes that a safetensors header may take beyond what ours takes: other writers order and pad it differently."""
+LOW = 0.1
+"""New items start where this share of the items is below them."""
+
+
+_NOTHING: Mapping[str, Array] = MappingProxyType({})
+_OVERALL = "overall."  # marks in the store what is no table
+
+
+class Content(NamedTuple):
+    """What a model consists of: what a federation begins with, and what a fold makes of it."""
+
+    tables: Mapping[str, Array]  # one row per item in each
+    overall: Mapping[str, Array] = _NOTHING  # what is told of the model as a whole, whichever rows are sent
+    state: Mapping[str, Array] = _NOTHING  # what the next fold remembers of this one; only the leader reads it
+
+    @property
+    def n_items(self) -> int:
+        """The number of rows of every table."""
+        return len(next(iter(self.tables.values())))
+
+
+def lowest_rows(content: Content, n_items: int) -> Content:
+    """The same content for a catalogue of `n_items`: rows that it lacks start low, so that they are never first.
+
+    A new item has the bias that a tenth of the items stay below, and no vector; where a served has no biases, no vector
+    is a score of zero.
+    """
+    more = n_items - len(content.tables["vectors"])
+    if more <= 0:
+        return content
+    tables: dict[str, Array] = {}
+    for name, table in content.tables.items():
+        low = np.zeros((more, *table.shape[1:]), dtype=table.dtype)
+        if name == "biases":
+            low[:] = lowest_bias(table)
+        elif name == "weights":
+            low[:] = 1
+        tables[name] = np.concatenate((table, low))
+    return content._replace(tables=tables)
+
+
+def lowest_bias(biases: FloatVector) -> float:
+    """The bias that an item no one knows yet starts with: a tenth of the items have a lower one."""
+    return float(np.quantile(biases, LOW)) if len(biases) else 0.0
+
+
+class Published(NamedTuple):
+    """The shared model as of a version."""
+
+    version: int
+    changed: LongVector  # per row: the version that changed it last
+    content: Content
+
+    @property
+    def vectors(self) -> FloatMatrix:
+        """The item vectors."""
+        return self.content.tables["vectors"]
+
+    @property
+    def n_items(self) -> int:
+        """The number of items."""
+        return len(self.changed)
+
+    def rows_since(self, have: int | None) -> IntVector:
+        """The rows that a device needs that has version `have`; all of them where that says nothing."""
+        if have is None or not 0 <= have <= self.version:
+            return np.arange(len(self.changed), dtype=np.int32)
+        return np.flatnonzero(self.changed > have).astype(np.int32)
+
+    def rows(self, rows: IntVector) -> dict[str, Array]:
+        """The tables cut down to some rows."""
+        whole = len(rows) == len(self.changed)
+        return {name: table if whole else table[rows] for name, table in self.content.tables.items()}
+
+    def followed_by(self, content: Content) -> Published:
+        """The next version, after a fold."""
+        differs = np.zeros(len(self.changed), dtype=np.bool_)
+        for name, table in content.tables.items():
+            different = table != self.content.tables[name]
+            differs |= different if different.ndim == 1 else different.any(axis=1)
+        return Published(self.version + 1, np.where(differs, self.version + 1, self.changed), content)
+
+    def extended(self, content: Content) -> Published:
+        """The next version, with rows for items that were added; those that were there stay as they are."""
+        more = content.n_items - len(self.changed)
+        changed = np.concatenate((self.changed, np.full(more, self.version + 1, dtype=np.int64)))
+        return Published(self.version + 1, changed, content)
+
+    def stored(self, rows: IntVector, round_number: int) -> bytes:
+        """Some rows as the store keeps them."""
+        overall = {_OVERALL + name: value for name, value in self.content.overall.items()}
+        parts = {"items": rows, **self.rows(rows), **overall}
+        return encode_parts(parts, {"round": round_number, "version": self.version})
+
+    def after(self, version: int, stored: bytes) -> Published:
+        """A later version, from the rows that it changed."""
+        items, rows, overall = read_stored(stored)
+        tables, changed = {name: table.copy() for name, table in self.content.tables.items()}, self.changed.copy()
+        for name in tables:
+            tables[name][items] = rows[name]
+        changed[items] = version
+        return Published(version, changed, Content(tables, overall))
+
+
+def read_stored(stored: bytes) -> tuple[IntVector, dict[str, Array], dict[str, Array]]:
+    """The items, tables and other arrays that `Published.stored` wrote."""
+    parts = load(stored)
+    items = parts.pop("items")
+    overall = {name.removeprefix(_OVERALL): parts.pop(name) for name in list(parts) if name.startswith(_OVERALL)}
+    return items, parts, overall
+
+
+class Form(NamedTuple):
+    """What an upload of this federation must look like."""
+
+    factors: int
+    n_items: int
+    most_rows: int
+    most_norm: float
+    most_bytes: int  # the longest upload that can be right
+    numbers: int = 0  # sums: how many numbers an upload of the round has; 0 where that is not known
+    check: Parameters | None = None  # sums: how a message's norm is proved, where it is
+    method: Any = None  # of a method on the interface: with these settings and this catalogue
+
+
+class UploadKind(NamedTuple):
+    """How uploads of one kind are judged and added up.
+
+    A masked or secret-shared upload would be another kind: its `judge` can check sizes only, and its summands make
+    sense only added up, which is all that a fold does with them.
+    """
+
+    judge: Callable[[bytes, Form], int]
+    """Raise `BadMessage` where an upload is out of bounds; else how many of its rows will be shortened."""
+    summand: Callable[[bytes, Form], Any]
+    """What an accepted upload adds to its round's sum. It was judged when it arrived, and is not checked again."""
+
+
+class Guarantee(NamedTuple):
+    """What sums guarantee of all messages of a lifetime, said in one of two ways."""
+
+    sigma: float | None  # each server's noise, in longest messages; 0: none
+    epsilon: float | None
+    delta: float
+
+
+class SecurePlan(NamedTuple):
+    """What a federation config of sums says about messages."""
+
+    recipe: str
+    factors: int
+    columns: int
+    clip: float
+    noises: tuple[int, ...]
+    power: float
+    most_shown: float | None = None
+    """The share of people to whom one item may be shown where the operator names none; None: there is no bound."""
+
+
+def _no_forecast(_people: int, _items: int, _delta: float) -> float | None:
+    """Noise is not chosen without being asked for."""
+    return None
+
+
+class SecureServerMethod(NamedTuple):
+    """What a server must know of a method whose messages may be sent as sums that no single server can open."""
+
+    settings: Callable[[Any, Guarantee], Any]
+    """(settings, guarantee) -> the settings of a federation of sums that makes it."""
+    plan: Callable[[Any, int, int, Guarantee], SecurePlan]
+    """(settings, number of items, people a round, guarantee) -> the plan of a new federation."""
+    stage: Callable[[Any, Published], int]
+    """(settings, model) -> which of a lifetime's messages a round on it asks for."""
+    digest: Callable[[Any, Published], bytes]
+    """(settings, model) -> the digest of the model as devices read it."""
+    fold: Callable[[Any, SecaggConfig, Published, int, IntVector, int], Content]
+    """(settings, federation config, model, people, the noisy sum of all messages, how many they are) -> the next
+    version.
+    """
+    is_drawn: Callable[[Content], bool]
+    """(first content) -> whether a federation's seed has drawn it, and it is no trained model."""
+    affordable: Callable[[int, int, float], float | None] = _no_forecast
+    """(people a round, items, delta) -> the epsilon of a federation that names none; None: no noise."""
+    idle: tuple[str, ...] = ()
+    """Settings that mean nothing where messages are sums."""
+    only: tuple[str, ...] = ()
+    """Settings that mean nothing elsewhere."""
+
+
+def _never(_settings: Any, _model: Published, _body: bytes) -> str | None:
+    """Whatever is of the right form may have been sent."""
+    return None
+
+
+def _any_scale(_settings: Any, _before: Content, _after: Content) -> str | None:
+    """Scores have no scale that they could leave."""
+    return None
+
+
+def _none_counted(_model: Published) -> dict[str, Array]:
+    """A model that does not remember whom it was learnt from."""
+    return {}
+
+
+def _low(_settings: Any, content: Content, n_items: int) -> Content:
+    """Rows that a larger catalogue needs start low; what the next fold remembers is not about items."""
+    return lowest_rows(content, n_items)
+
+
+def _without_end(_settings: Any) -> int | None:
+    """A device may be invited to every round."""
+    return None
+
+
+def as_promised(settings: Any) -> int | None:
+    """A device is invited as often as it was promised messages; without end where none were."""
+    messages: int | None = settings.messages
+    return messages
+
+
+def _nothing_suggested(_settings: Any) -> dict[str, Any] | None:
+    """Only what the operator suggests."""
+    return None
+
+
+class Exported(NamedTuple):
+    """A version of a federation as its method's recommender takes it."""
+
+    settings: Mapping[str, Any]
+    arrays: Mapping[str, Array]  # what the model's shared part is made from
+    rated: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerMethod:
+    """What a server must know of a method."""
+
+    name: str
+    """What devices are told, and what the federation config keeps."""
+    settings: type[Any]
+    """The record of settings."""
+    federation_settings: tuple[str, ...]
+    """Those that a federation decides."""
+    client_settings: tuple[str, ...]
+    """Those of them that devices are told."""
+    defaults: Mapping[str, Any]
+    """Where a federation's defaults are not the record's."""
+    settle: Callable[[Any, Interactions, Any], Any]
+    """(settings, data, trained model or None) -> settings with nothing left open, as the federation config keeps
+    them.
+    """
+    first_content: Callable[[Any, Interactions, Any], Content]
+    """(settings, data, trained model or None) -> what the federation begins with."""
+    form: Callable[[Any, int, float], Form]
+    """(settings, number of items, longest row) -> what an upload must look like."""
+    recipe: Callable[[Any, int, int], Any]
+    """(settings, number of items, number of devices) -> the recipe that the next fold follows."""
+    fold: Callable[[Any, Published, int, Iterable[Any]], Content]
+    """(recipe, model, round number, summands in the stated order) -> the next version."""
+    encode: Callable[[Any, Published, IntVector, int], bytes]
+    """(settings, model, rows, round number) -> the Broadcast of these rows, as it is sent."""
+    decode: Callable[[Any, bytes, int], Any]
+    """(settings, Broadcast, number of items) -> its rows as a client reads them, or `BadMessage`."""
+    kinds: Mapping[str, UploadKind]
+    """Every kind of upload that it takes; `plain` is one device's Update, readable by the server."""
+    invitations: Callable[[Any], int | None] = _without_end
+    """(settings) -> how often a device is invited in its lifetime at most; None: as often as there are rounds."""
+    rounds: Mapping[str, Any] = field(default_factory=dict)
+    """Where a federation's defaults of `RoundSettings` are not the record's."""
+    sharing: tuple[str, ...] = ("all", "fixed-subset", "randomized-response")
+    """The ways of sharing that its devices can follow."""
+    defences: Defences = NO_DEFENCES
+    """What one fold may do to the model, unless the operator says otherwise (protocol/defences.py)."""
+    implausible: Callable[[Any, Published, bytes], str | None] = _never
+    """(settings, model that it was computed from, plain upload) -> why no device can have sent it; None if one can."""
+    out_of_scale: Callable[[Any, Content, Content], str | None] = _any_scale
+    """(settings, content before, content after) -> why an aggregate must not be published; None if it may."""
+    heard: Callable[[Published], dict[str, Array]] = _none_counted
+    """(model) -> how many people it was learnt from and have each item, where it remembers; an export tells it."""
+    extend: Callable[[Any, Content, int], Content] = _low
+    """(settings, content, number of items) -> the same for a catalogue that has grown: new rows start low."""
+    suggests: Callable[[Any], dict[str, Any] | None] = _nothing_suggested
+    """(settings) -> the policy that devices are suggested where the operator names none."""
+    exported: Callable[[Mapping[str, Any], Mapping[str, Array]], Exported]
+    """(settings, tables of a version) -> the same as a model."""
+    sums: SecureServerMethod | None = None
+    """Where messages may be sent as sums."""
+
+
+# Uploads that no single server can read, as every method under secure aggregation takes them in.
+
+
+def one_noise(guarantee: Guarantee, messages: int) -> tuple[int, ...]:
+    """One server's noise on each of a lifetime's messages where all of them are alike; where nothing is promised,
+    none.
+    """
+    each = guarantee.sigma or 0.0
+    if guarantee.epsilon is not None:
+        each = math.sqrt(messages) / mu_for(guarantee.epsilon, guarantee.delta)
+    return (math.ceil(each * C_INT),) * messages
+
+
+def judge_sealed(body: bytes, form: Form) -> int:
+    """Refuse an upload of sums that has not the one form of them; what is in it no one can tell."""
+    if form.numbers:
+        upload_from(form.check, body, form.numbers)
+    return 0
+
+
+def _unread(_body: bytes, _form: Form) -> Any:
+    """An upload of sums adds nothing by itself: only with the helper's word does its share count."""
+    raise AssertionError("uploads of sums are added up by service/server/sums")
+
+
+SEALED = UploadKind(judge_sealed, _unread)
+
+
+def known_items(data: Interactions, trained: Any) -> tuple[IntVector, IntVector]:
+    """The items that a trained model knows: their numbers here, and there."""
+    rows = {identity: row for row, identity in enumerate(trained.training.item_ids.tolist())}
+    known = [(n, rows[identity]) for n, identity in enumerate(data.item_ids.tolist()) if identity in rows]
+    if not known:
+        raise ModelError(
+            f"The trained model knows none of the {data.n_items:,} items of {data.name}; start from a model of the "
+            "same data."
+        )
+    here, there = (np.array(column, dtype=np.int32) for column in zip(*known, strict=True))
+    return here, there

@@ -1,0 +1,180 @@
+"""The methods that a client can take part in, by name: those with a record in their folder, and any on the interface.
+
+The record of a method on the interface (federation/method.py) is derived here. Its settings are the method itself.
+Recommendations always come from `fold_in`, from the full history.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from federank._numerics.arrays import FloatVector
+from federank.errors import SettingError
+from federank.federation import wire
+from federank.federation.client import (
+    ClientMethod,
+    History,
+    Model,
+    Played,
+    RoundVector,
+    Rows,
+    SecureClientMethod,
+    Terms,
+    User,
+    check_moved,
+    numbers_in_range,
+    solved,
+    split,
+)
+from federank.federation.method import HOME, Client, FederatedMethod, from_configuration
+from federank.federation.secure import columns_of, length_of, model_digest, secure_message
+from federank.methods.registry import federated_method, part_of, served_names
+from federank.privacy.ledger import Ledger, SentMessage
+from federank.privacy.policy import Policy
+from federank.secagg.config import GRADIENTS
+from federank.secagg.upload import rounding_chances
+
+_HEADER = 4096
+
+
+def client_method(name: str, *, secure: bool) -> ClientMethod | None:
+    """What a client knows of a method, with plain uploads or under secure aggregation; None where it knows nothing."""
+    own: ClientMethod | None = part_of(name, "client", "SECURE_CLIENTS" if secure else "CLIENTS")
+    kind: Any = None if own else federated_method(name)
+    return own if kind is None else derived(kind, secure)
+
+
+def known_methods(*, secure: bool) -> list[str]:
+    """The names of the methods that a client can take part in."""
+    return [name for name in served_names() if client_method(name, secure=secure) is not None]
+
+
+@cache
+def derived(kind: type[FederatedMethod], secure: bool) -> ClientMethod:
+    """The record of a method on the interface."""
+    return ClientMethod(
+        settings_of=lambda announced, n_items: _settings_of(kind, announced, n_items, secure=secure),
+        model_bytes=lambda method, n_items: _model_bytes(replace(method, n_items=n_items)),
+        read_rows=_read_rows,
+        first_vector=lambda method, _seed, _user: np.zeros(_state_size(method), dtype=np.float32),
+        sharing_policy=_sharing_policy,
+        messages=_uploads,
+        play=_play,
+        home_vector=_fold_in,
+        scores=lambda method, model, factors: method.scores(_broadcast(method, model), factors[None])[0],
+        counts_messages=secure,
+        is_home_alone=True,
+        state_size=_state_size,
+        summed=SecureClientMethod(
+            told=tuple(part.name for part in fields(kind)),
+            shape=lambda method: (GRADIENTS, columns_of(method), repr(float(method.clip))),
+            digest=lambda model: model_digest(model.version, {**model.tables, **model.overall}),
+            messages=lambda method: method.uploads_per_client,
+        ),
+    )
+
+
+def _settings_of(
+    kind: type[FederatedMethod], announced: dict[str, Any], n_items: int, *, secure: bool
+) -> FederatedMethod:
+    method: FederatedMethod = from_configuration(kind, announced | {"n_items": n_items})
+    if (method.uploads == "secure") != secure:
+        raise SettingError(f"uploads is {method.uploads}, and the federation announces otherwise.")
+    return method
+
+
+def _model_bytes(method: FederatedMethod) -> int:
+    return wire.size_of_rows(wire.zeros(method.records.sent, method)) + 4 * method.n_items + _HEADER
+
+
+def _read_rows(method: FederatedMethod, content: bytes, n_items: int) -> Rows:
+    message = wire.decode_rows(method.records.sent, replace(method, n_items=n_items), content)
+    arrays, named = wire.values(message.part), wire.tables(message.part)
+    tables = {name: arrays[name] for name in named}
+    overall = {name: part for name, part in arrays.items() if name not in named}
+    return Rows(message.round, message.items, Model(message.version, tables, overall))
+
+
+def _broadcast(method: FederatedMethod, model: Model) -> Any:
+    return method.records.sent(**model.tables, **model.overall)
+
+
+def _sharing_policy(policy: Policy) -> Policy:
+    """Decisions for a lifetime, and what they let out stands for the history."""
+    if policy.sharing == "all" or policy.basis != "shared":
+        raise SettingError(
+            "In this federation it is decided once which items may leave, and uploads are computed from these alone; "
+            "choose --sharing fixed-subset or randomized-response, with the basis shared."
+        )
+    return policy
+
+
+def _uploads(method: FederatedMethod, policy: Policy) -> int | None:
+    limits = [limit for limit in (method.uploads_per_client or None, policy.messages) if limit is not None]
+    return min(limits, default=None)
+
+
+def _play(person: User, model: Model, ledger: Ledger, round_number: int) -> Played:
+    """Play a round and record it in the ledger; under secure aggregation, what is sent is split already."""
+    method, profile, broadcast = person.settings, person.taken.profile, _broadcast(person.settings, model)
+    state = _state_from(method, person.kept.values) if person.kept.stands(person.policy.basis, profile) else None
+    client = Client(person.seed, person.user, round_number, profile, person.ratings, state, ledger.sampled())
+    with numbers_in_range(), np.errstate(invalid="ignore", over="ignore"):
+        result = method.client_update(client, broadcast)
+        update = wire.checked(result.update, method.records.update, method)
+        body = _body(method, update, broadcast, person.terms)
+        vector = _vector_of(method, result.state)
+    check_moved(vector)
+    positives = profile if result.positives is None else result.positives
+    ledger.record(round_number, person.taken, positives, result.negatives)
+    allowed = _uploads(method, person.policy)
+    if allowed is not None:
+        noise = 0 if person.terms is None else person.terms.offer.noise
+        ledger.messages.append(SentMessage(ledger.spent + 1, allowed, round_number, len(profile), noise))
+    learnt = RoundVector(vector, person.policy.basis, frozenset(profile.tolist()))
+    rows = max((len(part) for part in wire.values(update).values() if part.ndim), default=1)
+    return Played(learnt, body, rows, np.union1d(positives, result.negatives).astype(np.int32))
+
+
+def _body(method: FederatedMethod, update: Any, broadcast: Any, terms: Terms | None) -> bytes:
+    if terms is None:
+        return wire.encode(method.bounded(update, method.clip) if method.clip else update)
+    stage, whole = method.stage(broadcast), np.zeros(terms.offer.length, dtype=np.int32)
+    message = secure_message(method, stage, update, rounding_chances(length_of(method, stage), os.urandom))
+    whole[: len(message)] = message
+    return split(terms, whole)
+
+
+def _fold_in(method: FederatedMethod, seed: int, user: int, history: History, model: Model) -> FloatVector:
+    """The user's factors from the full history, at home; nothing is sent."""
+    client = Client(seed, user, HOME, history.items, history.ratings)
+    return solved(lambda: np.asarray(method.fold_in(client, _broadcast(method, model)), dtype=np.float32))
+
+
+# A client's state as one vector of numbers: what its file keeps.
+
+
+def _state_size(method: FederatedMethod) -> int:
+    return len(_vector_of(method, None if method.records.client is None else wire.zeros(method.records.client, method)))
+
+
+def _vector_of(method: FederatedMethod, state: Any) -> FloatVector:
+    if method.records.client is None:
+        return np.zeros(0, dtype=np.float32)
+    parts = wire.values(wire.checked(state, method.records.client, method)).values()
+    return np.concatenate([part.ravel() for part in parts]).astype(np.float32)
+
+
+def _state_from(method: FederatedMethod, vector: FloatVector) -> Any:
+    kind = method.records.client
+    if kind is None:
+        return None
+    shapes = {name: part.shape for name, part in wire.values(wire.zeros(kind, method)).items()}
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])
+    parts = np.split(vector, ends[:-1])
+    return kind(**{name: part.reshape(shapes[name]) for name, part in zip(shapes, parts, strict=True)})

@@ -1,1 +1,0 @@
-"""What a client does in a round, for each method that is served."""

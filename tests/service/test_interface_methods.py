@@ -1,0 +1,152 @@
+"""The documentation's example method is registered, simulated, audited, and served to real clients over HTTP."""
+
+import threading
+
+import numpy as np
+import pytest
+from tests.federation.conftest import example
+from tests.service.device.test_sums import Home, Leader, everybody_once
+from tests.service.federations import PATIENT, small_world
+from tests.service.helper.helpers import ThreadedHelper
+
+import federank as fr
+from federank import extensions
+from federank.errors import SettingError
+from federank.federation import wire
+from federank.federation.method import configuration
+from federank.methods.model_folder import load_model
+from federank.service.client.federation import fetch_facts, fetch_model
+from federank.service.client.http import Client
+from federank.service.client.owner import recommend
+from federank.service.operator import recommender_of
+from federank.service.server.bootstrap import establish
+from federank.service.server.methods import SERVER_METHODS
+from federank.service.server.secure_config import SumsDemand
+from federank.service.server.settings import RoundSettings
+from federank.service.server.store.database import Database
+from federank.service.server.store.schema import create_tables
+from federank.service.server.store.versions import newest_model
+from federank.service.simulated_clients.processes import Rehearsal, rehearse
+from federank.service.simulated_clients.rehearsal import Plan
+from federank.service.verification import Servers, verify
+
+CLIENTS = 3
+
+
+@pytest.fixture
+def gradients(monkeypatch):
+    kind = example("Gradients")
+    monkeypatch.setitem(extensions._registered["methods"], kind.name, kind)
+    return kind
+
+
+def founded(store, method, sums=None, trained=None, data=None):
+    """A federation of a method in a store."""
+    database = Database(store)
+    with database.connection() as connection:
+        create_tables(connection)
+        rounds = RoundSettings(target=CLIENTS, minimum=CLIENTS, over_selection=1.0, **PATIENT)
+        data, served = data or small_world(), SERVER_METHODS[method.name]
+        establish(connection, method, data, rounds, served=served, sums=sums, trained=trained)
+    database.close()
+    return store
+
+
+def published(store):
+    database = Database(store)
+    with database.connection() as connection:
+        model = newest_model(connection)
+    database.close()
+    return model
+
+
+def wait_for_version(address, version):
+    with Client(address) as client:
+        for _ in range(400):
+            if fetch_facts(client).version >= version:
+                return fetch_model(client, fetch_facts(client))
+            threading.Event().wait(0.05)
+    raise AssertionError(f"version {version} was not published")
+
+
+@pytest.mark.slow
+def test_it_is_served_with_plain_uploads(gradients, tmp_path):
+    method = gradients(factors=4)
+    store = founded(f"sqlite:///{tmp_path / 'server.sqlite'}", method)
+    leader = Leader(store)
+    try:
+        homes = [Home(leader.address, tmp_path, number) for number in range(CLIENTS)]
+        for version in (1, 2):
+            assert everybody_once(homes) == [1] * CLIENTS
+            model = wait_for_version(leader.address, version)
+    finally:
+        leader.stop()
+    first = method.resolve(fr.DataSummary(len(model.vectors))).initial_state()
+    assert not np.allclose(model.vectors, first.vectors)
+    np.testing.assert_array_equal(model.vectors, published(store).vectors)
+    for home in homes:
+        ledger = home.read(lambda store: store.ledger())
+        liked = home.read(lambda store: store.profile())
+        assert set(ledger.really_liked().tolist()) == set(liked.tolist())
+        assert len(home.read(lambda store: recommend(store, 3))) == 3
+
+
+@pytest.mark.slow
+def test_it_is_served_under_secure_aggregation_and_verified(gradients, tmp_path):
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+        demand = SumsDemand(helper=helper.origin, sigma=0.05, least_cohort=CLIENTS)
+        method = gradients(factors=4, clip=20.0, uploads_per_client=2)
+        leader = Leader(founded(f"sqlite:///{tmp_path / 'leader.sqlite'}", method, demand))
+        try:
+            homes = [Home(leader.address, tmp_path, number) for number in range(CLIENTS)]
+            for version in (1, 2):
+                assert everybody_once(homes) == [1] * CLIENTS
+                wait_for_version(leader.address, version)
+            found = verify(Servers(leader.address, helper.origin))
+            assert (found.versions, found.recomputed, found.messages) == (2, 2, 2 * CLIENTS)
+            with Client(leader.address) as client:
+                facts = fetch_facts(client)
+            assert (facts.is_summed, facts.settings.uploads, facts.settings.clip) == (True, "secure", 20.0)
+            assert [home.read(lambda store: store.ledger()).spent for home in homes] == [2] * CLIENTS
+        finally:
+            leader.stop()
+
+
+def test_secure_aggregation_needs_a_clip(gradients, tmp_path):
+    demand = SumsDemand(helper="http://127.0.0.1:1", sigma=0.0, least_cohort=CLIENTS)
+    with pytest.raises(SettingError, match="clip"):
+        founded(f"sqlite:///{tmp_path / 'leader.sqlite'}", gradients(), demand)
+
+
+@pytest.mark.slow
+def test_simulated_clients_learn_what_the_simulation_learns(gradients, tmp_path):
+    data, method = small_world(), gradients(factors=4)
+    expected = method.fit(data, rounds=2)
+    database = Database(store := f"sqlite:///{tmp_path / 'server.sqlite'}")
+    users = int((expected.trained > 0).sum())
+    with database.connection() as connection:
+        create_tables(connection)
+        rounds = RoundSettings(target=users, minimum=users, over_selection=1.0, **PATIENT)
+        establish(connection, method, data, rounds, served=SERVER_METHODS[method.name])
+    database.close()
+    leader = Leader(store)
+    try:
+        rehearse(Rehearsal(plan=Plan(address=leader.address), data=data, rounds=2, seed=1, specs={}), 1)
+        model = wait_for_version(leader.address, 2)
+    finally:
+        leader.stop()
+    np.testing.assert_allclose(model.vectors, expected.broadcast.vectors, atol=1e-5)
+
+
+def test_a_federation_starts_from_a_trained_model_and_is_exported_as_one(gradients, tmp_path):
+    data = small_world()
+    trained = gradients(factors=4).fit(data, rounds=2)
+    trained.save(tmp_path / "model")
+    store = founded(f"sqlite:///{tmp_path / 'server.sqlite'}", gradients(), trained=load_model(tmp_path / "model"))
+    model = published(store)
+    np.testing.assert_array_equal(model.vectors, trained.broadcast.vectors)
+    about = {"method": "gradients", "name": "small", "version": 0, "settings": configuration(trained.method)}
+    items = [{"id": str(item), "title": "", "categories": []} for item in data.item_ids.tolist()]
+    exported = recommender_of(about, dict(wire.values(trained.state)), items)
+    np.testing.assert_array_equal(exported.broadcast.vectors, trained.broadcast.vectors)
+    assert len(fr.enrol(exported, exported.item_ids[:2].tolist()).recommend(2)) == 2
