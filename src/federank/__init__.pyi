@@ -106,6 +106,7 @@ from .federation.method import UserVector as UserVector
 from .federation.method import setting as setting
 from .federation.wire import array as array
 from .methods.baselines.biases import Biases as Biases
+from .methods.baselines.dpals import PrivateALS as PrivateALS
 from .methods.baselines.ease import EASE as EASE
 from .methods.baselines.fedmf import FedMF as FedMF
 from .methods.baselines.graph import GFCF as GFCF

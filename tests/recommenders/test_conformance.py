@@ -22,6 +22,7 @@ SETTINGS = {
     "ials": {"factors": 4, "regulariser": 1.0},
     "rp3beta": {"beta": 0.3},
     "gfcf": {"factors": 2},
+    "dpals": {"epsilon": 1e5, "items_per_user": 8, "factors": 4, "regularization": 0.1, "iterations": 4},
     "slim": {"l1": 0.1, "l2": 1.0},
     "fedmf": {"factors": 4, "rounds": 30, "item_rate": 1.0},
     "pfedrec": {

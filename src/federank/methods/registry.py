@@ -74,6 +74,11 @@ METHODS = {
         "IALS",
         "Implicit alternating least squares, solved exactly (Hu et al., 2008).",
     ),
+    "dpals": (
+        "federank.methods.baselines.dpals",
+        "PrivateALS",
+        "Private ALS with a trusted server (Chien et al., 2021).",
+    ),
     "biases": (
         "federank.methods.baselines.biases",
         "Biases",

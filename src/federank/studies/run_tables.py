@@ -210,14 +210,15 @@ def groups_table(rows: Sequence[Row]) -> Table | None:
 def price_table(rows: Sequence[Row]) -> Table | None:
     """What differential privacy costs: the share of the gain over popularity that each private row keeps.
 
-    The reference is the best row without noise of the same method; None where nothing is private, or where popularity
-    was not run.
+    The reference is the best row without noise of the same method, or of any where that has none. None where nothing is
+    private, or where popularity was not run.
     """
     cells = []
     for row in (row for row in rows if row.mean("noise_epsilon") is not None):
         others = [other for other in rows if other.data == row.data and other.mean("noise_epsilon") is None]
         floor = _best_precision(other for other in others if _method(other) == "popular")
-        whole = _best_precision(other for other in others if _method(other) == _method(row))
+        same = [other for other in others if _method(other) == _method(row)]
+        whole = _best_precision(same or (other for other in others if _method(other) != "popular"))
         ours = row.mean(PRECISION)
         if floor is None or whole is None or ours is None or whole <= floor:
             continue
@@ -234,9 +235,9 @@ def price_table(rows: Sequence[Row]) -> Table | None:
     if not cells:
         return None
     caption = (
-        "Kept: P@10 as a share of the same method without noise. Popularity: the share that the most popular items "
-        "keep. Gain kept: the share of the gain over popularity that is kept. Recall@10 by item popularity, group 1 "
-        "the least popular."
+        "Kept: P@10 as a share of the best row without noise, of the same method if it has one. Popularity: the share "
+        "that the most popular items keep. Gain kept: the share of the gain over popularity that is kept. Recall@10 by "
+        "item popularity, group 1 the least popular."
     )
     columns = ["Data", "Method", "Epsilon>", "P@10>", "Kept>", "Popularity>", "Gain kept>", "IC@10>"]
     columns += [f"Items by popularity|{group}>" for group in range(1, 5)]

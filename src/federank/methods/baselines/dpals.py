@@ -1,0 +1,197 @@
+"""Private alternating least squares with a trusted server (Chien et al., ICML 2021), for implicit feedback.
+
+    model = PrivateALS(epsilon=1.0).fit(split.train)
+
+The server holds all histories and publishes item vectors that are differentially private for users. In each iteration
+it solves every user's vector exactly, clips it to length 1, and solves the items from noisy sums:
+
+    A_i = sum x x' and b_i = sum x over the users of item i,    K = sum x x' over all users
+    v_i = (A_i + w K + lambda I)^-1 b_i
+
+A user counts for at most `items_per_user` items, the rarest by noisy counts, so adding or removing one changes all A
+together by at most sqrt(items_per_user), all b by as much, and K by 1. User vectors are not published. It is the
+comparison for private methods without a trusted server, and is not served.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from federank import checks
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
+from federank.data.interactions import Interactions, Profiles
+from federank.methods.baselines.ials import new_workspace, solve_rows
+from federank.methods.recommender import Arrays, Recommender, made_from, restored_table
+from federank.privacy.accountant import mu_for
+from federank.simulation.options import TrainingOptions
+
+# ruff: noqa: ARG002 (the parameters are those of every Recommender)
+
+_COUNTS = 0.1
+"""Share of the budget (mu squared) for the counts of items."""
+_SHARES = {"A": 0.4, "b": 0.5, "K": 0.1}
+"""How an iteration's budget is divided."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateALSSettings:
+    """Settings of private ALS."""
+
+    epsilon: float = 1.0
+    """Differential privacy of users (one user added or removed)."""
+    delta: float = 1e-6
+    """Probability with which the guarantee may fail."""
+    factors: int = 16
+    """Length of the vectors that describe users and items."""
+    iterations: int = 2
+    """Iterations; each costs a part of the budget."""
+    items_per_user: int = 50
+    """Items of a user that count at most."""
+    items: int = 1000
+    """Number of items that get a vector: the most popular by noisy counts."""
+    unobserved_weight: float = 0.1
+    """Weight of the pairs that did not occur (w)."""
+    regularization: float = 10.0
+    """L2 regularisation of item vectors (lambda)."""
+    user_regularization: float = 1.0
+    """L2 regularisation of user vectors."""
+    seed: int = 1
+    """Seed of the first vectors and of the noise."""
+
+    def __post_init__(self) -> None:
+        checks.check_positive("epsilon", self.epsilon)
+        checks.check_range("delta", self.delta, 1e-12, 0.1)
+        for name in ("factors", "iterations", "items_per_user", "items"):
+            checks.check_int(name, getattr(self, name), 1)
+        checks.check_range("unobserved_weight", self.unobserved_weight, 0, 1)
+        checks.check_positive("regularization", self.regularization)
+        checks.check_positive("user_regularization", self.user_regularization)
+        checks.check_seed(self.seed)
+
+
+class PrivateALS(Recommender):
+    """Private alternating least squares with a trusted server (Chien et al., 2021)."""
+
+    name = "dpals"
+    settings_type = PrivateALSSettings
+    settings: PrivateALSSettings
+    item_vectors: FloatMatrix
+    user_vectors: FloatMatrix
+
+    @made_from(PrivateALSSettings)
+    def __init__(self) -> None: ...
+
+    def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
+        begin, settings = time.perf_counter(), self.settings
+        rng = np.random.default_rng(settings.seed)
+        mu = mu_for(settings.epsilon, settings.delta)
+        counts = noisy_counts(train, settings.items_per_user, np.sqrt(_COUNTS) * mu, rng)
+        kept = np.sort(np.argsort(-counts, kind="stable")[: settings.items]).astype(np.int64)
+        audiences = _audiences(train, counts, kept, settings.items_per_user)
+        per_iteration = mu * np.sqrt((1 - _COUNTS) / settings.iterations)
+        first = rng.normal(0, 1 / np.sqrt(settings.factors), (len(kept), settings.factors))
+        self.item_vectors = np.zeros((train.n_items, settings.factors), dtype=np.float32)
+        self.item_vectors[kept] = first
+        for _ in range(settings.iterations):
+            users = self._solved(train.profiles)
+            users /= np.maximum(np.linalg.norm(users, axis=1, keepdims=True), 1.0)  # clipped to length 1
+            self.item_vectors[kept] = self._items(users, audiences, per_iteration, rng)
+        self.user_vectors = self._solved(train.profiles)
+        self.report |= {
+            "seconds": time.perf_counter() - begin,
+            "privacy": {"epsilon": settings.epsilon, "delta": settings.delta},
+        }
+
+    def _items(self, users: FloatMatrix, audiences: list[IntVector], mu: float, rng: np.random.Generator) -> RealMatrix:
+        """Item vectors from noisy sums over users whose vectors have length at most 1."""
+        settings, size = self.settings, self.settings.factors
+        reach = np.sqrt(settings.items_per_user)
+        noise = {name: 1 / (mu * np.sqrt(share)) for name, share in _SHARES.items()}
+        everyone = users.T.astype(np.float64) @ users + _symmetric(rng, size, noise["K"])
+        vectors = np.empty((len(audiences), size))
+        for position, audience in enumerate(audiences):
+            those = users[audience].astype(np.float64)
+            gram = _positive(those.T @ those + _symmetric(rng, size, reach * noise["A"]))
+            target = those.sum(axis=0) + rng.normal(0, reach * noise["b"], size)
+            sides = gram + settings.unobserved_weight * _positive(everyone) + settings.regularization * np.eye(size)
+            vectors[position] = np.linalg.solve(sides, target)
+        return vectors
+
+    def _solved(self, profiles: Profiles) -> FloatMatrix:
+        """The best vector of each user for the item vectors as they are."""
+        settings, vectors = self.settings, self.item_vectors
+        count = len(profiles.starts) - 1
+        solved = np.empty((count, settings.factors), dtype=np.float32)
+        gram = vectors.T.astype(np.float64) @ vectors
+        penalty = np.full(count, settings.user_regularization, dtype=np.float32)
+        confidence = 1.0, float(settings.unobserved_weight)
+        space = new_workspace(settings.factors)
+        solve_rows(profiles.starts, profiles.items, vectors, gram, *confidence, penalty, 0, count, solved, space)
+        return solved
+
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """The vector of a user with this history, in closed form."""
+        vector: FloatVector = self._solved(Profiles(np.array([0, len(profile)], dtype=np.int64), profile))[0]
+        return vector
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The scores of the full catalogue for a user with this vector."""
+        scores: FloatVector = self.item_vectors @ vector
+        return scores
+
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        scores: FloatMatrix = self.user_vectors[users] @ self.item_vectors.T
+        return scores
+
+    def _shared_arrays(self) -> Arrays:
+        return {"item_vectors": self.item_vectors}
+
+    def _private_arrays(self) -> Arrays:
+        return {"user_vectors": self.user_vectors}
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        factors = self.settings.factors
+        self.item_vectors = restored_table(shared, "item_vectors", (self.training.n_items, factors))
+        self.user_vectors = restored_table(private, "user_vectors", (self.training.n_users, factors))
+
+
+def noisy_counts(train: Interactions, items_per_user: int, mu: float, rng: np.random.Generator) -> RealVector:
+    """How many users have each item, with noise: a user counts for at most `items_per_user` random items."""
+    limited = _limited(train, rng.random(len(train)), items_per_user)
+    counts = np.bincount(train.items[limited], minlength=train.n_items)
+    return counts + rng.normal(0, np.sqrt(items_per_user) / mu, train.n_items)
+
+
+def _audiences(train: Interactions, counts: RealVector, kept: LongVector, items_per_user: int) -> list[IntVector]:
+    """The users of each kept item, where a user counts for the rarest of the kept items alone."""
+    inside = np.isin(train.items, kept)
+    order = np.where(inside, counts[train.items], np.inf)
+    rows = _limited(train, order, items_per_user)
+    rows = rows[inside[rows]]
+    table = csr_array((np.ones(len(rows)), (train.items[rows], train.users[rows])), (train.n_items, train.n_users))
+    return [table.indices[table.indptr[item] : table.indptr[item + 1]] for item in kept]
+
+
+def _limited(train: Interactions, order: RealVector, most: int) -> LongVector:
+    """The rows of each user that come first in this order, at most this many."""
+    rows = np.lexsort((order, train.users))
+    rank = np.arange(len(rows)) - train.profiles.starts[train.users[rows]]
+    chosen: LongVector = rows[rank < most].astype(np.int64)
+    return chosen
+
+
+def _symmetric(rng: np.random.Generator, size: int, deviation: float) -> RealMatrix:
+    """Noise on a symmetric matrix: drawn for one triangle, mirrored to the other."""
+    drawn = np.triu(rng.normal(0, deviation, (size, size)))
+    return drawn + np.triu(drawn, 1).T
+
+
+def _positive(matrix: RealMatrix) -> RealMatrix:
+    """The nearest matrix without negative eigenvalues."""
+    values, vectors = np.linalg.eigh(matrix)
+    positive: RealMatrix = (vectors * np.maximum(values, 0)) @ vectors.T
+    return positive
