@@ -129,14 +129,13 @@ def server(asked: argparse.Namespace, data: Path, store: str, *more: str) -> Ite
         "-m",
         "federank",
         "serve",
+        "fpl",
         "--port",
         "0",
         "--admin-port",
         "0",
         "--rehearsal",
         "--quiet",
-        "--method",
-        "fpl",
     ]
     command += ["--data", str(data), "--store", store, "--triples", str(asked.triples), *more]
     if asked.undefended:
@@ -158,7 +157,18 @@ def server(asked: argparse.Namespace, data: Path, store: str, *more: str) -> Ite
 def play(asked: argparse.Namespace, address: str, data: Path, seconds: float, *more: str) -> dict[str, Any]:
     """A fleet as processes of its own; what it told, and the processor time that it took."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "federank", "fleet", "--server", address, "--data", str(data), "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "federank",
+        "client",
+        "simulate",
+        "--server",
+        address,
+        "--data",
+        str(data),
+        "--json",
+    ]
     command += ["--users", str(asked.devices), "--seconds", str(seconds), "--processes", str(asked.processes)]
     told: dict[str, Any] = json.loads(subprocess.run([*command, *more], check=True, stdout=subprocess.PIPE).stdout)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

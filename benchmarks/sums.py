@@ -302,7 +302,7 @@ def main() -> None:
             helper,
             _,
         ):
-            serving = ["serve", "--port", "0", "--admin-port", "0", "--rehearsal", "--quiet", "--method", "frugal"]
+            serving = ["serve", "frugal", "--port", "0", "--admin-port", "0", "--rehearsal", "--quiet"]
             serving += ["--data", str(data), "--store", f"sqlite:///{folder}/leader.sqlite", "--helper", origin]
             serving += ["--factors", str(FACTORS), "--messages", "5", "--sigma", "8", "--target", str(people)]
             serving += ["--norm-check", str(PROJECTIONS) if options.norm_check else "off"]

@@ -2,7 +2,7 @@
 
 A fleet of virtual devices, people's devices in Python with a file each, and browsers play the rounds of one cohort, all
 of them in every round. Meanwhile leader and helper are killed (SIGKILL) in turns and started again. In the end
-`federank verify` recomputes every version from what the two have published.
+`federank audit verify` recomputes every version from what the two have published.
 
     python benchmarks/sums_endurance.py --json            500 + 20 devices and 3 browsers, 10 rounds, 20 kills of each
 
@@ -195,7 +195,7 @@ def endure(asked: argparse.Namespace) -> dict[str, Any]:
         leader = Killable(
             ["serve", "--port", str(ports[0]), "--admin-port", "0", "--store", leading, *tls], folder / "leader.log"
         )
-        leader.command += ["--data", str(rows), "--method", "frugal", "--rehearsal", "--helper", origin]
+        leader.command += ["frugal", "--data", str(rows), "--rehearsal", "--helper", origin]
         leader.command += ["--helper-ca", str(certificate), "--sigma", "2", "--messages", str(asked.rounds)]
         leader.command += ["--factors", "12", "--target", str(all_users), "--deadline", str(asked.deadline)]
         leader.command += ["--least-cohort", str(min(50, all_users))]
@@ -240,7 +240,7 @@ def play(asked: argparse.Namespace, world: World, leader: Killable, helper: Kill
         done.set()
         killing.join()
         by_browser = received()
-    command = [sys.executable, "-m", "federank", "verify", world.leader, "--helper", world.helper, "--json"]
+    command = [sys.executable, "-m", "federank", "audit", "verify", world.leader, "--helper", world.helper, "--json"]
     command += ["--ca", world.ca, "--helper-ca", world.ca]
     verified = subprocess.run(command, capture_output=True, text=True, check=False)
     found = json.loads(verified.stdout) if verified.returncode == 0 else {"versions": 0, "messages": 0}

@@ -6,6 +6,15 @@ from federank.cli import federank
 from federank.errors import FedeRankError
 
 
+def serve_words(*flags: object) -> list[str]:
+    """The words of `federank serve` with these flags; `--method M` among them names the method."""
+    words = [str(flag) for flag in flags]
+    if "--method" not in words:
+        return ["serve", *words]
+    place = words.index("--method")
+    return ["serve", words[place + 1], *words[:place], *words[place + 2 :]]
+
+
 def run(*words: object) -> Result:
     """What came of a command."""
     return CliRunner().invoke(federank, [str(word) for word in words])

@@ -7,7 +7,7 @@ Nothing else is done here: Polars and others start threads when they are first u
 import uvicorn
 import uvloop
 
-import federank.cli.fleet
+import federank.cli.client
 import federank.cli.helper
 import federank.cli.serve
 import federank.service.helper.process

@@ -85,8 +85,9 @@ def unknown_flags(line):
     """The flags of a command line that the command does not have; the command itself where there is none."""
     _, *words = shlex.split(re.split(r"[;|&>]", line)[0], comments=True)
     command, context = federank, click.Context(federank)
-    names = list(takewhile(str.isalpha, words))
-    while isinstance(command, click.Group) and names:
+    names = list(takewhile(lambda word: not word.startswith("-"), words))
+    while isinstance(command, click.Group) and (names or command.name == "serve"):
+        names = names or ["frugal"]
         inner = command.get_command(context, names.pop(0))
         if inner is None:
             break

@@ -50,7 +50,7 @@ def test_a_cohort_needs_room_for_sybils_and_the_data_enough_users():
 
 
 def test_the_command_prints_its_figures_as_json():
-    words = ["attack", "sybil", "--data", "city", "--victims", "3", "--json"]
+    words = ["audit", "sybil", "--data", "city", "--victims", "3", "--json"]
     done = json.loads(CliRunner().invoke(federank, words).stdout)
     assert (done["cohort"], len(done["rows"])) == (100, 16)
     assert done["rows"][0] | {"auc": 1.0, "precision": 1.0} == done["rows"][0]

@@ -109,6 +109,6 @@ def test_no_report_calls_open_what_left_in_parts_or_sums(shop, sees):
 
 
 def test_devices_of_the_servers_own_are_told_only_where_it_has_some(shop):
-    answer = told("pmf", "--data", shop, "--iterations", 2, "--people", 1, "--quiet")
+    answer = told("pmf", "--data", shop, "--iterations", 2, "--sample", 1, "--quiet")
     assert "Means over 1 of" in answer
     assert "to learn on" not in answer

@@ -22,17 +22,17 @@ def visits(tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--threads", 2), "popular learns in one go, without rounds; leave out --threads."),
+        (("--threads", 2), "leave out --threads"),
         (("--threads", 1), "leave out --threads"),
         (("--engine", "compiled"), "leave out --engine"),
         (("--engine", "cluster", "--shards", 2), "leave out --engine"),
-        (("--resume",), "popular learns in one go, without rounds; leave out --resume."),
-        (("--patience", 3), "popular does not learn in epochs, so it cannot be stopped early; leave out --patience."),
-        (("--no-count",), "popular sends nothing that could be counted"),
-        (("--split", "none", "--test", 0.3), "--split none learns from everything; leave out --test."),
-        (("--split-seed", 3), "--split temporal does not use it; leave out --split-seed."),
+        (("--resume",), "leave out --resume"),
+        (("--patience", 3), "leave out --patience"),
+        (("--no-count",), "leave out --count"),
+        (("--split", "none", "--test", 0.3), "leave out --test"),
+        (("--split-seed", 3), "leave out --split-seed"),
         (("--split", "leave-last-out", "--test", 0.2), "leave out --test"),
-        (("--folds", 2, "--test", 0.2), "--folds divides the data at random by itself; leave out --test."),
+        (("--folds", 2, "--test", 0.2), "leave out --test"),
         (("--folds", 2, "--validation", 0.2), "leave out --validation"),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_folder_of_parts_is_not_split_again(flag, visits, tmp_path):
     assert run("data", "split", visits, "--random", 0.2, "--out", tmp_path / "parts").exit_code == 0
     words = ("train", "popular", "--split", tmp_path / "parts", "--out", tmp_path / "run", "--quiet")
     answer = run(*words, flag, "1")
-    assert f"which are taken as they are; leave out {flag}." in str(answer.exception)
+    assert f"leave out {flag}." in str(answer.exception)
     assert run(*words).exit_code == 0
 
 
@@ -104,7 +104,7 @@ def test_patience_stops_a_run_and_keeps_its_best_epoch(visits, tmp_path):
     told = run("train", "ials", "--data", visits, "--out", tmp_path / "run", "--quiet", "--json", *words)
     assert told.exit_code == 0, told.output
     stop = json.loads(told.stdout)["early_stopping"]
-    assert f"Best on validation after iterations {stop['epoch']} of {len(stop['curve'])} played" in told.stderr
+    assert f"iterations {stop['epoch']} of {len(stop['curve'])}" in told.stderr
     assert json.loads((tmp_path / "run" / "model.json").read_text())["settings"]["iterations"] == stop["epoch"]
 
 
@@ -114,7 +114,7 @@ def test_a_command_that_is_not_there_names_the_nearest():
 
 
 def test_help_offers_what_a_method_can_use():
-    in_one_go, in_rounds = (run("train", method, "--help").output for method in ("itemknn", "fpl"))
+    in_one_go, in_rounds = (run("train", method, "--help-all").output for method in ("itemknn", "fpl"))
     for flag in ("--threads", "--engine", "--resume", "--count"):
         assert flag not in in_one_go
         assert flag in in_rounds

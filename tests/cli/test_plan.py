@@ -1,26 +1,24 @@
-"""`federank plan`: what a size can guarantee, from measured curves."""
+"""`federank audit plan`: what a size can guarantee, from measured curves."""
 
 import json
 import math
-from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
 from federank.cli import federank
-from federank.cli.train import affordable_guarantee
 from federank.methods.frugal.private_server import AMAZON, CITIES, FILMS, ITALY, forecast, kept_at
 
 
 def planned(*flags):
-    return CliRunner().invoke(federank, ["plan", *map(str, flags)])
+    return CliRunner().invoke(federank, ["audit", "plan", *map(str, flags)])
 
 
 def test_the_plan_tells_messages_noise_and_the_accuracy_to_expect():
-    told = planned("--people", 50_000, "--items", 3_000, "--epsilon", 2)
+    told = planned("--users", 50_000, "--items", 3_000, "--epsilon", 2)
     assert told.exit_code == 0, told.output
-    assert "Messages in a lifetime" in told.output
-    found = json.loads(planned("--people", 50_000, "--items", 3_000, "--epsilon", 2, "--json").output)
+    assert "Uploads per client" in told.output
+    found = json.loads(planned("--users", 50_000, "--items", 3_000, "--epsilon", 2, "--json").output)
     assert (found["messages"], len(found["sigmas"])) == (5, 5)
     assert 1.99 < found["epsilon"] <= 2
     assert 0.5 < found["kept_cities"] <= found["kept_films"] <= 1
@@ -53,57 +51,36 @@ MEASURED = [  # docs/results/privacy-price.md: what is kept of P@10 at epsilon 1
 @pytest.mark.parametrize(("curve", "people", "items", "measured"), MEASURED)
 def test_few_people_with_many_items_are_told_what_was_measured(curve, people, items, measured):
     for epsilon, kept in zip((1, 2, 4, 8), measured, strict=True):
-        found = json.loads(planned("--people", people, "--items", items, "--epsilon", epsilon, "--json").output)
+        found = json.loads(planned("--users", people, "--items", items, "--epsilon", epsilon, "--json").output)
         assert math.isclose(found[curve], kept, abs_tol=0.006)
         assert found["kept_cities"] is None
-    told = planned("--people", people, "--items", items, "--epsilon", 8).output
+    told = planned("--users", people, "--items", items, "--epsilon", 8).output
     assert f"{measured[-1]:.0%}" in told
     assert "not measured" in told
 
 
 def test_smaller_federations_than_any_that_was_measured_are_told_no_number():
-    told = planned("--people", 2, "--items", 3, "--epsilon", 1).output
+    told = planned("--users", 2, "--items", 3, "--epsilon", 1).output
     assert "not measured" in told
-    assert "1,353 and 1,835 people" in told
+    assert "1,353 and 1,835 users" in told
     assert "worse than" in told
     assert "%" not in told
 
 
 def test_the_plan_says_that_accuracy_was_measured_with_five_messages():
-    sizes = ("--people", 50_000, "--items", 3_000, "--epsilon", 2)
-    assert "5 messages, not 3" in planned(*sizes, "--messages", 3).output
+    sizes = ("--users", 50_000, "--items", 3_000, "--epsilon", 2)
+    assert "5 uploads, not 3" in planned(*sizes, "--messages", 3).output
     assert "not 5" not in planned(*sizes).output
 
 
 def test_without_an_epsilon_the_plan_is_for_the_smallest_that_costs_less_than_a_tenth():
-    found = json.loads(planned("--people", 100_000, "--items", 1_500, "--json").output)
+    found = json.loads(planned("--users", 100_000, "--items", 1_500, "--json").output)
     assert found["epsilon"] <= found["affordable"] < 1.2
     assert found["kept_cities"] >= 0.9
-    small = planned("--people", 1_000, "--items", 1_500)
+    small = planned("--users", 1_000, "--items", 1_500)
     assert small.exit_code == 0
     assert "16" in small.output
-    assert json.loads(planned("--people", 1_000, "--items", 1_500, "--json").output)["epsilon"] is None
-
-
-def test_training_with_the_affordable_promise_follows_the_size():
-    settings = {"delta": 1e-6}
-    large, small = (SimpleNamespace(n_users=people, n_items=1_500) for people in (100_000, 1_000))
-    assert 0.5 < affordable_guarantee(large, settings)["epsilon"] < 1.2
-    assert affordable_guarantee(small, settings) == {}
-
-
-def test_every_command_says_that_the_more_cautious_curve_chooses_the_promise(capsys):
-    cautious = "surely costs less than a tenth of the accuracy, by the more cautious of the measured curves"
-    for people in (100_000, 1_000):
-        affordable_guarantee(SimpleNamespace(n_users=people, n_items=1_500), {"delta": 1e-6})
-        assert cautious in capsys.readouterr().err
-        assert cautious in " ".join(planned("--people", people, "--items", 1_500).output.split())
-
-
-def test_the_affordable_promise_is_refused_beside_another(tmp_path):
-    words = ["train", "frugal", "--data", "city", "--preset", "affordable", "--epsilon", "2", "--out", tmp_path / "m"]
-    refused = CliRunner().invoke(federank, [str(word) for word in words])
-    assert "leave out --epsilon" in str(refused.exception)
+    assert json.loads(planned("--users", 1_000, "--items", 1_500, "--json").output)["epsilon"] is None
 
 
 @pytest.mark.parametrize(
@@ -116,11 +93,11 @@ def test_the_affordable_promise_is_refused_beside_another(tmp_path):
     ],
 )
 def test_what_is_no_promise_is_refused_by_its_own_name(flags, sentence):
-    assert str(planned("--people", 100, "--items", 100, *flags).exception) == sentence
+    assert str(planned("--users", 100, "--items", 100, *flags).exception) == sentence
 
 
 def test_a_promise_that_is_none_is_refused():
     for flags in (["--epsilon", 0], ["--epsilon", 1, "--delta", 2]):
-        refused = planned("--people", 100, "--items", 100, *flags)
+        refused = planned("--users", 100, "--items", 100, *flags)
         assert refused.exit_code != 0
         assert "is needed" in str(refused.exception) or "are needed" in str(refused.exception)

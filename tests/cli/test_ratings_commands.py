@@ -1,4 +1,4 @@
-"""`federank train pmf`, `federank predict` and folds, as typed."""
+"""`federank train pmf`, `federank recommend --item` and folds, as typed."""
 
 import json
 
@@ -94,10 +94,10 @@ def test_one_model_is_trained_judged_and_asked(method, shop, tmp_path):
     assert "ndcg@10" in found
     assert "MAE" in told("evaluate", out)
     assert len(json.loads(told("recommend", out, "--user", "3", "-n", "4", "--json"))) == 4
-    rating = json.loads(told("predict", out, "--user", "3", "--item", "5", "--json"))
+    rating = json.loads(told("recommend", out, "--user", "3", "--item", "5", "--json"))
     assert rating["rating"] == pytest.approx(load_model(out).predict(3, 5))
     assert rating["fallback"] is None
-    assert told("predict", out, "--user", "3", "--item", "5").strip() == f"{rating['rating']:.2f}"
+    assert told("recommend", out, "--user", "3", "--item", "5").strip() == f"{rating['rating']:.2f}"
 
 
 def test_without_a_federation_nothing_is_sent(shop, tmp_path):
@@ -115,11 +115,11 @@ def test_a_rating_is_predicted_by_the_models_that_have_not_seen_it(shop, tmp_pat
     blind = [model for model in models if model.training.item_index(item) not in
              model.training.profiles.of(model.training.user_index(user))]  # fmt: skip
     assert len(blind) == 1
-    answer = json.loads(told("predict", out, "--user", user, "--item", item, "--json"))
+    answer = json.loads(told("recommend", out, "--user", user, "--item", item, "--json"))
     assert answer["models"] == 1
     assert answer["rating"] == pytest.approx(blind[0].predict(user, item))
     unrated = int(np.setdiff1d(data.item_ids, data.item_ids[data.profiles.of(user)])[0])
-    answer = json.loads(told("predict", out, "--user", user, "--item", unrated, "--json"))
+    answer = json.loads(told("recommend", out, "--user", user, "--item", unrated, "--json"))
     assert answer["models"] == 3
     assert answer["rating"] == pytest.approx(np.mean([model.predict(user, unrated) for model in models]))
 
@@ -127,17 +127,17 @@ def test_a_rating_is_predicted_by_the_models_that_have_not_seen_it(shop, tmp_pat
 def test_a_fallback_is_said(shop, tmp_path):
     out = tmp_path / "run"
     told("train", "pmf", "--data", shop, "--split", "none", "--out", out, "--quiet", *QUICK)
-    result = run("predict", out, "--user", "3", "--item", "777")
+    result = run("recommend", out, "--user", "3", "--item", "777")
     mean = fr.load(shop).ratings[fr.load(shop).users == 3].mean()
     assert result.stdout == f"{mean:.2f}\n"
     assert "777" in result.stderr
-    assert json.loads(told("predict", out, "--user", "3", "--item", "777", "--json"))["fallback"] == "user mean"
-    assert isinstance(run("predict", out, "--user", "4711", "--item", "1").exception, UnknownId)
+    assert json.loads(told("recommend", out, "--user", "3", "--item", "777", "--json"))["fallback"] == "user mean"
+    assert isinstance(run("recommend", out, "--user", "4711", "--item", "1").exception, UnknownId)
 
 
 def test_a_model_that_only_ranks_predicts_no_ratings(shop, tmp_path):
     told("train", "popular", "--data", shop, "--out", tmp_path / "run", "--quiet")
-    answer = complaint("predict", tmp_path / "run", "--user", "3", "--item", "5")
+    answer = complaint("recommend", tmp_path / "run", "--user", "3", "--item", "5")
     assert answer == "A popular model ranks items and predicts no ratings; pmf, svdpp and biases models do."
 
 
@@ -150,7 +150,7 @@ def test_a_model_that_only_ranks_predicts_no_ratings(shop, tmp_path):
         (("--highest", "4"), "ratings lie outside the declared range from 1 to 4"),
         (("--ratings", "none"), "has no ratings to learn from"),
         (("--folds", "1"), "folds is 1; an integer, from 2 to 480, is needed."),
-        (("--folds", "3", "--split", "random"), "--folds divides the data at random by itself"),
+        (("--folds", "3", "--split", "random"), "leave out --split"),
         (("--folds", "3", "--resume"), "There is no interrupted run at"),
         (("--folds", "3", "--highest", "4"), "ratings lie outside the declared range"),
     ],
@@ -173,7 +173,7 @@ def test_earlier_folds_are_not_replaced_unasked(shop, tmp_path):
     told(*words)
     assert "--overwrite" in complaint(*words)
     told(*words, "--overwrite")
-    assert "holds a model already" in complaint("train", "popular", "--data", shop, "--out", out, "--quiet")
+    assert "--overwrite" in complaint("train", "popular", "--data", shop, "--out", out, "--quiet")
 
 
 def test_folds_are_judged_by_their_own_test_parts_only(shop, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from tests.commands import refused, succeeded
 from tests.worlds import two_tastes
 
-from federank.cli.settings_flags import field_texts
+from federank.cli.options import field_texts
 from federank.errors import ModelError, SettingError
 from federank.methods.fpl.settings import FPLSettings
 from federank.methods.model_folder import load_model, load_split
@@ -67,7 +67,7 @@ def test_federank_is_fpl_as_its_equations_are_printed(shop, tmp_path):
 
 
 def test_each_setting_has_a_flag_with_its_own_words():
-    shown = "".join(told("train", "fpl", "--help").split())
+    shown = "".join(told("train", "fpl", "--help-all").split())
     for name, text in field_texts(FPLSettings).items():
         assert f"--{name.replace('_', '-')}" in shown
         assert "".join(text.split()) in shown

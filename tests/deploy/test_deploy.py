@@ -56,7 +56,8 @@ def test_prometheus_takes_the_alert_rules(promtool):
 
 
 def flags_of_serve():
-    return {option for parameter in serve.get_params(click.Context(serve)) for option in parameter.opts}
+    command = serve.get_command(None, "frugal")
+    return {option for parameter in command.get_params(click.Context(command)) for option in parameter.opts}
 
 
 def test_the_unit_starts_a_server_that_there_is():

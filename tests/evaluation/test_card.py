@@ -1,6 +1,5 @@
 """A model card says what is in the model's folder, and no more."""
 
-import pytest
 from click.testing import CliRunner
 from tests.rated_worlds import two_opinions
 from tests.worlds import two_tastes
@@ -37,11 +36,9 @@ def test_a_model_of_ratings_tells_its_errors(tmp_path):
     assert f"| rmse | {fr.prediction_errors(model, split.test).rmse:.5f} |" in model_card(tmp_path / "model")
 
 
-@pytest.mark.parametrize("words", [(), ("--out", "card.md")])
-def test_the_command_prints_or_writes_it(tmp_path, words, monkeypatch):
+def test_evaluate_writes_a_card(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     fr.MostPopular().fit(SPLIT.train).save("model", SPLIT)
-    answer = CliRunner().invoke(federank, ["card", "model", *words])
+    answer = CliRunner().invoke(federank, ["evaluate", "model", "--card", "card.md"])
     assert answer.exit_code == 0
-    text = (tmp_path / "card.md").read_text() if words else answer.output
-    assert text == model_card("model")
+    assert (tmp_path / "card.md").read_text() == model_card("model")

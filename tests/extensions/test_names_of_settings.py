@@ -16,7 +16,7 @@ OF_TRAIN = [
     *("patience", "test", "folds", "threads", "out", "split", "way", "data", "source", "json", "as_json", "count"),
     *("no_count", "method", "help", "quiet", "users", "preset", "search", "values", "given", "settings"),
 ]
-OF_AUDIT = ["threads", "people", "sees", "what", "json", "preset", "cohort"]
+OF_AUDIT = ["threads", "sample", "sees", "split", "json"]
 
 
 # ruff: noqa: ARG002 (the functions of a method have the arguments that every method has)
@@ -72,7 +72,7 @@ def flag_in_help(command, setting):
     """The flag that a command offers for the setting."""
     words = command.split()
     method = words[-1]
-    text = succeeded(*(words if words[0] == "train" else words[:1]), "--help").output
+    text = run(*words, "--help-all").output + succeeded(*words, "--help").output
     flag = setting.replace("_", "-")
     return f"--{method}-{flag}" if f"--{method}-{flag}" in text else f"--{flag}"
 
@@ -100,7 +100,7 @@ def test_without_the_flag_the_setting_keeps_its_default(name, tmp_path):
 @pytest.mark.parametrize("name", OF_AUDIT)
 def test_audit_takes_the_setting_beside_its_own_options(name, tmp_path):
     own_federated_method(name)
-    words = ("audit", "votes", "--data", small_data(tmp_path), "--people", 5, "--json", "--threads", 1)
+    words = ("audit", "votes", "--data", small_data(tmp_path), "--sample", 5, "--json", "--threads", 1)
     succeeded(*words, "--rounds", 1, flag_in_help("audit votes", name), 7)
 
 

@@ -83,13 +83,13 @@ def test_it_is_audited_where_it_sends_anything(method, folder):
     if method not in audited_names():
         refused("audit", folder)
         return
-    findings = json.loads(succeeded("audit", folder, "--people", 10, "--json").stdout)
+    findings = json.loads(succeeded("audit", folder, "--sample", 10, "--json").stdout)
     assert findings["people_followed"] == findings["people_attacked"] == 10
     assert 0 <= findings["best"]["auc"] <= 1
 
 
 def test_its_help_offers_every_setting(method):
-    flags = set(re.findall(r"--[a-z0-9-]+", succeeded("train", method, "--help").output))
+    flags = set(re.findall(r"--[a-z0-9-]+", succeeded("train", method, "--help-all").output))
     for field in fields(recommender_class(method).settings_type):
         flag = field.name.replace("_", "-")
         assert flags & {f"--{flag}", f"--{method}-{flag}"}

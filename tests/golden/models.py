@@ -31,8 +31,8 @@ PAIRS = {
     "sharing": "all",
     "mask": "as-in-code",
 }
-STOCHASTIC, PARALLEL = {"clients_per_round": "1"}, {"clients_per_round": "all"}
-ONE, MEAN = {"triples": "1"}, {"triples": "mean"}
+STOCHASTIC, PARALLEL = {"clients_per_round": 1}, {"clients_per_round": "all"}
+ONE, MEAN = {"triples": 1}, {"triples": "mean"}
 FPL = {
     "sfpl": STOCHASTIC | ONE,
     "sfpl+": STOCHASTIC | MEAN,

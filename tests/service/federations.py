@@ -16,6 +16,7 @@ from functools import wraps
 
 import httpx
 import numpy as np
+from tests.commands import serve_words
 from tests.forked import typed
 
 from federank.data.interactions import Interactions
@@ -245,7 +246,8 @@ class Served:
         self.start()
 
     def start(self):
-        words = ("serve", "--store", self.store, *self.flags, "--port", self._ports[0], "--admin-port", self._ports[1])
+        ports = ("--port", self._ports[0], "--admin-port", self._ports[1])
+        words = serve_words("--store", self.store, *self.flags, *ports)
         self.log = (self.folder / "server.log").open("ab")
         self.process = typed(*words, cwd=self.folder, stderr=self.log)
         told = {}

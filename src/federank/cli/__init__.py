@@ -1,7 +1,7 @@
 """The command line: `federank COMMAND ...`, one file per command.
 
-Commands are imported when they are asked for, so that `federank --help` answers at once. Results go to stdout,
-progress and complaints to stderr; a mistake that the user can fix is one sentence and exit code 2.
+Commands are imported when they are used, so that `federank --help` is fast. Results go to stdout, progress and errors
+to stderr. An error that the user can fix is a message and exit code 2.
 """
 
 from __future__ import annotations
@@ -18,43 +18,37 @@ from federank.errors import FedeRankError, SettingError
 from federank.extras import need
 
 COMMANDS = {
-    "data": ("federank.cli.data", "Known data sets: list, get, look at, split; and the synthetic city."),
-    "train": ("federank.cli.train", "Train a method and keep it in a folder."),
-    "recommend": ("federank.cli.recommend", "Recommendations of a trained model, for one person or for all."),
-    "predict": ("federank.cli.predict", "The rating that a person would give an item (pmf, svdpp and biases models)."),
-    "evaluate": ("federank.cli.evaluate", "How good a model's recommendations are, or those in a file."),
-    "card": ("federank.cli.card", "A model card: data, settings, metrics, and what left the devices."),
-    "compare": ("federank.cli.compare", "Are the differences between models more than luck? Paired tests over users."),
-    "audit": ("federank.cli.audit", "What a honest-but-curious server would learn from a federation's messages."),
-    "bench": ("federank.cli.bench", "Public benchmarks: one method beside the published figures."),
-    "plan": ("federank.cli.plan", "What a federation of a size can guarantee, and the accuracy to expect."),
-    "attack": ("federank.cli.attack", "Devices that lie: attacks on a federation in a rehearsal, and what stops them."),
-    "device": (
-        "federank.cli.device",
-        "One person's device in a federation: take part, ledger, recommend, policy.",
-    ),
-    "fleet": ("federank.cli.fleet", "Many virtual devices against a server: rehearsal and load test."),
-    "study": (
-        "federank.cli.study",
-        "Studies: the papers' tables and figures, or your own, from one file each.",
-    ),
-    "serve": ("federank.cli.serve", "A federation in the world: a server for devices and browsers."),
-    "helper": ("federank.cli.helper", "The second server of sums: opens seeds, adds masks up, reads no message."),
-    "verify": ("federank.cli.verify", "Recompute every version of a federation of sums from what was published."),
-    "admin": ("federank.cli.admin", "What an operator does to a running federation: versions, rollback, ban, export."),
-    "demo": ("federank.cli.demo", "The whole story on a synthetic city, in about a minute."),
+    "data": "Data sets: list, download, describe, split; a synthetic city.",
+    "train": "Train a method and store the model in a folder.",
+    "evaluate": "Metrics of a model, or of recommendations in a file; model cards.",
+    "compare": "Significance tests between models, paired over users.",
+    "recommend": "Recommendations and predicted ratings of a trained model.",
+    "audit": "Attacks on a federation; forecasts and verification of its guarantees.",
+    "bench": "Public benchmarks: one method beside the published figures.",
+    "study": "Studies: the papers' tables and figures, or your own, from one file each.",
+    "serve": "The server of a federation, for clients and browsers.",
+    "helper": "The second server of secure aggregation.",
+    "client": "One user's client: take part, ledger, recommend, policy; simulated clients.",
+    "admin": "An operator's commands: versions, rollback, ban, export.",
+    "demo": "The complete story on a synthetic city, in about a minute.",
 }
-"""Each command's file and its one line of help, so that the list needs no import."""
+"""Each command's line of help. Its file has its name."""
 
-EXTRAS = dict.fromkeys(("device", "fleet", "serve", "helper", "verify", "admin"), "service")
-"""The extra that a command needs, if any. What only some of a command's flags need, the code behind them asks for."""
+SECTIONS = {
+    "Research": ("data", "train", "evaluate", "compare", "recommend", "audit", "study", "bench"),
+    "Service": ("serve", "helper", "client", "admin"),
+    "Start here": ("demo",),
+}
+
+EXTRAS = dict.fromkeys(SECTIONS["Service"], "service")
+"""The extra that a command needs, if any. The code behind single flags checks its own."""
 
 
 class CommandsOnDemand(click.Group):
-    """A group whose commands live in files of their own, imported only when one is used."""
+    """A group whose commands are imported only when one is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands' names, in the order of a first day with the product."""
+        """The commands' names, by section."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -63,13 +57,14 @@ class CommandsOnDemand(click.Group):
             raise SettingError(unknown_name("command", cmd_name, COMMANDS))
         if cmd_name in EXTRAS:
             need(EXTRAS[cmd_name], f"federank {cmd_name}")
-        command: click.Command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)
+        command: click.Command = getattr(import_module(f"federank.cli.{cmd_name}"), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, from `COMMANDS` alone."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        """The list of commands, without importing one."""
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, COMMANDS[name]) for name in names])
 
 
 @click.command(cls=CommandsOnDemand, context_settings={"help_option_names": ["-h", "--help"]})
@@ -84,31 +79,29 @@ def federank() -> None:
 
 
 def main() -> None:
-    """Run one command; a mistake of the user's becomes one sentence and exit code 2."""
+    """Run one command; a user's mistake becomes an error message and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a letter shows a question mark
+            stream.reconfigure(errors="replace")  # a terminal without a letter shows a question mark
     try:
         federank(prog_name="federank", standalone_mode=False)
     except click.ClickException as mistake:
         mistake.show()
         sys.exit(2)
     except FedeRankError as mistake:
-        click.echo(f"federank: {mistake}", err=True)
-        sys.exit(2)
+        _fail(str(mistake))
     except PermissionError as reason:
-        click.echo(
-            f"federank: This user may not use {reason.filename} ({reason.strerror}); give it access, or name another.",
-            err=True,
-        )
-        sys.exit(2)
+        _fail(f"This user may not use {reason.filename} ({reason.strerror}); give it access, or name another.")
     except MemoryError:
-        click.echo("federank: This needs more memory than there is; ask for fewer factors or less data.", err=True)
-        sys.exit(2)
+        _fail("This needs more memory than there is; use fewer factors or less data.")
     except (KeyboardInterrupt, click.Abort):
-        click.echo("federank: stopped.", err=True)
-        sys.exit(130)
+        _fail("stopped.", 130)
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`): nothing more to say, and nothing to flush at exit.
+        # The reader of our output has ended (`| head`), and nothing can be flushed at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+
+
+def _fail(text: str, code: int = 2) -> None:
+    click.echo(f"federank: {text}", err=True)
+    sys.exit(code)

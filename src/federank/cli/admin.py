@@ -136,7 +136,7 @@ def export(operator: Operator, folder: Path, version: int | None) -> None:
 @click.option("--count", type=click.IntRange(1, 10_000), default=1, show_default=True, help="How many.")
 @click.pass_obj
 def make_invitations(operator: Operator, count: int) -> None:
-    """Make and show invitations, one a line; each lets one device enrol (`federank device --invitation`)."""
+    """Make and show invitations, one a line; each lets one device enrol (`federank client --invitation`)."""
     with operator.client() as client:
         done = client.post("/invitations", {"count": count})
     for code in done["invitations"]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from federank.cli.reading import Reading, reads_data
+from federank.cli.options import Command, Reading, reads_data
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _NAMES = {way.replace("-", "_"): way for way in _WAYS}
 """What Click calls the flag of each way."""
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--temporal", type=float, metavar="SHARE", help="Test on each user's newest, as the papers do.")
 @click.option("--global-temporal", type=float, metavar="SHARE", help="Test on the newest of all: one moment for all.")
 @click.option("--leave-last-out", is_flag=True, help="Test on each user's newest interaction.")
@@ -74,7 +74,7 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
     splits = divide(data, division)
     refuse_empty_parts(splits, division)
     settings = {
-        **reading.kept(),
+        **reading.filters(),
         "way": division.way,
         way: chosen[way],
         "validation": division.validation,
@@ -214,7 +214,7 @@ def get(name: str, copy: Path | None) -> None:
     click.echo(f"Next: federank data stats {name}")
 
 
-@data.command()
+@data.command(cls=Command)
 @reads_data
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Also draw a picture (png, pdf, svg).")

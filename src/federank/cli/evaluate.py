@@ -106,6 +106,7 @@ def _lengths(_context: click.Context, _option: click.Parameter, value: str) -> t
     metavar="N",
     help="Also rank each test item among N items drawn at random, as some papers do (99).",
 )
+@click.option("--card", type=click.Path(path_type=Path), metavar="FILE", help="Write a model card in Markdown instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def evaluate(
     model: Path | None,
@@ -118,6 +119,7 @@ def evaluate(
     group_file: Path | None,
     per_user: Path | None,
     negatives: int | None,
+    card: Path | None,
     as_json: bool,
 ) -> None:
     """How good the recommendations of a trained model are, or those in a file.
@@ -129,6 +131,7 @@ def evaluate(
     \b
     Examples:
       federank evaluate runs/city --at 5,10
+      federank evaluate runs/city --card card.md
       federank evaluate --recommendations recs.tsv --split city-split --json
     """
     from federank.evaluation.evaluate import evaluate as judge
@@ -140,6 +143,9 @@ def evaluate(
         raise SettingError("Say what to judge: a model's folder, or a file with --recommendations; one of them.")
     if split_folder is None and model is None:
         raise SettingError("A file of recommendations does not say what to judge it by; add --split DIR.")
+    if card is not None:
+        _write_card(model, at, card)
+        return
     if model is not None and is_folds(model):
         others = split_folder or category_file or group_file or per_user or negatives
         if others or part != "test" or over != "all":
@@ -175,6 +181,16 @@ def evaluate(
         click.echo(f"  {note}")
     if per_user is not None:
         click.echo(f"  Each user's values are in {per_user}.")
+
+
+def _write_card(model: Path | None, at: tuple[int, ...], card: Path) -> None:
+    from federank.evaluation.card import model_card
+    from federank.files import atomic_write
+
+    if model is None or len(at) > 1:
+        raise SettingError("--card describes one stored model at one length of lists; name its folder and one --at.")
+    atomic_write(card, model_card(model, at=at[0]))
+    click.echo(f"Written: {card}")
 
 
 def _guarantee(model: Recommender | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from federank.cli.options import Command
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-class HelperCommand(click.Group):
+class HelperCommand(Command, click.Group):
     """The command, whose limits are flags made from their record when it is asked for."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Our own options, then those of the record."""
-        from federank.cli.settings_flags import settings_options
+        from federank.cli.options import LIMITS, settings_options
         from federank.service.helper.rounds import HelperSettings
 
         if len(self.params) == self._own:
-            self.params += settings_options(HelperSettings)
+            self.params += settings_options(HelperSettings, section=LIMITS)
         return super().get_params(ctx)
 
     def __init__(self, *args: Any, **values: Any) -> None:
@@ -165,8 +166,8 @@ def _help(
     quiet: bool,
     **values: Any,
 ) -> int:
-    from federank.cli.serve import certificate_of, refuse_names
-    from federank.cli.settings_flags import given_settings
+    from federank.cli.listening import certificate_of, refuse_names, shown_host
+    from federank.cli.options import given_settings
     from federank.secagg.keys import fingerprint
     from federank.service.helper.process import HelperServing, open_service, serve
     from federank.service.helper.rounds import HelperSettings
@@ -183,7 +184,7 @@ def _help(
         _refuse_origin(origin)
     certificate, key = certificate_of(tls_cert, tls_key, self_signed, host)
     with bind(host, port) as bound:
-        scheme, shown = "https" if certificate else "http", f"[{host}]" if ":" in host else host
+        scheme, shown = "https" if certificate else "http", shown_host(host)
         listens = f"{scheme}://{shown}:{bound.getsockname()[1]}"
         serving = HelperServing(
             store=address,

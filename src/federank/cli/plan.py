@@ -1,4 +1,4 @@
-"""`federank plan`: what a federation of this size can guarantee, and what accuracy to expect with it."""
+"""`federank audit plan`: the noise that a privacy guarantee takes at this size, and the accuracy to expect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from federank.methods.frugal.private_server import Forecast
 
 SURELY_LITTLE = "surely costs less than a tenth of the accuracy, by the more cautious of the measured curves"
-"""What makes a guarantee affordable, in the words of every command that chooses one."""
+"""When a guarantee is called affordable."""
 _NONE = (
     f"No epsilon up to 16 {SURELY_LITTLE}, at this size. Sums without noise, and a share of each history that is held "
     "back, are left."
@@ -23,7 +23,7 @@ _NONE = (
 
 
 @click.command()
-@click.option("--people", type=click.IntRange(min=2), required=True, help="How many people take part.")
+@click.option("--users", type=click.IntRange(min=2), required=True, help="How many users take part.")
 @click.option("--items", type=click.IntRange(min=3), required=True, help="How many items there are.")
 @click.option(
     "--epsilon",
@@ -31,20 +31,18 @@ _NONE = (
     help="The guarantee, against one dishonest server.  [default: the smallest that surely costs less than a tenth]",
 )
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="The probability with which it may fail.")
-@click.option(
-    "--messages", type=click.IntRange(min=2), default=5, show_default=True, help="Of each person, in a lifetime."
-)
+@click.option("--messages", type=click.IntRange(min=2), default=5, show_default=True, help="Uploads per client.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
-def plan(people: int, items: int, epsilon: float | None, delta: float, messages: int, as_json: bool) -> None:
+def plan(users: int, items: int, epsilon: float | None, delta: float, messages: int, as_json: bool) -> None:
     """What noise a guarantee takes in a federation of this size, and what it costs in accuracy.
 
     Accuracy is read off measured federations, as a share of what Frugal reaches there without noise. Noise is the same
-    for any number of people, so it costs less the more there are, and more the more items there are.
+    for any number of users, so it costs less the more there are, and more the more items there are.
 
     \b
     Examples:
-      federank plan --people 50000 --items 3000
-      federank plan --people 50000 --items 3000 --epsilon 2
+      federank audit plan --users 50000 --items 3000
+      federank audit plan --users 50000 --items 3000 --epsilon 2
     """
     from federank.methods.frugal.private_server import affordable, forecast
 
@@ -52,62 +50,62 @@ def plan(people: int, items: int, epsilon: float | None, delta: float, messages:
         raise SettingError(f"epsilon is {epsilon:g}; a number above 0 is needed.")
     if not 0 < delta < 1:
         raise SettingError(f"delta is {delta:g}; a probability above 0 and below 1 is needed.")
-    epsilon = affordable(people, items, delta) if epsilon is None else epsilon
+    epsilon = affordable(users, items, delta) if epsilon is None else epsilon
     if epsilon is None:
-        told = {"people": people, "items": items, "epsilon": None, "affordable": None}
-        click.echo(json.dumps(told, indent=2) if as_json else fill(_NONE, 79))
+        none = {"people": users, "items": items, "epsilon": None, "affordable": None}
+        click.echo(json.dumps(none, indent=2) if as_json else fill(_NONE, 79))
         return
-    found = forecast(people, items, epsilon, delta, messages)
+    result = forecast(users, items, epsilon, delta, messages)
     if as_json:
-        click.echo(json.dumps(found._asdict(), indent=2))
+        click.echo(json.dumps(result._asdict(), indent=2))
     else:
-        _report(found)
+        _report(result)
 
 
-def _report(found: Forecast) -> None:
+def _report(result: Forecast) -> None:
     click.echo(
-        f"{found.people:,} people, {found.items:,} items, epsilon {found.epsilon:.3g} at delta {found.delta:g} against "
-        "one dishonest server:\n"
+        f"{result.people:,} users, {result.items:,} items, epsilon {result.epsilon:.3g} at delta {result.delta:g} "
+        "against one dishonest server:\n"
     )
     rows = {
-        "Messages in a lifetime": f"{found.messages}, each of length 1 ({found.bound:,} in integers)",
-        "Noise of each server": f"sigma {found.sigma:.3g}: on each message {_several(found.sigmas)}",
-        "A round": "stays open until everyone has reported; noise costs the same for fewer",
-        "A message": f"{found.bytes_up / 1e6:,.2f} MB at most, {found.factors} factors",
-        "P@10 to expect": _expected(found),
+        "Uploads per client": f"{result.messages}, each of length 1 ({result.bound:,} in integers)",
+        "Noise of each server": f"sigma {result.sigma:.3g}: on each upload {_several(result.sigmas)}",
+        "A round": "stays open until all clients have reported; noise costs the same for fewer",
+        "An upload": f"{result.bytes_up / 1e6:,.2f} MB at most, {result.factors} factors",
+        "P@10 to expect": _expected(result),
     }
-    for name, told in rows.items():
-        click.echo(f"  {name + ':':<22}{told}")
+    for name, text in rows.items():
+        click.echo(f"  {name + ':':<22}{text}")
     click.echo()
-    if found.messages != found.measured_messages:
-        told = (
-            f"Accuracy was measured with {found.measured_messages} messages, not {found.messages}; another number may "
+    if result.messages != result.measured_messages:
+        text = (
+            f"Accuracy was measured with {result.measured_messages} uploads, not {result.messages}; another number may "
             "keep another share."
         )
-        click.echo(f"{fill(told, 79)}\n")
-    if found.affordable is None:
-        told = _NONE
+        click.echo(f"{fill(text, 79)}\n")
+    if result.affordable is None:
+        text = _NONE
     else:
-        told = f"The smallest epsilon at this size that {SURELY_LITTLE}: about {found.affordable:.2g}."
-    click.echo(fill(told, 79))
+        text = f"The smallest epsilon at this size that {SURELY_LITTLE}: about {result.affordable:.2g}."
+    click.echo(fill(text, 79))
 
 
-def _expected(found: Forecast) -> str:
+def _expected(result: Forecast) -> str:
     """The accuracy to expect on each kind of data, where it was measured."""
     kinds = {
-        "where tastes matter much (made-up cities)": found.kept_cities,
-        "where popularity explains much (MovieLens)": found.kept_films,
-        "with many venues, few people (Italy)": found.kept_italy,
-        "with many items, few people (Amazon)": found.kept_amazon,
+        "where tastes matter much (synthetic cities)": result.kept_cities,
+        "where popularity explains much (MovieLens)": result.kept_films,
+        "with many venues, few users (Italy)": result.kept_italy,
+        "with many items, few users (Amazon)": result.kept_amazon,
     }
-    if all(kept is None for kept in kinds.values()):
+    if all(share is None for share in kinds.values()):
         return _lines(
-            "not measured where noise is so loud; it was worse than",
-            "popularity with 1,353 and 1,835 people at epsilon 1",
+            "not measured under this much noise; it was worse than",
+            "popularity with 1,353 and 1,835 users at epsilon 1",
         )
-    shares = ("not measured" if kept is None else f"{kept:.0%}" for kept in kinds.values())
-    told = (f"{share:>12}  {kind}" for kind, share in zip(kinds, shares, strict=True))
-    return _lines("of what Frugal reaches without noise", *told)
+    shares = ("not measured" if share is None else f"{share:.0%}" for share in kinds.values())
+    text = (f"{share:>12}  {kind}" for kind, share in zip(kinds, shares, strict=True))
+    return _lines("of what Frugal reaches without noise", *text)
 
 
 def _lines(*lines: str) -> str:

@@ -1,13 +1,17 @@
-"""`federank recommend DIR`: what a trained model suggests, to one person, to a new one, or to everyone."""
+"""`federank recommend DIR`: recommendations of a trained model, and predicted ratings."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from federank.errors import SettingError
+from federank.errors import SettingError, UnknownId
+
+if TYPE_CHECKING:
+    from federank.methods.predicting import PredictsRatings
 
 
 @click.command()
@@ -16,6 +20,7 @@ from federank.errors import SettingError
 @click.option(
     "--like", "likes", metavar="ITEM", multiple=True, help="Someone new who likes this item; repeat it for more."
 )
+@click.option("--item", metavar="ID", help="With --user: predict the rating of this item (pmf, svdpp, biases).")
 @click.option("--all", "everyone", is_flag=True, help="Everyone; needs --out.")
 @click.option("-n", "n", type=int, metavar="N", default=10, show_default=True, help="How many items.")
 @click.option(
@@ -26,23 +31,38 @@ from federank.errors import SettingError
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def recommend(
-    model: Path, user: str | None, likes: tuple[str, ...], everyone: bool, n: int, out: Path | None, as_json: bool
+    model: Path,
+    user: str | None,
+    likes: tuple[str, ...],
+    item: str | None,
+    everyone: bool,
+    n: int,
+    out: Path | None,
+    as_json: bool,
 ) -> None:
-    """What a trained model suggests: the best items that a person does not have yet.
+    """Recommend the best items that a user does not have yet, or predict a rating (--item).
 
-    A new person's vector is learnt on the spot from the items they like; the model is not changed.
+    A new user's vector is computed from the items they like; the model does not change. Predicted ratings lie within
+    the range of ratings. An item without ratings in training gets the user's mean rating, and a note says so. Of a
+    folder with folds, the mean over the models that have not seen this rating is predicted.
 
     \b
     Examples:
       federank recommend runs/city --user 17 -n 5
       federank recommend runs/city --like 3 --like 42
       federank recommend runs/city --all --out recommendations.tsv
+      federank recommend runs/pmf --user 42 --item 50
     """
     from federank.methods.model_folder import load_model
     from federank.methods.new_users import can_enrol, enrol
 
     if (user is not None) + bool(likes) + everyone != 1:
         raise SettingError("Say for whom: --user ID, or --like ITEM for someone new, or --all; one of them.")
+    if item is not None:
+        if user is None:
+            raise SettingError("--item predicts a user's rating; name the user with --user.")
+        _predict(model, user, item, as_json)
+        return
     loaded = load_model(model)
     if everyone:
         if out is None:
@@ -70,3 +90,51 @@ def recommend(
     for rank, (item, score, title) in enumerate(listed, start=1):
         shown.add_row(str(rank), plain(str(item)), *([plain(title)] if titled else []), f"{score:.3f}")
     show(shown)
+
+
+def _predict(folder: Path, user: str, item: str, as_json: bool) -> None:
+    models = _models(folder)
+    known = [loaded for loaded in models if _knows(loaded, user)]
+    if not known:
+        models[0].training.user_index(user)  # says whom it knows
+    unseen = [loaded for loaded in known if not _has_seen(loaded, user, item)] or known
+    answers = [loaded.predict_all([user], [item]) for loaded in unseen]
+    rating = sum(float(answer.values[0]) for answer in answers) / len(answers)
+    fallback = any(answer.unrated_items for answer in answers)
+    if as_json:
+        content: dict[str, Any] = {"user": user, "item": item, "rating": rating, "models": len(answers)}
+        click.echo(json.dumps(content | {"fallback": "user mean" if fallback else None}))
+        return
+    click.echo(f"{rating:.2f}")
+    if fallback:
+        click.echo(f"Item {item} was never rated in training; this is the mean rating of user {user}.", err=True)
+
+
+def _models(folder: Path) -> list[PredictsRatings]:
+    from federank.methods.folds import folds_in, is_folds
+    from federank.methods.model_folder import load_model
+    from federank.methods.predicting import PredictsRatings
+
+    models = [load_model(position) for position in (folds_in(folder) if is_folds(folder) else [folder])]
+    found = [model for model in models if isinstance(model, PredictsRatings)]
+    if len(found) < len(models):
+        raise SettingError(
+            f"A {models[0].name} model ranks items and predicts no ratings; pmf, svdpp and biases models do."
+        )
+    return found
+
+
+def _knows(model: PredictsRatings, user: str) -> bool:
+    try:
+        model.training.user_index(user)
+    except UnknownId:
+        return False
+    return True
+
+
+def _has_seen(model: PredictsRatings, user: str, item: str) -> bool:
+    data = model.training
+    try:
+        return data.item_index(item) in data.profiles.of(data.user_index(user))
+    except UnknownId:
+        return False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from federank.cli.tables import new_table, show
-from federank.cli.train_options import TRACK_HELP
+from federank.cli.train import TRACK_HELP
 from federank.errors import SettingError
 from federank.studies.estimate import case_seconds
 from federank.studies.plan import Plan

@@ -1,8 +1,11 @@
-"""Tables on stdout, the same in every command; 80 columns are enough for them."""
+"""Tables on stdout and the progress bar on stderr, the same in every command."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -11,6 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from federank.data.statistics import Statistics
+
+if TYPE_CHECKING:
+    from federank.methods.recommender import Recommender
+    from federank.simulation.options import Progress
 
 CATEGORIES_SHOWN = 12
 
@@ -26,6 +33,28 @@ def new_table(*columns: str) -> Table:
 def show(table: Table) -> None:
     """Print a table with room around it."""
     Console().print(Padding(table, (0, 0, 1, 2), expand=False))
+
+
+@contextmanager
+def training_bar(method: type[Recommender], quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """A progress bar on stderr: epoch, triples or ratings per second, time left."""
+    if quiet or not method.in_rounds:
+        yield None
+        return
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(), TextColumn("{task.percentage:>3.0f}%  {task.fields[now]}"), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, now="getting ready (the first run compiles for some seconds)")
+
+        def update(now: Progress) -> None:
+            speed = f"{now.triples_per_second / 1e6:.1f} million {method.learns_from}/s"
+            bar.update(
+                task, completed=now.round_number, total=now.rounds, now=f"epoch {now.epoch}/{now.epochs}, {speed}"
+            )
+
+        yield update
 
 
 def show_statistics(numbers: Statistics) -> None:

@@ -1,4 +1,4 @@
-"""What `federank train` tells when it is done: how much was learnt from, how fast, and what was sent."""
+"""The report of `federank train`: how much data, how fast, what was sent, and the privacy guarantee."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ def warn_of_named_items(settings: Any) -> None:
     click.echo(f"rho is 0: each upload names exactly the items that its user has rated; {remedy}.", err=True)
 
 
-def tell(model: Recommender, out: Path, part: Interactions) -> None:
+def report(model: Recommender, out: Path, part: Interactions) -> None:
     """Print the report, and what to do next."""
     from federank.cli.tables import plain
 
-    report, learnt_from = model.report, model.learns_from
+    figures, learnt_from = model.report, model.learns_from
     click.echo(f"{type(model).__name__} learnt from {len(part):,} interactions of {plain(part.name)}.")
     if part.repeats_left_out:
         click.echo(f"{part.repeats_left_out:,} rows of the source repeat a user's item and were left out.")
-    if learnt_from in report:
-        speed = report[learnt_from] / max(report["seconds"], 1e-9)
+    if learnt_from in figures:
+        speed = figures[learnt_from] / max(figures["seconds"], 1e-9)
         rate = f"{speed / 1e6:.1f} million" if speed >= 1e5 else f"{speed:,.0f}"
         click.echo(
-            f"{report['rounds']:,} rounds with {report[learnt_from]:,} {learnt_from} in {report['seconds']:.2f} s "
+            f"{figures['rounds']:,} rounds with {figures[learnt_from]:,} {learnt_from} in {figures['seconds']:.2f} s "
             f"({rate} a second)."
         )
-    if report.get("skipped_users"):
-        who = "1 user takes" if report["skipped_users"] == 1 else f"{report['skipped_users']:,} users take"
+    if figures.get("skipped_users"):
+        who = "1 user takes" if figures["skipped_users"] == 1 else f"{figures['skipped_users']:,} users take"
         click.echo(f"{who} no part: they share nothing, or have the full catalogue, so no pair can be drawn.")
-    if "privacy" in report:
-        click.echo(_privacy(report["privacy"]))
-    if "adjacency" in report:
-        click.echo(fill(reported_guarantee(report), 79))
-    if "communication" in report:
-        _report_communication(report["communication"])
+    if "privacy" in figures:
+        click.echo(_privacy(figures["privacy"]))
+    if "adjacency" in figures:
+        click.echo(fill(reported_guarantee(figures), 79))
+    if "communication" in figures:
+        _report_communication(figures["communication"])
     click.echo(f"\nKept in {out}. Next: federank recommend {out} --user {part.user_ids[part.users[0]]}")
 
 

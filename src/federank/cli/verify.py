@@ -1,10 +1,12 @@
-"""`federank verify`: every version under secure aggregation, checked against what both servers have published."""
+"""`federank audit verify`: every version under secure aggregation, checked against what both servers have published."""
 
 from __future__ import annotations
 
 import json
 
 import click
+
+from federank.extras import need
 
 
 @click.command()
@@ -24,8 +26,9 @@ def verify(leader: str, helper: str, ca: str | None, helper_ca: str | None, as_j
 
     \b
     Example:
-      federank verify https://leader.example --helper https://helper.example
+      federank audit verify https://leader.example --helper https://helper.example
     """
+    need("service", "federank audit verify")
     from federank.service.verification import Servers
     from federank.service.verification import verify as verify_servers
 

@@ -53,7 +53,7 @@ def _kind(line: Line) -> tuple[Any, ...]:
 def _epoch_seconds(method: str, settings: dict[str, Any], interactions: int, users: int) -> float:
     """What an epoch of training costs; a method without epochs has one."""
     if method in ("fpl", "federank", "bpr"):
-        triples = settings.get("triples", "1")
+        triples = settings.get("triples", 1)
         factor = interactions / users if triples in ("mean", "profile") else float(triples)
         return float(interactions * factor / _TRIPLES * settings.get("factors", 20) / 20)
     if method in ("pmf", "svdpp"):

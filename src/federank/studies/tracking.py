@@ -1,21 +1,21 @@
-"""What a tracker is told of a run, anyone who the tracker is: `--track mlflow`, `--track tensorboard:FOLDER`.
+"""Experiment tracking: `--track mlflow`, `--track tensorboard:FOLDER`.
 
-1. a run has a key of its own (of a study, the run's id; of a model, its folder and when it was kept), so that one
-   that is told twice is there once
-2. params are its settings, metrics what it was judged by, points its curve, a step for each epoch
-3. trackers know no @ and little else in names: `ndcg@10` is `ndcg_at_10` there
+1. A run has a key (of a study, the run's id; of a model, its folder and content), so that it is logged once.
+2. Parameters are its settings, metrics its figures, points its curve with one step per epoch.
+3. Trackers allow few characters in names: `ndcg@10` is logged as `ndcg_at_10`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from federank.checks import did_you_mean
 from federank.errors import SettingError
@@ -23,6 +23,10 @@ from federank.extras import need
 from federank.studies.plan import Plan, Run
 from federank.studies.results import Line, Point, Results
 from federank.studies.run import Watch
+
+if TYPE_CHECKING:
+    from federank.data.splits import Split
+    from federank.methods.recommender import Recommender
 
 TRACKERS = ("mlflow", "tensorboard")
 _NOT_ALLOWED = re.compile(r"[^\w\-./]")
@@ -89,6 +93,42 @@ def tracked_line(line: Line) -> Tracked:
         tags=tags | {f"version.{name}": told for name, told in line.versions.items()},
         failed=not line.done,
     )
+
+
+def tracked_model(model: Recommender, split: Split | None, out: Path) -> Tracked:
+    """A stored model: its settings, its report, and its metrics on the test part where there is one."""
+    from federank import __version__
+    from federank.evaluation.evaluate import evaluate, prediction_errors
+    from federank.methods.predicting import PredictsRatings
+
+    metrics = _numbers(model.report)
+    if split is not None and len(split.test):
+        metrics |= {name: float(value) for name, value in evaluate(model, split).means.items()}
+        if isinstance(model, PredictsRatings):
+            errors = prediction_errors(model, split.test)
+            metrics |= {"mae": errors.mae, "rmse": errors.rmse}
+    stop = model.report.get("early_stopping", {})
+    curve = enumerate(stop.get("curve", ()), start=1)
+    digest = hashlib.sha256(str(out.resolve()).encode() + (out / "model.json").read_bytes())
+    return Tracked(
+        key=digest.hexdigest()[:16],
+        name=f"{model.training.name}, {model.name}, {out}",
+        params={"method": model.name, "data": model.training.name, **asdict(model.settings)},
+        metrics=metrics,
+        points=[Point(epoch, {f"validation {stop['metric']}": value}) for epoch, value in curve],
+        tags={"folder": str(out), "split": "none" if split is None else split.how, "version": __version__},
+    )
+
+
+def _numbers(report: dict[str, Any], prefix: str = "") -> dict[str, float]:
+    """The numbers of a report, each under the path to it."""
+    numbers: dict[str, float] = {}
+    for name, value in report.items():
+        if isinstance(value, dict):
+            numbers |= _numbers(value, f"{prefix}{name}.")
+        elif isinstance(value, int | float):
+            numbers[f"{prefix}{name}"] = float(value)
+    return numbers
 
 
 # MLflow: a run of ours is a run of an experiment, in a folder, at a server, or in a database that MLflow knows.

@@ -37,9 +37,9 @@ def test_the_sum_of_a_larger_round_has_others_in_it_and_changes_nothing_of_the_r
 
 def test_an_outsider_reads_a_lone_reporter_and_fewer_items_of_those_in_larger_rounds():
     right = {}
-    for clients in ("1", "8"):
+    for clients in (1, 8):
         model = FPL(clients_per_round=clients, triples=5, epochs=2, factors=4)
         findings, _about = audit_training(model, random_world(), sees="outsider")
         right[clients] = findings[-1].attacks["sign"]["precision"]
-        assert right["1"] == 1.0, "every item of an Update that is named as liked is"
-    assert right["8"] < 1.0
+        assert right[1] == 1.0, "every item of an Update that is named as liked is"
+    assert right[8] < 1.0

@@ -77,7 +77,7 @@ def test_frugal_is_pushed_by_loud_messages_alone_and_those_are_refused_where_the
 
 @pytest.mark.slow
 def test_the_command_prints_what_a_script_needs():
-    command = ["attack", "poison", "--data", "city", "--rounds", "2", "--reports", "20", "--share", "0.05", "--json"]
+    command = ["audit", "poison", "--data", "city", "--rounds", "2", "--reports", "20", "--share", "0.05", "--json"]
     done = CliRunner().invoke(federank, command)
     assert done.exit_code == 0, done.output
     figures = json.loads(done.stdout)

@@ -76,5 +76,5 @@ def test_the_report_tells_an_observers_promise_in_words(tmp_path):
         for sees in ("leader", "both")
     }
     assert "epsilon 4 at delta 1e-06" in " ".join(told["leader"].split())
-    assert "read every message" in " ".join(told["both"].split())
+    assert "read every upload" in " ".join(told["both"].split())
     assert "openly" not in told["both"]

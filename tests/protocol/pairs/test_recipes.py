@@ -24,7 +24,7 @@ def test_presets_are_the_papers_configurations(preset, clients, triples, rounds)
     assert recipe.triples.tolist() == [triples] * 4
 
 
-@pytest.mark.parametrize("triples", ["1", "mean"])
+@pytest.mark.parametrize("triples", [1, "mean"])
 def test_federank_is_a_preset_and_a_method(triples):
     as_printed = worked_out(**PRESETS["federank"], triples=triples)
     assert as_printed.summed
@@ -32,7 +32,7 @@ def test_federank_is_a_preset_and_a_method(triples):
     assert vars(FedeRankSettings(triples=triples)) == vars(FPLSettings(**PRESETS["federank"], triples=triples))
 
 
-@pytest.mark.parametrize(("wanted", "clients"), [("1", 1), (3, 3), (0.5, 2), ("0.01", 1), ("all", 4)])
+@pytest.mark.parametrize(("wanted", "clients"), [(1, 1), (3, 3), (0.5, 2), (0.01, 1), ("all", 4)])
 def test_clients_can_be_a_number_a_share_or_all(wanted, clients):
     assert worked_out(clients_per_round=wanted).clients_per_round == clients
 

@@ -1,13 +1,13 @@
-"""`federank device`, as its owner types it."""
+"""`federank client`, as its owner types it."""
 
 from tests.commands import refused, succeeded
 
 
 def told(*words):
     """What came of a command that must succeed."""
-    return succeeded("device", *words)
+    return succeeded("client", *words)
 
 
 def complaint(*words):
     """The sentence of a command that must be refused."""
-    return str(refused("device", *words))
+    return str(refused("client", *words))

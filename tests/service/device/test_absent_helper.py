@@ -48,13 +48,13 @@ def test_a_new_device_is_told_and_nothing_is_left_behind(tmp_path, monkeypatch):
     with two_processes(tmp_path) as (leader, helper):
         helper.kill()
         given.append(leader.address)
-        done = CliRunner().invoke(federank, ["device", *given])
+        done = CliRunner().invoke(federank, ["client", *given])
         assert isinstance(done.exception, HelperAway)
         assert helper.address not in str(done.exception)
         assert not (tmp_path / "device.sqlite").exists()
         assert status(leader)["devices"] == 0
         helper.start()
-        assert CliRunner().invoke(federank, ["device", *given]).exit_code == 0
+        assert CliRunner().invoke(federank, ["client", *given]).exit_code == 0
         assert status(leader)["devices"] == 1
 
 

@@ -1,4 +1,4 @@
-"""`federank device` as its owner uses it: enrol, take part, look, choose, leave."""
+"""`federank client` as its owner uses it: enrol, take part, look, choose, leave."""
 
 import csv
 import json
@@ -33,8 +33,8 @@ def enrolled(federation, state, history):
 def test_a_first_use_enrols_says_what_it_matched_and_takes_part(federation, enrolled, state):
     assert "Matched 3 of 4" in enrolled.stderr
     assert "Nowhere Else" in enrolled.stderr
-    assert "you chose" in enrolled.stderr
-    assert "2 Updates were sent and stored" in enrolled.stdout
+    assert "your choice" in enrolled.stderr
+    assert "2 uploads were sent" in enrolled.stdout
     assert len(federation.uploads) == 2
     assert not any(b"Nowhere" in body for _, body in federation.uploads)
     assert state.stat().st_mode & 0o777 == 0o600
@@ -57,7 +57,7 @@ def test_a_history_that_has_grown_is_taken_over(enrolled, state, history):
 
 @pytest.mark.parametrize("words", [("--pi", 0.9), ("--sharing", "randomized-response"), ("--never-items", "101")])
 def test_a_policy_is_not_changed_in_passing(enrolled, state, words):
-    assert "federank device policy" in complaint("--state", state, *words, "--rounds", 0)
+    assert "federank client policy" in complaint("--state", state, *words, "--rounds", 0)
 
 
 def test_another_server_needs_another_file(enrolled, state):
@@ -69,7 +69,7 @@ def test_without_a_policy_the_suggestion_is_taken_and_shown(federation, state, h
     assert "--pi" in complaint(*words)
     assert not state.exists()
     federation.suggested_policy = {"sharing": "fixed-subset", "pi": 0.25, "basis": "history"}
-    assert "the federation suggests, as you named none): fixed-subset sharing, pi 0.25" in told(*words).stderr
+    assert "suggested by the federation): fixed-subset sharing, pi 0.25" in told(*words).stderr
     assert "as the federation suggested" in told("policy", "--state", state).stdout
 
 
@@ -179,11 +179,11 @@ def test_an_export_is_the_owners_alone(enrolled, state, tmp_path):
 
 
 def test_options_in_the_wrong_place_are_pointed_out(enrolled, state):
-    assert "after the word" in complaint("--state", state, "ledger")
+    assert "federank client ledger" in complaint("--state", state, "ledger")
 
 
 def device_process(*words):
-    command = [sys.executable, "-m", "federank", "device", *map(str, words)]
+    command = [sys.executable, "-m", "federank", "client", *map(str, words)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

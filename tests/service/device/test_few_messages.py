@@ -60,7 +60,7 @@ class Home:
             return reader(store, *more)
 
     def run(self, *words):
-        result = CliRunner().invoke(federank, ["device", words[0], "--state", str(self.path), *words[1:]])
+        result = CliRunner().invoke(federank, ["client", words[0], "--state", str(self.path), *words[1:]])
         assert result.exception is None, result.output + repr(result.exception)
         return result.stdout
 
@@ -334,6 +334,6 @@ def test_an_export_has_the_messages_and_no_vector_that_is_not_kept(home):
 
 def test_a_policy_is_changed_within_what_the_method_can_keep(home):
     assert "at most 2 messages ever" in home.run("policy", "--messages", "2")
-    result = CliRunner().invoke(federank, ["device", "policy", "--state", str(home.path), "--sharing", "all"])
+    result = CliRunner().invoke(federank, ["client", "policy", "--state", str(home.path), "--sharing", "all"])
     assert isinstance(result.exception, SettingError)
     assert home.read(DeviceStore.policy).policy.sharing == "fixed-subset"

@@ -249,7 +249,7 @@ def ask(home, patience=600):
 
 
 def status_of(home):
-    shown = CliRunner().invoke(federank, ["device", "status", "--json", "--state", str(home.path)])
+    shown = CliRunner().invoke(federank, ["client", "status", "--json", "--state", str(home.path)])
     return json.loads(shown.output)
 
 

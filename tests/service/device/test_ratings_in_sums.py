@@ -63,7 +63,7 @@ def servers(tmp_path):
 
 
 def run(*words):
-    return CliRunner().invoke(federank, ["device", *map(str, words)])
+    return CliRunner().invoke(federank, ["client", *map(str, words)])
 
 
 def told(*words):

@@ -20,7 +20,7 @@ from tests.service.server.sums.federations import LEAST, about_zero, establish_s
 
 import federank as fr
 from federank.cli import federank
-from federank.cli.device_views import _bound
+from federank.cli.client_views import _bound
 from federank.errors import BadAnswer, NoAnswer
 from federank.federation import client as summed
 from federank.federation.client import can_afford, cost_of, epsilon_promised, epsilon_so_far
@@ -177,7 +177,7 @@ def test_a_device_whose_message_was_left_out_is_told_so_once_and_the_message_sta
         "in no sum, and stays spent."
     ]
     assert (outcomes_of(home), home.read(lambda store: store.ledger()).spent) == (["too-loud"], 1)
-    shown = CliRunner().invoke(federank, ["device", "status", "--json", "--state", str(home.path)])
+    shown = CliRunner().invoke(federank, ["client", "status", "--json", "--state", str(home.path)])
     status = json.loads(shown.output)
     assert (status["outcomes"], status["messages_sent"], status["messages_left"]) == (["too-loud"], 1, 4)
 
@@ -390,7 +390,7 @@ def test_every_message_of_a_life_has_its_noise_and_the_device_counts_it(tmp_path
         assert homes[0].take_part() == 0
         found = verify(Servers(leader.address, helper.origin))
         assert (found.versions, found.messages) == (2, 2 * LEAST)
-        status = CliRunner().invoke(federank, ["device", "status", "--state", str(homes[0].path)])
+        status = CliRunner().invoke(federank, ["client", "status", "--state", str(homes[0].path)])
         assert "No single server can read one" in status.output
         assert f"epsilon {_bound(epsilon_promised(charter))} so far" in status.output
 

@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 from safetensors.numpy import save
+from tests.commands import serve_words
 from tests.forked import typed
 
 FACTORS, ITEMS = 4, 12
@@ -253,10 +254,10 @@ def served(folder, *options):
 
     It is of the published protocol where no method is named.
     """
-    words = ["serve", "--port", "0", "--admin-port", "0", "--rehearsal", "--quiet"]
+    words = ["--port", "0", "--admin-port", "0", "--rehearsal", "--quiet"]
     store = f"sqlite:///{folder / 'federation.sqlite'}"
     words += ["--store", store, *([] if "--method" in options else ["--method", "fpl"]), *options]
-    with typed(*words, cwd=folder) as server:
+    with typed(*serve_words(*words), cwd=folder) as server:
         try:
             for line in server.stdout:
                 if line.startswith("federation"):

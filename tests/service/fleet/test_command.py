@@ -1,4 +1,4 @@
-"""`federank fleet`: mistakes that it names before it plays."""
+"""`federank client simulate`: mistakes that it names before it plays."""
 
 import pytest
 from tests.commands import refused
@@ -6,7 +6,7 @@ from tests.service.device.worlds import scripted_federation
 
 
 def complaint(*words):
-    return str(refused("fleet", *words))
+    return str(refused("client", "simulate", *words))
 
 
 @pytest.mark.parametrize(

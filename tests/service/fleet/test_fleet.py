@@ -337,7 +337,7 @@ def test_a_server_learns_over_tls_although_a_third_of_the_devices_vanish_in_ever
 
 
 def fleet_of_processes(address, source, *options):
-    command = [sys.executable, "-m", "federank", "fleet", "--server", address, "--data", source, "--json"]
+    command = [sys.executable, "-m", "federank", "client", "simulate", "--server", address, "--data", source, "--json"]
     done = subprocess.run([*command, *map(str, options)], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

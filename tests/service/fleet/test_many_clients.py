@@ -7,8 +7,21 @@ from tests.forked import typed
 from tests.rated_worlds import two_opinions
 
 DATA, ADDRESS = "ml-100k", "http://127.0.0.1:8470"
-SERVE = ("serve", "--data", DATA, "--method", "pmf", "--rehearsal", "--store", "sqlite:///rehearsal.sqlite")
-FLEET = ("fleet", "--server", ADDRESS, "--data", DATA, "--method", "pmf", "--users", "500", "--rounds", "20")
+SERVE = ("serve", "pmf", "--data", DATA, "--rehearsal", "--store", "sqlite:///rehearsal.sqlite")
+FLEET = (
+    "client",
+    "simulate",
+    "--server",
+    ADDRESS,
+    "--data",
+    DATA,
+    "--method",
+    "pmf",
+    "--users",
+    "500",
+    "--rounds",
+    "20",
+)
 
 
 def ratings(folder):

@@ -94,19 +94,19 @@ def test_the_operator_is_told_the_promise_and_what_noise_does_to_ratings(
     open_store(store, Demand(data=people, source="two", method="pmf", sums=sums))
     _report_guarantee(store)
     said = capsys.readouterr()
-    assert f"guarantee      {guarantee}" in said.out
-    assert ("worse than by everyone's own mean" in said.err) == is_warned
+    assert f"guarantee    {guarantee}" in said.out
+    assert ("worse than each user's own mean" in said.err) == is_warned
 
 
 @pytest.mark.parametrize(
     ("method", "how"),
-    [("frugal", "--helper URL"), ("pmf", "--helper URL"), ("fpl", "--method frugal --helper URL")],
+    [("frugal", "--helper URL"), ("pmf", "--helper URL"), ("fpl", "federank serve frugal --helper URL")],
 )
 def test_the_operator_is_told_that_a_server_without_a_helper_reads_every_message(tmp_path, capsys, method, how):
     store = f"sqlite:///{tmp_path / 'f.sqlite'}"
     open_store(store, Demand(data=people, source="two", method=method, accepts_few=True))
     _report_guarantee(store)
-    told = f"guarantee      none: this server can read every message ({how}: only sums, for a new --store)\n"
+    told = f"guarantee    none: this server can read every upload ({how}: only sums, for a new --store)\n"
     assert capsys.readouterr().out == told
 
 

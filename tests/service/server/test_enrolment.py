@@ -52,8 +52,12 @@ async def test_a_range_of_addresses_enrols_no_more_than_its_share(sqlite_store):
 
 
 def test_the_commands_ask_for_what_they_need():
-    for words, flag in ((["admin", "invite"], "--count"), (["device"], "--invitation"), (["serve"], "--invited-only")):
-        assert flag in CliRunner().invoke(federank, [*words, "--help"]).output
+    for words, flag in (
+        (["admin", "invite"], "--count"),
+        (["client"], "--invitation"),
+        (["serve", "frugal"], "--invited-only"),
+    ):
+        assert flag in CliRunner().invoke(federank, [*words, "--help-all" if words[0] == "serve" else "--help"]).output
 
 
 def test_a_device_brings_its_invitation():

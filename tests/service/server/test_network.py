@@ -77,7 +77,6 @@ def test_rounds_are_exact_over_a_slow_network_that_loses_packets(wire, tmp_path)
         "-m",
         "federank",
         "serve",
-        "--method",
         "fpl",
         "--store",
         store,

@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 import httpx
 import pytest
-from tests.commands import refused, succeeded
+from tests.commands import refused, serve_words, succeeded
 from tests.service.federations import Served, stored
 from tests.service.helper.helpers import HelperProcess, ThreadedHelper
 
 from federank.cli.helper import helper as helper_command
 from federank.cli.serve import serve as serve_command
+from federank.cli.serve import served_methods
 
 DATA = "--data table.csv --users user --items item --ratings rating --times time --header --delimiter , --repeats first"
 DATA += " --item-file titles.csv --min-interactions 2 --k-core 2"
@@ -54,7 +55,7 @@ LINES = {
     "sums of no one's choice": f"{DATA} --helper HELPER --target 90",
     "sums of ratings": f"{DATA} --method pmf --messages 4 --clip 2 --sigma 1 {SUMS}",
 }
-ELSEWHERE = {"port", "admin_port", "store", "tls_cert", "tls_key", "_click_default_help"}
+ELSEWHERE = {"port", "admin_port", "store", "tls_cert", "tls_key", "help_all", "_click_default_help"}
 """Flags that each start of these tests gives, and those of a certificate that is not made."""
 
 
@@ -79,7 +80,7 @@ def helper(tmp_path):
 
 def start(*flags):
     """Start a server that does not serve; the flags that it ignored, with what was given and what is in force."""
-    result = succeeded("serve", "--port", "0", "--admin-port", "0", *flags)
+    result = succeeded(*serve_words("--port", "0", "--admin-port", "0", *flags))
     lines = [json.loads(line) for line in result.stderr.splitlines() if line.startswith("{")]
     return {line["flag"]: (line["given"], line["in_force"]) for line in lines if line["event"] == "flag ignored"}
 
@@ -100,10 +101,15 @@ def all_names(option):
 
 
 def test_every_flag_is_in_a_command_line_that_is_repeated():
-    flags = {option.name for option in serve_command.get_params(click.Context(serve_command))}
-    assert flags - ELSEWHERE == set().union(*(names_in(serve_command, line) for line in LINES.values()))
+    commands = {name: serve_command.get_command(None, name) for name in served_methods()}
+    flags = {option.name for command in commands.values() for option in command.get_params(click.Context(command))}
+    given = set()
+    for line in LINES.values():
+        _, method, *words = serve_words(*(line if "--method" in line else f"--method frugal {line}").split())
+        given |= names_in(commands[method], " ".join(words))
+    assert flags - ELSEWHERE == given
     flags = {option.name for option in helper_command.get_params(click.Context(helper_command))}
-    assert flags - {"tls_cert", "tls_key", "_click_default_help"} == names_in(helper_command, HELPER)
+    assert flags - {"tls_cert", "tls_key", "help_all", "_click_default_help"} == names_in(helper_command, HELPER)
 
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES)
@@ -125,7 +131,6 @@ DIFFERENT = {
     "--method": ("pmf", "frugal"),
     "--messages": (9, 5),
     "--factors": (3, 4),
-    "--triples": (7, None),
     "--start-from": ("nowhere", None),
     "--data": ("no-such-file.csv", "the catalogue of table, 12 items"),
 }

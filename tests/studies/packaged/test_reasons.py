@@ -93,7 +93,7 @@ def with_items_in_order(split, order):
 def test_coverage_at_bpr_mfs_rate_on_amazon_grows_with_pi(amazon):
     found, shares = {}, {}
     for pi in (0.2, 0.6, 1.0):
-        model = fr.fit("fpl", amazon, triples="1", learning_rate=0.05, pi=pi, epochs=20, seed=1)
+        model = fr.fit("fpl", amazon, triples=1, learning_rate=0.05, pi=pi, epochs=20, seed=1)
         found[pi] = fr.evaluate(model, amazon).means
         listed = np.sort(np.bincount(model.recommend(n=10).items.ravel()))[::-1]
         shares[pi] = listed[:10].sum() / listed.sum()

@@ -26,7 +26,7 @@ from federank._numerics.arrays import FloatVector, IntVector, LongVector
 from federank._numerics.rows import inlined
 from federank.checks import check_choice, check_int, check_positive, check_range
 from federank.errors import SettingError
-from federank.federation.method import Scale
+from federank.federation.method import Scale, setting
 
 _STYLES = ("stochastic", "batch")
 
@@ -44,12 +44,12 @@ class RatingSettings:
     """Virtual ratings: first averages, later predictions (hybrid); the user's average; or none."""
     rho: float = 0.0
     """Virtual ratings for every rating a user has given, on items that the user has not rated."""
-    sampling: Literal["fresh", "fixed"] = "fresh"
+    sampling: Literal["fresh", "fixed"] = setting("fresh", paper=True)
     """Draw these items again in every round, as published, so that what comes back every time is what was rated; or
     once for its lifetime (fixed), so that it is not."""
-    t_predict: int = 5
+    t_predict: int = setting(5, paper=True)
     """Iterations before virtual ratings are predicted (T_predict; hybrid filling only)."""
-    t_local: int = 15
+    t_local: int = setting(15, paper=True)
     """Passes over the own ratings before virtual ratings are predicted (T_local; hybrid filling only)."""
     factors: int = 20
     """Length of the vectors that describe users and items."""
@@ -57,19 +57,19 @@ class RatingSettings:
     """How many times every user's ratings are met."""
     learning_rate: float | None = None
     """Size of a step; the papers' values if not given: 0.8 in batch style, 0.01 in stochastic style."""
-    decay: float = 0.9
+    decay: float = setting(0.9, paper=True)
     """What the learning rate is multiplied with after an iteration."""
     regulariser: float = 0.001
     """Pull of all vectors towards zero (lambda)."""
-    initial_range: float = 0.01
+    initial_range: float = setting(0.01, paper=True)
     """First values of all vectors are uniform in a range of this width around zero."""
-    item_gradients: Literal["before", "after"] = "before"
+    item_gradients: Literal["before", "after"] = setting("before", paper=True)
     """Item gradients use the user's vector before its step (the authors' code) or after it (the paper)."""
-    client_rate: Literal["participation", "iteration"] = "participation"
+    client_rate: Literal["participation", "iteration"] = setting("participation", paper=True)
     """A client's learning rate falls when it takes part (the authors' code) or with iterations (the paper)."""
-    filling_start: Literal["late", "early"] = "late"
+    filling_start: Literal["late", "early"] = setting("late", paper=True)
     """Predicted virtual ratings begin with iteration T_predict + 2 (the authors' code) or T_predict (the paper)."""
-    local_training: Literal["copy", "own"] = "copy"
+    local_training: Literal["copy", "own"] = setting("copy", paper=True)
     """Local passes train a copy of the user's vector (the authors' code) or the vector itself (the paper)."""
     local_ratings: Literal["rated", "all"] = "rated"
     """Local passes go over the user's ratings (the authors' code), or also over the sampled items with the user's mean

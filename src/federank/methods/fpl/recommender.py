@@ -154,7 +154,7 @@ class BPRSettings:
 
     def as_fpl(self) -> FPLSettings:
         """The federation that takes the same steps: one client a round, one pair, everything sent."""
-        return FPLSettings(**vars(self), pi=1.0, clients_per_round="1", triples="1")
+        return FPLSettings(**vars(self), pi=1.0, clients_per_round=1, triples=1)
 
 
 class BPR(PairwiseFactors):

@@ -19,7 +19,6 @@ the papers' tables come from it; with one pair (T = 1) the two readings differ i
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -27,17 +26,18 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from federank._numerics.arrays import IntVector, LongVector, RealVector
-from federank.checks import check_choice, check_fraction, check_int, check_positive, check_range, to_float
+from federank.checks import check_choice, check_fraction, check_int, check_positive, check_range
 from federank.errors import SettingError
+from federank.federation.method import setting
 from federank.privacy.policy import BASES, Policy, default_basis
 from federank.privacy.population import AS_HISTORIES_ARE, SharedProfiles
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "sfpl": {"clients_per_round": "1", "triples": "1"},
-    "sfpl+": {"clients_per_round": "1", "triples": "mean"},
-    "pfpl": {"clients_per_round": "all", "triples": "1"},
+    "sfpl": {"clients_per_round": 1, "triples": 1},
+    "sfpl+": {"clients_per_round": 1, "triples": "mean"},
+    "pfpl": {"clients_per_round": "all", "triples": 1},
     "pfpl+": {"clients_per_round": "all", "triples": "mean"},
-    "federank": {"clients_per_round": "1", "order": "as-printed", "mask": "as-printed"},
+    "federank": {"clients_per_round": 1, "order": "as-printed", "mask": "as-printed"},
 }
 
 
@@ -69,9 +69,9 @@ class FPLSettings:
     pi: float | str | Sequence[float] = 1.0
     """Probability that a positive item's gradient is sent (0: never, 1: always); or a CSV file `user,pi`.
     From Python also one number per user, in the sorted order of their ids."""
-    clients_per_round: str | int | float = "1"
+    clients_per_round: int | float | Literal["all"] = 1
     """How many devices take part in a round: a number, a share below 1 (0.1), or `all`."""
-    triples: str | int = "1"
+    triples: int | str = 1
     """Pairs a device trains on in a round: a number, `mean` = int(X+/U), `profile` = its own history's size, or
     `3x profile` = three times that."""
     most_triples: int | None = None
@@ -80,7 +80,7 @@ class FPLSettings:
     """Passes over the data: an epoch has as many client-server interactions as there are training interactions."""
     seed: int = 1
     """Names the run: the same seed gives the same model."""
-    order: Literal["as-in-code", "as-printed"] = "as-in-code"
+    order: Literal["as-in-code", "as-printed"] = setting("as-in-code", paper=True)
     """Within a round the client's own vector moves with every pair, as in the authors' code; or once at the end by the
     sum of all steps, as FedeRank's Eq. 1-3 are printed."""
     sharing: Literal["all", "fixed-subset", "randomized-response"] = "all"
@@ -88,7 +88,7 @@ class FPLSettings:
     drawn once per lifetime (fixed-subset); or that share with decoys among it (randomized-response)."""
     item_epsilon: float | None = None
     """Randomized response: e^item_epsilon bounds the odds that an item is liked, given all that is sent of it."""
-    basis: Literal["default", "history", "shared"] = "default"
+    basis: Literal["default", "history", "shared"] = setting("default", paper=True)
     """What Updates are computed from: the full history, as published, or only what may be sent (shared: the rest is
     kept for recommendations at home). By default shared, but history where sharing is as published."""
     budget: int | None = None
@@ -99,28 +99,28 @@ class FPLSettings:
     """Scale every Update down to this length at most (the L2 norm of all its numbers)."""
     noise: float = 0.0
     """Deviation of normal noise on what is sent, as a multiple of `clip`; states a differential-privacy figure."""
-    noise_on: Literal["all-rows", "sums"] = "all-rows"
+    noise_on: Literal["all-rows", "sums"] = setting("all-rows", paper=True)
     """Noise on every row of the catalogue; or a share of it from each device of a round, for a server that sees only
     sums."""
     delta: float = 1e-6
     """The probability that the differential-privacy figure of the noise may fail with."""
-    mask: Literal["as-in-code", "as-printed"] = "as-in-code"
+    mask: Literal["as-in-code", "as-printed"] = setting("as-in-code", paper=True)
     """The coin of pi is tossed for every pair, as in the authors' code; or once per positive item and round, as
     FedeRank's Eq. 4-5 are printed."""
-    user_regulariser: float = 1 / 20
+    user_regulariser: float = setting(1 / 20, paper=True)
     """Pull of the user vector towards zero, as a multiple of the learning rate."""
-    positive_regulariser: float = 1 / 20
+    positive_regulariser: float = setting(1 / 20, paper=True)
     """Pull of a positive item's vector towards zero, as a multiple of the learning rate."""
-    negative_regulariser: float = 1 / 200
+    negative_regulariser: float = setting(1 / 200, paper=True)
     """Pull of a negative item's vector towards zero, as a multiple of the learning rate."""
-    initial_scale: float = 0.1
+    initial_scale: float = setting(0.1, paper=True)
     """Standard deviation of the first values of all vectors."""
-    initial_biases: Literal["normal", "zero"] = "normal"
+    initial_biases: Literal["normal", "zero"] = setting("normal", paper=True)
     """First values of the item biases: drawn like the vectors, or zero."""
-    user_draw: Literal["uniform", "activity"] = "uniform"
+    user_draw: Literal["uniform", "activity"] = setting("uniform", paper=True)
     """With one client a round: each device alike, or in proportion to its history, so that every training interaction
     is as likely as any other (Rendle et al., 2009). A simulation knows histories; a real server does not."""
-    weights: Literal["sum", "mean", "profile"] = "sum"
+    weights: Literal["sum", "mean", "profile"] = setting("sum", paper=True)
     """What a round's Updates are multiplied with before the server adds them up (w_u of FPL, 2020, Eq. 1): 1; one over
     their number; or each device's share of all their histories, which a simulation knows and a real server does not."""
     online: float = 1.0
@@ -176,15 +176,16 @@ class FPLSettings:
         self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)
         check_choice("mask", self.mask, ("as-in-code", "as-printed"))
         check_choice("initial_biases", self.initial_biases, ("normal", "zero"))
-        if str(self.triples) not in ("mean", "profile") and not _times_profile(self.triples):
-            expected = "an integer, `mean`, `profile` or `3x profile`"
-            check_int("triples", to_float("triples", self.triples, expected), 1)
+        if not isinstance(self.triples, str):
+            check_int("triples", self.triples, 1)
+        elif self.triples != "mean" and not _profile_multiple(self.triples):
+            raise SettingError(
+                f"triples is {self.triples!r}; an integer, `mean`, `profile` or such as `3x profile` is needed."
+            )
         if self.most_triples is not None:
             check_int("most_triples", self.most_triples, 1)
         if self.clients_per_round != "all":
-            check_positive(
-                "clients_per_round", to_float("clients_per_round", self.clients_per_round, "a number or `all`")
-            )
+            check_positive("clients_per_round", self.clients_per_round)
 
     def _check_server(self) -> None:
         check_choice("server", self.server, ("plain", "adam"))
@@ -342,14 +343,13 @@ def _deviation(settings: FPLSettings, clients: int) -> float:
     )
 
 
-def _clients(wanted: str | int | float, population: int) -> int:
-    if wanted == "all":
+def _clients(number: int | float | Literal["all"], population: int) -> int:
+    if number == "all":
         return population
-    number = float(wanted)
     if number < 1:
         return max(1, round(number * population))
     if number != int(number):
-        raise SettingError(f"clients_per_round is {wanted}; an integer, a share below 1, or `all` is needed.")
+        raise SettingError(f"clients_per_round is {number}; an integer, a share below 1, or `all` is needed.")
     if number > population:
         raise SettingError(
             f"clients_per_round is {int(number):,}, but only {population:,} users can take part; ask for fewer, "
@@ -359,8 +359,8 @@ def _clients(wanted: str | int | float, population: int) -> int:
 
 
 def _triples(wanted: str | int, sizes: LongVector, own_sizes: LongVector) -> IntVector:
-    if wanted == "profile" or _times_profile(wanted):
-        return (own_sizes * (_times_profile(wanted) or 1)).astype(np.int32)
+    if isinstance(wanted, str) and (multiple := _profile_multiple(wanted)):
+        return (own_sizes * multiple).astype(np.int32)
     number = max(1, int(sizes.sum()) // len(sizes)) if wanted == "mean" else int(wanted)
     return np.full(len(sizes), number, dtype=np.int32)
 
@@ -390,7 +390,9 @@ def most_pairs(settings: FPLSettings) -> int:
     return max(int(settings.triples), settings.most_triples or 0)
 
 
-def _times_profile(wanted: str | int) -> int:
-    """3 of `3x profile`; 0 where it is something else."""
-    times = re.fullmatch(r"([1-9]\d{0,3})x profile", str(wanted))
-    return int(times[1]) if times else 0
+def _profile_multiple(text: str) -> int:
+    """1 of `profile`, 3 of `3x profile`; 0 of any other text."""
+    number = text.removesuffix("x profile")
+    if text == "profile":
+        return 1
+    return int(number) if number != text and number.isdecimal() and len(number) <= 4 else 0

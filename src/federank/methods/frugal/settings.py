@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from federank._numerics.arrays import IntVector, LongVector
 from federank.checks import check_choice, check_fraction, check_int, check_positive, check_range, check_seed, to_float
 from federank.errors import SettingError
+from federank.federation.method import setting
 from federank.federation.rng import COHORT, words, words_wrap_around
 from federank.methods.frugal.objective import Objective
 from federank.methods.frugal.private_plan import PrivatePlan, planned
@@ -54,9 +55,9 @@ class SquaresSettings(SharedProfileSettings):
     """Length of the vectors that describe people and items.  [default: 64; with squares up to 96, one
     for every 64 items of a large catalogue; where there are fewer than 512 people or 1,024 items, one for every 8
     people and every 16 items, and at least 8]"""
-    alpha: float = 0.0
+    alpha: float = setting(0.0, paper=True)
     """How much surer it is that people like what they have than that they dislike the rest: confidence 1 + alpha."""
-    unobserved_weight: float = 1.0
+    unobserved_weight: float = setting(1.0, paper=True)
     """Confidence that people dislike what they do not have: 1 as published by FCF, 0 for the FPL papers' variant."""
     regulariser: float | None = None
     """Pull of all vectors towards zero (lambda).  [default: follows the data, by the spectrum of the sums]"""
@@ -69,21 +70,21 @@ class SquaresSettings(SharedProfileSettings):
     popularity: float | None = None
     """How little the popular counts for: an item of n people weighs n^-popularity (1 - 1/n).  [default: 0.4; 0 as
     above]"""
-    damping: float = 1.0
+    damping: float = setting(1.0, paper=True)
     """How much of the way to the solution the server goes in a round; below 1 where alpha is above 0."""
-    server: Literal["solve", "adam"] = "solve"
+    server: Literal["solve", "adam"] = setting("solve", paper=True)
     """What the server does with the two sums: solve for the items, or take a step of Adam."""
-    learning_rate: float | None = None
+    learning_rate: float | None = setting(None, paper=True)
     """Size of the server's steps (Adam).  [default: 0.1]"""
-    beta1: float = 0.9
+    beta1: float = setting(0.9, paper=True)
     """How long the server remembers the direction of past gradients (Adam)."""
-    beta2: float = 0.999
+    beta2: float = setting(0.999, paper=True)
     """How long the server remembers the size of past gradients (Adam)."""
     broadcast: Literal["int8", "float32"] = "int8"
     """How item vectors travel to devices: as bytes with a scale a row, or as they are."""
     clip: float | None = None
     """Scale every message down to this length at most (the L2 norm of all its numbers)."""
-    initial_scale: float = 0.1
+    initial_scale: float = setting(0.1, paper=True)
     """Standard deviation of the first values of the item vectors."""
     online: float = 1.0
     """Probability that a device is there when a round begins."""

@@ -275,7 +275,7 @@ def ask_last_outcomes(store: DeviceStore, client: Client, identity: Identity, no
 def reason_to_stay_out(store: DeviceStore, identity: Identity) -> str | None:
     """Why the owner's policy keeps the device from asking for work, if it does."""
     if store.policy().policy.paused:
-        return "This device is paused; `federank device resume` lets it go on."
+        return "This device is paused; `federank client resume` lets it go on."
     ledger, policy = store.ledger(), store.policy().policy
     if messages_left(identity, policy, ledger) == 0:
         uploads = store.uploads()

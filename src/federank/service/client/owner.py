@@ -254,7 +254,7 @@ def recommend(store: DeviceStore, n: int) -> list[Suggestion]:
     facts = identity.facts
     model = store.model(facts)
     if model is None:
-        raise BadState(f"{store.path} holds no model yet; `federank device` fetches one.")
+        raise BadState(f"{store.path} holds no model yet; `federank client` fetches one.")
     policy, _ = store.policy()
     at_home = facts.rules.is_home_alone or policy.basis == "shared" or store.rounds() == 0
     vector = home_vector(store, identity, model) if at_home else store.vector(facts.state_size)
@@ -321,7 +321,7 @@ def rate(store: DeviceStore, item: str, stars: str) -> Rated:
         raise SettingError(f"{catalogue.titles[number]} is not rated, so there is nothing to take back.")
     if not known:
         raise SettingError(
-            "This is the only rating, and a device without any cannot take part; `federank device leave --erase` "
+            "This is the only rating, and a device without any cannot take part; `federank client leave --erase` "
             "removes the device."
         )
     if len(known) == len(catalogue.ids) and store.identity().facts.rules.needs_others:
@@ -338,7 +338,7 @@ def predict(store: DeviceStore, item: str) -> Predicted:
     identity, history, catalogue = store.identity(), store.history(), store.catalogue()
     model = store.model(identity.facts)
     if model is None:
-        raise BadState(f"{store.path} holds no model yet; `federank device` fetches one.")
+        raise BadState(f"{store.path} holds no model yet; `federank client` fetches one.")
     vector = home_vector(store, identity, model)
     value = float(identity.facts.rules.scores(identity.facts.settings, model, vector)[number])
     fallback = not np.isfinite(value)
@@ -355,7 +355,7 @@ def needed_scale(store: DeviceStore) -> Scale:
     scale = store.identity().facts.scale
     if scale is None:
         raise SettingError(
-            "This device's federation is of likes: it knows no ratings and predicts none. `federank device recommend` "
+            "This device's federation is of likes: it knows no ratings and predicts none. `federank client recommend` "
             "lists what it would recommend."
         )
     return scale

@@ -67,7 +67,7 @@ def refuse_absence(path: Path) -> None:
     """A device that is not there must be enrolled first."""
     if not path.is_file():
         raise BadState(
-            f"There is no device at {path}. `federank device --server ... --profile ...` enrols one; --state names its "
+            f"There is no device at {path}. `federank client --server ... --profile ...` enrols one; --state names its "
             "file."
         )
 

@@ -95,7 +95,7 @@ def check_format(sql: sqlite3.Connection, path: Path) -> None:
     (application,) = sql.execute("PRAGMA application_id").fetchone()
     (version,) = sql.execute("PRAGMA user_version").fetchone()
     if application != _APPLICATION:
-        raise BadState(f"{path} is not a device's file; --state names one that `federank device` made.")
+        raise BadState(f"{path} is not a device's file; --state names one that `federank client` made.")
     if version != FORMAT:
         raise BadState(
             f"{path} has format {version}, and this program reads format {FORMAT}; use the version of "

@@ -140,7 +140,17 @@ async def test_both_killed_again_and_again_every_version_is_recomputed(tmp_path,
                 await asyncio.to_thread(killed_and_back, served if number % 2 else helper)
             assert sum(await asyncio.gather(*people)) == 6
             await version_of(served.address, number + 1)
-        command = [sys.executable, "-m", "federank", "verify", served.address, "--helper", helper.address, "--json"]
+        command = [
+            sys.executable,
+            "-m",
+            "federank",
+            "audit",
+            "verify",
+            served.address,
+            "--helper",
+            helper.address,
+            "--json",
+        ]
         done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)

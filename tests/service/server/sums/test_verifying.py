@@ -1,4 +1,4 @@
-"""`federank verify` recomputes every version from what was published, and finds what does not fit."""
+"""`federank audit verify` recomputes every version from what was published, and finds what does not fit."""
 
 import asyncio
 import sqlite3
@@ -258,5 +258,7 @@ async def test_rounds_that_a_restored_helper_has_lost_are_read_from_the_leader(s
 def test_findings_end_the_command_with_2(monkeypatch):
     result = verifying.Verified("ab", "cd", 1, 1, 3, 0, (), ("Round 1 is hidden.",))
     monkeypatch.setattr(verifying, "verify", lambda *_: result)
-    done = CliRunner().invoke(federank, ["verify", "https://leader.example", "--helper", "https://helper.example"])
+    done = CliRunner().invoke(
+        federank, ["audit", "verify", "https://leader.example", "--helper", "https://helper.example"]
+    )
     assert (done.exit_code, "Round 1 is hidden." in done.output) == (2, True)

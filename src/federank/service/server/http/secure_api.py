@@ -1,7 +1,7 @@
 """What anyone may fetch of a federation of sums: its federation config, every round's offer, the records of those
 that ended.
 
-With these and the helper's anyone can check what devices were offered and recompute every version (`federank verify`).
+With these and the helper's lists anyone can recompute every version (`federank audit verify`).
 """
 
 from __future__ import annotations

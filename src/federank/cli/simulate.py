@@ -1,4 +1,4 @@
-"""`federank fleet`: many virtual devices against a server, as a rehearsal or a load test."""
+"""`federank client simulate`: many simulated clients against a server, as a rehearsal or a load test."""
 
 from __future__ import annotations
 
@@ -7,51 +7,47 @@ from typing import Any
 
 import click
 
+from federank.cli.client_policy import note, sharing_options
 from federank.errors import SettingError
 
 
 @click.command()
 @click.option("--server", metavar="ADDRESS", required=True, help="Where the federation is.")
-@click.option("--data", "source", metavar="NAME_OR_FILE", default="city", show_default=True, help="Whose histories.")
 @click.option(
-    "--method", type=click.Choice(["frugal", "fpl", "pmf", "svdpp"]), help="Only where the federation is of this one."
+    "--data", "source", metavar="NAME_OR_FILE", default="city", show_default=True, help="The users' histories."
 )
-@click.option("--users", type=int, metavar="N", help="How many devices.  [default: everyone in the data]")
+@click.option(
+    "--method", type=click.Choice(["frugal", "fpl", "pmf", "svdpp"]), help="Only if the federation uses this method."
+)
+@click.option("--users", type=int, metavar="N", help="How many clients.  [default: all users of the data]")
 @click.option(
     "--rounds",
     type=int,
     metavar="N",
-    help="End after N rounds of the server, or when all messages are sent.",
+    help="End after N rounds of the server, or when all uploads are sent.",
 )
 @click.option("--seconds", type=float, metavar="X", help="End after X seconds.")
 @click.option(
-    "--vanish", type=float, metavar="SHARE", default=0.0, help="Share that vanishes in a round.  [default: 0]"
+    "--vanish",
+    type=float,
+    metavar="SHARE",
+    default=0.0,
+    help="Share of clients that drop out in a round.  [default: 0]",
 )
-@click.option("--rate", type=float, metavar="X", help="At most X interactions a second.  [default: as many as can be]")
+@click.option("--rate", type=float, metavar="X", help="At most X interactions per second.  [default: no limit]")
 @click.option("--processes", type=int, metavar="N", default=1, show_default=True, help="Processes to share the work.")
-@click.option("--pi", type=float, metavar="X", default=1.0, show_default=True, help="Everyone's pi.")
+@sharing_options
+@click.option("--seed", type=int, metavar="N", default=1, show_default=True, help="Seed of the clients.")
 @click.option(
-    "--sharing",
-    type=click.Choice(["all", "fixed-subset", "randomized-response"]),
-    help="Everyone's way of sharing.  [default: fixed-subset; all in a federation of fpl]",
+    "--test", type=float, metavar="SHARE", default=0.0, help="Hold out each user's newest items, and test on them."
 )
-@click.option("--item-epsilon", type=float, metavar="X", help="Of randomized response.")
-@click.option("--basis", type=click.Choice(["history", "shared"]), help="What Updates are computed from.")
-@click.option("--budget", type=int, metavar="N", help="At most N items of each person are ever sent.")
-@click.option("--filling", type=click.Choice(["hybrid", "average", "none"]), help="Ratings: everyone's virtual ones.")
-@click.option("--rho", type=float, metavar="X", help="Ratings: virtual ones for each of everyone's own.")
-@click.option(
-    "--sampling", type=click.Choice(["fixed", "fresh"]), help="Ratings: sampled for its lifetime, or every time again."
-)
-@click.option("--seed", type=int, metavar="N", default=1, show_default=True, help="Names the devices' draws.")
-@click.option("--test", type=float, metavar="SHARE", default=0.0, help="Hold out everyone's newest, and test on them.")
 @click.option("--random-test", is_flag=True, help="Hold out at random instead, as the papers on ratings do.")
-@click.option("--min-interactions", type=int, metavar="N", help="Keep people with at least N items.")
+@click.option("--min-interactions", type=int, metavar="N", help="Keep users with at least N items.")
 @click.option("--ca", metavar="FILE", help="The federation's own certificate, or its authority's.")
 @click.option("--insecure", is_flag=True, help="Allow plain http to another machine.")
-@click.option("--helper-ca", metavar="FILE", help="Where two servers take part: the helper's own certificate.")
+@click.option("--helper-ca", metavar="FILE", help="With secure aggregation: the helper's own certificate.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def fleet(
+def simulate(
     server: str,
     source: str,
     method: str | None,
@@ -71,19 +67,18 @@ def fleet(
     as_json: bool,
     **specs: Any,
 ) -> None:
-    """Play many people's devices against a server: a rehearsal before people come, and a load test.
+    """Run many simulated clients against a server, as a rehearsal or a load test.
 
-    The devices draw as a simulation of the same seed does, so where everyone answers, the federation learns what
-    `federank train` learns. Where messages are few, each device sends as many as were promised, and the fleet ends when
-    all are sent. The server should be a rehearsal too (`federank serve --rehearsal`): it cannot tell these
-    devices from people's, and its limits are made for people. Where it has limits the fleet keeps to them and waits:
-    with the usual ones a device is enrolled every 5 seconds after the first 20.
+    The clients draw as a simulation with the same seed does, so where all respond the federation learns what
+    `federank train` learns. Clients of Frugal stop after their number of uploads. The server should run with
+    `federank serve --rehearsal`; otherwise its limits apply, and one client is enrolled every 5 seconds after the
+    first 20.
 
     \b
     Examples:
-      federank fleet --server http://127.0.0.1:8470 --data city
-      federank fleet --server http://127.0.0.1:8470 --data city --rounds 20
-      federank fleet --server http://127.0.0.1:8470 --users 500 --seconds 30 --vanish 0.3 --json
+      federank client simulate --server http://127.0.0.1:8470 --data city
+      federank client simulate --server http://127.0.0.1:8470 --data city --rounds 20
+      federank client simulate --server http://127.0.0.1:8470 --users 500 --seconds 30 --vanish 0.3 --json
     """
     from federank.checks import check_int, check_positive, check_range
     from federank.data.loading import load
@@ -111,33 +106,29 @@ def fleet(
         rounds=rounds,
         users=users,
         seed=seed,
-        specs={name: value for name, value in specs.items() if value is not None},
+        specs={"pi": 1.0} | {name: value for name, value in specs.items() if value is not None},
         ca=ca,
         insecure=insecure,
         helper_ca=helper_ca,
-        note=_note,
+        note=note,
     )
-    with Client(address, ca=ca, insecure=insecure, note=_note) as client:
+    with Client(address, ca=ca, insecure=insecure, note=note) as client:
         federation = fetch_federation(client)
         if method not in (None, federation.facts.method):
             raise SettingError(
-                f"The federation at {address} is of {federation.facts.method}, not of {method}; leave --method out, or "
+                f"The federation at {address} uses {federation.facts.method}, not {method}; leave --method out, or "
                 "name another --server."
             )
         if rounds is None and seconds is None and federation.facts.method != "frugal":
-            raise SettingError("When should the fleet end? Say --rounds N or --seconds X.")
-        played = rehearse(rehearsal, processes)
-        report = {"devices": len(played.users)} | played.tally.report()
+            raise SettingError("When should the simulation end? Add --rounds N or --seconds X.")
+        result = rehearse(rehearsal, processes)
+        report = {"devices": len(result.users)} | result.tally.report()
         report["whole_model_bytes"] = federation.facts.most_model_bytes - 4096
         if split is not None:
             federation = fetch_federation(client)  # its catalogue may have grown meanwhile
             model = fetch_model(client, federation.facts)
-            report["accuracy"] = accuracy(rehearsal, federation, model, played.vectors, split)
+            report["accuracy"] = accuracy(rehearsal, federation, model, result.vectors, split)
     click.echo(json.dumps(report) if as_json else _lines(report))
-
-
-def _note(text: str) -> None:
-    click.echo(text, err=True)
 
 
 def _lines(report: dict[str, Any]) -> str:

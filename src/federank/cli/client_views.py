@@ -1,4 +1,4 @@
-"""Looking into a device's file: the ledger, recommendations, and all of it as JSON. None of it needs the network."""
+"""Views of a client's file: ledger, status, recommendations, export. None of them needs the network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from federank.cli.device_choices import STATE, opened
+from federank.cli.client_policy import STATE, opened
 from federank.files import PRIVATE, atomic_write
 
 if TYPE_CHECKING:
@@ -24,100 +24,104 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write it whole, as CSV or .json, for your eyes alone.",
+    help="Write all of it, as CSV or .json, to a file that only you can read.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
-    """What has left this device: item by item, as liked or as compared with; and its messages, where they are counted.
+    """What this client has sent: by item, as liked or as a negative; and its uploads, where they are limited.
 
     \b
     Example:
-      federank device ledger --out ledger.csv
+      federank client ledger --out ledger.csv
     """
     from federank.cli.tables import new_table, plain, show
     from federank.service.client.owner import exported_ledger, ledger_as_text
 
     store = opened(state)
-    kept, history = store.ledger(), store.profile()
+    sent_items, history = store.ledger(), store.profile()
     if out is not None:
         atomic_write(out, ledger_as_text(store, out.suffix == ".json"), mode=PRIVATE)
-        click.echo(f"{len(kept.entries):,} lines are in {out}.")
+        click.echo(f"{len(sent_items.entries):,} lines are in {out}.")
         return
     if as_json:
-        content = {"rounds": store.rounds(), "disclosed": kept.disclosed(history), "entries": exported_ledger(store)}
-        click.echo(json.dumps(content | ({"messages": kept.message_rows()} if kept.messages else {})))
+        content = {
+            "rounds": store.rounds(),
+            "disclosed": sent_items.disclosed(history),
+            "entries": exported_ledger(store),
+        }
+        click.echo(json.dumps(content | ({"messages": sent_items.message_rows()} if sent_items.messages else {})))
         return
     if store.identity().facts.scale is not None:
-        _show_ratings(store, kept)
+        _show_ratings(store, sent_items)
         return
     catalogue = store.catalogue()
-    liked = [entry for entry in kept.entries.values() if entry.times_liked]
-    rounds, share = store.rounds(), kept.disclosed(history)
-    left = f"Of your {len(history):,} items {share:.1%} have left as liked"
+    liked = [entry for entry in sent_items.entries.values() if entry.times_liked]
+    rounds, share = store.rounds(), sent_items.disclosed(history)
+    sent = f"Of your {len(history):,} items {share:.1%} were sent as liked"
     if store.identity().facts.rules.counts_messages:
-        click.echo(f"{messages_line(store)} {left}: they stood for your history.")
+        click.echo(f"{messages_line(store)} {sent}.")
     else:
         click.echo(
-            f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. {left}; {len(kept.entries) - len(liked):,} other "
-            "items were sent as compared with."
+            f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. {sent}; {len(sent_items.entries) - len(liked):,} "
+            "other items were sent as negatives."
         )
     if liked:
-        shown = new_table("Item", "Title", "Times>", "First round>", "Last round>", "Yours")
+        table = new_table("Item", "Title", "Times>", "First round>", "Last round>", "Yours")
         for entry in sorted(liked, key=lambda entry: (-entry.times_liked, entry.item)):
             names = plain(catalogue.ids[entry.item]), plain(catalogue.titles[entry.item])
             counts = (str(entry.times_liked), str(entry.first_round), str(entry.last_round))
-            shown.add_row(*names, *counts, "yes" if entry.real else "a decoy")
-        show(shown)
+            table.add_row(*names, *counts, "yes" if entry.real else "a decoy")
+        show(table)
 
 
 def _show_ratings(store: DeviceStore, ledger: Ledger) -> None:
-    """Which items have left because they were rated, and which were sampled to hide them among."""
+    """Which items were sent because they were rated, and which were sampled to hide them."""
     from federank.cli.tables import new_table, plain, show
 
     catalogue, history, rounds = store.catalogue(), store.profile(), store.rounds()
     rated = {entry.item for entry in ledger.entries.values() if entry.real is True}
     share = f"Of your {len(history):,} ratings {ledger.disclosed(history):.1%}"
     if store.identity().facts.rules.counts_messages:
-        click.echo(f"{messages_line(store)} {share} are in what has left; every message names the full catalogue.")
+        click.echo(f"{messages_line(store)} {share} were sent; every upload covers the full catalogue.")
     else:
         click.echo(
-            f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. {share} have left; "
-            f"{len(ledger.entries) - len(rated):,} other items were sampled, and left with virtual ratings. Only you "
-            "can see here which is which."
+            f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. {share} were sent; "
+            f"{len(ledger.entries) - len(rated):,} other items were sampled and sent with virtual ratings. Only you "
+            "can see which is which."
         )
     if not ledger.entries:
         return
-    shown = new_table("Item", "Title", "Sent as", "Times>", "First round>", "Last round>")
+    table = new_table("Item", "Title", "Sent as", "Times>", "First round>", "Last round>")
     for entry in sorted(ledger.entries.values(), key=lambda entry: (entry.item not in rated, entry.item)):
         how = "rated" if entry.item in rated else "sampled"
         times = str(entry.times_liked + entry.times_compared)
         names = plain(catalogue.ids[entry.item]), plain(catalogue.titles[entry.item])
-        shown.add_row(*names, how, times, str(entry.first_round), str(entry.last_round))
-    show(shown)
+        table.add_row(*names, how, times, str(entry.first_round), str(entry.last_round))
+    show(table)
 
 
 def messages_line(store: DeviceStore) -> str:
-    """How many messages have left, and how many still may."""
+    """How many uploads were sent, and how many remain."""
     from federank.service.client.client import messages_left
 
     ledger = store.ledger()
     left = messages_left(store.identity(), store.policy().policy, ledger)
-    charged = "is charged to this device" if ledger.spent == 1 else "are charged to this device"
-    sent = f"{ledger.spent} {'message' if ledger.spent == 1 else 'messages'} {charged}"
-    return f"{sent}, and {left} more may be in its lifetime." if left else f"{sent}, as many as may be in its lifetime."
+    charged = "is charged to this client" if ledger.spent == 1 else "are charged to this client"
+    sent = f"{ledger.spent} {'upload' if ledger.spent == 1 else 'uploads'} {charged}"
+    return f"{sent}, and {left} more are allowed." if left else f"{sent}, the maximum."
 
 
 LEFT_OUT = {
-    "too-loud": "its proof did not hold",
-    "unopened": "the helper could not open it",
-    "copied": "another had its id",
-    "malformed": "it had another form than its round's messages",
+    "too-loud": "its norm proof failed",
+    "unopened": "the helper could not decrypt it",
+    "copied": "another upload had its id",
+    "malformed": "its format is not that of its round",
 }
-"""Why a message that has left is in no sum."""
+"""Why an upload is in no sum."""
 
 
 def outcome_lines(store: DeviceStore) -> list[str]:
-    """What became of the uploads that have left: how many are in the model, and a sentence for each that is not."""
+    """The outcome of the uploads: how many are in the model, and a line for each that is not."""
     from federank.service.client.outcomes import line_of
     from federank.service.client.state import ABANDONED, COUNTED, RELEASED, WAITING
 
@@ -135,21 +139,21 @@ def outcome_lines(store: DeviceStore) -> list[str]:
     lines = ["Uploads: " + ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) + "."]
     for sent, word in zip(uploads, words, strict=True):
         if word in LEFT_OUT:
-            lines.append(f"Round {sent.round_number}: the message is in no sum, and stays charged: {LEFT_OUT[word]}.")
+            lines.append(f"Round {sent.round_number}: the upload is in no sum, and stays charged: {LEFT_OUT[word]}.")
         elif word in (ABANDONED, RELEASED) and identity.facts.rules.counts_messages:
             lines.append(f"Round {sent.round_number}: {line_of(word, identity)}")
     return lines
 
 
-def guarantee_line(charter: SecaggConfig, ledger: Ledger) -> str:
-    """What the messages that have left may tell, and what all of a lifetime may."""
+def guarantee_line(config: SecaggConfig, ledger: Ledger) -> str:
+    """The privacy guarantee of the uploads so far, and of all of a client's lifetime."""
     from federank.federation.client import epsilon_promised, epsilon_so_far
 
-    most, now = epsilon_promised(charter), epsilon_so_far(charter, ledger)
-    no_users = "No single server can read one."
+    most, now = epsilon_promised(config), epsilon_so_far(config, ledger)
+    secure = "Secure aggregation: no single server can read an upload."
     if most is None or now is None:
-        return f"{no_users} What they tell together is not bounded: there is no noise on every one of them."
-    return f"{no_users} What they tell together is bounded: epsilon {_bound(now)} so far, {_bound(most)} in total."
+        return f"{secure} There is no differential privacy guarantee, because not every sum has noise."
+    return f"{secure} Differential privacy: epsilon {_bound(now)} so far, {_bound(most)} in total."
 
 
 def _bound(epsilon: float) -> str:
@@ -162,13 +166,13 @@ def _bound(epsilon: float) -> str:
 @STATE
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def status(state: Path | None, as_json: bool) -> None:
-    """Where this device takes part, with what method and policy, what it has sent, and which model it has.
+    """The federation of this client, its method and policy, what it has sent, and its model.
 
     \b
     Example:
-      federank device status
+      federank client status
     """
-    from federank.cli.device_choices import policy_line
+    from federank.cli.client_policy import policy_line
     from federank.cli.tables import plain
     from federank.federation.client import epsilon_promised, epsilon_so_far
     from federank.service.client.client import messages_left
@@ -201,7 +205,7 @@ def status(state: Path | None, as_json: bool) -> None:
     where = f"{plain(facts.name or 'a federation')} ({facts.method}) at {identity.server}"
     click.echo(f"Enrolled in {where}." if identity.token else f"Was enrolled in {where}, and has left.")
     click.echo(f"Policy: {policy_line(chosen.policy)}.")
-    taken_part = f"This device has taken part in {rounds:,} {'round' if rounds == 1 else 'rounds'}."
+    taken_part = f"This client has taken part in {rounds:,} {'round' if rounds == 1 else 'rounds'}."
     click.echo(messages_line(store) if counted else taken_part)
     if identity.sums is not None:
         click.echo(guarantee_line(identity.sums.charter, ledger))
@@ -219,32 +223,32 @@ def recommend(state: Path | None, n: int, as_json: bool) -> None:
 
     \b
     Example:
-      federank device recommend -n 5
+      federank client recommend -n 5
     """
     from federank.checks import check_int
     from federank.cli.tables import new_table, plain, show
-    from federank.service.client.owner import recommend as recommended
+    from federank.service.client.owner import recommend as recommend_items
 
     check_int("n", n, 1)
     store = opened(state)
-    listed, is_rating = recommended(store, n), store.identity().facts.scale is not None
+    listed, is_rating = recommend_items(store, n), store.identity().facts.scale is not None
     if as_json:
         click.echo(json.dumps([suggestion._asdict() for suggestion in listed]))
         return
     if is_rating and not listed:
-        click.echo("No one has told this federation anything of an item that you have not rated; there is nothing yet.")
+        click.echo("No client has rated an item that you have not rated; there is nothing to recommend yet.")
         return
-    shown = new_table("Rank>", "Item", "Title", "You would give>" if is_rating else "Score>")
+    table = new_table("Rank>", "Item", "Title", "You would give>" if is_rating else "Score>")
     for rank, (item, title, score) in enumerate(listed, start=1):
-        shown.add_row(str(rank), plain(item), plain(title), f"{score:.2f}" if is_rating else f"{score:.3f}")
-    show(shown)
+        table.add_row(str(rank), plain(item), plain(title), f"{score:.2f}" if is_rating else f"{score:.3f}")
+    show(table)
 
 
 @click.command()
 @STATE
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file that only you can read.")
 def export(state: Path | None, out: Path | None) -> None:
-    """All that the device's file knows, as JSON; all but the token, which would let others speak for you."""
+    """The content of the client's file as JSON, without the token, which would let others act for you."""
     from federank.service.client.owner import exported
 
     text = json.dumps(exported(opened(state)), indent=1)

@@ -1,4 +1,4 @@
-"""`federank device`: one person's device, which learns at home and sends only what its owner allows."""
+"""`federank client`: one user's client, which trains locally and uploads only what its owner allows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from federank.cli.device_choices import (
+from federank.cli.client_policy import (
     STATE,
     any_spec,
     chosen_policy,
@@ -22,10 +22,11 @@ from federank.cli.device_choices import (
     resume,
     state_path,
 )
-from federank.cli.device_views import export, ledger, recommend, status
+from federank.cli.client_views import export, ledger, recommend, status
+from federank.cli.simulate import simulate
 from federank.errors import SettingError
 
-# `federank device rate` and `federank device predict`: stars, where a federation is of ratings. Nothing is sent.
+# `rate` and `predict`, for federations with ratings. Nothing is sent.
 
 
 @click.command()
@@ -34,26 +35,26 @@ from federank.errors import SettingError
 @STATE
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def rate(item: str, stars: str, state: Path | None, as_json: bool) -> None:
-    """Rate an item by its id or title; `none` takes a rating back. A running device learns from it in its next round.
+    """Rate an item by its id or title; `none` removes a rating. A running client uses it from its next round.
 
-    The rating stays in the device's file. What an earlier one has let out stays in the ledger and cannot be taken back.
+    The rating stays in the client's file. What was sent because of an earlier rating stays in the ledger.
 
     \b
     Examples:
-      federank device rate "Alien (1979)" 4.5
-      federank device rate "Alien (1979)" none
+      federank client rate "Alien (1979)" 4.5
+      federank client rate "Alien (1979)" none
     """
     from federank.cli.tables import plain
-    from federank.service.client.owner import rate as keep
+    from federank.service.client.owner import rate as store_rating
 
-    rated = keep(opened(state), item, stars)
+    rated = store_rating(opened(state), item, stars)
     if as_json:
         click.echo(json.dumps(rated._asdict()))
         return
     before = "" if rated.before is None or rated.before == rated.rating else f"; it was {rated.before:g}"
     title = plain(rated.title)
     click.echo(
-        f"{title}: the rating of {rated.before:g} is taken back."
+        f"{title}: the rating of {rated.before:g} is removed."
         if rated.rating is None
         else f"{title}: {rated.rating:g}{before}."
     )
@@ -64,44 +65,51 @@ def rate(item: str, stars: str, state: Path | None, as_json: bool) -> None:
 @STATE
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def predict(item: str, state: Path | None, as_json: bool) -> None:
-    """What you would give an item, by its id or title, from the model as last received; works offline.
+    """Predict your rating of an item, by its id or title, from the model as last received; works offline.
 
-    Of an item that no one has told the federation anything of, it is the mean of your ratings, and that is said.
+    For an item without any upload it is the mean of your ratings, and a note says so.
 
     \b
     Example:
-      federank device predict "Aliens (1986)"
+      federank client predict "Aliens (1986)"
     """
     from federank.cli.tables import plain
-    from federank.service.client.owner import predict as predicted
+    from federank.service.client.owner import predict as predict_rating
 
-    answer = predicted(opened(state), item)
+    answer = predict_rating(opened(state), item)
     if as_json:
         click.echo(json.dumps(answer._asdict()))
         return
     click.echo(f"{answer.rating:.2f}")
     title = plain(answer.title)
     if answer.fallback:
-        click.echo(f"No one has told this federation anything of {title} yet; this is your mean rating.", err=True)
+        click.echo(f"No client has rated {title} yet; this is your mean rating.", err=True)
     if answer.own is not None:
         click.echo(f"You have rated {title} yourself: {answer.own:g}.", err=True)
 
 
 @click.group(invoke_without_command=True)
-@click.option("--server", metavar="ADDRESS", help="Where the federation is, such as https://example.org:8470.")
+@click.option("--server", metavar="ADDRESS", help="The federation's address, such as https://example.org:8470.")
 @click.option(
-    "--profile", type=click.Path(path_type=Path), metavar="CSV", help="Your history: `item`, and `rating` or not."
+    "--profile",
+    type=click.Path(path_type=Path),
+    metavar="CSV",
+    help="Your history: a column `item`, and perhaps `rating`.",
 )
 @policy_options
 @STATE
-@click.option("--invitation", metavar="CODE", help="Where only the invited may enrol: what the operator gave you.")
-@click.option("--evaluate", is_flag=True, help="Hold one item back, and tell deniably whether it would be found.")
+@click.option("--invitation", metavar="CODE", help="An invitation from the operator, where one is needed.")
+@click.option(
+    "--evaluate",
+    is_flag=True,
+    help="Hold one item back, and report with randomized response whether it is recommended.",
+)
 @click.option("--rounds", type=int, metavar="N", help="Take part in N rounds.  [default: until Ctrl-C]")
 @click.option("--ca", metavar="FILE", help="The federation's own certificate, or its authority's.")
 @click.option("--insecure", is_flag=True, help="Allow plain http to another machine.")
-@click.option("--helper-ca", metavar="FILE", help="Where two servers take part: the helper's own certificate.")
+@click.option("--helper-ca", metavar="FILE", help="With secure aggregation: the helper's own certificate.")
 @click.pass_context
-def device(context: click.Context, /, **given: Any) -> None:
+def client(context: click.Context, /, **given: Any) -> None:
     """Take part in a federation with your own history, which stays in one file on this machine.
 
     The first time, it enrols and needs --server and --profile; afterwards it goes on from its file. A policy that you
@@ -109,14 +117,14 @@ def device(context: click.Context, /, **given: Any) -> None:
 
     \b
     Examples:
-      federank device --server https://example.org:8470 --profile me.csv --pi 0.3
-      federank device ledger
-      federank device recommend -n 5
+      federank client --server https://example.org:8470 --profile me.csv --pi 0.3
+      federank client ledger
+      federank client recommend -n 5
     """
     if context.invoked_subcommand is None:
         _take_part(**given)
     elif any(value for value in given.values()):
-        raise SettingError(f"Write options after the word: `federank device {context.invoked_subcommand} ...`.")
+        raise SettingError(f"Write options after the command: `federank client {context.invoked_subcommand} ...`.")
 
 
 def _take_part(
@@ -144,12 +152,12 @@ def _take_part(
     else:
         _refuse_second_enrolment(path, server, specs)
         if evaluate:
-            raise SettingError("Whether a device evaluates is chosen when it enrols; this one goes on as it is.")
+            raise SettingError("--evaluate is chosen when a client enrols; this one is enrolled already.")
         if profile is not None:
             _renew_profile(path, profile)
     with taking_part(path) as store, client_of(store.identity(), note) as client:
         stored = take_part(store, client, rounds, note)
-    click.echo(f"{stored} {'Update was' if stored == 1 else 'Updates were'} sent and stored.")
+    click.echo(f"{stored} {'upload was' if stored == 1 else 'uploads were'} sent and stored.")
 
 
 def _enrol(
@@ -168,11 +176,10 @@ def _enrol(
 
     if server is None or profile is None:
         raise SettingError(
-            f"There is no device at {path} yet: --server says where the federation is and --profile which file has "
-            "your history."
+            f"There is no client at {path} yet: --server names the federation and --profile the file with your history."
         )
 
-    # The device may be started from another folder next time.
+    # The client may be started from another folder next time.
     ca, helper_ca = (None if file is None else str(Path(file).absolute()) for file in (ca, helper_ca))
     with Client(server, ca=ca, insecure=insecure, note=note, invitation=invitation) as client:
         matched, chosen, facts = enrol(
@@ -185,42 +192,37 @@ def _enrol(
             helper_ca=helper_ca,
             evaluates=evaluate,
         )
-    note(f"Enrolled in {facts.name or 'a federation'} of {facts.n_items:,} items; the device's file is {path}.")
+    note(f"Enrolled in {facts.name or 'a federation'} of {facts.n_items:,} items; the client's file is {path}.")
     _report_matched(matched)
-    who = "you chose" if chosen.chosen_by == "owner" else "the federation suggests, as you named none"
-    note(f"Policy ({who}): {policy_line(chosen.policy)}. `federank device policy` shows and changes it.")
+    who = "your choice" if chosen.chosen_by == "owner" else "suggested by the federation"
+    note(f"Policy ({who}): {policy_line(chosen.policy)}. `federank client policy` shows and changes it.")
     if facts.scale is not None:
         _report_ratings(len(matched.profile), facts)
     if facts.is_summed:
         _notify_helper(path)
-    if evaluate and facts.scale is not None:
+    if evaluate:
+        what = "rating" if facts.scale is not None else "item"
+        question = "how close the prediction is" if facts.scale is not None else "whether it is recommended"
         note(
-            "One of your ratings is held back, for its lifetime: the server is told at most five times, rounded at "
-            "random and "
-            "wrongly one time in four, how near the model predicts it. No one is told which it is."
-        )
-    elif evaluate:
-        note(
-            "One item of your history is held back, for its lifetime: the server is told at most five times, and "
-            "wrongly one "
-            "time in four, whether the model would have found it. No one is told which item it is."
+            f"One {what} of your history is held back, for the client's lifetime. The server receives at most five "
+            f"reports of {question}, each wrong with probability 1/4. The {what} itself is never sent."
         )
     allowed = facts.rules.messages(facts.settings, chosen.policy)
     if allowed is not None:
-        note(f"At most {allowed} {'message leaves' if allowed == 1 else 'messages leave'} this device in its lifetime.")
+        note(f"At most {allowed} {'upload' if allowed == 1 else 'uploads'} of this client, for its lifetime.")
 
 
 def _report_ratings(rated: int, facts: Any) -> None:
-    """What an owner should know of a federation of ratings before the first Update leaves."""
+    """What an owner should know of a federation with ratings before the first upload."""
     if not facts.is_summed:
         named = (
-            "It is SVD++: every Update has a second list, and that one names exactly what you rated."
+            "It is SVD++: every upload has a second list, which names exactly the items that you rated."
             if facts.settings.implicit
-            else "Virtual ratings hide which items you rated, not perfectly; without them two Updates tell the ratings."
+            else "Virtual ratings hide which items you rated, not perfectly; without them two uploads disclose ratings."
         )
-        note(f"The server can read each Update of this device. {named} docs/audits.md has the figures.")
+        note(f"The server can read each upload of this client. {named} docs/audits.md has the figures.")
     if rated == 1:
-        note("One rating says little: predictions will be about that number for everything. Rate some more.")
+        note("With one rating every prediction is about that number. Rate some more.")
 
 
 def _notify_helper(path: Path) -> None:
@@ -234,7 +236,7 @@ def _notify_helper(path: Path) -> None:
         return
     note(
         f"No single server can read an upload: the second one is {pinned.charter.helper_origin}, fingerprint "
-        f"{pinned.helper}. Both together could."
+        f"{pinned.helper}. Only both together could read an upload."
     )
     if not pinned.charter.has_noise:
         joins = "invited clients only" if identity.facts.invited_only else "anyone, so an outsider could try this"
@@ -251,14 +253,14 @@ def _refuse_second_enrolment(path: Path, server: str | None, specs: dict[str, An
         identity = store.identity()
     if server is not None and server.rstrip("/") != identity.server:
         raise SettingError(
-            f"The device of {path} is enrolled at {identity.server}; for another server, name another --state."
+            f"The client of {path} is enrolled at {identity.server}; for another server, name another --state."
         )
     if any_spec(specs):
-        raise SettingError("This device has a policy already; change it with `federank device policy`.")
+        raise SettingError("This client has a policy; change it with `federank client policy`.")
 
 
 def _renew_profile(path: Path, profile: Path) -> None:
-    """A history that has grown takes the place of the one that is kept; what has left stays in the ledger."""
+    """Replace the stored history by a newer one; what was sent stays in the ledger."""
     from federank.service.client.enrolment import refuse_empty
     from federank.service.client.owner import read_profile
     from federank.service.client.store import taking_part
@@ -276,10 +278,10 @@ def _report_matched(matched: Any) -> None:
 
     note(f"Matched {matched.named - len(matched.unknown)} of {matched.named} items of your history.")
     if matched.unknown:
-        shown = ", ".join(str(plain(text[:60])) for text in matched.unknown[:10])
+        listed = ", ".join(str(plain(text[:60])) for text in matched.unknown[:10])
         more = f" and {len(matched.unknown) - 10} more" if len(matched.unknown) > 10 else ""
-        note(f"Unknown here, kept out and sent nowhere: {shown}{more}.")
+        note(f"Unknown here, ignored and not sent: {listed}{more}.")
 
 
-for _command in (rate, predict, ledger, recommend, status, policy, pause, resume, leave, export):
-    device.add_command(_command)
+for _command in (rate, predict, ledger, recommend, status, policy, pause, resume, leave, export, simulate):
+    client.add_command(_command)

@@ -1,4 +1,4 @@
-"""What an owner chooses for a device: options of a policy, and the commands that change it, pause, and leave."""
+"""The policy of a client: its options, and the commands that change it, pause, resume and leave."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from federank.service.client.store import DeviceStore
 
 
-_POLICY_OPTIONS = (
+_SHARING_OPTIONS = (
     click.option("--pi", type=float, metavar="X", help="How much of what you like may be sent: 0 nothing, 1 all."),
     click.option(
         "--sharing",
@@ -29,47 +29,51 @@ _POLICY_OPTIONS = (
     click.option(
         "--basis",
         type=click.Choice(["history", "shared"]),
-        help="Compute Updates from the full history, or from what is shared alone.",
+        help="Compute uploads from the full history, or only from what is shared.",
     ),
-    click.option("--budget", type=int, metavar="N", help="At most N of your items are ever sent."),
-    click.option("--messages", type=int, metavar="N", help="Few messages: at most N ever leave, if that is fewer."),
+    click.option("--budget", type=int, metavar="N", help="At most N items per user are ever sent."),
     click.option(
         "--filling",
         type=click.Choice(["hybrid", "average", "none"]),
-        help="Ratings: virtual ones among yours are your mean, later predictions (hybrid), your mean, or none.",
+        help="Ratings: virtual ratings are the user's mean, later predictions (hybrid), the mean, or none.",
     ),
-    click.option("--rho", type=float, metavar="X", help="Ratings: how many virtual ones go with each of yours."),
+    click.option("--rho", type=float, metavar="X", help="Ratings: number of virtual ratings per real one."),
     click.option(
         "--sampling",
         type=click.Choice(["fixed", "fresh"]),
         help="Virtual ratings are of the same items in all rounds, or drawn again in every round, which hides little.",
     ),
-    click.option(
-        "--triples",
-        type=int,
-        metavar="N",
-        help="Pairs to train on in a round; the federation says how many are allowed.",
-    ),
-    click.option("--never-items", metavar="ITEM", multiple=True, help="Never send this one as liked; repeat for more."),
-    click.option("--never-categories", metavar="NAME", multiple=True, help="Never send any of this category."),
+)
+_OWNER_OPTIONS = (
+    click.option("--messages", type=int, metavar="N", help="Frugal: at most N uploads, if that is fewer."),
+    click.option("--triples", type=int, metavar="N", help="FPL: pairs to train on in a round, up to a limit."),
+    click.option("--never-items", metavar="ITEM", multiple=True, help="Never send this item as liked; repeatable."),
+    click.option("--never-categories", metavar="NAME", multiple=True, help="Never send any item of this category."),
 )
 STATE = click.option(
     "--state",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The device's file.  [default: in your data folder]",
+    help="The client's file.  [default: in your data folder]",
 )
 
 
-def policy_options(command: Any) -> Any:
-    """Give a command the options of a policy."""
-    for option in reversed(_POLICY_OPTIONS):
+def sharing_options(command: Any) -> Any:
+    """Give a command the options of a policy that simulated clients have too."""
+    for option in reversed(_SHARING_OPTIONS):
         command = option(command)
     return command
 
 
+def policy_options(command: Any) -> Any:
+    """Give a command the options of a policy."""
+    for option in reversed(_OWNER_OPTIONS):
+        command = option(command)
+    return sharing_options(command)
+
+
 def state_path(state: Path | None) -> Path:
-    """The device's file: the one that was named, or the one in the user's data folder."""
+    """The client's file: the one that was named, or the one in the user's data folder."""
     if state is not None:
         return state
     import platformdirs
@@ -83,7 +87,7 @@ def note(text: str) -> None:
 
 
 def opened(state: Path | None) -> DeviceStore:
-    """The device's file, open until the command ends."""
+    """The client's file, open until the command ends."""
     from federank.service.client.store import DeviceStore
 
     store = DeviceStore(state_path(state))
@@ -97,52 +101,52 @@ def chosen_policy(facts: Facts, catalogue: Catalogue, specs: dict[str, Any]) -> 
 
     if not any_spec(specs):
         return suggested_policy(facts)
-    _refuse_what_is_not_for(facts, specs)
+    _refuse_other_methods(facts, specs)
     if facts.scale is not None:
-        return ChosenPolicy(wished(suggested_policy(facts).policy, catalogue, specs), "owner")
+        return ChosenPolicy(changed_policy(suggested_policy(facts).policy, catalogue, specs), "owner")
     if specs["pi"] is None:
         raise SettingError("A policy needs --pi: how much of what you like may be sent, from 0 to 1.")
-    return ChosenPolicy(wished(None, catalogue, specs), "owner")
+    return ChosenPolicy(changed_policy(None, catalogue, specs), "owner")
 
 
-def wished(before: Policy | None, catalogue: Catalogue, specs: dict[str, Any]) -> Policy:
-    """The policy that was wished for; what was not named stays as it was."""
+def changed_policy(before: Policy | None, catalogue: Catalogue, specs: dict[str, Any]) -> Policy:
+    """The policy with the given options; what was not given stays as it was."""
     from federank.service.client.owner import never_items
     from federank.service.client.state import policy_from_values
 
     names = ("pi", "sharing", "item_epsilon", "basis", "budget", "messages", "triples", "filling", "rho", "sampling")
-    given: dict[str, Any] = {name: specs[name] for name in names if specs[name] is not None}
-    if given.get("filling") == "none":
-        given = {"rho": 0.0} | given  # none are wanted, whatever was suggested
+    options: dict[str, Any] = {name: specs[name] for name in names if specs[name] is not None}
+    if options.get("filling") == "none":
+        options = {"rho": 0.0} | options  # overrides the suggestion
     never = never_items(catalogue, list(specs["never_items"]), list(specs["never_categories"]))
     if before is None:
-        return policy_from_values({"sharing": "fixed-subset"} | given | {"never_items": never})
-    if given.get("sharing", before.sharing) != before.sharing:
+        return policy_from_values({"sharing": "fixed-subset"} | options | {"never_items": never})
+    if options.get("sharing", before.sharing) != before.sharing:
         # Another kind of sharing has its own epsilon, basis and budget.
-        kept: dict[str, Any] = {
+        others: dict[str, Any] = {
             "pi": before.pi,
             "paused": before.paused,
             "messages": before.messages,
             "triples": before.triples,
         }
-        return policy_from_values(kept | given | {"never_items": before.never_items | never})
-    return replace(before, **given, never_items=before.never_items | never)
+        return policy_from_values(others | options | {"never_items": before.never_items | never})
+    return replace(before, **options, never_items=before.never_items | never)
 
 
-def _refuse_what_is_not_for(facts: Facts, specs: dict[str, Any]) -> None:
-    """Wishes that this federation would not hear, or would cut, are refused and not kept as if it did."""
+def _refuse_other_methods(facts: Facts, specs: dict[str, Any]) -> None:
+    """Refuse options that this federation ignores or would cut."""
     from federank.methods.fpl.settings import FPLSettings, most_own_triples
 
     named = [f"--{name}" for name in ("filling", "rho", "sampling") if specs.get(name) is not None]
     if named and facts.scale is None:
         raise SettingError(
-            f"{', '.join(named)} is about virtual ratings, and this federation is of likes; leave it out."
+            f"{', '.join(named)} is about virtual ratings, and this federation uses likes; leave it out."
         )
     spec = specs["triples"]
     if spec is None:
         return
     if not isinstance(facts.settings, FPLSettings):
-        raise SettingError("--triples is about pairs, and this federation does not learn from pairs; leave it out.")
+        raise SettingError("--triples belongs to FPL, and this federation uses another method; leave it out.")
     most = most_own_triples(facts.settings)
     if not 1 <= spec <= most:
         raise SettingError(f"--triples is {spec}; this federation allows integers from 1 to {most}.")
@@ -192,22 +196,22 @@ def _items(n: int) -> str:
 @STATE
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def policy(state: Path | None, as_json: bool, **specs: Any) -> None:
-    """What may leave this device; with options, change it. A running device follows from its next round.
+    """Show the policy of this client; with options, change it. A running client follows from its next round.
 
-    What has left already stays in the ledger and cannot be taken back. Never-lists only grow.
+    What was sent already stays in the ledger and cannot be taken back. Never-lists only grow.
 
     \b
     Examples:
-      federank device policy
-      federank device policy --sharing fixed-subset --pi 0.1
+      federank client policy
+      federank client policy --sharing fixed-subset --pi 0.1
     """
     from federank.service.client.owner import exported_policy
 
     store = opened(state)
     now, chosen_by = store.policy()
     if any_spec(specs):
-        _refuse_what_is_not_for(store.identity().facts, specs)
-        now, chosen_by = wished(now, store.catalogue(), specs), "owner"
+        _refuse_other_methods(store.identity().facts, specs)
+        now, chosen_by = changed_policy(now, store.catalogue(), specs), "owner"
         store.identity().facts.rules.sharing_policy(now)  # what the federation's method cannot keep is refused
         store.write_policy(now)
     if as_json:
@@ -219,7 +223,7 @@ def policy(state: Path | None, as_json: bool, **specs: Any) -> None:
 @click.command()
 @STATE
 def pause(state: Path | None) -> None:
-    """Take no part for now; a running device begins no other round, and tries no message again."""
+    """Pause: a running client begins no other round, and retries no upload."""
     _set_paused(state, True)
 
 
@@ -235,7 +239,7 @@ def _set_paused(state: Path | None, paused: bool) -> None:
     now, chosen_by = store.policy()
     store.write_policy(replace(now, paused=paused), chosen_by)
     click.echo(
-        "Paused: nothing more is sent until `federank device resume`. What is on the line this moment may still arrive."
+        "Paused: nothing more is sent until `federank client resume`. An upload under way may still arrive."
         if paused
         else "Takes part again."
     )
@@ -243,9 +247,9 @@ def _set_paused(state: Path | None, paused: bool) -> None:
 
 @click.command()
 @STATE
-@click.option("--erase", is_flag=True, help="Also remove the device's file, with its history and ledger.")
+@click.option("--erase", is_flag=True, help="Also remove the client's file, with its history and ledger.")
 def leave(state: Path | None, erase: bool) -> None:
-    """Leave the federation: the server forgets the device's token. What was learnt from it cannot be unlearnt.
+    """Leave the federation: the server forgets the client's token. The model keeps what it has learnt.
 
     The file stays, for its ledger and for recommending, unless --erase is given.
     """

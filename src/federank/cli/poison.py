@@ -1,4 +1,4 @@
-"""`federank attack`: attacks on a federation in a rehearsal: poisoning, and sybil clients that read others' uploads."""
+"""`federank audit poison` and `federank audit sybil`: malicious clients that push items, or read others' uploads."""
 
 from __future__ import annotations
 
@@ -10,63 +10,51 @@ import click
 
 from federank.audit.poisoning import PoisonSettings
 from federank.audit.sybil import SybilSettings
-from federank.cli.reading import Reading, reads_data_option
-from federank.cli.settings_flags import given_settings, settings_options
+from federank.cli.options import Command, Reading, given_settings, reads_data_option, settings_options
 
 
-@click.group()
-def attack() -> None:
-    """Attack a federation in a rehearsal, with its defences and without.
-
-    \b
-    Example:
-      federank attack poison --data city --share 0.05 --aim push
-      federank attack sybil --data city --json
-    """
-
-
-@attack.command(params=[*settings_options(PoisonSettings)])
+@click.command(cls=Command, params=[*settings_options(PoisonSettings)])
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 @reads_data_option
 def poison(reading: Reading, as_json: bool, **values: Any) -> None:
-    """Devices that lie: show everyone an item that no one likes, or spoil everyone's lists.
+    """Malicious clients that push an unpopular item into all lists, or degrade everyone's lists.
 
-    The federation is played honest, attacked as published, and attacked with the defences that `federank serve` has by
-    default. Exposure is the share of honest people who have the item among their first ten.
+    The federation is simulated without an attack, attacked without defences, and attacked with the defences that
+    `federank serve` has by default. Exposure is the share of honest users who have the item in their top 10.
 
     \b
     Examples:
-      federank attack poison --data city --share 0.05 --aim push
-      federank attack poison --data city --method frugal --attack loud --sees sums --json
+      federank audit poison --data city --share 0.05 --aim push
+      federank audit poison --data city --method frugal --attack loud --sees sums --json
     """
     from federank.audit.rehearsal import rehearse_poisoning
     from federank.data.splits import split_random
 
     settings = PoisonSettings(**given_settings(PoisonSettings, values))
     split = split_random(reading.interactions(), 0.2, seed=settings.seed)
-    found = rehearse_poisoning(split, settings)
+    result = rehearse_poisoning(split, settings)
     if as_json:
-        click.echo(json.dumps(asdict(settings) | found.figures(), indent=2))
+        click.echo(json.dumps(asdict(settings) | result.figures(), indent=2))
         return
     from federank.cli.tables import new_table, show
 
     click.echo(
-        f"{found.malicious_users:,} of {split.train.n_users + found.malicious_users:,} devices lie; they aim at "
-        f"{found.target}.\n"
+        f"{result.malicious_users:,} of {split.train.n_users + result.malicious_users:,} clients are malicious; their "
+        f"target is {result.target}.\n"
     )
     table = new_table("", "Exposure>", "Median rank>", "P@10>")
     rows = {
-        "No one lies": found.honest,
-        "No one lies, defended": found.honest_defended,
-        "Attacked": found.undefended,
-        "Attacked, defended": found.defended,
+        "No attack": result.honest,
+        "No attack, defended": result.honest_defended,
+        "Attacked": result.undefended,
+        "Attacked, defended": result.defended,
     }
     for name, (exposure, rank, precision) in rows.items():
         table.add_row(name, f"{exposure:.3f}", f"{rank:,.0f}", f"{precision:.4f}")
     show(table)
 
 
-@attack.command(params=[*settings_options(SybilSettings)])
+@click.command(cls=Command, params=[*settings_options(SybilSettings)])
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 @reads_data_option
 def sybil(reading: Reading, as_json: bool, **values: Any) -> None:
@@ -77,7 +65,7 @@ def sybil(reading: Reading, as_json: bool, **values: Any) -> None:
 
     \b
     Example:
-      federank attack sybil --data city --epsilon 2 --json
+      federank audit sybil --data city --epsilon 2 --json
     """
     from federank.audit.sybil import figures, rehearse_sybils
 

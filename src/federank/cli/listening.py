@@ -1,0 +1,99 @@
+"""Options that `federank serve` and `federank helper` share: addresses, TLS and durations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from federank.errors import SettingError
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_LONGEST_PERIOD = 366 * 86_400
+
+
+class Duration(click.ParamType[float]):
+    """A duration such as 90s, 15m, 12h, 1d or 2w, in seconds; 0 is none."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The seconds of a duration."""
+        if isinstance(value, float):
+            return value
+        match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)([smhdw]?)", str(value).strip())
+        if match and (match[2] or float(match[1]) == 0):
+            seconds = float(match[1]) * _UNITS.get(match[2], 1)
+            if seconds <= _LONGEST_PERIOD:
+                return seconds
+        return self.fail(f"{value!r} is no duration of at most 366d; write 90s, 15m, 12h, 1d, 2w or 0.", param, ctx)
+
+
+def listening_options(port: int) -> Callable[[Any], Any]:
+    """Where a server listens, and its TLS certificate."""
+
+    def add(command: Any) -> Any:
+        for option in reversed(
+            (
+                click.option(
+                    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all."
+                ),
+                click.option(
+                    "--port", type=click.IntRange(0, 65535), default=port, show_default=True, help="0: any free port."
+                ),
+                click.option(
+                    "--tls-cert", type=click.Path(path_type=Path), metavar="FILE", help="Certificate chain (PEM)."
+                ),
+                click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="Its key (PEM)."),
+                click.option(
+                    "--self-signed",
+                    is_flag=True,
+                    help="Make a certificate, and write it to the current folder for clients' --ca.",
+                ),
+            )
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
+def shown_host(host: str) -> str:
+    """A host as it stands in an address."""
+    return f"[{host}]" if ":" in host else host
+
+
+def refuse_names(proxies: str | None) -> None:
+    """A proxy that is named otherwise than by its address would never be believed."""
+    import ipaddress
+
+    for proxy in () if proxies is None else proxies.split(","):
+        try:
+            ipaddress.ip_network("0.0.0.0/0" if proxy.strip() == "*" else proxy.strip())
+        except ValueError as reason:
+            raise SettingError(
+                f"--proxies names {proxy.strip()!r}; addresses or networks are needed, such as 127.0.0.1,10.0.0.0/8."
+            ) from reason
+
+
+def certificate_of(
+    certificate: Path | None, key: Path | None, make_one: bool, host: str
+) -> tuple[Path | None, Path | None]:
+    """The certificate and its key that the flags ask for, made if they ask for that; what cannot be used is refused."""
+    from federank.service.server.http.listening import self_signed, server_context
+
+    if make_one and (certificate is not None or key is not None):
+        raise SettingError("--self-signed makes a certificate; leave it out where --tls-cert and --tls-key name one.")
+    if make_one:
+        import socket
+
+        hosts = dict.fromkeys((host, "localhost", "127.0.0.1", "::1", socket.gethostname()))
+        certificate, key = self_signed(Path.cwd(), tuple(name for name in hosts if name not in ("0.0.0.0", "::")))
+    if (certificate is None) != (key is None):
+        raise SettingError("A certificate and its key go together: give both --tls-cert and --tls-key.")
+    if certificate is not None and key is not None:
+        server_context(certificate, key)  # refuse what cannot be used before anything begins
+    return certificate, key

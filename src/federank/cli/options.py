@@ -1,0 +1,400 @@
+"""Options that several commands share: data, the settings of a method, and help in two lengths.
+
+`--help` shows what a user normally needs. `--help-all` shows everything: switches that only reproduce a paper (settings
+marked `paper` in their metadata), how files are read, and limits. A setting is defined once, in a method's record: its
+name, type, default and the docstring below it become a flag.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+
+import click
+from click.core import ParameterSource
+
+from federank import extensions
+from federank.checks import unknown_name
+from federank.errors import SettingError
+
+if TYPE_CHECKING:
+    from federank.data.interactions import Interactions, Repeats
+
+GENERAL, SETTINGS, PAPERS, SCHEDULE, FILES, LIMITS, MORE = (
+    "Options",
+    "Settings",
+    "Settings that only reproduce a paper",
+    "Settings of the simulated population",
+    "Reading files",
+    "Limits",
+    "More options",
+)
+_ONLY_ALL = (PAPERS, SCHEDULE, FILES, LIMITS, MORE)
+"""Sections that only `--help-all` shows."""
+_SHOWS_ALL = "federank.help_all"
+
+
+class Option(click.Option):
+    """An option that belongs to a section of the help."""
+
+    def __init__(self, *args: Any, section: str = GENERAL, **values: Any) -> None:
+        super().__init__(*args, **values)
+        self.section = section
+
+
+def more(*names: str, section: str = MORE, **values: Any) -> Callable[[Any], Any]:
+    """Like `click.option`, for an option that only `--help-all` shows."""
+    return click.option(*names, cls=Option, section=section, **values)
+
+
+class Command(click.Command):
+    """A command whose help comes in two lengths."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's parameters, with `--help-all` where some are hidden from `--help`."""
+        params = super().get_params(ctx)
+        if any(_section(param) in _ONLY_ALL for param in params):
+            params.insert(-1, _HELP_ALL)
+        return params
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options by section; the short form has the first sentence of each."""
+        shows_all = ctx.meta.get(_SHOWS_ALL, False)
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            if record := param.get_help_record(ctx):
+                text = record[1] if shows_all else _first_sentence(record[1])
+                sections.setdefault(_section(param), []).append((record[0], text))
+        for title in sorted(sections, key=lambda title: (title in _ONLY_ALL, title != SETTINGS)):
+            if shows_all or title not in _ONLY_ALL:
+                with formatter.section(title):
+                    formatter.write_dl(sections[title], col_max=26)
+
+
+def _section(param: click.Parameter) -> str:
+    return getattr(param, "section", GENERAL)
+
+
+def _first_sentence(text: str) -> str:
+    """The first sentence of a help text, and its default."""
+    default = re.search(r"\s*\[default: [^]]*\]\s*$|\s*\[required\]\s*$", text)
+    end = default.start() if default else len(text)
+    first = re.split(r"(?<=[^.]\w[.)])\s+(?=[A-Z`])", text[:end])[0]
+    return first.rstrip(".") + "." + text[end:]
+
+
+def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_SHOWS_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+_HELP_ALL = click.Option(
+    ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_show_all, help="Show every option."
+)
+
+
+class MethodGroup(click.Group):
+    """One command per method, whose flags are made from the method's settings when it is called.
+
+    `names` are listed in the help; `accepts` says whether another name is a method too.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        names: Callable[[], Sequence[str]],
+        build: Callable[[str], click.Command],
+        accepts: Callable[[str], bool] = lambda name: False,
+        default: str | None = None,
+        **values: Any,
+    ) -> None:
+        super().__init__(*args, **{"subcommand_metavar": "METHOD [OPTIONS]..."} | values)
+        self._names, self._build, self._accepts, self._default = names, build, accepts, default
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The methods, then commands of other kinds."""
+        return [*self._names(), *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this method."""
+        if (other := super().get_command(ctx, cmd_name)) is not None:
+            return other
+        if cmd_name in self._names() or self._accepts(cmd_name):
+            return self._build(cmd_name)
+        raise SettingError(unknown_name("method", cmd_name, self.list_commands(ctx)))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Where there is a default method, it may be left out."""
+        ctx.meta[METHOD_NAMED] = True
+        if self._default is not None and (not args or (args[0].startswith("-") and args[0] not in ("-h", "--help"))):
+            ctx.meta[METHOD_NAMED] = False
+            args = [self._default, *args]
+        return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of methods, without importing any of ours."""
+        from federank.methods.registry import help_of
+
+        with formatter.section("Methods"):
+            formatter.write_dl([(name, help_of(name)) for name in self._names()])
+        if others := super().list_commands(ctx):
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(60)) for name in others])
+
+
+_SCHEDULE = ("online", "trace", "dropout", "cohorts", "rounding", "policies", "budget")
+
+METHOD_NAMED = "federank.method_named"
+"""Context key: whether the user named the method."""
+
+
+# Flags from a settings record. A method's setting may have the name of an option of the command: Mult-VAE has a
+# `patience`, and so has `train`. The setting's flag then begins with the method's name (`--vae-patience`).
+
+
+def settings_options(
+    settings: type[Any], method: str = "", reserved: frozenset[str] = frozenset(), section: str = SETTINGS
+) -> list[click.Parameter]:
+    """One option per field. Options that were not given are None in the command's values.
+
+    `reserved` are the names of the command's own options (`names_of`).
+    """
+    hints, texts = get_type_hints(settings), field_texts(settings)
+    return [
+        Option(
+            [_flag(option_name(field.name, method, reserved), hints[field.name])],
+            type=_with_extensions(field.name, _kind(hints[field.name])),
+            help=_help(texts.get(field.name, ""), field.default),
+            metavar=_metavar(hints[field.name]),
+            default=None,
+            section=PAPERS if field.metadata.get("paper") else SCHEDULE if field.name in _SCHEDULE else section,
+        )
+        for field in fields(settings)
+    ]
+
+
+def given_settings(
+    settings: type[Any], values: dict[str, Any], method: str = "", reserved: frozenset[str] = frozenset()
+) -> dict[str, Any]:
+    """Take the values of settings out of a command's values, without those that were not given."""
+    taken = {field.name: values.pop(option_name(field.name, method, reserved)) for field in fields(settings)}
+    return {name: value for name, value in taken.items() if value is not None}
+
+
+def names_of(params: Iterable[click.Parameter]) -> frozenset[str]:
+    """Every name that these parameters take, of their flags or in the values of the command."""
+    params = list(params)
+    flags = [flag for param in params for flag in (*param.opts, *param.secondary_opts, "--help", "--help-all")]
+    return frozenset([str(param.name) for param in params] + [flag.lstrip("-").replace("-", "_") for flag in flags])
+
+
+def is_given(name: str) -> bool:
+    """Whether this option stands on the command line."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def flag_of(name: str) -> str:
+    """The flag of an option by its name in Python."""
+    return "--count and --no-count" if name == "count" else f"--{name.replace('_', '-')}"
+
+
+def option_name(setting: str, method: str, reserved: frozenset[str]) -> str:
+    """The name of a setting's option in a command's values."""
+    return f"{method.replace('-', '_')}_{setting}" if setting in reserved else setting
+
+
+def _flag(name: str, hint: Any) -> str:
+    """`--name`; for booleans `--name/--no-name`."""
+    flag = name.replace("_", "-")
+    return f"--{flag}/--no-{flag}" if bool in (hint, *get_args(hint)) else f"--{flag}"
+
+
+def field_texts(settings: type[Any]) -> dict[str, str]:
+    """The docstring below each field of a dataclass, inherited fields included; read from the source."""
+    texts: dict[str, str] = {}
+    for part in reversed([part for part in settings.__mro__ if is_dataclass(part)]):
+        texts |= _own_texts(part)
+    names = {field.name for field in fields(settings)}
+    return {name: text for name, text in texts.items() if name in names}
+
+
+def _own_texts(settings: type[Any]) -> dict[str, str]:
+    try:
+        body = ast.parse(textwrap.dedent(inspect.getsource(settings))).body[0]
+    except OSError:  # a class without a file has no texts
+        return {}
+    assert isinstance(body, ast.ClassDef)
+    texts = {}
+    for above, below in zip(body.body, body.body[1:], strict=False):
+        named = isinstance(above, ast.AnnAssign) and isinstance(above.target, ast.Name)
+        if named and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            texts[above.target.id] = " ".join(str(below.value.value).split())  # type: ignore[attr-defined]
+    return texts
+
+
+def _help(text: str, default: Any) -> str:
+    shown = f"{default:.4g}" if isinstance(default, float) else str(default)
+    return text if default is MISSING or default is None else f"{text}  [default: {shown}]"
+
+
+def _kind(hint: Any) -> Any:
+    if get_origin(hint) is Literal:
+        return click.Choice([str(choice) for choice in get_args(hint)])
+    kinds = _kinds(hint)
+    if str in kinds and kinds & {int, float}:
+        return _NumberOrText()
+    plain: Callable[..., Any] = next((kind for kind in (str, float, int, bool) if kind in kinds), str)
+    return plain
+
+
+def _kinds(hint: Any) -> set[Any]:
+    """The types of a union; a literal text counts as text."""
+    kinds = set(get_args(hint)) - {type(None)} or {hint}
+    return {str if get_origin(kind) is Literal else kind for kind in kinds}
+
+
+def _with_extensions(name: str, kind: Any) -> Any:
+    """Sharing policies may also come from other packages."""
+    if name != "sharing" or not isinstance(kind, click.Choice):
+        return kind
+    return click.Choice([*kind.choices, *extensions.names("policies")])
+
+
+def _metavar(hint: Any) -> str | None:
+    kinds = _kinds(hint)
+    if get_origin(hint) is Literal or bool in kinds:
+        return None
+    return "TEXT" if str in kinds else "N" if int in kinds else "X"
+
+
+class _NumberOrText(click.ParamType[Any]):
+    """A number where the text is one, and the text otherwise."""
+
+    name = "number or text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Integers stay integers; the settings record checks everything else."""
+        for kind in (int, float):
+            try:
+                return kind(value)
+            except (TypeError, ValueError):
+                continue
+        return value
+
+
+# Data: which set or file, how to read it, and what to keep. Without a name or file, the synthetic city.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A source of data, how it is read, and what is kept."""
+
+    source: str
+    users: str | None
+    items: str | None
+    ratings: str | None
+    times: str | None
+    header: bool | None
+    delimiter: str | None
+    repeats: Repeats
+    item_file: str | None
+    min_rating: float | None
+    min_interactions: int | None
+    k_core: int | None
+
+    def interactions(self) -> Interactions:
+        """Read the data and keep what the filters let through."""
+        from federank.data.loading import load
+
+        data = load(
+            self.source,
+            users=_column(self.users),
+            items=_column(self.items),
+            ratings=_column(self.ratings),
+            times=_column(self.times),
+            header=self.header,
+            delimiter=None if self.delimiter is None else self.delimiter.replace("\\t", "\t"),
+            repeats=self.repeats,
+            item_file=self.item_file,
+        )
+        if self.min_rating is not None:
+            data = data.binarise(self.min_rating)
+        if self.min_interactions is not None:
+            data = data.keep_users(self.min_interactions)
+        return data if self.k_core is None else data.k_core(self.k_core)
+
+    def filters(self) -> dict[str, float]:
+        """The filters that were given, by name, for a record of what was done."""
+        filters = {
+            "min_rating": self.min_rating,
+            "min_interactions": self.min_interactions,
+            "k_core": self.k_core,
+        }
+        return {name: value for name, value in filters.items() if value is not None}
+
+
+_AS_ARGUMENT = click.argument("source", metavar="[NAME_OR_FILE]", default="city")
+_AS_OPTION = click.option(
+    "--data", "source", metavar="NAME_OR_FILE", default="city", show_default=True, help="A known set, or a file."
+)
+_OPTIONS = (
+    click.option("--min-interactions", type=int, metavar="N", help="Keep users with at least N interactions."),
+    more("--k-core", type=int, metavar="K", section=FILES, help="Keep users and items with at least K each."),
+    click.option("--min-rating", type=float, metavar="X", help="Keep ratings of at least X, as likes."),
+    more("--users", metavar="COLUMN", section=FILES, help="Column of users: a name, or a position from 0."),
+    more("--items", metavar="COLUMN", section=FILES, help="Column of items."),
+    more("--ratings", metavar="COLUMN", section=FILES, help="Column of ratings; 'none' to leave them out."),
+    more("--times", metavar="COLUMN", section=FILES, help="Column of times; 'none' to leave them out."),
+    more("--header/--no-header", default=None, section=FILES, help="Whether the first line names the columns."),
+    more("--delimiter", metavar="TEXT", section=FILES, help="The separator of columns, such as ',' or '\\t'."),
+    more(
+        "--repeats",
+        type=click.Choice(["latest", "first", "refuse"]),
+        default="latest",
+        show_default=True,
+        section=FILES,
+        help="Which row of a repeated (user, item) pair to keep. Of many check-ins at one place one counts, so that no "
+        "test is of a known place.",
+    ),
+    more("--item-file", metavar="FILE", section=FILES, help="A file with titles or categories of the items."),
+)
+
+
+def reads_data(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the argument and options of a `Reading`, passed to it as `reading`."""
+    return _with_reading(command, _AS_ARGUMENT)
+
+
+def reads_data_option(command: Callable[..., None]) -> Callable[..., None]:
+    """The same, with the data named by `--data`."""
+    return _with_reading(command, _AS_OPTION)
+
+
+def taken_reading(values: dict[str, Any]) -> Reading:
+    """Take a `Reading` out of a command's values."""
+    return Reading(**{name: values.pop(name) for name in Reading.__dataclass_fields__})
+
+
+def _with_reading(command: Callable[..., None], source: Callable[[Any], Any]) -> Callable[..., None]:
+    @wraps(command)
+    def with_reading(**values: Any) -> None:
+        command(reading=taken_reading(values), **values)
+
+    for option in reversed((source, *_OPTIONS)):
+        with_reading = option(with_reading)
+    return with_reading
+
+
+def _column(text: str | None) -> str | int | bool | None:
+    """A column as the readers want it: a position where the text is an integer, False for 'none'."""
+    if text == "none":
+        return False
+    return int(text) if text is not None and text.isdecimal() else text
