@@ -112,7 +112,7 @@ class MethodGroup(click.Group):
         *args: Any,
         names: Callable[[], Sequence[str]],
         build: Callable[[str], click.Command],
-        accepts: Callable[[str], bool] = lambda name: False,
+        accepts: Callable[[str], bool] = lambda _: False,
         default: str | None = None,
         **values: Any,
     ) -> None:
