@@ -9,7 +9,7 @@
     │   └── MissingExtra     what was asked for needs packages that are not installed
     ├── ModelError           a model's directory is missing a file, foreign, or tampered with
     ├── UnknownId            a user or item that the model or the data has never met
-    ├── DownloadError        a file could not be fetched whole
+    ├── DownloadError        a file could not be downloaded completely
     ├── Diverged             training left the range of numbers
     ├── ClusterGone          no cluster answers, or not any more
     ├── BadMessage           a message breaks the protocol
@@ -24,7 +24,7 @@
     ├── Refused              a server understood a device and said no
     └── Withdrawn            what a device was to send is no longer wanted
 
-Each message is one whole sentence or more: what was found, what was needed, what to do next. The command line
+Each message says what was wrong, what is needed and what to do next. The command line
 prints it and ends with exit code 2; no other exception is meant for a user.
 """
 
@@ -74,7 +74,7 @@ class UnknownId(FedeRankError):
 
 
 class DownloadError(FedeRankError):
-    """A file could not be fetched whole."""
+    """A file could not be downloaded completely."""
 
 
 class Diverged(FedeRankError):
@@ -97,7 +97,7 @@ class StoreAway(FedeRankError):
     """The server's database does not answer now: it is away, full or locked. What was asked has not been done."""
 
     is_full = False
-    """Whether the reason is that there is no room on the disk."""
+    """Whether the reason is that there is no space on the disk."""
 
 
 class Overtaken(StoreAway):

@@ -1,4 +1,4 @@
-"""Files and folders that are there whole, or not there at all.
+"""Atomic writes of files and folders.
 
 What is written goes under another name first, in the same folder, and is renamed once it is finished and on the disk.
 A process that dies leaves the earlier file as it was. What a reader finds under a name is never half of something.
@@ -30,7 +30,7 @@ Content = str | bytes | Callable[[IO[bytes]], object]
 
 
 def atomic_write(path: str | os.PathLike[str], content: Content, *, mode: int = 0o666, parents: bool = False) -> None:
-    """Write a file, whole or not at all; with `parents`, folders that are missing above it are made."""
+    """Write a file atomically; with `parents`, folders that are missing above it are made."""
     target = Path(path)
     try:
         if parents:

@@ -1,6 +1,6 @@
 """The array types that signatures speak of.
 
-Short names for NumPy arrays, so that a signature tells what kind of numbers go in and come out. They bind
+Short names for NumPy arrays, so that a signature says what kind of numbers go in and come out. They bind
 nothing at run time.
 """
 
@@ -22,10 +22,10 @@ FloatMatrix = NDArray[np.float32]
 """Factors: one row per user or item."""
 
 RealVector = NDArray[np.float64]
-"""Shares, probabilities and metrics, where accuracy matters more than room."""
+"""Shares, probabilities and metrics, where accuracy matters more than memory."""
 
 RealMatrix = NDArray[np.float64]
-"""Sums and products, where accuracy matters more than room."""
+"""Sums and products, where accuracy matters more than memory."""
 
 Ids = NDArray[Any]
 """The ids that a data set came with: 64-bit integers, or text (NumPy's variable-width strings)."""

@@ -120,7 +120,7 @@ def compiled(function: Function | None = None, *, allocates: bool = True, **opti
         folder = Path(code_folder(function.__code__.co_filename)) / way
         settings = {"error_model": "numpy", "fastmath": {"contract", "nsz"}, "nogil": True, **options}
         settings |= {"_nrt": allocates, "cache": is_writable(folder)}
-        # The folder is a setting of the whole process: two threads that import kernels at once must not swap theirs.
+        # The folder is a setting of the process: two threads that import kernels at once must not swap theirs.
         with _ONE_AT_A_TIME:
             before = numba.config.CACHE_DIR
             numba.config.CACHE_DIR = str(folder)

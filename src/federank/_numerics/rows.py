@@ -92,7 +92,7 @@ _VECTOR = ir.VectorType(ir.FloatType(), LANES)
 
 
 def _addresses(context: Any, builder: Any, table_type: Any, table: Any, row: Any, width: int) -> list[Any]:
-    """Where the vectors of a row of a C-contiguous float32 table lie."""
+    """Addresses of the vectors in a row of a C-contiguous float32 table."""
     array = context.make_array(table_type)(context, builder, table)
     first = builder.mul(row, ir.Constant(ir.IntType(64), width))
     return [

@@ -5,7 +5,7 @@ that is not a number is never recommended, nor is minus infinity.
 
 One pass over a row. The best N so far stand in a heap with the worst of them on top, and that one is the bar that
 the next item must clear. Few items do: so a row is read in strips, and a strip is looked into only if one of its
-scores clears the bar; comparing a whole strip is a handful of vector instructions. Whether the person already has
+scores clears the bar; comparing a strip is a handful of vector instructions. Whether the person already has
 an item is asked (by bisection: profiles are sorted) only of items that clear it.
 """
 

@@ -137,7 +137,7 @@ def _report_limits(about: dict[str, Any]) -> None:
     if "epsilon" in about:
         inferred = (
             f"Sums carry noise: epsilon {about['epsilon']:.3g} at delta {about['delta']:g} against this observer. "
-            "Whoever knows everything else distinguishes a user's uploads from zeros with an AUC of at most "
+            "Someone who knows everything else distinguishes a user's uploads from zeros with an AUC of at most "
             f"{about['order_allowed']:.3f} (0.5: chance), whatever the attack."
         )
     elif about["sees"] in ("leader", "helper", "outsider"):

@@ -98,7 +98,7 @@ def run(name: str, method: str, data: str | None, out: Path | None, workers: int
       federank bench run gowalla --method userknn
       federank bench run gowalla --method rp3beta --out results/rp3beta
     """
-    from federank.cli.study import show_report, tell
+    from federank.cli.study import report_progress, show_report
     from federank.studies.pool import Pool
     from federank.studies.progress import Bar
     from federank.studies.report import make_report
@@ -113,7 +113,7 @@ def run(name: str, method: str, data: str | None, out: Path | None, workers: int
             results = carry_out_study(study, folder, executor, bar)
     finally:
         executor.close()
-    tell(results)
+    report_progress(results)
     if not any(line.done for line in results.lines()):
         raise SystemExit(1)
     show_report(make_report(folder))

@@ -241,7 +241,7 @@ def _notify_helper(path: Path) -> None:
     if not pinned.charter.has_noise:
         joins = "invited clients only" if identity.facts.invited_only else "anyone, so an outsider could try this"
         note(
-            "The sums carry no noise: whoever controls all other clients of a round learns your upload from the public "
+            "The sums carry no noise: one who controls all other clients of a round learns your upload from the public "
             f"model. The leader could do so; it admits {joins}."
         )
 

@@ -59,7 +59,7 @@ def compare(models: tuple[Path, ...], at: int, metrics: str, part: Part, seed: i
         evaluations[str(folder)] = evaluate(load_model(folder), split, at=at, part=part, metrics=names)
     found = compare_users(evaluations, [f"{name}@{at}" for name in names], seed=seed)
     if as_json:
-        click.echo(json.dumps([_told(one) for one in found], indent=2))
+        click.echo(json.dumps([_as_json(one) for one in found], indent=2))
         return
     _show(found, evaluations)
 
@@ -99,7 +99,7 @@ def _letter(position: int) -> str:
 
 
 def _signed(value: float) -> str:
-    """A small number with its sign and without the zero before the point, to save room."""
+    """A small number with its sign and without the zero before the point, to save space."""
     return f"{value:+.5f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:+.3f}"
 
 
@@ -108,7 +108,7 @@ def _p_value(p: float) -> str:
     return ("<.0001" if p < 0.0001 else f"{p:.4f}".lstrip("0") if p < 1 else "1") + stars
 
 
-def _told(one: Comparison) -> dict[str, object]:
+def _as_json(one: Comparison) -> dict[str, object]:
     """All of it for JSON, which has no word for infinity."""
     content = one.as_dict()
     return {name: None if isinstance(value, float) and math.isinf(value) else value for name, value in content.items()}

@@ -130,7 +130,7 @@ def _division(flag: str, chosen: dict[str, Any]) -> Division:
 def data() -> None:
     """Known data sets: list, get, look at, split; and the synthetic city.
 
-    FEDERANK_DATA names the folder that data sets lie in; without it they lie in your user cache.
+    FEDERANK_DATA names the folder of the data sets; without it they are in your user cache.
 
     \b
     Example:
@@ -176,7 +176,7 @@ def list_known(as_json: bool) -> None:
         download = f"{known.size / 1e6:,.0f} MB" if known.size else "none" if known.generated else "by hand"
         table.add_row(name, known.title, count, download, here)
     show(table)
-    click.echo(f"They lie in {data_folder()}. Install one with `federank data get NAME`.")
+    click.echo(f"They are in {data_folder()}. Install one with `federank data get NAME`.")
 
 
 @data.command()
@@ -186,7 +186,7 @@ def get(name: str, copy: Path | None) -> None:
     """Fetch a known data set from its publisher.
 
     A download that was cut goes on where it stopped. What arrives is checked, and installed only if it is right.
-    A copy that is at hand is installed with --from. The publisher's terms are printed: they bind you.
+    A local copy is installed with --from. The publisher's terms are printed: they bind you.
 
     \b
     Example:
@@ -313,7 +313,7 @@ def _say_whose(known: KnownSet) -> None:
 
 
 def _install(known: KnownSet, copy: Path, target: Path, place: Path | None) -> Path:
-    """Install a copy at hand: checked against the publisher's sum, or read once where there is none."""
+    """Install a local copy: checked against the publisher's sum, or read once where there is none."""
     from federank.data.download import Expected, install_copy
     from federank.data.loading import load
     from federank.errors import BadFile, DataError

@@ -92,7 +92,7 @@ def _lengths(_context: click.Context, _option: click.Parameter, value: str) -> t
     "group_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Groups of users, to tell the bias of each: lines of `user group`.",
+    help="Groups of users, to report the bias of each: lines of `user group`.",
 )
 @click.option(
     "--per-user",
@@ -126,7 +126,7 @@ def evaluate(
 
     All items that a user does not have are ranked, and the first N compared with what the user chose later. Means
     are over all users with a test item, and one without recommendations counts as zero; with --over covered they are
-    over those who got a list. With --negatives each test item is ranked among a few as well: other figures, told apart.
+    over those who got a list. With --negatives each test item is also ranked among a few: other figures.
 
     \b
     Examples:
@@ -194,7 +194,7 @@ def _write_card(model: Path | None, at: tuple[int, ...], card: Path) -> None:
 
 
 def _guarantee(model: Recommender | None) -> dict[str, Any]:
-    """What a model's report says of the noise it was learnt with; nothing where there is none to tell of."""
+    """What a model's report says of the noise it was learnt with; empty where there is none."""
     if model is None or "adjacency" not in model.report:
         return {}
     return {name: model.report[name] for name in ("epsilon", "delta", "messages", "against", "adjacency")}

@@ -61,7 +61,7 @@ class HelperCommand(Command, click.Group):
 def helper(context: click.Context, /, **values: Any) -> None:
     """Run the second server of secure aggregation, or say which leaders it serves.
 
-    Someone else than the federation's leader should run this: whoever runs both can read every upload. It never
+    Someone else than the federation's leader should run this: one who runs both can read every upload. It never
     learns titles, items or uploads. It serves the leaders whose keys were allowed; a leader shows its key when it
     starts. Compare the helper's fingerprint with those who rely on it.
 

@@ -42,7 +42,7 @@ def recommend(
 ) -> None:
     """Recommend the best items that a user does not have yet, or predict a rating (--item).
 
-    A new user's vector is computed from the items they like; the model does not change. Predicted ratings lie within
+    A new user's vector is computed from the items they like; the model does not change. Predicted ratings stay within
     the range of ratings. An item without ratings in training gets the user's mean rating, and a note says so. Of a
     folder with folds, the mean over the models that have not seen this rating is predicted.
 

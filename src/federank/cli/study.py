@@ -1,4 +1,4 @@
-"""`federank study`: a set of runs from one TOML file, carried out, kept in a folder, and told as a report."""
+"""`federank study`: a set of runs from one TOML file, run, stored in a folder, and written as a report."""
 
 from __future__ import annotations
 
@@ -126,10 +126,10 @@ def run(
         executor.close()
     for note in plan.notes:
         click.echo(note)
-    tell(results)
+    report_progress(results)
     runs = counts(results)
     if runs["failed"] and not runs["done"]:
-        click.echo(f"federank: Every run failed; `federank study report {folder}` tells the reasons.", err=True)
+        click.echo(f"federank: Every run failed; `federank study report {folder}` shows the reasons.", err=True)
         raise SystemExit(1)
     click.echo(f"Next: federank study report {folder} --html report.html")
 
@@ -153,7 +153,7 @@ def status(folder: Path, as_json: bool) -> None:
         reasons = [{"id": line.id, "group": line.group, "reason": line.reason} for line in failed]
         click.echo(json.dumps({**content, "failures": reasons}, indent=2))
         return
-    tell(results)
+    report_progress(results)
 
 
 @study.command()
@@ -265,15 +265,15 @@ def counts(results: Results) -> dict[str, int]:
     }
 
 
-def tell(results: Results) -> None:
+def report_progress(results: Results) -> None:
     """How far a study has come, in a line, and why runs have failed."""
     seconds = sum(line.seconds or 0 for line in {line.id: line for line in results.lines()}.values())
     content = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts(results).items())
     click.echo(f"{results.folder}: {content}; {_duration(seconds)} of computing.")
-    told: set[str] = set()
+    reported: set[str] = set()
     for line in results.lines():
-        if not line.done and line.id not in told:  # rows may share a run
-            told.add(line.id)
+        if not line.done and line.id not in reported:  # rows may share a run
+            reported.add(line.id)
             values = ", ".join(f"{name} {value}" for name, value in {**line.swept, **line.chosen}.items())
             click.echo(f"  failed: {line.data}, {line.group} ({values}), {line.task}: {line.reason}")
 

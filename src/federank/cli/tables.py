@@ -31,7 +31,7 @@ def new_table(*columns: str) -> Table:
 
 
 def show(table: Table) -> None:
-    """Print a table with room around it."""
+    """Print a table with space around it."""
     Console().print(Padding(table, (0, 0, 1, 2), expand=False))
 
 

@@ -64,12 +64,12 @@ def report(model: Recommender, out: Path, part: Interactions) -> None:
 
 
 def reported_guarantee(report: dict[str, Any]) -> str:
-    """What the noise of two servers is worth to a person, in a sentence."""
+    """The differential privacy guarantee of the two servers' noise."""
     messages = report["messages"]
     if report["epsilon"] is None:
-        return f"Sums of {messages} messages a person, without noise: nothing is promised about what they tell."
+        return f"Sums of {messages} uploads per client, without noise: there is no differential privacy guarantee."
     return (
-        f"A person's {messages} messages together: epsilon {report['epsilon']:.3g} at delta {report['delta']:g}, "
+        f"The {messages} uploads of a client together: epsilon {report['epsilon']:.3g} at delta {report['delta']:g}, "
         f"against {report['against']}. The noise of both servers is in the model."
     )
 

@@ -9,7 +9,7 @@ not counted in anyone's favour, since the server knows whom it picked.
     epsilon at delta:  whatever is seen is at most e^epsilon times as likely, but for a probability of delta
 
 Where a person's messages are replaced by zeros instead (sums, protocol/sums/), what the noise has to hide is C, and
-the figure has a closed form. Messages of length at most C under noise of deviation s_1 C, s_2 C, ... tell together
+the figure has a closed form. Messages of length at most C under noise of deviation s_1 C, s_2 C, ... leak together
 exactly as much as one Gaussian mechanism of mu = sqrt(1 / s_1^2 + 1 / s_2^2 + ...), whatever each message was made from
 (Dong, Roth and Su, Gaussian differential privacy, 2022, corollary 3.3), and
 
@@ -42,7 +42,7 @@ def epsilon_of(noise: float, rounds: int, delta: float) -> float:
 
 
 def mu_of_noise(sigmas: Iterable[float]) -> float:
-    """What messages under noise of this many times their largest length tell together, as one Gaussian mechanism."""
+    """What messages under noise of this many times their largest length leak together, as one Gaussian mechanism."""
     return math.sqrt(sum(sigma**-2 for sigma in sigmas))
 
 
@@ -65,7 +65,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
 
 @cache
 def mu_for(epsilon: float, delta: float) -> float:
-    """The largest mu of which epsilon is true at delta: how much all messages together may tell."""
+    """The largest mu of which epsilon is true at delta: the leakage of all uploads together."""
     high = 1.0
     while epsilon_of_mu(high, delta) < epsilon:
         high *= 2

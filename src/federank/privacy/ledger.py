@@ -2,7 +2,7 @@
 
 For every item that was in one of the device's Updates: in which round first and last, in how many Updates as liked and
 in how many as compared with, and, known to the owner alone, whether a liked one is real or a decoy; what left as real
-once stays real, though it be removed and sent as a decoy later. A row's bias tells the two kinds apart, and an observer
+once stays real, even if it is removed and later sent as a decoy. A row's bias distinguishes the two, and an observer
 who links the device's Updates reads the very same from them: above zero it was liked, below zero it was compared with.
 Where ratings are learnt, liked stands for rated and compared with for sampled: an item that got a virtual rating to
 hide the others among. An observer cannot read that difference; the owner can.
@@ -41,7 +41,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class SentMessage:
-    """One message of a device's life that was made from everything it takes part with."""
+    """One upload that was computed from everything the client takes part with."""
 
     number: int
     """The how-many-th it is."""
@@ -90,7 +90,7 @@ class Ledger:
 
     @property
     def spent(self) -> int:
-        """How many messages of the device's life have left."""
+        """How many uploads the client has sent."""
         return max((message.number for message in self.messages), default=0)
 
     def liked(self) -> IntVector:
@@ -161,5 +161,5 @@ def message_columns(messages: Sequence[SentMessage]) -> tuple[str, ...]:
 def message_as_columns(message: SentMessage) -> dict[str, int]:
     """A message as a line of the items' table: one that names no item, but says which of how many it was."""
     when = {"first_round": message.round, "last_round": message.round, "times_liked": message.items}
-    told = when | {"message": message.number, "of": message.allowed}
-    return told | {"noise": message.noise} if message.noise else told
+    entry = when | {"message": message.number, "of": message.allowed}
+    return entry | {"noise": message.noise} if message.noise else entry

@@ -21,7 +21,7 @@ Where a federation is of ratings (ratings/), what leaves is the rated items that
 of others among them: `filling`, `rho` and `sampling` say which and how many. They take the place of decoys.
 
 A way of sharing of your own is a function, registered by name (`register_policy`, or an entry point of the group
-`federank.policies`): it is handed the history and answers with what stands for it outwards.
+`federank.policies`): it is handed the history and returns the shared profile.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from federank.checks import check_choice, check_int, check_positive, check_range
 from federank.errors import SettingError
 from federank.federation.rng import DENIABLE, STICKY, happens, words
 
-# Ways of sharing from outside: what stands for a history outwards, decided by someone else's function.
+# Ways of sharing from outside: the shared profile is decided by a registered function.
 
 
 OwnSharing = Callable[[IntVector, float, int, np.random.Generator], Any]
@@ -67,7 +67,7 @@ def register_policy(sharing: OwnSharing, name: str | None = None) -> OwnSharing:
 
 
 def own_profile(sharing: str, pi: float, seed: int, user: int, history: IntVector, n_items: int) -> IntVector:
-    """What stands for a history outwards by a way of sharing from outside, once it is sure to be items."""
+    """The shared profile of a registered policy, checked to be items."""
     decide = extensions.find("policies", sharing)
     if decide is None:
         raise SettingError(f"The way of sharing {sharing!r} is not registered here; install the package that has it.")
@@ -99,7 +99,7 @@ class Policy:
     pi: float
     """How much of what is liked is sent: the coin, the share for its lifetime, or the probability for its lifetime."""
     item_epsilon: float | None = None
-    """Randomized response only: how far what is seen of one item may tell whether it is liked."""
+    """Randomized response only: bounds what is disclosed of one item."""
     basis: Literal["history", "shared"]
     """What Updates are computed from: the full history, or the shared profile alone."""
     never_items: frozenset[int] = frozenset()
@@ -187,7 +187,7 @@ class Policy:
 
 
 def default_basis(sharing: str) -> Literal["history", "shared"]:
-    """What Updates are computed from unless told otherwise: as published from the history, else from what is shared.
+    """What Updates are computed from by default: as published from the history, else from what is shared.
 
     A decision for its lifetime that is computed from the full history gives the rest of it away (docs/privacy.md).
     """
@@ -245,7 +245,7 @@ def most_chosen(policy: Policy, candidates: int, before: int, ever: int) -> int:
 
 def most_allowed(policy: Policy, candidates: int) -> int:
     """How many of the items that are on no never-list may ever leave."""
-    # Whole products must stay whole: 0.07 x 100 is a little more than 7 to a computer.
+    # Integer products must stay integers: 0.07 x 100 is a little more than 7 to a computer.
     most = math.ceil(policy.pi * candidates - 1e-9) if policy.sharing == "fixed-subset" else candidates
     return most if policy.budget is None else min(most, policy.budget)
 
@@ -302,11 +302,11 @@ class SharedProfileSettings:
     """What stands for a history in uploads: a share of it, drawn once per lifetime (fixed-subset), or that share with
     decoys (randomized-response). What is held back is still used to recommend locally."""
     pi: float | str = 1.0
-    """Share of each history that is ever used outwards; or a CSV file `user,pi` with everyone's own."""
+    """Share of each history that is ever shared; or a CSV file `user,pi` with everyone's own."""
     item_epsilon: float | None = None
-    """Randomized response: how far what is used outwards of one item may tell whether it is liked."""
+    """Randomized response: bounds what is disclosed of one item."""
     budget: int | None = None
-    """At most this many items of a history are ever used outwards."""
+    """At most this many items of a history are ever shared."""
     policies: str | None = None
     """TOML file of who chooses what: [default], [groups.NAME] with a `share` of people, [people."ID"]."""
 

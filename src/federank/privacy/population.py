@@ -1,4 +1,4 @@
-"""Everyone's policies at once, and everyone's shared profile: `policy.py` for a whole population.
+"""Everyone's policies at once, and everyone's shared profile: `policy.py` for a population.
 
 Many people choose alike, so a population's choices are a few *kinds* of policy, the kind of each person, and each
 person's own pi. `everyones_outward` gives, row by row, what `shared` gives for one person (a test holds the two

@@ -1,4 +1,4 @@
-"""Studies: a set of runs described in one TOML file, carried out, kept, and told as tables and figures.
+"""Studies: a set of runs described in one TOML file, run, stored, and reported as tables and figures.
 
     plan/      what a study's file says, and which runs follow from it
     run/       carrying them out: workers, choosing, extras, audits

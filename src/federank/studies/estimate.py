@@ -31,7 +31,7 @@ def run_seconds(run: Run, known: Sequence[Line]) -> float:
     if alike:
         per_epoch = [(line.seconds or 0.0) / max(1, len(line.curve) or line.epoch or 1) for line in alike]
         return float(epochs * sum(per_epoch) / len(per_epoch))
-    part = source_of(run.data).parts[0].whole.train
+    part = source_of(run.data).parts[0].full.train
     judged = part.n_users * part.n_items / _SCORES
     times_judged = epochs if run.task == "choose" and run.best_epoch else 1
     return _START + times_judged * judged + epochs * _epoch_seconds(run.method, run.settings, len(part), part.n_users)

@@ -108,11 +108,11 @@ KNOWN = {
     "known_model_advantage": Words("In - out: model", "What taking part adds, by the published model", "+.3f", "lower"),
     "gain_low": Words("All: gain, lower end", "Lower end of the gain's 95 % interval", "+.3f", "lower"),
     "gain_high": Words("All: gain, upper end", "Upper end of the gain's 95 % interval", "+.3f", "lower"),
-    "precision_defended": Words("P@10 with defences", "Precision with the defences on, no one lying", ".4f", "higher"),
+    "precision_defended": Words("P@10 with defences", "Precision with defences, no attack", ".4f", "higher"),
     **{
         f"{name}{undefended}_{percent}": Words(
             f"{short}{', undefended' if undefended else ''}, {percent} %",
-            f"{axis} where {percent} % of the devices lie{', undefended' if undefended else ''}",
+            f"{axis} where {percent} % of the clients are malicious{', undefended' if undefended else ''}",
             digits,
             better,
         )
@@ -165,8 +165,8 @@ def words_of(metric: str) -> Words:
 
 def parts(metric: str) -> tuple[str, str, str]:
     """The metric's plain name, its N and its category, each empty where there is none."""
-    whole, _, category = metric.partition("/")
-    name, _, n = whole.partition("@")
+    full, _, category = metric.partition("/")
+    name, _, n = full.partition("@")
     return name, n, category
 
 
@@ -178,7 +178,7 @@ def written(metric: str, value: float | None) -> str:
 def written_once(metric: str, value: float | None) -> str:
     """A value of a single run: three significant digits, because no one knows how the others would differ.
 
-    Counts stay whole, and nothing gets more decimals than its metric has.
+    Counts stay integers, and nothing gets more decimals than its metric has.
     """
     digits = words_of(metric).digits
     decimals = re.search(r"\.(\d)f$", digits)

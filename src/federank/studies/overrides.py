@@ -44,14 +44,14 @@ def changed(document: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
 
 
 def quick(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The study in the form that takes a minute or two; its title says so, lest it be taken for the whole."""
+    """The study in the form that takes a minute or two; its title says so."""
     if "quick" not in document:
         raise SettingError("This study has no quick form; add a [quick] table with what is to be smaller.")
     # What was published is of the full study: beside a small form it would be a comparison of different things.
     rest = {key: value for key, value in document.items() if key not in ("quick", "paper", "note")}
     small = changed(rest, document["quick"])
-    told = f"{_what_is_smaller(document['quick'])} {_whole(document.get('description', ''))}".strip()
-    return small | {"title": f"{small.get('title', 'A study')} (quick form)", "description": told}
+    text = f"{_what_is_smaller(document['quick'])} {_full(document.get('description', ''))}".strip()
+    return small | {"title": f"{small.get('title', 'A study')} (quick form)", "description": text}
 
 
 def saying_what_changed(document: dict[str, Any], changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -63,8 +63,8 @@ def saying_what_changed(document: dict[str, Any], changes: Sequence[Mapping[str,
     others = [_written(path, value) for path, value in leaves if path[-1] != "skip"]
     if not others:
         return document
-    told = f"Changed on the command line: {'; '.join(others)}."
-    return document | {"description": f"{told}\n\n{document.get('description', '').strip()}".strip()}
+    text = f"Changed on the command line: {'; '.join(others)}."
+    return document | {"description": f"{text}\n\n{document.get('description', '').strip()}".strip()}
 
 
 def _what_is_smaller(changes: Mapping[str, Any]) -> str:
@@ -95,7 +95,7 @@ def _leaves(changes: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tupl
     return found
 
 
-def _whole(description: str) -> str:
+def _full(description: str) -> str:
     return f"\n\nThe full study, which this is not: {description.strip()}" if description.strip() else ""
 
 

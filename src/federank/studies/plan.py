@@ -4,7 +4,7 @@ A *case* is one row: a model on a data set (and fold), with one combination of s
 
 1. choose: every combination of the grid is trained on the development part and judged after each epoch, unless there
    is nothing to choose; with `search = "halving"` first for a few epochs each (halving.py);
-2. test: with the values and the epoch that were best, the model learns from the whole training part and is tested
+2. test: with the values and the epoch that were best, the model learns from the full training part and is tested
    once, for every seed.
 
 The second kind is known only when the first is done (run/choose.py). A run's id is a digest of what its result depends
@@ -96,7 +96,7 @@ class Run:
     extras: tuple[str, ...]
     audit: Audit | None = None
     repeats_left_out: int = 0
-    """Rows of the source that repeated a pair: no part of the id, for the content tells what was kept."""
+    """Rows of the source that repeated a pair: no part of the id, because the content says what was kept."""
     poison: Poison | None = None
     over: Over = "all"
     """Whom means are taken over in a test: everyone, or those who got a list."""
@@ -131,7 +131,7 @@ class Case:
     candidates: tuple[tuple[Run, ...], ...]
     """For every combination of the grid, a run for each seed that chooses; none where there is nothing to choose."""
     rungs: tuple[Rung, ...]
-    """What is tried for a few epochs before the candidates are; none where the whole grid is searched."""
+    """What is tried for a few epochs before the candidates are; none where the full grid is searched."""
     seeds: tuple[int, ...]
     fixed: dict[str, Any]
     """The values of a grid that has one combination only."""
@@ -255,7 +255,7 @@ def _choosing(case: Case, values: Mapping[str, Any], seed: int, epochs: int | No
 
 
 def run_that_tests(case: Case, chosen: Mapping[str, Any], epoch: int | None, seed: int) -> Run:
-    """The run that tests the chosen values: trained on the whole training part, to the chosen epoch."""
+    """The run that tests the chosen values: trained on the full training part, to the chosen epoch."""
     first = seed == case.seeds[0] and case.fold in (None, 1)
     return _run(
         case,
@@ -279,7 +279,7 @@ def run_that_tests(case: Case, chosen: Mapping[str, Any], epoch: int | None, see
     )
 
 
-def _run(case: Case, *, settings: dict[str, Any], **facts: Any) -> Run:
+def _run(case: Case, *, settings: dict[str, Any], **values: Any) -> Run:
     method = case.model.method
     name = epochs_setting(method)
     record = recommender_class(method)(**settings).settings
@@ -296,7 +296,7 @@ def _run(case: Case, *, settings: dict[str, Any], **facts: Any) -> Run:
         epochs=None if name is None else getattr(record, name),
         lower_is_better=case.choose.lower_is_better,
         metrics=case.study.metrics,
-        **facts,
+        **values,
     )
     return replace(run, id=_identity(run))
 

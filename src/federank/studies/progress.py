@@ -39,12 +39,12 @@ def _words(
     task: str,
 ) -> str:
     values = ", ".join(f"{name} {value}" for name, value in {**swept, **chosen}.items())
-    fold_told = "" if fold is None else f", fold {fold}"
-    return f"{data}: {group}{f' ({values})' if values else ''}, seed {seed}{fold_told}, {task}"
+    fold_words = "" if fold is None else f", fold {fold}"
+    return f"{data}: {group}{f' ({values})' if values else ''}, seed {seed}{fold_words}, {task}"
 
 
 class Bar:
-    """Tells a person at a terminal, or a log, how a study goes."""
+    """Progress of a study, for a terminal or a log."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.console = Console(stderr=True, quiet=quiet, highlight=False)

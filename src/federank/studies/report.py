@@ -1,12 +1,12 @@
-"""The report of a study: its results folder told as a page to read.
+"""The report of a study: its results folder as a page to read.
 
-1. The runs are gathered into rows (results/rows.py), the study's wishes read from its TOML (plan/wishes.py). What came
+1. The runs are gathered into rows (results/rows.py), its specification is read from the TOML (report_spec.py). What came
    out is said in the first sentence (finding.py).
-2. Each wished table is filled for each data set, ours beside the paper's (tables.py); then what differs and why, what
+2. Each table is filled for each data set, ours beside the paper's (tables.py); then what differs and why, what
    an audit found, how long the runs took, which failed, and with what versions (run_tables.py).
 3. Each wished figure is drawn (figures/).
 4. All of it is written in the forms that were asked for: one HTML page with everything inside, Markdown with its
-   figures beside it, LaTeX and CSV with a file per table. A file is there whole or not at all.
+   figures beside it, LaTeX and CSV with a file per table. Files are written atomically.
 
 Where anything was chosen on the test part, the line under the title says so: such figures flatter.
 """
@@ -55,15 +55,15 @@ def finding(specs: ReportSpec, rows: Sequence[Row]) -> str:
     spec = next(iter(tables_wished(specs, rows)), None)
     if spec is not None and any(metric.startswith(SHARE) for metric in spec.metrics):
         return _shares(spec, rows)
-    metric = None if spec is None else _told(spec)
+    metric = None if spec is None else _reported_metric(spec)
     if spec is None or metric is None:
         return ""
     names = spec.data or list(dict.fromkeys(row.data for row in rows))
-    told_of = (metric for metric in spec.metrics if metric.startswith(_EXPOSED) and "undefended" not in metric)
-    exposure = next(told_of, None)
+    reported = (metric for metric in spec.metrics if metric.startswith(_EXPOSED) and "undefended" not in metric)
+    exposure = next(reported, None)
     if exposure is not None:
-        told = [clause for data in names if (clause := _held_off(rows_of_table(spec, rows, data), data, exposure))]
-        return f"With the defences, {'; '.join(told)}." if told else ""
+        clauses = [clause for data in names if (clause := _held_off(rows_of_table(spec, rows, data), data, exposure))]
+        return f"With the defences, {'; '.join(clauses)}." if clauses else ""
     clauses = [clause for data in names if (clause := _clause(rows_of_table(spec, rows, data), data, metric))]
     more = f"; and {len(clauses) - MOST_DATA} more data sets below" if len(clauses) > MOST_DATA else ""
     return f"{words_of(metric).axis}: {'; '.join(clauses[:MOST_DATA])}{more}." if clauses else ""
@@ -75,14 +75,14 @@ def _shares(spec: TableSpec, rows: Sequence[Row]) -> str:
     sentences = []
     for data in spec.data or list(dict.fromkeys(row.data for row in rows)):
         shown = with_shares(rows_of_table(spec, rows, data), spec.metrics, spec.against)
-        told = []
+        shares = []
         for metric in metrics:
             held = [value for row in shown if row.group != spec.against and (value := row.mean(metric)) is not None]
             if held:
                 name = words_of(metric.removeprefix(SHARE)).short
                 ends = f"{written(metric, min(held))} to {written(metric, max(held))}"
-                told.append(f"{name[0].lower()}{name[1:]} {ends}")
-        sentences += [f"On {data}, as shares of what {spec.against} takes: {'; '.join(told)}."] if told else []
+                shares.append(f"{name[0].lower()}{name[1:]} {ends}")
+        sentences += [f"On {data}, as shares of what {spec.against} takes: {'; '.join(shares)}."] if shares else []
     return " ".join(sentences)
 
 
@@ -102,7 +102,7 @@ def _held_off(rows: Sequence[Row], data: str, exposure: str) -> str:
     )
 
 
-def _told(spec: TableSpec) -> str | None:
+def _reported_metric(spec: TableSpec) -> str | None:
     plain = (metric for metric in spec.metrics if not metric.startswith((AUDIT, LOSS)))
     return next((metric for metric in plain if words_of(metric).better is not None), None)
 

@@ -1,4 +1,4 @@
-"""What a study wishes to see in its report: the tables, figures, published values and notes of its TOML.
+"""The specification of a report: the tables, figures, published values and notes of its TOML.
 
     [[table]]    title, metrics; groups (which rows, in which order), data, against (the row that others are tested
                  against, and with `loss:` and `share:` metrics compared with at the same swept values), goal,
@@ -11,7 +11,7 @@
     [[note]]     text; data, group, metric: why ours differs from the paper's there (a missing one: everywhere);
                  shown_by = { group, data, sweep, test, paper }: what shows that it is so (report/explanations.py)
 
-A study without wishes gets a table of the usual metrics, and every figure that its runs can fill.
+A study without one gets a table of the usual metrics, and every figure that its runs can fill.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OF_RATINGS = ("mae", "rmse")
 
 @dataclass(frozen=True, kw_only=True)
 class TableSpec:
-    """A table that a study wishes for."""
+    """A table of a study."""
 
     title: str = "Results"
     caption: str = ""
@@ -52,7 +52,7 @@ class TableSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class FigureSpec:
-    """A figure that a study wishes for; what it leaves open follows from the kind (figures/kinds.py)."""
+    """A figure of a study; what it leaves open follows from the kind (figures/kinds.py)."""
 
     kind: str | None = None
     title: str | None = None
@@ -156,7 +156,7 @@ def asks_for_traffic(specs: ReportSpec) -> bool:
 
 
 def read_report_spec(folder: Path) -> ReportSpec:
-    """The wishes of the study in a folder of results."""
+    """The report specification of the study in a folder of results."""
     path = folder / "study.toml"
     try:
         study = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -173,7 +173,7 @@ def read_report_spec(folder: Path) -> ReportSpec:
 
 
 def report_spec_of(study: Mapping[str, Any], name: str) -> ReportSpec:
-    """The wishes in a study's document; a key that no one knows is passed over here, and refused in study_file.py."""
+    """The report specification in a study's document; unknown keys are refused in spec.py."""
     about = dict(study) | (study["study"] if isinstance(study.get("study"), Mapping) else {})
     return ReportSpec(
         title=str(about.get("title") or about.get("name") or name),
@@ -213,7 +213,7 @@ def tables_wished(specs: ReportSpec, rows: Sequence[Row]) -> list[TableSpec]:
 
 
 def published(specs: ReportSpec, row: Row, rows: Sequence[Row], metric: str) -> float | None:
-    """What the paper has for a row: `rows` are those of its table, which tell whether its group is one row there."""
+    """What the paper has for a row: `rows` are those of its table, which say whether its group is one row there."""
     alone = sum(other.data == row.data and other.group == row.group for other in rows) == 1
     for paper in specs.papers:
         if not _among(row.data, paper.data) or not _among(row.group, paper.group):

@@ -9,7 +9,7 @@
 
 A run is named by its content (plan/plan.py), so runs.jsonl only ever grows: a line is appended under a lock and forced
 to the disk. A process that dies while it writes leaves a torn last line, which readers pass over and the next writer
-cuts off. The users' values are written before their line, under a temporary name: a line that is there is whole.
+cuts off. The users' values are written before their line, under a temporary name: a line that is there is complete.
 """
 
 from __future__ import annotations
@@ -146,9 +146,9 @@ class Line:
     transient: bool = False
     """Whether a failure may pass: then the run is tried again."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """What figures need beyond metrics (run/extras.py), and what audits tell beside theirs."""
+    """What figures need beyond metrics (run/extras.py), and what audits add."""
     best: bool = False
-    """Whether it stands here as the best point of a sweep: mostly told by its label."""
+    """Whether it stands here as the best point of a sweep: mostly named in its label."""
 
     @property
     def done(self) -> bool:
@@ -285,8 +285,8 @@ class Results:
         with path.open("rb") as file:
             file.seek(self._read)
             fresh = file.read()
-        whole = fresh[: fresh.rfind(b"\n") + 1]
-        for text in whole.splitlines():
+        complete = fresh[: fresh.rfind(b"\n") + 1]
+        for text in complete.splitlines():
             self._count += 1
             try:
                 line = read_line(json.loads(text))
@@ -296,7 +296,7 @@ class Results:
                     f"Line {self._count} of {path} is not a run of ours ({reason}); take the line out, and its run is "
                     "done again."
                 ) from reason
-        self._read += len(whole)
+        self._read += len(complete)
 
     def users(self, identity: str) -> pl.DataFrame:
         """Each user's values in the test run with this id."""
@@ -394,14 +394,13 @@ def _write(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _telling(folder: Path) -> Iterator[None]:
-    """What the disk refuses is told in a sentence."""
+    """Disk errors as errors of ours."""
     try:
         yield
     except OSError as reason:
         if reason.errno in (errno.ENOSPC, errno.EDQUOT):
             raise BadFile(
-                f"No room is left on the disk of {folder}. Free some and give the same command again: what is finished "
-                "is kept."
+                f"No space is left on the disk of {folder}. Free some and repeat the command: finished runs are kept."
             ) from reason
         raise BadFile(
             f"{folder} cannot be written ({reason.strerror or reason}); choose another with --out."

@@ -1,7 +1,7 @@
 """Rows: a study's finished test runs, gathered for tables and figures.
 
 A row is what a table shows in one line: one method (the runs' `group`) on one data set, at one value of what was swept
-(pi = 0.3), over all its seeds. What was swept is told by the runs themselves (`swept`), or is that setting, pi or rho
+(pi = 0.3), over all its seeds. What was swept is in the runs themselves (`swept`), or is that setting, pi or rho
 first, which differs between runs of one group and one seed. A setting that was *chosen* (a learning rate) may differ
 from seed to seed and makes no rows of its own. A sweep whose best point was chosen on validation has that point once
 more, under a label of its own ("FPL, best pi"): one row, whatever was best for each fold.
@@ -117,7 +117,7 @@ def _swept_names(lines: Sequence[Line]) -> list[str]:
     if content:
         names = sorted({name for names in content for name in names})
         points = {tuple(repr(_setting(line, name)) for name in names) for line in lines}
-        # Settings that go along with pi or rho (rho = 2 with its own T_local) need not be told beside it.
+        # Settings that go along with pi or rho (rho = 2 with its own T_local) need not be named beside it.
         alone = [name for name in _SWEPT_FIRST if len({repr(_setting(line, name)) for line in lines}) == len(points)]
         return alone[:1] if set(alone) & set(names) else names
     varying: list[str] = []
@@ -218,7 +218,7 @@ def _with_shares(row: Row, references: Sequence[Row], shared: Sequence[str]) -> 
 
 def _with_share(line: Line, wholes: Mapping[str, float | None]) -> Line:
     held = {**line.extra, **line.metrics}
-    shares = {f"{SHARE}{name}": held[name] / whole for name, whole in wholes.items() if whole and name in held}
+    shares = {f"{SHARE}{name}": held[name] / full for name, full in wholes.items() if full and name in held}
     return replace(line, metrics={**line.metrics, **shares})
 
 

@@ -184,7 +184,7 @@ _LOOK_AGAIN = 1.0
 
 
 class Watch(Protocol):
-    """Anyone who is told how a study goes."""
+    """An observer of a study's progress."""
 
     def begin(self, plan: Plan, there: int) -> None:
         """The plan, and how many of its runs are finished already."""

@@ -42,11 +42,11 @@ def explanations(specs: ReportSpec, differences: Sequence[Difference], rows: Seq
         if note is None:
             return UNEXPLAINED
         shown, evidence = _evidence(note, difference, asked)
-        told = f"{note.text} {evidence}".rstrip()
-        return told if shown else f"{UNEXPLAINED}: {told}"
+        text = f"{note.text} {evidence}".rstrip()
+        return text if shown else f"{UNEXPLAINED}: {text}"
 
     def _evidence(note: Note, difference: Difference, asked: frozenset[str]) -> tuple[bool, str]:
-        """Whether what the note names shows it, and a sentence that tells so."""
+        """Whether what the note names shows it, and a sentence that says so."""
         by = note.shown_by
         if not by:
             return False, ""
@@ -87,7 +87,7 @@ def explanations(specs: ReportSpec, differences: Sequence[Difference], rows: Seq
 def _sweep_shows(
     sweep: str, difference: Difference, rows: Sequence[Row], precise: Difference | None
 ) -> tuple[bool, str]:
-    """Whether the paper's value lies among those of a sweep's points, ten percent on either side.
+    """Whether the paper's value is among those of a sweep's points, ten percent on either side.
 
     Only points count that are as precise as the paper's row (`precise`), where it has a precision.
     """
@@ -98,11 +98,11 @@ def _sweep_shows(
     if not values:
         return False, f"No point of the sweep that would show it, {sweep}, is as precise."
     low, high = min(values), max(values)
-    range_told = f"{written(difference.metric, low)} to {written(difference.metric, high)}"
+    interval = f"{written(difference.metric, low)} to {written(difference.metric, high)}"
     inside = low <= difference.paper <= high or any(_near(value, difference.paper) for value in values)
     if not inside:
-        return False, f"Yet points of {sweep} that are as precise have {range_told}."
-    return True, f"Shown by {sweep}: points that are as precise have {range_told}."
+        return False, f"Yet points of {sweep} that are as precise have {interval}."
+    return True, f"Shown by {sweep}: points that are as precise have {interval}."
 
 
 def _near(ours: float | None, paper: float) -> bool:
@@ -218,12 +218,12 @@ def price_table(rows: Sequence[Row]) -> Table | None:
         others = [other for other in rows if other.data == row.data and other.mean("noise_epsilon") is None]
         floor = _best_precision(other for other in others if _method(other) == "popular")
         same = [other for other in others if _method(other) == _method(row)]
-        whole = _best_precision(same or (other for other in others if _method(other) != "popular"))
+        full = _best_precision(same or (other for other in others if _method(other) != "popular"))
         ours = row.mean(PRECISION)
-        if floor is None or whole is None or ours is None or whole <= floor:
+        if floor is None or full is None or ours is None or full <= floor:
             continue
         popularity = [f"recall@10/popularity-{group}" for group in range(1, 5)]
-        figures = [f"{ours / whole:.0%}", f"{floor / whole:.0%}", f"{(ours - floor) / (whole - floor):.0%}"]
+        figures = [f"{ours / full:.0%}", f"{floor / full:.0%}", f"{(ours - floor) / (full - floor):.0%}"]
         cells.append(
             [
                 *(row.data, row.label, f"{row.mean('noise_epsilon'):.3g}", written(PRECISION, ours)),

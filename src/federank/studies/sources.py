@@ -1,6 +1,6 @@
 """The data of a study: read, filtered and split, once in each process.
 
-    whole          everyone's training part and test part: what a chosen model learns from and is tested on
+    full           everyone's training part and test part: what a chosen model learns from and is tested on
     development    the training part without its newest fifth, and that fifth in the place of the test: for choosing
 
 Both come from one division: validation is cut from the training part, so choosing never sees the test part.
@@ -28,7 +28,7 @@ _KEPT = 3
 class Splits(NamedTuple):
     """One division of a data set."""
 
-    whole: Split
+    full: Split
     development: Split | None
 
 
@@ -113,17 +113,17 @@ def _sampled(data: Interactions, people: int) -> Interactions:
 def _divided(data: Interactions, how: Division) -> list[Splits]:
     if how.way == FOLDS:
         return [Splits(fold, None) for fold in divide(data, how)]
-    [whole], [with_validation] = divide(data, replace(how, validation=0)), divide(data, how)
-    if not len(whole.test):
+    [full], [with_validation] = divide(data, replace(how, validation=0)), divide(data, how)
+    if not len(full.test):
         raise BadSplit(f"The split of {data.name} leaves nothing to test on; hold out more than {how.test:g}.")
-    return [Splits(whole, None if with_validation.validation is None else with_validation.development)]
+    return [Splits(full, None if with_validation.validation is None else with_validation.development)]
 
 
 def part_of(data: DataSet, fold: int | None, part: str) -> Split:
     """The division that a run learns from and is judged by."""
     found = source_of(data).parts[0 if fold is None else fold - 1]
     if part == "test":
-        return found.whole
+        return found.full
     if found.development is None:
         raise DataError(
             f"{data.name} is divided without a validation part ({data.split.way}), so nothing can be chosen on it; "

@@ -92,14 +92,14 @@ class ModelEntry:
     points: tuple[Point, ...]
     """What is swept: each point is a result of its own; one empty point where nothing is."""
     best: bool
-    """Also tell the value of the sweep that is best where values are chosen."""
+    """Also report the value of the sweep that is best where values are chosen."""
     curve: bool
     """Keep the test part's figures after every epoch, of the first seed and fold (for a figure; nothing is chosen)."""
     choose: dict[str, Any]
     audit: Audit | None = None
     """Who watches the test runs, if anyone does."""
     poison: Poison | None = None
-    """Who lies in the test runs, if anyone does."""
+    """Malicious clients of the test runs, if any."""
     over: Over = "all"
     """Whom the means of the test runs are taken over: everyone, or those who got a list."""
 

@@ -210,7 +210,7 @@ def results_table(
             columns += [Column(head, name) for name in names]
         else:
             is_number = metric != _ATTACK
-            beside = any(not by_formula(specs, other) for other in compared)  # "ours" tells it from the paper's
+            beside = any(not by_formula(specs, other) for other in compared)  # "ours" distinguishes it from the paper's
             columns.append(Column(head, "ours", is_number) if beside else Column("", head, is_number))
     columns += [Column("", "Goal", number=False)] if goal else []
     best = {metric: _best([row for _, row in shown], metric) for metric in metrics}

@@ -1,4 +1,4 @@
-"""Carrying out one run: train, judge, and tell it as a line of the results.
+"""Carrying out one run: train, evaluate, and record it as a line of the results.
 
 A run that chooses is judged after every epoch, by one metric only, and stopped once `patience` epochs have brought
 nothing better. A run that tests goes to its epoch and is judged once, by everything. What a user can fix (a model that
@@ -138,7 +138,7 @@ def communication(model: FederatedPairs) -> dict[str, float]:
     """What an epoch costs by the papers' formula, and how fresh it keeps the shared model."""
     data = model.training
     recipe = model.recipe(data)
-    # The papers' CCE rounds neither T = X+/|U| nor X+/|U-|; the rounds of an epoch are whole ones, as they are played.
+    # The papers' CCE rounds neither T = X+/|U| nor X+/|U-|; the rounds of an epoch are integers, as they are simulated.
     conversed = conversations(recipe.clients_per_round, len(data) / recipe.clients_per_round)
     triples, pi = (float(np.mean(of_all[recipe.participants])) for of_all in (recipe.triples, recipe.pi))
     if model.pairs().triples == "mean":
@@ -162,9 +162,9 @@ def popularity(model: Recommender, split: Split, at: int) -> dict[str, list[floa
 
 
 def largest_shares(counts: LongVector, most: int) -> list[float]:
-    """What share of the whole the most frequent ones have, the largest first; six digits are enough for a curve."""
-    whole = max(1, int(counts.sum()))
-    return [float(f"{count / whole:.6g}") for count in np.sort(counts)[::-1][:most]]
+    """The shares of the most frequent ones, the largest first; six digits are enough for a curve."""
+    total = max(1, int(counts.sum()))
+    return [float(f"{count / total:.6g}") for count in np.sort(counts)[::-1][:most]]
 
 
 # What one device has sent and received in its lifetime: messages and megabytes, means over all devices of a run.
@@ -331,7 +331,7 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
 
 
 def _training_part(split: Split, found: Evaluation) -> dict[str, float]:
-    """What the papers' Table 1 tells of a training part: its sizes and, by category, its bias B_T."""
+    """What the papers' Table 1 has of a training part: its sizes and, by category, its bias B_T."""
     train = split.train
     sizes: dict[str, float] = {
         "training_users": int(np.count_nonzero(train.profiles.sizes)),
@@ -354,7 +354,7 @@ def _parquet(found: Evaluation) -> bytes:
 def _figure_of_noise(model: Recommender) -> dict[str, float]:
     """What the accountant says of a run with noise: of the person with the most rounds, if there is a figure."""
     epsilon = model.report.get("privacy", {}).get("epsilon")
-    if "adjacency" in model.report:  # noise of two servers (protocol/squares/private/)
+    if "adjacency" in model.report:  # noise of two servers (methods/frugal/private.py)
         epsilon = model.report["epsilon"]
     return {} if epsilon is None else {"noise_epsilon": epsilon}
 
@@ -382,7 +382,7 @@ def _peak_memory() -> float | None:
 
 
 def _line(run: Run) -> Line:
-    """What a line tells of a run whatever becomes of it."""
+    """What a line has of any run."""
     return Line(
         id=run.id,
         group=run.group,

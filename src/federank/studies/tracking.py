@@ -35,7 +35,7 @@ _PACKAGES = {"mlflow": "mlflow", "tensorboard": "tensorboardX"}
 
 @dataclass(frozen=True, kw_only=True)
 class Tracked:
-    """One run, as it is told."""
+    """One run, as it is logged."""
 
     key: str
     name: str
@@ -47,10 +47,10 @@ class Tracked:
 
 
 class Tracker(Protocol):
-    """Anyone who is told of runs."""
+    """A tracker of runs."""
 
     def log(self, run: Tracked) -> None:
-        """Tell of a run; one whose key is known already is left as it is."""
+        """Log a run; one whose key is known is left as it is."""
         ...
 
 
@@ -82,15 +82,15 @@ def tracked_line(line: Line) -> Tracked:
         tags["judged_by"] = line.part
     if line.reason is not None:
         tags["reason"] = line.reason
-    told = {"seconds": line.seconds, "memory_mb": line.memory_mb, "epoch": line.epoch}
-    figures = {name: float(value) for name, value in {**line.metrics, **told}.items() if value is not None}
+    costs = {"seconds": line.seconds, "memory_mb": line.memory_mb, "epoch": line.epoch}
+    figures = {name: float(value) for name, value in {**line.metrics, **costs}.items() if value is not None}
     return Tracked(
         key=line.id,
         name=f"{', '.join(where)}, seed {line.seed}, {line.task}",
         params={"method": line.model, "data": line.data, "seed": line.seed, **line.settings},
         metrics=figures,
         points=tuple(line.curve),
-        tags=tags | {f"version.{name}": told for name, told in line.versions.items()},
+        tags=tags | {f"version.{name}": value for name, value in line.versions.items()},
         failed=not line.done,
     )
 
@@ -159,12 +159,12 @@ class MLflow:
             raise SettingError(f"MLflow cannot keep runs at {place}: {reason}") from reason
 
     def log(self, run: Tracked) -> None:
-        """Tell of a run, once."""
+        """Log a run, once."""
         from mlflow.entities import Metric, Param
 
         if self._client.search_runs([self._experiment], filter_string=f"tags.`{_KEY}` = '{run.key}'", max_results=1):
             return
-        tags = {_KEY: run.key, **{f"federank.{name}": told for name, told in run.tags.items()}}
+        tags = {_KEY: run.key, **{f"federank.{name}": value for name, value in run.tags.items()}}
         made = self._client.create_run(self._experiment, tags=tags, run_name=run.name).info.run_id
         now = int(time.time() * 1000)
         last = max((point.epoch for point in run.points), default=0)
@@ -200,7 +200,7 @@ class TensorBoard:
             ) from reason
 
     def log(self, run: Tracked) -> None:
-        """Tell of a run, once."""
+        """Log a run, once."""
         from tensorboardX import SummaryWriter
 
         end = f" [{run.key[:16]}]"
@@ -218,11 +218,11 @@ class TensorBoard:
                 events.add_scalar(plain_name(metric), value, last)
 
 
-# A study that is tracked: each run is told as it finishes, and those of an earlier start that were not, at the end.
+# A study that is tracked: each run is logged when it finishes, and earlier ones at the end.
 
 
 class Tracking:
-    """Passes on what it sees to anyone who watches, and tells a tracker of finished runs."""
+    """Passes events on to the observer, and logs finished runs."""
 
     def __init__(self, watch: Watch, tracker: Tracker) -> None:
         self._watch, self._tracker = watch, tracker
@@ -236,12 +236,12 @@ class Tracking:
         self._watch.started(run)
 
     def finished(self, line: Line, *, ours: bool) -> None:
-        """Pass it on, and tell of it."""
+        """Pass it on, and log it."""
         self._watch.finished(line, ours=ours)
         self._tracker.log(tracked_line(line))
 
 
 def track_all(results: Results, tracker: Tracker) -> None:
-    """Tell of every run of the study as it is now; what the tracker knows already is left as it is."""
+    """Log every run of the study; what the tracker knows is left as it is."""
     for line in results.lines():
         tracker.log(tracked_line(line))

@@ -225,7 +225,7 @@ METHODS = ("fpl", "frugal")
 
 @dataclass(frozen=True, kw_only=True)
 class Poison:
-    """Who lies in a model's test runs."""
+    """Malicious clients of a model's test runs."""
 
     attack: str
     aim: str

@@ -68,7 +68,7 @@ def _colours() -> str:
 
 
 def _contents(report: Report) -> str:
-    """Where to find what; on a page of a few parts nobody needs it."""
+    """Where to find what; left out on a page of few parts."""
     titles = [table.title for table in report.results]
     titles += [picture.title for picture in report.pictures]
     titles += [table.title for table in report.about]

@@ -2,7 +2,7 @@
 
 The curve of a row is the mean over its seeds. Where test runs kept none, the curves of the runs that chose their
 settings are drawn instead, and the axis says that they were taken on the validation part. Where
-there are more curves than can be told apart, each method is drawn at the best point of its sweep.
+there are more curves than can be distinguished, each method is drawn at the best point of its sweep.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def draw_convergence(shown: Shown) -> Drawn | None:
     for position, label in enumerate(labels):
         curve = curves[label]
         every = max(1, len(curve) // 8)
-        # Where curves lie on each other, their markers do not.
+        # Where curves overlap, their markers do not.
         style = look(position) | {"markevery": (position * every // len(labels), every), "markersize": 4}
         axes.plot(list(curve), list(curve.values()), label=label.removeprefix(shared), **style)
     _leave_out_the_start(axes, [curves[label] for label in labels], metric)
@@ -78,7 +78,7 @@ def draw_convergence(shown: Shown) -> Drawn | None:
 
 
 def thin_out(labels: Sequence[str]) -> list[str]:
-    """As many as can be told apart: evenly chosen, the first and the last among them."""
+    """As many as can be distinguished: evenly chosen, the first and the last among them."""
     if len(labels) <= MOST_SERIES:
         return list(labels)
     return [labels[round(position)] for position in np.linspace(0, len(labels) - 1, MOST_SERIES)]
@@ -127,7 +127,7 @@ def _first_metric(rows: Sequence[Row], lines: Sequence[Line]) -> str | None:
 
 
 def _leave_out_the_start(axes: Any, curves: Sequence[Curve], metric: str) -> None:
-    """Errors fall from far above in the first epochs; the axis shows where the curves can be told apart."""
+    """Errors fall from far above in the first epochs; the axis shows where the curves can be distinguished."""
     if words_of(metric).better != "lower":
         return
     low = min(min(curve.values()) for curve in curves)
@@ -266,7 +266,7 @@ def draw_poisoning(shown: Shown) -> Drawn | None:
     [without] = axes.plot([free for _, free, _ in pushed], [*places], **free_look | {"markerfacecolor": "none"})
     [defended] = axes.plot([held for _, _, held in pushed], [*places], **held_look)
     goal = axes.axvline(GOAL, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-    axes.set(xlabel=f"People who see the item,\n{share:g} % of devices lying", xlim=(-0.03, 1.03))
+    axes.set(xlabel=f"Users who see the item,\n{share:g} % of clients malicious", xlim=(-0.03, 1.03))
     axes.set_yticks([*places], [label for label, _, _ in pushed], fontsize=8)
     axes.grid(visible=False, axis="y")
     legend_of(figure, [(without, "without the defences"), (defended, "with the defences"), (goal, "the goal")])

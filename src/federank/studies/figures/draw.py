@@ -1,6 +1,6 @@
 """Drawing the figures of a report: a panel per data set (or per method, where a kind of figure needs one).
 
-`draw_figures` draws what the study wishes for, or, if it wishes for nothing at all, every kind its runs can fill. A
+`draw_figures` draws the figures of the study's report, or, if it names none, every kind its runs can fill. A
 picture is a title, a caption that says what to look at, and its panels as SVG; under each panel stands what it shows,
 in a sentence made from the numbers. The kinds are in kinds.py.
 """
@@ -39,11 +39,11 @@ class Kind(NamedTuple):
     caption: str
     """What to look at."""
     metric: str = ""
-    """What it shows unless the study wishes for another; empty where the runs themselves tell."""
+    """What it shows unless the study names another; empty where the runs say it."""
     sweep: str = "pi"
     """The setting whose values it draws."""
     panels: Literal["data", "groups", "handfuls", "all"] = "data"
-    """A panel for each data set, for each method on one, for as many rows as can be told apart, or one for all."""
+    """A panel for each data set, for each method on one, for as many rows as can be distinguished, or one for all."""
     shows_best: bool = False
     """Whether the best point of a sweep is drawn though the sweep has the same point already."""
     keeps_others: bool = False
@@ -128,7 +128,7 @@ KINDS = {
         draw_leakage,
         title="Accuracy against leakage",
         caption="Right is more accurate, down is more private: by how much the best attack of the server ranks "
-        "what people have above what popularity alone tells (the dotted line).",
+        "what people have above popularity alone (the dotted line).",
         metric="precision@10",
     ),
     "poisoning": Kind(
@@ -155,7 +155,7 @@ KINDS = {
     "promise": Kind(
         draw_guarantee,
         title="Accuracy against epsilon, for federations of different size",
-        caption="Further left, messages tell less. The noise is the same for any number of people, so the larger a "
+        caption="Further left, uploads leak less. The noise is the same for any number of people, so the larger a "
         "federation, the less it costs. Hollow marks do worse than what is popular.",
         metric="precision@10",
         sweep="epsilon",
@@ -163,7 +163,7 @@ KINDS = {
         keeps_others=True,
     ),
 }
-"""Every kind of figure that a study may wish for."""
+"""Every kind of figure that a study may have."""
 
 
 class Panel(NamedTuple):
@@ -185,7 +185,7 @@ class Picture(NamedTuple):
 
 
 def draw_figures(specs: ReportSpec, rows: Sequence[Row], lines: Sequence[Line]) -> Iterator[Picture]:
-    """The wished figures (without any wish, every kind); those without anything to show are left out."""
+    """The figures of the report (every kind where none is named); those without anything to show are left out."""
     everything = [] if specs.tables else [FigureSpec(kind=name) for name in KINDS]
     for spec in specs.figures or everything:
         if spec.kind is None or spec.kind not in KINDS:
@@ -229,7 +229,7 @@ def _parts(kind: Kind, spec: FigureSpec, rows: Sequence[Row], lines: Sequence[Li
 
 
 def _handfuls(name: str, rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
-    """As many rows a panel as can be told apart."""
+    """As many rows a panel as can be distinguished."""
     count = -(-len(rows) // MOST_SERIES)
     size = -(-len(rows) // count) if count else 1
     for number, start in enumerate(range(0, len(rows), size), start=1):

@@ -98,10 +98,10 @@ def draw_leakage(shown: Shown) -> Drawn | None:
     axes.set_xlabel("Precision of the first 10 (share of hits)")
     axes.set_ylabel("Best attack above popularity\n(area under the curve)")
     legend_below(figure)
-    told = "; ".join(
+    text = "; ".join(
         f"{name}: precision {precision:.3g}, {gain:+.3f} over popularity" for name, precision, gain in points
     )
-    return Drawn(figure, f"{told}.")
+    return Drawn(figure, f"{text}.")
 
 
 def _mark(line: Line, name: str) -> float:
@@ -122,7 +122,7 @@ GOAL = 0.02
 """An attacker that is at most so much above popularity has learnt next to nothing."""
 ALIKE = 0.001
 """Gains no further apart than this are equal: their intervals are wider."""
-GAIN, WHOLE_GAIN = "audit:gain_held_back", "audit:gain"
+GAIN, FULL_GAIN = "audit:gain_held_back", "audit:gain"
 _SHAPES = {"messages, linked": "o", "one message": "v"}
 _SHAPES_OF_SUMS = ("s", "D", "P", "X", "^", "h", "<", ">", "p", "d")
 _SHAPE_OF_ALL = "*"
@@ -130,7 +130,7 @@ _SHARE = "sticky 30 %"
 _BENDS = 0.05  # below it, gains are drawn to scale; above it, by their logarithm
 _BAND: dict[str, Any] = {"color": FAINT, "alpha": 0.13, "linewidth": 0}
 _FRONT: dict[str, Any] = {"color": FAINT, "alpha": 0.4, "linewidth": 4, "marker": "o", "markersize": 15, "mew": 0}
-_LABEL = 0.035  # room for an epsilon, of the panel's width
+_LABEL = 0.035  # space for an epsilon, of the panel's width
 _TICKS = (-0.04, -0.02, 0.0, 0.02, 0.04, 0.1, 0.2, 0.5)
 
 
@@ -139,7 +139,7 @@ def draw_full_price(shown: Shown) -> Drawn | None:
 
     Whether messages are sent plainly or added up is then a way of sharing of its own.
     """
-    return draw_price(shown, WHOLE_GAIN, "Best attack on full histories,\nabove popularity", each_server=True)
+    return draw_price(shown, FULL_GAIN, "Best attack on full histories,\nabove popularity", each_server=True)
 
 
 def draw_price(
@@ -203,7 +203,7 @@ def draw_price(
     if guarantees:
         keys.append((Line2D([], [], linestyle=""), "numbers: epsilon"))
     legend_of(figure, keys)
-    return Drawn(figure, _told(seen, hidden, front, across))
+    return Drawn(figure, _description(seen, hidden, front, across))
 
 
 def _keys(colors: Mapping[str, str], shapes: Mapping[str, str]) -> list[tuple[Any, str]]:
@@ -217,7 +217,7 @@ def _keys(colors: Mapping[str, str], shapes: Mapping[str, str]) -> list[tuple[An
 
 
 def apart(places: Sequence[float], workspace: float) -> list[float]:
-    """Where labels stand that need so much room each: at their places, or moved to the right of their neighbours."""
+    """Where labels stand that need this much space each: at their places, or moved to the right of their neighbours."""
     moved = list(places)
     order = sorted(range(len(places)), key=lambda position: places[position])
     for before, after in itertools.pairwise(order):
@@ -252,7 +252,7 @@ def shapes_of(rows: Sequence[Row]) -> dict[str, str]:
     return {sees: shape for sees, shape in _SHAPES.items() if sees in seen} | some
 
 
-def _told(
+def _description(
     seen: Sequence[Row], hidden: Sequence[tuple[Row, float]], front: Sequence[tuple[float, float]], across: str
 ) -> str:
     within = sum(gain <= GOAL for _, gain in hidden)
@@ -308,7 +308,7 @@ def draw_guarantee(shown: Shown) -> Drawn | None:
     hollow = Line2D([], [], color=FAINT, marker="o", markerfacecolor=PAPER, linestyle="")
     dotted = Line2D([], [], color=FAINT, linewidth=1, linestyle=":")
     legend_of(figure, [*keys, (hollow, "popularity does better"), (dotted, "a tenth is lost")])
-    sentences = [f"{data} {curve.told()}" for data, curve in curves.items()]
+    sentences = [f"{data} {curve.description()}" for data, curve in curves.items()]
     return Drawn(figure, f"Of P@10 without noise is kept: {'; '.join(sentences)}.")
 
 
@@ -323,7 +323,7 @@ class _Curve:
         self.worse = [value < least for value in values]
         self.people: int = int(ordered[0].extra(_PEOPLE) or 0)
 
-    def told(self) -> str:
+    def description(self) -> str:
         """How much is kept, in words."""
         points = zip(self.epsilons, self.kept, strict=True)
         return ", ".join(f"{kept:.0%} at epsilon {epsilon:g}" for epsilon, kept in points)

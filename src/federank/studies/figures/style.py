@@ -1,4 +1,4 @@
-"""How every figure looks: colours that all can tell apart, markers and dashes that survive a black-and-white print.
+"""How every figure looks: colours that all can distinguish, markers and dashes that survive a black-and-white print.
 
 Colours are those of Okabe and Ito. Each has a twin for dark pages: a page that shows a figure inline swaps them by
 name (`themed`), so that lines and letters stay legible on both. A figure is small (it fits a telephone), its letters
@@ -91,7 +91,7 @@ _SETTINGS: dict[Any, Any] = {
 
 
 def drawing() -> Any:
-    """The house style, for as long as a figure is drawn: `with drawing(): ...`."""
+    """The common style, for as long as a figure is drawn: `with drawing(): ...`."""
     return mpl.rc_context(_SETTINGS)
 
 
@@ -124,7 +124,7 @@ def legend_below(figure: Figure) -> None:
 def legend_of(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
     """The same with entries of one's own: what is drawn, and what it is called."""
     labels = [legible(label) for _, label in entries]
-    widest = max(map(len, labels), default=0) + 9  # letters, with room for the line before them
+    widest = max(map(len, labels), default=0) + 9  # letters, with space for the line before them
     if entries:
         columns = max(1, min(3, len(entries), _LETTERS // widest))
         figure.set_figheight(figure.get_figheight() + 0.18 * (-(-len(entries) // columns) - 1))
@@ -203,7 +203,7 @@ class Shown(NamedTuple):
     """What it is called: a data set, or a method on one."""
     rows: Sequence[Row]
     metric: str
-    """What the study wishes to see, or what this kind of figure shows; empty where the runs themselves tell."""
+    """What the study names, or what this kind of figure shows; empty where the runs say it."""
     sweep: str
     """The setting whose values are drawn."""
     spec: FigureSpec

@@ -36,7 +36,7 @@ from federank.studies.rows import Row
 
 SWEEPS = {
     "pi": "π: how often a liked item's update may leave the device",
-    "epsilon": "ε: what all messages of a person may tell",
+    "epsilon": "ε: differential privacy of all uploads of a client",
     "rho": "ρ: synthetic ratings for every real one",
 }
 
@@ -261,7 +261,7 @@ def draw_path(
             arrow = {"arrowstyle": "-|>", "color": style["color"], "linewidth": 0, "mutation_scale": 13}
             axes.annotate("", middle, start, arrowprops=arrow)
     for at in (0, len(points) - 1):
-        # Ends of several paths may lie close together: each has its own side for the label.
+        # Ends of several paths may be close together: each has its own side for the label.
         across, up = ((8, 4), (8, -10), (-8, 6), (-8, -12))[position % 4]
         axes.annotate(
             f"{values[at]:g}",
