@@ -39,6 +39,8 @@ from datasets import benchmark_data
 from federank.service.client.federation import read_enrolment
 from federank.service.simulated_clients.connection import Connection
 
+FACTORS = 64
+
 
 class Watched:
     """A server's processes: their memory now and at its highest, and the processor time they took."""
@@ -129,7 +131,7 @@ def server(asked: argparse.Namespace, data: Path, store: str, *more: str) -> Ite
         "-m",
         "federank",
         "serve",
-        "fpl",
+        asked.method,
         "--port",
         "0",
         "--admin-port",
@@ -137,7 +139,11 @@ def server(asked: argparse.Namespace, data: Path, store: str, *more: str) -> Ite
         "--rehearsal",
         "--quiet",
     ]
-    command += ["--data", str(data), "--store", store, "--triples", str(asked.triples), *more]
+    command += ["--data", str(data), "--store", store, *more]
+    if asked.method == "fpl":
+        command += ["--triples", str(asked.triples)]
+    else:
+        command += ["--factors", str(FACTORS), "--messages", "1000"]  # nobody is done while it is measured
     if asked.undefended:
         command += ["--no-refuse-implausible", "--row-quantile", "1", "--move-quantile", "1"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -286,6 +292,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0, help="how long each load lasts")
     parser.add_argument("--devices", type=int, default=200, help="devices that take part")
     parser.add_argument("--processes", type=int, default=1, help="processes of the fleet")
+    parser.add_argument("--method", choices=["fpl", "frugal"], default="fpl", help="frugal: 64 factors, plain uploads")
     parser.add_argument("--triples", type=int, default=132, help="pairs that a device trains on")
     parser.add_argument("--catalogue", type=int, help="items, of a synthetic city; MovieLens 1M's otherwise")
     parser.add_argument("--target", type=int, default=100, help="reports that end a round, or are folded in together")

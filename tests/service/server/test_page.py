@@ -11,7 +11,7 @@ from tests.service.federations import in_a_loop, serving
 
 from federank.service.server.http.app import PAGE
 from federank.service.server.http.bundle import BundleError, bundle
-from federank.service.server.http.page import START, WORKER, bundles, preferred
+from federank.service.server.http.page import START, STYLE, WORKER, bundles, preferred
 from federank.service.server.store.database import Database
 from federank.service.server.store.queries import put_fact
 
@@ -69,7 +69,8 @@ def test_what_one_file_cannot_hold_is_refused(modules, named):
 def test_the_page_can_be_bundled(tmp_path):
     files = {file.relative_to(PAGE).as_posix(): file.read_bytes() for file in PAGE.rglob("*") if file.is_file()}
     made = bundles(files)
-    assert set(made) == {START, WORKER}
+    assert set(made) == {START, STYLE, WORKER}
+    assert "import" not in made.pop(STYLE)
     for name, text in made.items():
         script = tmp_path / f"{name.replace('/', '-')}.mjs"
         script.write_text(text)

@@ -39,7 +39,12 @@ from federank.service.server.service import Service
 
 
 WORKER_SECONDS = 30
-TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json"}
+TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
+}
 """What must not depend on the machine's own table of types: a browser runs no script of another type."""
 
 
@@ -225,8 +230,8 @@ def public_app(service: Service) -> Middleware:
     """What devices and browsers talk to."""
     assets = {name: asset for name, asset in read_assets(PAGE).items() if not name.startswith(OPERATORS)}
     files = {name: asset.content for name, asset in assets.items()}
-    for name, script in bundles(files).items():
-        assets[name] = _made(script.encode(), TYPES[".js"])
+    for name, text in bundles(files).items():
+        assets[name] = _made(text.encode(), TYPES[Path(name).suffix])
     pages = {code: _made(text.encode(), "text/html") for code, text in documents(files, service.config).items()}
     assets["index.html"] = pages[DEFAULT]
     assets["files.json"] = listed(assets)

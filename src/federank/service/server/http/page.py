@@ -4,7 +4,7 @@ index.html names its scripts one by one and leaves its texts empty. A server tha
 
 - the federation's name as title and heading, its description, and the language of both;
 - the page's own words in every element that names one (`data-words`), so that nothing moves when scripts begin;
-- one script in the place of all that it names (bundle.py), with the words and the worker fetched beside it.
+- one script and one stylesheet in the place of all that it names (bundle.py), and beside them what they ask for first.
 
 Scripts replace the texts as soon as they know more, such as the language that a visitor chose before.
 """
@@ -20,17 +20,24 @@ from typing import Any
 from federank.service.server.config import FederationConfig
 from federank.service.server.http.bundle import bundle
 
-START, WORKER, WORDS = "start.js", "device/worker.js", "words/"
+BESIDE = ("federation", "catalogue", "model")
+"""What the worker asks for first; web/device/requests/client.js takes it from the browser's cache."""
+START, STYLE, WORKER, WORDS = "start.js", "start.css", "device/worker.js", "words/"
 DEFAULT = "en"
 _SCRIPT = re.compile(r' *<script type="module" src="([^"]+)"></script>\n')
+_STYLESHEET = re.compile(r' *<link rel="stylesheet" href="([^"]+)" />\n')
 _EMPTY = re.compile(r'(<(\w+)\b[^>]*\bdata-words="([^"]+)"[^>]*>)(?=</\2>)')
 
 
 def bundles(files: Mapping[str, bytes]) -> dict[str, str]:
-    """The files that take the place of modules: the page's scripts and its worker's."""
+    """The files that take the place of many: the page's scripts, its worker's, and its styles."""
     sources = {name: content.decode() for name, content in files.items() if name.endswith(".js")}
-    entries = _SCRIPT.findall(files["index.html"].decode())
-    return {START: bundle(sources, entries, START), WORKER: bundle(sources, [WORKER], WORKER)}
+    page = files["index.html"].decode()
+    return {
+        START: bundle(sources, _SCRIPT.findall(page), START),
+        WORKER: bundle(sources, [WORKER], WORKER),
+        STYLE: "\n".join(files[name].decode() for name in _STYLESHEET.findall(page)),
+    }
 
 
 def documents(files: Mapping[str, bytes], config: FederationConfig) -> dict[str, str]:
@@ -71,9 +78,14 @@ def _document(page: str, code: str, words: Mapping[str, Any], config: Federation
     named = re.compile(r'(<\w+ id="name"[^>]*)>[^<]*')
     page = named.sub(lambda match: f"{match[1]}{foreign}>{html.escape(name, quote=False)}", page, count=1)
     page = _EMPTY.sub(worded, page)
-    beside = (
-        f'    <link rel="modulepreload" href="{WORKER}" />\n'
-        f'    <link rel="preload" as="fetch" crossorigin href="{WORDS}{code}.json" />\n'
-        f'    <script type="module" src="{START}"></script>\n  </head>'
-    )
-    return _SCRIPT.sub("", page).replace("  </head>", beside, 1)
+    # A browser has six connections at a time: what everything else waits for comes first.
+    head = [
+        f'<link rel="stylesheet" href="{STYLE}" />',
+        f'<script type="module" src="{START}"></script>',
+        f'<link rel="modulepreload" href="{WORKER}" />',
+        *(f'<link rel="preload" as="fetch" crossorigin href="api/v1/{name}" />' for name in BESIDE),
+        f'<link rel="preload" as="fetch" crossorigin href="{WORDS}{code}.json" />',
+    ]
+    lines = "".join(f"    {line}\n" for line in head)
+    page = _STYLESHEET.sub("", _SCRIPT.sub("", page))
+    return re.sub(r"( *<title>)", lambda match: lines + match[1], page, count=1)

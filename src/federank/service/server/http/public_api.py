@@ -20,6 +20,8 @@ from federank.service.server.store.queries import put_fact
 from federank.service.server.store.writer import FACTS
 
 API = 1
+SHORTLY = "max-age=3"
+"""A browser fetches what a page begins with beside its HTML, and its worker asks for it again some moments later."""
 PROBE_BYTES = 16384
 """What is written to see whether a store that has failed takes something again."""
 
@@ -57,7 +59,8 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "upload_period_seconds": config.upload_period,
             "language": config.language,
             "translations": config.translations or {},
-        }
+        },
+        headers={"Cache-Control": SHORTLY},
     )
 
 
@@ -96,7 +99,7 @@ def status_of(service: Service) -> dict[str, Any]:
 async def catalogue(service: Service, request: Request) -> Response:
     """Every item: id, title, categories, `titles` in other languages if known; in the order of item numbers."""
     kept = service.config.catalogue
-    headers = {"ETag": f'"{kept.digest}"', "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    headers = {"ETag": f'"{kept.digest}"', "Cache-Control": SHORTLY, "Vary": "Accept-Encoding"}
     if has_already(request, headers["ETag"]):
         return Response(None, 304, headers)
     if takes_gzip(request):
@@ -112,7 +115,7 @@ async def model(service: Service, request: Request) -> Response:
         "ETag": f'"{service.config.founding}-v{now.version}"',
         "X-Model-Version": str(now.version),
         "X-Founding": service.config.founding,
-        "Cache-Control": "no-cache",
+        "Cache-Control": SHORTLY if have is None else "no-cache",
         "Vary": "Accept-Encoding",
     }
     if has_already(request, headers["ETag"]):

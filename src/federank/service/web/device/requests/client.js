@@ -13,6 +13,7 @@ import { LONGEST_RETRY_AFTER, MOST_SMALL_BYTES } from "../rules.js";
 
 /** @import { Key, Said } from "../../faults.js" */
 
+const BESIDE_THE_PAGE = ["federation", "catalogue", "model"]; // the HTML has them fetched while scripts are on their way
 const PREFIX = "api/v1";
 /** What refusals mean to a user, by the server's word for them; of others its own words are shown.
  * @type {Record<string, Key>} */
@@ -58,7 +59,7 @@ export async function request(path, { token, timeout = 30_000, signal, origin, .
       headers,
       signal: AbortSignal.any(signals),
       credentials: "omit",
-      cache: path === "catalogue" ? "default" : "no-store", // the model is kept in store.js
+      cache: BESIDE_THE_PAGE.includes(path) ? "default" : "no-store",
       redirect: "error",
       referrerPolicy: "no-referrer",
     });
