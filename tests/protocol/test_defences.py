@@ -16,7 +16,7 @@ from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import FrugalUpdate
 from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
 from federank.methods.frugal.settings import frugal_recipe
-from federank.methods.frugal.wire import why_implausible_frugal
+from federank.methods.frugal.wire import SLACK, why_implausible_frugal
 
 ITEMS = 300
 
@@ -159,3 +159,25 @@ def test_every_number_of_a_message_of_squares_is_checked(alpha):
     assert why(FrugalUpdate(residuals(recipe.objective, vectors, 2 * vector, profile), 2 * vector, honest.scale))
     assert "counts less" in why(honest._replace(scale=np.float32(1.5 * 4**-recipe.activity)))
     assert "no item" in why(FrugalUpdate(np.zeros(50, np.float32), np.zeros(4, np.float32), np.float32(0.1)))
+
+
+@pytest.mark.parametrize("regulariser", [0.0, 0.05, 20.0])
+def test_a_vector_is_judged_by_its_distance_from_the_solved_one(regulariser):
+    """Most are accepted by their residual alone; the decision is the same as if every one were solved for."""
+    rng = np.random.default_rng(3)
+    vectors, weights = rng.normal(size=(50, 4)).astype(np.float32), np.ones(50, np.float32)
+    recipe = frugal_recipe(FrugalSettings(min_support=1, factors=4), np.ones(3, np.int64), 50)
+    gram, profile = gram_matrix(vectors, weights), np.array([3, 8, 21, 40], np.int32)
+    solved = solve_user(recipe.objective, regulariser, vectors, weights, gram, profile)
+    decisions = set()
+    for far in (0.0, 1e-4, 0.5, 0.9, 1.1, 3.0):
+        for _ in range(10):
+            step = rng.normal(size=4)
+            step *= far * SLACK * (1 + np.linalg.norm(solved)) / np.linalg.norm(step)
+            vector = (solved + step).astype(np.float32)
+            strengths = residuals(recipe.objective, vectors, vector, profile)
+            update = FrugalUpdate(strengths, vector, np.float32(4**-recipe.activity))
+            is_near = why_implausible_frugal(recipe, update, vectors, weights, gram, regulariser) is None
+            assert is_near == (far < 1)
+            decisions.add(is_near)
+    assert decisions == {True, False}

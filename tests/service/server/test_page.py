@@ -70,7 +70,7 @@ def test_the_page_can_be_bundled(tmp_path):
     files = {file.relative_to(PAGE).as_posix(): file.read_bytes() for file in PAGE.rglob("*") if file.is_file()}
     made = bundles(files)
     assert set(made) == {START, STYLE, WORKER}
-    assert "import" not in made.pop(STYLE)
+    assert "@import" not in made.pop(STYLE)
     for name, text in made.items():
         script = tmp_path / f"{name.replace('/', '-')}.mjs"
         script.write_text(text)

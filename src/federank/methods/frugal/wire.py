@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, RealMatrix
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix
 from federank.errors import BadMessage
 from federank.federation.wire import Array, check_items, check_values, decode_parts, encode_parts
 from federank.methods.frugal.method import LEVELS, FrugalBroadcast, FrugalUpdate, check_frugal_update, restored
@@ -157,7 +157,32 @@ def why_implausible_frugal(
         return "A message must be that of a history; this one has no item."
     if float(update.scale) > len(profile) ** -recipe.activity * (1 + SLACK):
         return f"A message of {len(profile)} items counts less; its scale is {float(update.scale):g}."
+    if _surely_solves(recipe, update.vector, vectors, weights, gram, regulariser, profile):
+        return None
     solved = solve_user(recipe.objective, regulariser, vectors, weights, gram, profile)
     if np.linalg.norm(solved - update.vector) > SLACK * (1 + np.linalg.norm(solved)):
         return "The vector of a message must be the one that its history gives; this one is not."
     return None
+
+
+def _surely_solves(
+    recipe: FrugalRecipe,
+    vector: FloatVector,
+    vectors: FloatMatrix,
+    weights: FloatVector,
+    gram: RealMatrix,
+    regulariser: float,
+    profile: IntVector,
+) -> bool:
+    """Whether a vector is near the one that a history gives, as far as its residual tells without solving for that.
+
+    No eigenvalue of the equations is below the regulariser, so the distance is at most |residual| / regulariser.
+    """
+    if regulariser <= 0:
+        return False
+    liked, unobserved = float(recipe.objective.liked), float(recipe.objective.unobserved)
+    own, exact = vectors[profile].astype(np.float64), vector.astype(np.float64)
+    pulls = weights[profile] * (liked - (liked - unobserved) * (own @ exact))
+    residual = own.T @ pulls - unobserved * (gram @ exact) - regulariser * exact
+    distance = float(np.linalg.norm(residual)) / regulariser
+    return distance <= SLACK * (1 + float(np.linalg.norm(exact)) - distance)
