@@ -72,9 +72,8 @@ def tables(report: str) -> dict[str, list[dict[str, str]]]:
 
 
 def reports() -> list[str]:
-    """The reports; those with one rate for all pi, which is the papers' protocol, first."""
-    names = sorted(path.name for path in RESULTS.glob("*.md") if path.name != "README.md")
-    return sorted(names, key=lambda name: "one-rate" not in name)
+    """The reports, by name."""
+    return sorted(path.name for path in RESULTS.glob("*.md") if path.name != "README.md")
 
 
 def row_of(report: str, data: str, label: str, column: str) -> dict[str, str] | None:
@@ -138,11 +137,11 @@ def _verdict(entry: dict[str, Any], data: str, metric: str) -> str:
         return "tested"
     column = words_of(metric).short
     for label in labels_of(entry):
-        for report in reports():
-            row = row_of(report, data, label, column)
-            verdict = row and verdict_of(report, data, row, column)
-            if verdict:
-                return verdict
+        # The same row may stand in two reports, and the run that explains it in one of them.
+        rows = [(report, row) for report in reports() if (row := row_of(report, data, label, column))]
+        verdicts = [verdict for report, row in rows if (verdict := verdict_of(report, data, row, column))]
+        if verdicts:
+            return next((verdict for verdict in verdicts if verdict != "unexplained"), "unexplained")
     return "no data"
 
 
