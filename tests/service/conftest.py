@@ -13,7 +13,8 @@ SYNCHRONOUS = {module: module.SYNCHRONOUS for module in (database, device_store)
 PAUSES = (
     (latest, "RARELY_SECONDS"),
     (service, "REFUSALS_SECONDS"),
-    (rounds_of_sums, "HELPER_PAUSE"),
+    (rounds_of_sums, "FIRST_PAUSE"),
+    (rounds_of_sums, "LONGEST_PAUSE"),
     (rounds_of_sums, "PASS_PAUSE"),
 )
 """How long a server leaves things as they are before it looks again."""

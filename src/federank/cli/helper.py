@@ -42,6 +42,8 @@ class HelperCommand(Command, click.Group):
 @click.option("--origin", metavar="URL", help="Where devices and leaders find it.  [default: where it listens]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8480, show_default=True, help="0: any free one.")
+@click.option("--admin-host", default="127.0.0.1", show_default=True, help="Address of /metrics; not a public one.")
+@click.option("--admin-port", type=click.IntRange(0, 65535), help="0: any free one.  [default: --port + 1]")
 @click.option(
     "--store", default="helper.db", show_default=True, help="A file, sqlite:///FILE or postgresql://USER@HOST/NAME."
 )
@@ -156,6 +158,8 @@ def _help(
     origin: str | None,
     host: str,
     port: int,
+    admin_host: str,
+    admin_port: int | None,
     store: str,
     keys: Path | None,
     tls_cert: Path | None,
@@ -183,7 +187,11 @@ def _help(
     if origin is not None:
         _refuse_origin(origin)
     certificate, key = certificate_of(tls_cert, tls_key, self_signed, host)
-    with bind(host, port) as bound:
+    after = port + 1 if port else 0
+    with (
+        bind(host, port) as bound,
+        bind(admin_host, after if admin_port is None else admin_port, "--admin-port") as operator,
+    ):
         scheme, shown = "https" if certificate else "http", shown_host(host)
         listens = f"{scheme}://{shown}:{bound.getsockname()[1]}"
         serving = HelperServing(
@@ -202,9 +210,10 @@ def _help(
         click.echo(f"fingerprint  {fingerprint(service.helper.identity.public)}")
         click.echo(f"store        {without_password(address)}")
         click.echo(f"round keys   {folder}")
+        click.echo(f"metrics      http://{admin_host}:{operator.getsockname()[1]}/metrics")
         if origin is not None and origin != listens:
             click.echo(f"listens at   {listens}")
-        return serve(serving, service, bound)
+        return serve(serving, service, bound, operator)
 
 
 def _refuse_origin(origin: str) -> None:

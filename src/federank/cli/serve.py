@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -335,6 +336,12 @@ def _sums_demand(values: dict[str, Any]) -> SumsDemand | None:
                 "helper too."
             )
         return None
+    parts = urlsplit(helper)
+    if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
+        raise SettingError(
+            f"--helper is {helper}, but the two servers speak TLS unless both are on this machine; give https://..., "
+            "and --helper-ca FILE where the helper's certificate is its own."
+        )
     try:
         return SumsDemand(helper=helper, authority=authority and authority.read_text(), **given)
     except OSError as reason:

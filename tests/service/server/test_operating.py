@@ -1,6 +1,11 @@
 """What an operator does to a running federation: a way back, bans, a new token, a log that only grows, an export."""
 
 import json
+import re
+import shutil
+import stat
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -333,3 +338,25 @@ def test_addresses_are_counted_by_what_one_network_gives_out():
     for address in ("203.0.113.7", "203.0.113.8", "198.51.100.1", "203.0.113.9"):
         ranges.note(address)
     assert ranges.busiest() == 2, "only the latest count"
+
+
+@in_a_loop
+async def test_version_0_has_no_round_s_figures(sqlite_store):
+    async with serving(sqlite_store, {"target": 1} | PATIENT) as running:
+        device = await running.device()
+        await device.take_part(some_update(1))
+        await running.version(1)
+        answer = await running.admin.get("/admin/api/v1/versions", headers=running.operator)
+        figures = {entry["version"]: (entry["reports"], entry["drift"]) for entry in answer.json()["versions"]}
+        assert figures[0] == (None, None)
+        assert figures[1][0] == 1
+
+
+@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="needs the command sqlite3")
+def test_the_documented_backup_is_for_its_owner_alone(tmp_path):
+    """The command of docs/operating.md, as it stands there."""
+    text = (Path(__file__).parents[3] / "docs/operating.md").read_text()
+    command = re.search(r"`(\(umask[^`]*backup[^`]*)`", text).group(1)
+    establish_small(f"sqlite:///{tmp_path / 'federation.sqlite'}")
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+    assert stat.S_IMODE((tmp_path / "copy.sqlite").stat().st_mode) == 0o600

@@ -191,8 +191,8 @@ def test_a_helper_s_renewed_certificate_is_taken_at_the_next_start(folder, helpe
 
 HELPER = (
     "helper --origin https://localhost:8480 --host 127.0.0.1 --port 0 --store helper.db --self-signed --new-identity "
-    "--proxies 127.0.0.1 --quiet --any-leader --most-federations 3 --most-length 100000 --address-rate 9 "
-    "--address-connections 9 --body-seconds 9 --header-seconds 9 --keys KEYS"
+    "--proxies 127.0.0.1 --quiet --any-leader --admin-host 127.0.0.1 --admin-port 0 --most-federations 3 "
+    "--most-length 100000 --address-rate 9 --address-connections 9 --body-seconds 9 --header-seconds 9 --keys KEYS"
 )
 
 

@@ -60,6 +60,7 @@ def test_help_all_shows_rounds_settings_and_limits():
         (("--regulariser", "-3"), "regulariser is -3"),
         (("--suggest-pi", "1", "--suggest-sharing", "all"), "fixed-subset or randomized-response is needed"),
         (("--suggest-pi", "2"), "from 0 to 1"),
+        (("--helper", "http://helper.example:8480"), "--helper-ca"),  # without TLS, on another machine
         (("--suggest-sharing", "randomized-response"), "needs --suggest-pi"),
         (("--suggest-item-epsilon", "2"), "needs --suggest-pi"),
         (("--suggest-pi", "0.3", "--suggest-sharing", "randomized-response"), "needs an item_epsilon"),

@@ -8,7 +8,8 @@
     POST /federations/CHARTER/rounds/N/abandon    the leader: the record of a round that has ended without an answer
     GET  /federations/CHARTER/rounds              anyone: rounds and their states
     GET  /federations/CHARTER/rounds/N/offer | record | set | sum       anyone: what is published of a round
-    GET  /health, /ready, /metrics
+    GET  /health, /ready
+    GET  /metrics                                 at the operator's address only
 
 A leader's request carries a signature of its path and body by the key in the federation config.
 """
@@ -176,8 +177,10 @@ async def health(service: HelperService, request: Request) -> Response:  # noqa:
 
 
 async def ready(service: HelperService, request: Request) -> Response:  # noqa: ARG001
-    """Whether the process can serve: the store answers."""
-    await service.ask(store.count_federations)
+    """Whether the process can serve: the store takes what it is given, keys can be kept, the certificate is valid."""
+    faults = await service.check()
+    if faults:
+        raise Refusal(503, next(iter(faults)), " ".join(faults.values()), {"Retry-After": "10"})
     return json_response({"ready": True})
 
 
@@ -281,5 +284,9 @@ ROUTES: tuple[tuple[str, str, Endpoint], ...] = (
     ("GET", f"{_ROUND}/sum", total),
     ("GET", "/health", health),
     ("GET", "/ready", ready),
+)
+OPERATOR_ROUTES: tuple[tuple[str, str, Endpoint], ...] = (
     ("GET", "/metrics", metrics),
+    ("GET", "/health", health),
+    ("GET", "/ready", ready),
 )

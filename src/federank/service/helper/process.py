@@ -7,6 +7,7 @@ moment; what it must not forget is in the store, and the keys of rounds under wa
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
 import socket
 import sys
@@ -23,7 +24,7 @@ from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from federank.errors import BadMessage, StoreAway, TLSError
-from federank.service.helper.api import ROUTES, Endpoint
+from federank.service.helper.api import OPERATOR_ROUTES, ROUTES, Endpoint
 from federank.service.helper.rounds import HelperSettings, NotNow
 from federank.service.helper.service import HelperService, open_helper
 from federank.service.server.http.limits import bucket_of, enforce_rate_limit
@@ -45,10 +46,10 @@ _STATUS = {"unknown": 404, "full": 507, "not-allowed": 403}
 class HelperApp:
     """One application for leaders, devices and anyone who watches."""
 
-    def __init__(self, service: HelperService) -> None:
+    def __init__(self, service: HelperService, routes: tuple[tuple[str, str, Endpoint], ...] = ROUTES) -> None:
         self._service = service
         self._routes = [
-            (Route(path, _bound(service, endpoint), methods=[method]), endpoint) for method, path, endpoint in ROUTES
+            (Route(path, _bound(service, endpoint), methods=[method]), endpoint) for method, path, endpoint in routes
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -90,8 +91,10 @@ class HelperApp:
             return Refusal(422, "malformed", str(reason))
         if isinstance(reason, NotNow):
             return Refusal(_STATUS.get(reason.slug, 409), reason.slug, str(reason))
-        if isinstance(reason, StoreAway):
+        if isinstance(reason, StoreAway) and not reason.is_full:
             return unavailable()
+        if isinstance(reason, StoreAway) or (isinstance(reason, OSError) and reason.errno == errno.ENOSPC):
+            return Refusal(503, "full", "There is no room left on the helper's disk.", {"Retry-After": "10"})
         if isinstance(reason, HTTPException):
             return Refusal(reason.status_code, "refused", "The request was refused.")
         self._service.log.fault("request", reason)
@@ -135,12 +138,12 @@ def open_service(serving: HelperServing) -> HelperService:
     )
 
 
-def serve(serving: HelperServing, service: HelperService, bound: socket.socket) -> int:
+def serve(serving: HelperServing, service: HelperService, bound: socket.socket, operator: socket.socket) -> int:
     """Serve until told to stop; an exit code."""
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_work(serving, service, bound))
+        return runner.run(_work(serving, service, bound, operator))
 
 
 def _read_certificate_again(serving: HelperServing, server: Any, log: Log) -> None:
@@ -156,7 +159,7 @@ def _read_certificate_again(serving: HelperServing, server: Any, log: Log) -> No
         log.say("certificate read again")
 
 
-async def _work(serving: HelperServing, service: HelperService, bound: socket.socket) -> int:
+async def _work(serving: HelperServing, service: HelperService, bound: socket.socket, operator: socket.socket) -> int:
     limits = ConnectionLimits(
         header_timeout=serving.settings.header_seconds,
         reading_timeout=serving.settings.body_seconds,
@@ -164,15 +167,20 @@ async def _work(serving: HelperServing, service: HelperService, bound: socket.so
         is_proxy=proxies_of(serving.proxies),
     )
     server = uvicorn_server(HelperApp(service), limits, serving.certificate, serving.key, serving.proxies)
+    operators = uvicorn_server(HelperApp(service, OPERATOR_ROUTES), limits)
+    service.certificate = serving.certificate
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _read_certificate_again, serving, server, service.log)
     service.log.say("serving")
     task = asyncio.create_task(server.serve(sockets=[bound]))
+    other = asyncio.create_task(operators.serve(sockets=[operator]))
+    watching = asyncio.create_task(service.watch())
     await asyncio.wait([asyncio.create_task(stopping.wait()), task], return_when=asyncio.FIRST_COMPLETED)
-    server.should_exit = True
-    await asyncio.gather(task, return_exceptions=True)
+    server.should_exit = operators.should_exit = True
+    watching.cancel()
+    await asyncio.gather(task, other, watching, return_exceptions=True)
     await asyncio.to_thread(service.stop)
     service.log.say("stopped")
     return 0

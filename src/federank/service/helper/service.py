@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -13,11 +13,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from federank.secagg.upload import Report
 from federank.service.helper.rounds import Helper, HelperSettings, open_identity, sweep
-from federank.service.helper.store import FORMAT, SCHEMA, RoundKeys
+from federank.service.helper.store import FORMAT, SCHEMA, RoundKeys, probe
 from federank.service.server.http.limits import TokenBuckets
 from federank.service.server.http.responses import Refusal
 from federank.service.server.logs import Log
-from federank.service.server.store.database import Connection, Database
+from federank.service.server.store.database import Connection, Database, StoreAway
 from federank.service.server.store.schema import create_tables
 
 # What an operator's monitoring asks a helper for, as Prometheus text: counts and times, of no one in particular.
@@ -44,6 +44,9 @@ class Metrics:
         self._work = Counter(
             "federank_helper_work_seconds", "CPU time, by the leader's key.", ["leader"], registry=self._registry
         )
+        self._faults = Gauge(
+            "federank_helper_fault", "1: why this helper cannot serve.", ["code"], registry=self._registry
+        )
         self._rounds = Gauge("federank_helper_rounds", "Rounds by state.", ["state"], registry=self._registry)
 
     def request(self, route: str, status: int, seconds: float) -> None:
@@ -63,6 +66,12 @@ class Metrics:
     def refused(self, reason: str) -> None:
         """A request was refused."""
         self._refusals.labels(reason).inc()
+
+    def faults(self, codes: Iterable[str]) -> None:
+        """What is wrong with this helper now."""
+        self._faults.clear()
+        for code in codes:
+            self._faults.labels(code).set(1)
 
     def text(self, rounds: dict[str, int]) -> bytes:
         """Everything, as Prometheus reads it."""
@@ -139,6 +148,8 @@ class FairShare:
 
 Answer = TypeVar("Answer")
 THREADS = 2
+CHECK_SECONDS = 15.0
+"""How often a helper looks whether it can serve."""
 
 
 class HelperService:
@@ -152,6 +163,8 @@ class HelperService:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="helper")
         self._workers = ThreadPoolExecutor(THREADS, thread_name_prefix="work")
         self.share = FairShare(THREADS)
+        self.certificate: Path | None = None
+        self._faults: dict[str, str] = {}
 
     async def ask(self, act: Callable[[Connection], Answer]) -> Answer:
         """Do something with the store, in a thread of its own."""
@@ -161,6 +174,41 @@ class HelperService:
                 return act(connection)
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def check(self) -> dict[str, str]:
+        """What keeps this helper from serving, with what to do about it; what is new is logged once."""
+
+        def look() -> dict[str, str]:
+            faults = {}
+            try:
+                with self.database.connection() as connection:
+                    probe(connection)
+            except StoreAway as reason:
+                code = "full" if reason.is_full else "store-away"
+                faults[code] = "Make room on the store's disk." if reason.is_full else "Look at the store's database."
+            try:
+                self.helper.keys.probe()
+            except OSError:
+                faults["keys"] = "The folder of round keys takes nothing: make room in its memory (--keys)."
+            if self.certificate is not None and _has_expired(self.certificate, self.helper.clock()):
+                faults["certificate"] = "The certificate has expired: renew it, then send SIGHUP."
+            return faults
+
+        faults = await asyncio.get_running_loop().run_in_executor(self._threads, look)
+        for code, remedy in faults.items():
+            if code not in self._faults:
+                self.log.say("not ready", "error", state=code, remedy=remedy)
+        if self._faults and not faults:
+            self.log.say("ready again")
+        self._faults = faults
+        self.metrics.faults(faults)
+        return faults
+
+    async def watch(self) -> None:
+        """Check again and again, for as long as the helper runs."""
+        while True:
+            await self.check()
+            await asyncio.sleep(CHECK_SECONDS)
 
     async def work(
         self, leader: str, act: Callable[[Connection, list[Report]], Answer], reports: list[Report], each: float
@@ -200,7 +248,18 @@ class HelperService:
         """Finish what is under way, and let go of the store."""
         self._threads.shutdown(wait=True)
         self._workers.shutdown(wait=True)
+        self.helper.keys.close()
         self.database.close()
+
+
+def _has_expired(certificate: Path, now: float) -> bool:
+    """Whether a certificate is too old; one that cannot be read is told by who reads it."""
+    from cryptography.x509 import load_pem_x509_certificate
+
+    try:
+        return load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc.timestamp() < now
+    except (OSError, ValueError):
+        return False
 
 
 def open_helper(

@@ -13,6 +13,8 @@ round holds its row, so that two processes cannot both answer it.
 from __future__ import annotations
 
 import os
+import stat
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -105,6 +107,14 @@ def allowed_leaders(connection: Connection) -> list[AllowedLeader]:
 def is_allowed(connection: Connection, fingerprint: str) -> bool:
     """Whether the leader with this key is allowed."""
     return connection.one("SELECT 1 FROM leaders WHERE fingerprint = ?", fingerprint) is not None
+
+
+def probe(connection: Connection) -> None:
+    """Write something and take it away again: raises where the store takes nothing."""
+    with connection.transaction():
+        allow_leader(connection, "probe", "x" * 16_384, "")
+    with connection.transaction():
+        remove_leader(connection, "probe")
 
 
 def config_of(connection: Connection, config: bytes) -> bytes | None:
@@ -241,11 +251,29 @@ class RoundKeys:
         self._folder = folder
         try:
             folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            found = folder.lstat()
+            # The usual name can be guessed: another user may have put a link or a folder of their own there.
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+                raise SettingError(
+                    f"The folder of round keys {folder} is a link or another user's; remove it, or name another with "
+                    "--keys."
+                )
             folder.chmod(PRIVATE_FOLDER)
         except OSError as reason:
             raise SettingError(
                 f"The folder of round keys {folder} cannot be used ({reason.strerror}); name another with --keys."
             ) from reason
+
+    def close(self) -> None:
+        """Remove the folder, unless it holds keys of rounds that are under way."""
+        with suppress(OSError):
+            self._folder.rmdir()
+
+    def probe(self) -> None:
+        """Raise where no key could be kept."""
+        with tempfile.TemporaryFile(dir=self._folder) as file:
+            file.write(bytes(PRIVATE_BYTES))
+            file.flush()
 
     def put(self, public: bytes, private: bytes) -> None:
         """Keep a new round's key."""

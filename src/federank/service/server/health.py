@@ -41,7 +41,7 @@ class HealthInputs(NamedTuple):
     recent: RecentRounds = RecentRounds()
     model: Extent = Extent()
     highest: float | None = None  # rating of the scale; None where nothing is rated
-    helper_away: bool = False
+    helper_fault: str = ""  # a code of helper_line.REMEDIES; empty: the helper works
     store_away: bool = False
     seconds_without_round: float | None = None  # since the last aggregated one; None where none is due
     round_due: float = 0.0  # seconds in which one should have been aggregated
@@ -81,8 +81,10 @@ def health_of(inputs: HealthInputs) -> Health:
     if inputs.free_disk is not None and inputs.free_disk < LITTLE_DISK:
         state = FAILING if inputs.free_disk < NO_DISK else ATTENTION
         reasons.append(Reason("disk-low", state, inputs.free_disk // 1_000_000))
-    if inputs.helper_away:
-        reasons.append(Reason("helper-away", FAILING))
+    if inputs.helper_fault.startswith("helper-"):
+        reasons.append(Reason("helper-away", FAILING))  # what clients need to know: no round goes on
+    if inputs.helper_fault not in ("", "helper-away"):
+        reasons.append(Reason(inputs.helper_fault, FAILING))
     if inputs.store_away:
         reasons.append(Reason("store-away", FAILING))
     reasons.sort(key=lambda reason: -LEVELS[reason.state])

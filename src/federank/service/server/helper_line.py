@@ -21,8 +21,33 @@ MOST_SMALL = 1 << 20
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 
 
+AWAY, CERTIFICATE, FULL, IDENTITY, NOT_ALLOWED, REFUSES, BEHIND = (
+    "helper-away",
+    "helper-certificate",
+    "helper-full",
+    "helper-identity",
+    "helper-not-allowed",
+    "helper-refuses",
+    "leader-behind",
+)
+REMEDIES = {
+    AWAY: "Start the helper, or look at the network between the two servers.",
+    CERTIFICATE: "Renew the helper's certificate, or name its authority with --helper-ca.",
+    FULL: "Make room on the helper's disk.",
+    IDENTITY: "Restore the helper's store from its backup: the identity key that clients have pinned is in it.",
+    NOT_ALLOWED: "Ask the helper's operator to allow this leader's key: federank helper allow.",
+    REFUSES: "Look at the helper's log; both servers may need the same version of federank.",
+    BEHIND: "The helper knows later rounds: this store was restored from a backup. Start once with --restored.",
+}
+"""Why no round can go on, as health, log and metrics name it, and what to do about it."""
+
+
 class HelperAway(Exception):
-    """The helper did not answer, or could not."""
+    """The helper did not answer, or could not; `code` is one of `REMEDIES`."""
+
+    def __init__(self, message: str, code: str = AWAY) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class HelperRefused(Exception):
@@ -46,8 +71,8 @@ class HelperLine:
 
     def __init__(self, origin: str, private: bytes, authority: str | None = None) -> None:
         self._private = private
-        self._is_away: bool | None = None  # not asked yet
-        self.on_change: Callable[[bool], object] = lambda _is_away: None
+        self._fault: str | None = None  # not asked yet
+        self.on_change: Callable[[str], object] = lambda _code: None
         self._http = httpx.Client(base_url=origin, timeout=TIMEOUT, verify=_trusted(authority), follow_redirects=False)
 
     def close(self) -> None:
@@ -119,22 +144,38 @@ class HelperLine:
                     if len(content) > most:
                         raise BadMessage(f"The helper's answer is longer than the {most:,} bytes it can have at most.")
         except httpx.HTTPError as fault:
-            self._note(is_away=True)
-            raise HelperAway(f"The helper did not answer ({type(fault).__name__}).") from fault
+            code = CERTIFICATE if _is_certificate(fault) else AWAY
+            self.note(code)
+            raise HelperAway(f"The helper did not answer ({_reason(fault)}). {REMEDIES[code]}", code) from fault
         status = response.status_code
-        self._note(is_away=status == 429 or status >= 500)
-        if self._is_away:
-            raise HelperAway(f"The helper cannot answer now ({status}).")
+        if status == 429 or status >= 500:
+            code = FULL if b'"full"' in content[:200] else AWAY
+            self.note(code)
+            raise HelperAway(f"The helper cannot answer now ({status}).", code)
         if not 200 <= status < 300:
             told = _read_json(bytes(content))
             raise HelperRefused(str(told.get("error", "unknown"))[:40], str(told.get("message", ""))[:300])
         return bytes(content)
 
-    def _note(self, *, is_away: bool) -> None:
-        """Report whether the helper answers, when that has changed."""
-        if is_away != self._is_away:
-            self._is_away = is_away
-            self.on_change(is_away)
+    def note(self, code: str) -> None:
+        """Report what is wrong with the helper, when that has changed; nothing: an empty code."""
+        if code != self._fault:
+            self._fault = code
+            self.on_change(code)
+
+
+def _is_certificate(fault: BaseException) -> bool:
+    """Whether a connection failed because of the helper's certificate."""
+    cause: BaseException | None = fault
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+def _reason(fault: Exception) -> str:
+    return (str(fault) or type(fault).__name__).rstrip(".")[:200]
 
 
 def _place(config: str, number: int, act: str) -> str:

@@ -22,7 +22,7 @@ from federank.federation.defences import NO_DEFENCES, Defences, Rows, defend
 from federank.federation.server import Content, Form, Published, ServerMethod
 from federank.service.server.config import FederationConfig, read_config
 from federank.service.server.growing import grow, waiting_items
-from federank.service.server.helper_line import HelperLine
+from federank.service.server.helper_line import REMEDIES, HelperLine
 from federank.service.server.logs import Log
 from federank.service.server.model_versions import signals_of
 from federank.service.server.secure_config import Agreement
@@ -37,9 +37,10 @@ from federank.service.server.store.queries import (
     close_round,
     count_reports,
     get_fact,
+    helper_fault,
     newest_round,
     next_round,
-    note_helper_away,
+    note_helper_fault,
     note_rejected,
     open_round,
     put_fact,
@@ -50,6 +51,10 @@ from federank.service.server.store.versions import Overtaken, model_to_fold, pub
 
 LOOK_SECONDS = 0.05
 """How often the store is asked for news that came by other workers."""
+FIRST_WAIT, LONGEST_WAIT = 0.3, 30.0
+"""Seconds before a leader that has failed tries again: twice as long each time."""
+LONGEST_STOP = 0.5
+"""Seconds that the end of a process waits for its leader."""
 LONGEST_DIRTY_SECONDS = 10.0
 """How long the store's log may hold bytes of Updates that were folded or given up (see `Connection.truncate_log`)."""
 
@@ -212,10 +217,8 @@ class FleetOfSums(RemoteFleet):
             served = self._config.served
             assert served.sums is not None, "only methods that can be summed are established with sums"
             model = served.sums.digest(self._config.settings, self._model)
-            if not self.sums.offer(
-                round_number, self._version, served.sums.stage(self._config.settings, self._model), model
-            ):
-                raise Abandoned
+            stage = served.sums.stage(self._config.settings, self._model)
+            self.sums.offer(round_number, self._version, stage, model)
         return super().choose(round_number)
 
     def uploads(self, opened: OpenRound) -> Iterator[Any]:
@@ -263,6 +266,7 @@ class Leader:
         self.leads = False
         self._log_dirty_since: float | None = None  # overwritten bytes are in the store's log since then
         self._line: HelperLine | None = None
+        self._faults, self._last_fault = 0, ""  # in a row, of leading
 
     def start(self) -> None:
         """Begin to lead, or to stand by."""
@@ -272,7 +276,7 @@ class Leader:
         """End; the open round stays open."""
         self._stopping.set()
         self._woken.set()
-        self._thread.join()
+        self._thread.join(LONGEST_STOP)  # what waits for the helper has changed nothing; the next leader goes on
         if self._line is not None:
             self._line.close()
 
@@ -328,20 +332,38 @@ class Leader:
             except Overtaken:
                 continue  # the operator has gone back, or another worker leads: read the store again
             except (StoreAway, OSError) as reason:
-                self._log.store_away(reason)
+                if self._is_news(reason):
+                    self._log.store_away(reason)
             except Exception as fault:
-                self._log.fault("rounds", fault)
+                if not self._stopping.is_set() and self._is_news(fault):
+                    self._log.fault("rounds", fault)
+            else:
+                self._faults = 0  # another worker leads
             self.leads = False
-            self._stopping.wait(0.3)
+            self._stopping.wait(min(FIRST_WAIT * 2 ** min(self._faults, 10), LONGEST_WAIT))
         self._lock.release()
         self._database.release()
+
+    def _is_news(self, fault: Exception) -> bool:
+        """Whether a fault is another one than the last; the more there are in a row, the longer is the pause."""
+        self._faults += 1
+        name, self._last_fault = self._last_fault, f"{type(fault).__name__}: {fault}"
+        return name != self._last_fault
 
     def helper_line(self, agreement: Agreement, connection: Connection) -> HelperLine:
         """The line to the helper, the same for every round; whether the helper answers is noted in the store."""
         if self._line is None:
             self._line = agreement.line()
-        self._line.on_change = lambda is_away: note_helper_away(connection, is_away)
+        self._line.on_change = lambda code: self._note_helper(connection, code)
         return self._line
+
+    def _note_helper(self, connection: Connection, code: str) -> None:
+        """What is wrong with the helper, or nothing any more: one line, and the health of every worker."""
+        if code:
+            self._log.say("helper", "error", state=code, remedy=REMEDIES[code])
+        elif helper_fault(connection):
+            self._log.say("helper", state="ok")
+        note_helper_fault(connection, code)
 
     def _fleet(self, connection: Connection, model: Published) -> RemoteFleet:
         if self._config.sums is None:
@@ -406,6 +428,7 @@ class Leader:
                 self.mark_log_dirty()
                 self.announce()
                 continue
+            self._faults, self._last_fault = 0, ""
             number = shared.round_number - 1
             model = shared.published
             measured = {"drift": signals_of(before, model).drift, "seconds": time.monotonic() - fleet.opened}

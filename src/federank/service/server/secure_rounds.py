@@ -46,7 +46,15 @@ from federank.secagg.proof.upload import CheckedUpload
 from federank.secagg.ring import RingVector, centred, ring_bytes
 from federank.secagg.round_config import Offer, read_offer
 from federank.secagg.upload import Report
-from federank.service.server.helper_line import HelperAway, HelperLine, HelperRefused
+from federank.service.server.helper_line import (
+    BEHIND,
+    IDENTITY,
+    NOT_ALLOWED,
+    REFUSES,
+    HelperAway,
+    HelperLine,
+    HelperRefused,
+)
 from federank.service.server.plausibility import implausible
 from federank.service.server.secure_config import Agreement
 from federank.service.server.store import secure as store
@@ -55,7 +63,8 @@ from federank.service.server.store.queries import state_of_round
 
 CHUNK = 64
 """Uploads that are prepared together; as many shares are in memory at a time."""
-HELPER_PAUSE = 0.5
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+"""Seconds until a helper that has failed is asked again: twice as long each time."""
 PASS_PAUSE = 0.5
 """Seconds between two passes over what came meanwhile: a small chunk costs nearly as much as a large one."""
 IDENTITY_PAUSE = 5.0
@@ -92,43 +101,54 @@ class RoundOfSums:
         self._check: Parameters | None = agreement.config.norm_check()
         self._helper_keys = [agreement.config.helper_public()]  # all of its life, that of now at the end
         self._next_try = self._next_identity = 0.0
+        self._failures = 0  # of the helper, in a row
         self.is_lost = False  # the helper will not answer this round
         self._noisy: RingVector = np.zeros(0, dtype=np.uint32)
         self._reports: list[Report] = []
 
-    def offer(self, number: int, version: int, stage: int, model: bytes) -> bool:
-        """Have the round offered and keep the offer; False where the helper has had a round of this number."""
+    def offer(self, number: int, version: int, stage: int, model: bytes) -> None:
+        """Have the round offered and keep the offer, however long that takes; what is in the way is noted."""
         config = self._agreement.config
         terms = _terms(version=version, model=model.hex(), length=config.length_of(stage), stage=stage)
-        while True:
+        expected = (number, version, model.hex(), stage, config.noises[stage])
+
+        def ask() -> None:
+            unconfirmed = store.unconfirmed_before(self._connection, number)
+            if unconfirmed is not None:
+                self._discard(unconfirmed)
             try:
-                unconfirmed = store.unconfirmed_before(self._connection, number)
-                if unconfirmed is not None:
-                    self._discard(unconfirmed)
                 signed = self._line.offer(self._agreement.name, number, terms)
-                self._learn_key()
-                made = read_offer(signed, self._helper_keys[-1])
-                expected = (number, version, model.hex(), stage, config.noises[stage])
-                if (made.round, made.version, made.model, made.stage, made.noise) != expected:
-                    raise BadMessage("The helper has offered something else than it was asked for.")
-                store.put_offer(self._connection, number, signed, terms.length)
-                return True
             except HelperRefused as refusal:
-                if refusal.slug in ("older", "offered"):
-                    return False
                 if refusal.slug == "under-way":
                     self._end_forgotten(number)
                 elif refusal.slug == "unknown":
-                    self._insist(lambda: self._line.register(self._agreement.config.to_bytes()))
+                    self._learn_key()
+                    self._line.register(self._agreement.config.to_bytes())
                 else:
-                    self._wait(HELPER_PAUSE)
-            except HelperAway:
-                self._wait(HELPER_PAUSE)
+                    raise
+                signed = self._line.offer(self._agreement.name, number, terms)
+            self._learn_key()
+            made = read_offer(signed, self._helper_keys[-1])
+            if (made.round, made.version, made.model, made.stage, made.noise) != expected:
+                raise BadMessage("The helper has offered something else than it was asked for.")
+            store.put_offer(self._connection, number, signed, terms.length)
+
+        while True:
+            try:
+                ask()
+            except (HelperAway, HelperRefused, BadMessage) as reason:
+                self._line.note(_code_of(reason))
+                self._pause()
+            else:
+                self._answered()
+                return
 
     def _learn_key(self) -> None:
         """The helper's key as of now, the federation config's or one that it has signed for, and those between them."""
         identity = self._line.identity()
         self._helper_keys = successors(self._agreement.config.helper_public(), identity.successions)
+        if identity.key != self._helper_keys[-1]:
+            raise HelperAway("The helper has another identity key than the one that clients have pinned.", IDENTITY)
         self._next_identity = time.monotonic() + IDENTITY_PAUSE
 
     def _renew_offer(self, number: int) -> None:
@@ -159,11 +179,13 @@ class RoundOfSums:
         try:
             self._renew_offer(number)
             more = self._prepare_chunk(number) == CHUNK
+            self._answered()
             if not more:
                 self._next_try = time.monotonic() + PASS_PAUSE
             return more
-        except HelperAway:
-            self._next_try = time.monotonic() + HELPER_PAUSE
+        except HelperAway as reason:
+            self._line.note(reason.code)
+            self._next_try = time.monotonic() + self._next_pause()
         except (HelperRefused, BadMessage):
             self.is_lost = True
         return False
@@ -313,9 +335,29 @@ class RoundOfSums:
         """Ask until the helper is there."""
         while True:
             try:
-                return ask()
-            except HelperAway:
-                self._wait(HELPER_PAUSE)
+                answer = ask()
+            except HelperAway as reason:
+                self._line.note(reason.code)
+                self._pause()
+            else:
+                self._answered()
+                return answer
+
+    def _answered(self) -> None:
+        """The helper does what it is asked."""
+        self._failures = 0
+        self._line.note("")
+
+    def _next_pause(self) -> float:
+        """How long to wait after one more failure."""
+        self._failures += 1
+        return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._failures - 1, 10)))
+
+    def _pause(self) -> None:
+        """Wait after a failure, whatever news there is meanwhile."""
+        end = time.monotonic() + self._next_pause()
+        while (left := end - time.monotonic()) > 0:
+            self._wait(left)
 
     def _refused_is_unavailable(self, ask: Callable[[], Any]) -> Any:
         try:
@@ -324,6 +366,15 @@ class RoundOfSums:
             raise Unavailable(f"the helper refused ({refusal.slug})") from refusal
         except BadMessage as reason:
             raise Unavailable(f"the helper's answer cannot be used: {reason}") from reason
+
+
+def _code_of(reason: HelperAway | HelperRefused | BadMessage) -> str:
+    """What keeps a round from being offered."""
+    if isinstance(reason, HelperAway):
+        return reason.code
+    if isinstance(reason, BadMessage):
+        return IDENTITY if "signature" in str(reason) else REFUSES
+    return {"older": BEHIND, "offered": BEHIND, "not-allowed": NOT_ALLOWED}.get(reason.slug, REFUSES)
 
 
 def _decoded(

@@ -161,7 +161,7 @@ class Service:
                 recent=latest.recent,
                 model=latest.extent,
                 highest=getattr(self.config.settings, "highest", None),
-                helper_away=latest.helper_away and self.config.sums is not None,
+                helper_fault=latest.helper_fault if self.config.sums is not None else "",
                 store_away=self.writer.fault is not None or not latest.is_fresh(),
                 seconds_without_round=time.time() - since if is_due else None,
                 round_due=round_due(latest.rounds.deadline, self.config.upload_period),

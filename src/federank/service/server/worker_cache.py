@@ -20,7 +20,7 @@ from federank.service.server.store.queries import (
     Newest,
     RecentRounds,
     get_fact,
-    helper_is_away,
+    helper_fault,
     newest_round,
     recent_rounds,
     tallies,
@@ -55,7 +55,7 @@ class Latest:
         self.signals = Signals()
         self.extent = Extent()
         self.recent = RecentRounds()
-        self.helper_away = False  # where a helper takes part
+        self.helper_fault = ""  # where a helper takes part
         self.bounded: dict[str, int] = {}  # rows that the last fold was held to the bounds with
         self.simulated: dict[str, Any] | None = None  # of a demo: how its simulated clients are
         self.rejected: dict[str, Any] = {}  # aggregates that were not applied: how many, and the last one's reason
@@ -145,7 +145,7 @@ class Latest:
         self.simulated = get_fact(connection, "simulated")
         self.paused = bool(get_fact(connection, "paused"))
         self.recent = recent_rounds(connection)
-        self.helper_away = helper_is_away(connection)
+        self.helper_fault = helper_fault(connection)
 
     def _follow(self) -> None:
         while not self._stopping:

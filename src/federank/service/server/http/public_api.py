@@ -146,7 +146,7 @@ async def ready(service: Service, request: Request) -> Response:  # noqa: ARG001
         raise Refusal(503, "away", "The store takes nothing now; not ready.", {"Retry-After": "2"})
     if service.latest.model is None or not service.latest.is_fresh():
         raise Refusal(503, "away", "The store has not answered for some seconds; not ready.", {"Retry-After": "2"})
-    return json_response({"ready": True})
+    return json_response({"ready": True, "health": service.health().to_json()})
 
 
 def newest(service: Service) -> Published:

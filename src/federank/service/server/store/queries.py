@@ -42,15 +42,15 @@ def replace_content(connection: Connection, name: str, content: bytes) -> None:
     connection.run("UPDATE facts SET value = ? WHERE name = ?", content, name)
 
 
-def helper_is_away(connection: Connection) -> bool:
-    """Whether the helper did not answer when the leader asked it last."""
-    return bool(get_fact(connection, "helper away"))
+def helper_fault(connection: Connection) -> str:
+    """What kept the leader from working with its helper when it asked last (helper_line.REMEDIES); empty: nothing."""
+    return str(get_fact(connection, "helper fault") or "")
 
 
-def note_helper_away(connection: Connection, is_away: bool) -> None:
-    """Note whether the helper answers, for every worker."""
+def note_helper_fault(connection: Connection, code: str) -> None:
+    """Note what is wrong with the helper, for every worker."""
     with connection.transaction():
-        put_fact(connection, "helper away", is_away)
+        put_fact(connection, "helper fault", code)
 
 
 def lock_facts(connection: Connection) -> None:

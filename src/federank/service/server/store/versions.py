@@ -180,7 +180,7 @@ def kept_versions(connection: Connection) -> list[dict[str, Any]]:
         # Where a fold remembers something, a version without that memory cannot be gone on from.
         if remembers and not has_state:
             continue
-        folded = state == "folded"
+        folded = state == "folded" and int(version) > 0  # version 0 was there before the first round
         kept.append(
             {
                 "version": int(version),

@@ -1,0 +1,221 @@
+"""A helper that cannot serve, or a leader that is behind it: a health state, one line of the log, a metric, a pause."""
+
+import asyncio
+import datetime
+import http.server
+import io
+import json
+import signal
+import socket
+import ssl
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from tests.service.federations import Served, in_a_loop, serving
+from tests.service.helper.helpers import ThreadedHelper, helping
+from tests.service.server.sums.federations import establish_sums
+
+from federank.errors import SettingError
+from federank.service.helper.store import RoundKeys
+from federank.service.server.helper_line import CERTIFICATE, FULL, REMEDIES, HelperAway, HelperLine
+from federank.service.server.logs import Log
+from federank.service.server.store.database import Database
+
+
+class Faulty:
+    """A leader whose helper a test spoils; its log, and the reasons of its health."""
+
+    def __init__(self, running, stream):
+        self.running, self.stream = running, stream
+
+    async def until(self, code):
+        for _ in range(3000):
+            reasons = [reason.code for reason in self.running.service.health().reasons]
+            if code in reasons:
+                return
+            await asyncio.sleep(0.01)
+        raise AssertionError(f"{code} is not among {reasons}")
+
+    def lines(self):
+        return [json.loads(line) for line in self.stream.getvalue().splitlines()]
+
+
+def change(store, *statements):
+    database = Database(store)
+    with database.connection() as connection, connection.transaction():
+        for statement in statements:
+            connection.run(statement)
+    database.close()
+
+
+def spoil_identity(helper):
+    """The helper's store is lost: it has another key now."""
+    helper.stop()
+    for part in ("", "-wal", "-shm"):
+        Path(helper.store.removeprefix("sqlite:///") + part).unlink(missing_ok=True)
+    helper.start()
+
+
+def spoil_permission(helper):
+    helper.service.helper.settings.__dict__["any_leader"] = False
+
+
+def spoil_rounds(helper):
+    """The helper has offered later rounds than the leader knows: the leader's store was restored from a backup."""
+    change(helper.store, "UPDATE rounds SET number = number + 50, state = 'abandoned'")
+
+
+SPOILT = {
+    "helper-away": lambda helper: helper.stop(),
+    "helper-identity": spoil_identity,
+    "helper-not-allowed": spoil_permission,
+    "leader-behind": spoil_rounds,
+}
+
+
+@pytest.mark.parametrize("code", SPOILT)
+@in_a_loop
+async def test_what_is_wrong_is_a_state_one_line_and_a_metric(sqlite_store, tmp_path, code):
+    helper = ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path).start()
+    token, stream = establish_sums(sqlite_store, helper.origin), io.StringIO()
+    async with serving(sqlite_store, token=token) as running:
+        await running.open_round(0)
+    await asyncio.to_thread(SPOILT[code], helper)
+    change(sqlite_store, "DELETE FROM rounds", "DELETE FROM sums", "DELETE FROM grants")  # the next round is offered
+    try:
+        async with serving(sqlite_store, token=token, log=Log(stream)) as running:
+            faulty = Faulty(running, stream)
+            await faulty.until(code)
+            answer = await running.client.get("/ready")
+            assert answer.json()["health"]["state"] == "failing"
+            metrics = (await running.admin.get("/metrics", headers=running.operator)).text
+            assert f'federank_health_reason{{code="{code}"}} 1.0' in metrics
+            await asyncio.sleep(1.2)  # it is tried again meanwhile
+            [line] = [line for line in faulty.lines() if line["event"] == "helper"]
+            assert (line["state"], line["remedy"], line["level"]) == (code, REMEDIES[code], "error")
+            assert not [line for line in faulty.lines() if line["event"] == "fault"]
+            began = time.monotonic()
+        assert time.monotonic() - began < 2
+    finally:
+        if code != "helper-away":
+            helper.stop()
+
+
+@in_a_loop
+async def test_a_helper_that_is_back_is_noticed(sqlite_store, tmp_path):
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+        token, stream = establish_sums(sqlite_store, helper.origin), io.StringIO()
+        helper.stop()
+        async with serving(sqlite_store, token=token, log=Log(stream)) as running:
+            faulty = Faulty(running, stream)
+            await faulty.until("helper-away")
+            helper.start()
+            await running.open_round(0)
+            assert [line["state"] for line in faulty.lines() if line["event"] == "helper"] == ["helper-away", "ok"]
+
+
+@pytest.mark.slow
+def test_sigterm_is_honoured_within_a_second_while_the_helper_is_silent(tmp_path):
+    store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
+    helper = ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path).start()
+    establish_sums(store, helper.origin)
+    helper.stop()
+    with socket.create_server(("127.0.0.1", helper.port)):  # takes connections, and answers nothing
+        server = Served(store, "--method", "frugal", folder=tmp_path).until_ready()
+        time.sleep(0.5)
+        began = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(10)
+        assert time.monotonic() - began < 3  # one second where the machine is free
+        server.stop()
+
+
+class Answering(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = b'{"error": "full", "message": "no room"}'
+        self.send_response(503)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def certificate_until(folder, end):
+    """A self-signed certificate of this machine that ends at a moment."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(1).not_valid_before(end - datetime.timedelta(days=9)).not_valid_after(end)
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+    signed = builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
+    (folder / "cert.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    form = serialization.PrivateFormat.PKCS8
+    private = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+    (folder / "key.pem").write_bytes(private)
+    return folder / "cert.pem", folder / "key.pem"
+
+
+@pytest.mark.parametrize(("is_secure", "code"), [(True, CERTIFICATE), (False, FULL)])
+def test_an_expired_certificate_and_a_full_disk_are_named(tmp_path, is_secure, code):
+    server = http.server.HTTPServer(("127.0.0.1", 0), Answering)
+    authority = None
+    if is_secure:
+        past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+        certificate, key = certificate_until(tmp_path, past)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        authority = certificate.read_text()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    noted = []
+    line = HelperLine(f"{'https' if is_secure else 'http'}://localhost:{server.server_port}", b"", authority)
+    line.on_change = noted.append
+    try:
+        for _ in range(2):
+            with pytest.raises(HelperAway) as away:
+                line.identity()
+        assert (away.value.code, noted) == (code, [code])
+        assert not is_secure or "--helper-ca" in str(away.value)
+    finally:
+        line.close()
+        server.shutdown()
+        server.server_close()
+
+
+@in_a_loop
+async def test_a_helper_says_itself_why_it_cannot_serve(sqlite_store, tmp_path):
+    stream = io.StringIO()
+    async with helping(sqlite_store, tmp_path, log=Log(stream)) as (service, client):
+        assert (await client.get("/ready")).status_code == 200
+        past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+        service.certificate, _ = certificate_until(tmp_path, past)
+        for _ in range(3):
+            answer = await client.get("/ready")
+            assert (answer.status_code, answer.json()["error"]) == (503, "certificate")
+        [line] = [json.loads(line) for line in stream.getvalue().splitlines()]
+        assert (line["event"], line["state"]) == ("not ready", "certificate")
+        assert 'federank_helper_fault{code="certificate"} 1.0' in service.metrics.text({}).decode()
+        assert (await client.get("/metrics")).status_code == 404  # at the operator's address only
+
+
+def test_the_folder_of_round_keys_must_be_ones_own_and_goes_when_it_is_empty(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SettingError):
+        RoundKeys(tmp_path / "link")
+    keys = RoundKeys(tmp_path / "keys")
+    keys.put(b"public", bytes(range(32)))
+    keys.close()
+    assert (tmp_path / "keys").is_dir(), "a round is under way"
+    keys.destroy(b"public")
+    keys.close()
+    assert not (tmp_path / "keys").exists()
