@@ -98,7 +98,7 @@ def test_rows_within_the_scale_are_ok():
 
 
 def test_the_worst_reason_decides():
-    state, reasons = state_of(DISCARDED, FOLDED, FOLDED, refused=1, helper_away=True)
+    state, reasons = state_of(DISCARDED, FOLDED, FOLDED, refused=1, helper_fault="helper-away")
     assert state == FAILING
     assert reasons == [("helper-away", 0, 0), ("rounds-discarded", 1, 3), ("aggregates-refused", 1, 3)]
     assert state_of(FOLDED, store_away=True)[0] == FAILING
