@@ -5,7 +5,7 @@ from tests.service.postgres import PostgreSQL
 
 from federank.service.client import store as device_store
 from federank.service.server import secure_rounds as rounds_of_sums
-from federank.service.server import service
+from federank.service.server import selection, service
 from federank.service.server import worker_cache as latest
 from federank.service.server.store import database
 
@@ -16,6 +16,7 @@ PAUSES = (
     (rounds_of_sums, "FIRST_PAUSE"),
     (rounds_of_sums, "LONGEST_PAUSE"),
     (rounds_of_sums, "PASS_PAUSE"),
+    (selection, "GATHER_SECONDS"),
 )
 """How long a server leaves things as they are before it looks again."""
 

@@ -1,10 +1,11 @@
 """The dispatcher: devices wait in a long poll, a round opens, and as many as are wanted are handed its tickets.
 
-Those who wait are taken in a random order, so that who takes part depends on nothing but being there. Where messages
-are counted, those come first who were invited least often: so everyone is heard before anyone is heard twice, and a
-new user is heard soon. All that wait at a moment are served by one transaction. A device that has reported in a round
-waits for the next one; one that has been invited as often as the federation's method allows is told so, and waits for
-nothing.
+Those who wait are taken in a random order, so that who takes part depends on nothing but being there. Where uploads are
+counted, those come first who were invited least often, whichever worker they wait at: each worker notes in the store
+how many wait there, and leaves room for those of others that were invited less often. So everyone is heard before
+anyone is heard twice, and a new user is heard soon. All that wait at a moment are served by one transaction. A client
+that has reported in a round waits for the next one; one that has been invited as often as the federation's method
+allows is told so, and waits for nothing.
 
 Some never answer. As many more are asked as lately did not: with three of ten missing, ten are asked for seven reports.
 A ticket that has had three times what an answer usually takes is given to someone else, so that a round does not wait
@@ -17,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import secrets
 import statistics
 import time
 from collections import OrderedDict, deque
@@ -26,7 +28,7 @@ from typing import NamedTuple
 
 from federank.service.server.logs import Log
 from federank.service.server.store.database import Connection, StoreAway
-from federank.service.server.store.queries import Granted, grant
+from federank.service.server.store.queries import Granted, grant, note_waiting
 from federank.service.server.store.writer import Writer
 from federank.service.server.tickets import Ticket, make_ticket
 from federank.service.server.worker_cache import Latest
@@ -38,6 +40,9 @@ SILENT_AFTER = 2
 MOST_MISSING, MISSING_RATE = 0.5, 0.02
 """No more than half of all are expected to be missing; how much one ticket counts in what is expected."""
 LOOK_SECONDS, REMEMBERED_ANSWERS, MOST_MISSED = 0.25, 200, 100_000
+GATHER_SECONDS, NOTE_SECONDS = 0.3, 1.0
+"""Where uploads are counted: how long a round is open before tickets are given out, so that every worker has noted who
+waits; and how often it does so at least."""
 LEAST_WAVE, MOST_WAVE = 64, 1024
 """How many of those who wait are served by one transaction."""
 
@@ -73,6 +78,9 @@ class Dispatcher:
         self._expired = 0  # tickets of this round that are given to others too, as nothing has come of them
         self._answer_seconds: deque[float] = deque(maxlen=REMEMBERED_ANSWERS)
         self._unanswered: OrderedDict[str, float] = OrderedDict()  # tickets of any round, and when they were given
+        self._worker = secrets.token_hex(8)
+        self._asked: dict[str, int] = {}  # how often those who wait here were invited
+        self._noted: tuple[float, set[str]] = 0.0, set()  # when it was noted who waits, and who did
         self._missing = 0.0  # the share of tickets that nothing came of, lately
         self._missed: OrderedDict[str, int] = OrderedDict()  # rounds in a row that a device took a ticket of and missed
 
@@ -185,10 +193,15 @@ class Dispatcher:
 
     async def _serve_all(self) -> None:
         now = self._latest.round
+        if now is not None and now.state == "open" and (now.number, now.version) != (self._round, self._version):
+            self._begin(now.number, now.version)
+        if self._invitations is not None:
+            await self._note_waiting()
         if now is None or now.state != "open":
             return
-        if (now.number, now.version) != (self._round, self._version):
-            self._begin(now.number, now.version)
+        if self._invitations is not None and time.monotonic() - self._began < GATHER_SECONDS:
+            self._later()
+            return
         began = self._round, self._version
         self._give_up_on_the_late()
         late = len(self._late())
@@ -203,16 +216,20 @@ class Dispatcher:
         invitations = self._invitations
 
         def take(connection: Connection) -> Granted:
-            return grant(connection, now.number, tickets, again, most, invitations, now.version)
+            return grant(connection, now.number, tickets, again, most, invitations, now.version, self._worker)
 
-        given, used, spent = await self._writer.write(take)
+        given, used, spent, held = await self._writer.write(take)
         if invitations is not None:
             for ticket in spent:
                 self._answer(tickets[ticket], Spent(invitations))
         if began != (self._round, self._version):
             return
         reported = {device for ticket, device in tickets.items() if ticket.use in used}
-        self._no_room = self._no_room or len(given) + len(reported) + len(spent) < len(tickets)
+        if held:  # room is left for clients of other workers: look again when these had the time to take it
+            self._hoping |= set(self._waiting) & (set(tickets.values()) - reported)
+            self._later()
+        else:
+            self._no_room = self._no_room or len(given) + len(reported) + len(spent) < len(tickets)
         self._reported |= reported
         for ticket in given:
             device = tickets[ticket]
@@ -220,8 +237,22 @@ class Dispatcher:
             self._given_at.setdefault(device, time.monotonic())
             self._unanswered.setdefault(device, self._given_at[device])
             self._answer(device, ticket)
-        if any(self._missed.get(device, 0) < SILENT_AFTER for device in self._hoping):
+        if not held and any(self._missed.get(device, 0) < SILENT_AFTER for device in self._hoping):
             self._news.set()
+
+    def _later(self) -> None:
+        """Look again soon, without any news."""
+        asyncio.get_running_loop().call_later(min(GATHER_SECONDS, LOOK_SECONDS), self._news.set)
+
+    async def _note_waiting(self) -> None:
+        """Note for other workers who waits here for this round's ticket, when that has changed or was long ago."""
+        at, before = self._noted
+        is_known = self._given.keys() | self._reported
+        devices = {one for one in self._waiting if one not in is_known and self._missed.get(one, 0) < SILENT_AFTER}
+        if devices == before and (not devices or time.monotonic() - at < NOTE_SECONDS):
+            return
+        self._noted = time.monotonic(), devices
+        self._asked = await self._writer.write(lambda connection: note_waiting(connection, self._worker, devices))
 
     def _answer(self, device: str, told: Answer) -> None:
         answer = self._waiting.pop(device, None)
@@ -239,6 +270,7 @@ class Dispatcher:
         asked = [device for device in self._hoping if self._missed.get(device, 0) < SILENT_AFTER]
         if not asked and time.monotonic() - self._began >= self._patience():
             asked = list(self._hoping)  # no one else has come
-        devices = self._chance.sample(asked, min(wave, len(asked)))
+        self._chance.shuffle(asked)
+        devices = sorted(asked, key=lambda device: self._asked.get(device, 0))[:wave]
         self._hoping.difference_update(devices)
         return devices

@@ -132,6 +132,7 @@ class Granted(NamedTuple):
     tickets: list[Ticket]  # may be handed out
     used: set[bytes]  # uses of those whose device has reported already
     spent: set[Ticket]  # whose device has been invited as often as can be
+    held: bool = False  # whether room was left to clients of other workers that were asked less often
 
 
 def grant(
@@ -142,6 +143,7 @@ def grant(
     most: int,
     invitations: int | None = None,
     version: int | None = None,
+    worker: str = "",
 ) -> Granted:
     """Which of these devices' tickets may be handed out, no more than `most` in a round; all are of a `version`.
 
@@ -149,7 +151,7 @@ def grant(
     whatever the worker that asks has seen so far; nor has one that has gone on to another version since, because the
     catalogue has grown. With `invitations` a device is invited to this many rounds in its lifetime,
     counted here, and those who were invited least often come first; to be given the ticket of the same round again is
-    no other invitation.
+    no other invitation. Room is left for clients that wait at other workers than this one and were invited less often.
     """
     used = used_tickets(connection, tickets)
     lock = f"{connection.update_lock()} OF g" if connection.update_lock() else ""
@@ -170,13 +172,54 @@ def grant(
         spent = {ticket for ticket, count in counts.items() if count >= invitations} - again
     fresh = [ticket for ticket in tickets if ticket.use not in used and ticket not in again and ticket not in spent]
     fresh.sort(key=lambda ticket: counts.get(ticket, 0))
-    workspace = min(len(fresh), max(0, most - int(row[0])))
+    room = max(0, most - int(row[0]))
+    others = {} if invitations is None else waiting_elsewhere(connection, worker)
+    workspace = 0
+    for ticket in fresh[:room]:
+        before = sum(count for level, count in others.items() if level < counts.get(ticket, 0))
+        if workspace + before >= room:
+            break
+        workspace += 1
+    held = workspace < min(len(fresh), room)
     if workspace:
         connection.run("UPDATE grants SET granted = granted + ? WHERE round = ?", workspace, number)
     if invitations is not None:
         _invite(connection, number, [tickets[ticket] for ticket in fresh[:workspace]])
     repeated = [ticket for ticket in tickets if ticket.use not in used and ticket in again]
-    return Granted(fresh[:workspace] + repeated, used, spent)
+    return Granted(fresh[:workspace] + repeated, used, spent, held)
+
+
+WAITING_SECONDS = 3.0
+"""How long a worker's note of who waits is believed."""
+_NOW = {
+    "sqlite": "(julianday('now') - 2440587.5) * 86400.0",
+    "postgresql": "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)",
+}
+
+
+def note_waiting(connection: Connection, worker: str, devices: Iterable[str]) -> dict[str, int]:
+    """Note how many clients wait at a worker, within the caller's transaction; how often each was invited."""
+    known = {device: count for device, (count, _) in _invitations(connection, devices).items()}
+    levels: dict[int, int] = {}
+    for count in known.values():
+        levels[count] = levels.get(count, 0) + 1
+    connection.run("DELETE FROM waiting WHERE worker = ?", worker)
+    for level, count in sorted(levels.items()):
+        connection.run(
+            f"INSERT INTO waiting (worker, level, count, seen) VALUES (?, ?, ?, {_NOW[connection.dialect]})",
+            *(worker, level, count),
+        )
+    return known
+
+
+def waiting_elsewhere(connection: Connection, worker: str) -> dict[int, int]:
+    """How many clients wait at other workers, by how often they were invited."""
+    rows = connection.all(
+        f"SELECT level, SUM(count) FROM waiting WHERE worker <> ? AND seen > {_NOW[connection.dialect]} - ?"
+        " GROUP BY level",
+        *(worker, WAITING_SECONDS),
+    )
+    return {int(level): int(count) for level, count in rows}
 
 
 def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes]:

@@ -16,6 +16,7 @@
     reports    which uploads of such a round the helper has looked at, until the round has ended
     actions    what the operator did, in order (actions.py)
     hits       randomised answers on whether an item was among a device's first ten (hits.py)
+    waiting    where uploads are counted: how many clients wait at each worker, by how often they were asked so far
     invites    hashes of invitations that no one has used yet
 
 From the first release on, the number in the format's name goes up with every change of these tables. A store of another
@@ -61,6 +62,8 @@ SCHEMA = (
     " detail TEXT NOT NULL, digest {bytes} NOT NULL)",
     "CREATE TABLE hits (version {whole} NOT NULL, reporter {bytes} NOT NULL, hit {whole} NOT NULL,"
     " squared {whole} NOT NULL DEFAULT 0, PRIMARY KEY (version, reporter))",
+    "CREATE TABLE waiting (worker TEXT NOT NULL, level {whole} NOT NULL, count {whole} NOT NULL, seen {real} NOT NULL,"
+    " PRIMARY KEY (worker, level))",
     "CREATE TABLE invites (code {bytes} PRIMARY KEY)",
 )
 

@@ -1,0 +1,64 @@
+"""Who is invited, where uploads are counted: everyone before anyone twice, whichever worker they wait at."""
+
+import asyncio
+
+from tests.service.federations import in_a_loop, serving, stored
+from tests.service.server.test_few_messages import few
+
+from federank.service.server.store.database import Database
+from federank.service.server.store.queries import enrol, note_waiting, waiting_elsewhere
+
+ROUNDS, TARGET, CLIENTS = 20, 5, 24
+
+
+async def wait_again_and_again(device):
+    """A client that takes every ticket it is given, and counts them."""
+    while True:
+        answer = await device.work(wait=2)
+        if answer.status_code == 200 and (ticket := answer.json()["ticket"]) not in taken.setdefault(
+            device.name, set()
+        ):
+            taken[device.name].add(ticket)
+
+
+@in_a_loop
+async def test_two_workers_invite_all_clients_equally_often(store):
+    """A third of the clients wait at one worker, the others at the other one."""
+    few(store, {"target": TARGET}, messages=ROUNDS)
+    async with serving(store) as one, serving(store) as other:
+        places = [one if number % 3 == 0 else other for number in range(CLIENTS)]
+        devices = [await place.device() for place in places]
+        tasks = [asyncio.create_task(wait_again_and_again(device)) for device in devices]
+        for number in range(ROUNDS):
+            await one.open_round(number)
+            await one.until(lambda view: view.round.granted == TARGET)
+            change(store, "UPDATE facts SET value = ? WHERE name = 'close'", number)
+            await one.until(lambda view, number=number: view.round.number > number)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    counts = [count for (count,) in stored(store, "SELECT invitations FROM devices")]
+    assert sum(counts) >= ROUNDS * TARGET
+    assert max(counts) - min(counts) <= 1
+
+
+def change(store, statement, number):
+    database = Database(store)
+    with database.connection() as connection, connection.transaction():
+        if not connection.run(statement, str(number).encode()):
+            connection.run("INSERT INTO facts (name, value) VALUES ('close', ?)", str(number).encode())
+    database.release()
+
+
+def test_a_worker_that_has_ended_keeps_no_room(store, monkeypatch):
+    few(store)
+    database = Database(store)
+    with database.connection() as connection, connection.transaction():
+        for name in ("a", "b"):
+            enrol(connection, name, name.encode())
+        assert note_waiting(connection, "ended", ["a", "b"]) == {"a": 0, "b": 0}
+        assert waiting_elsewhere(connection, "mine") == {0: 2}
+        assert waiting_elsewhere(connection, "ended") == {}
+        monkeypatch.setattr("federank.service.server.store.queries.WAITING_SECONDS", -1.0)
+        assert waiting_elsewhere(connection, "mine") == {}
+    database.close()
