@@ -12,13 +12,9 @@ ROUNDS, TARGET, CLIENTS = 20, 5, 24
 
 
 async def wait_again_and_again(device):
-    """A client that takes every ticket it is given, and counts them."""
+    """A client that takes every ticket it is given."""
     while True:
-        answer = await device.work(wait=2)
-        if answer.status_code == 200 and (ticket := answer.json()["ticket"]) not in taken.setdefault(
-            device.name, set()
-        ):
-            taken[device.name].add(ticket)
+        await device.work(wait=2)
 
 
 @in_a_loop
