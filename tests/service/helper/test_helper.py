@@ -15,6 +15,7 @@ from federank.secagg.ring import centred
 from federank.secagg.round_config import read_offer
 from federank.service.helper.rounds import HelperSettings
 from federank.service.helper.service import open_helper
+from federank.service.helper.store import count_rounds
 from federank.service.server.logs import Log
 
 
@@ -243,7 +244,7 @@ async def test_what_is_not_of_the_protocol_is_refused_with_a_sentence_and_a_coun
         assert (await client.delete("/identity")).status_code == 405
         assert (await leader.get(0, "record")).status_code == 404
         assert (await leader.answer(0, played.reports)).status_code == 200
-        counted = service.metrics.text({}).decode()
+        counted = service.metrics.text(await service.ask(count_rounds)).decode()
         assert 'federank_helper_refusals_total{reason="malformed"}' in counted
         assert 'federank_helper_rounds{state="answered"} 1.0' in counted
     # Nothing that opens or names anything is in the log.
