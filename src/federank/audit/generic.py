@@ -1,6 +1,6 @@
 """The audit of any method on the interface: its run is played again, and every update is read.
 
-A sample of users is followed (200 unless told otherwise), because notes are kept of every item. What an update changes
+A sample of users is followed (200 by default), because notes are kept of every item. What an update changes
 is what it adds to an empty aggregate; a server that sees sums has the sum of a round's updates, and who took part.
 """
 
@@ -115,7 +115,7 @@ ATTACKS: dict[str, dict[str, Attack]] = {
 
 
 FOLLOWED = 200
-"""Number of users that are followed unless told otherwise."""
+"""Number of users that are followed by default."""
 
 
 def audit_training(

@@ -30,19 +30,19 @@ SHORT = 4
 
 @dataclass(frozen=True, kw_only=True)
 class PoisonSettings:
-    """Who lies, how many they are, what they want, and how long the federation runs."""
+    """The malicious clients, their number and aim, and how long the federation runs."""
 
     method: Literal["fpl", "frugal"] = "fpl"
     """What the federation learns by."""
     attack: Attack = "adaptive"
-    """How the malicious clients go about it: one row as loud as can be (loud), the protocol with synthetic histories
+    """How the malicious clients go about it: one row of maximal norm (loud), the protocol with synthetic histories
     (histories),
     noise at the largest norm (noise), what the defences let through (adaptive), or, for checked sums, what is true of
     the most popular item (twin)."""
     aim: Aim = "push"
     """Show an item that no one likes to everyone (push), or spoil everyone's lists (sabotage)."""
     share: float = 0.05
-    """Share of the devices that lie."""
+    """Share of malicious clients."""
     rounds: int = 200
     """Rounds of fpl; frugal has as many as its messages take."""
     reports: int = 100

@@ -13,8 +13,8 @@ from federank.methods.registry import part_of
 class Rehearsed(NamedTuple):
     """What honest people got."""
 
-    honest: Measured  # no one lies, no defences
-    honest_defended: Measured  # no one lies, and the defences are on: what they cost
+    honest: Measured  # no attack, no defences
+    honest_defended: Measured  # no attack, with defences: their cost
     undefended: Measured
     defended: Measured
     malicious_users: int

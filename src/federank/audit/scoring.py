@@ -43,7 +43,7 @@ Attack = Callable[[Any], Guess]
 
 
 def claim(items: NDArray[np.bool_]) -> Guess:
-    """The answer of an attack that names a set of items and tells nothing about the order of the others."""
+    """The answer of an attack that names a set of items and does not rank the others."""
     return Guess(items.astype(np.float32), items.sum(axis=1, dtype=np.int64))
 
 
@@ -77,7 +77,7 @@ class Marks(NamedTuple):
 
 
 def judge(guess: Guess, profiles: list[IntVector], sent: NDArray[np.bool_]) -> Marks:
-    """The marks of a guess about people with these histories; `sent` tells which items left as positives."""
+    """The marks of a guess about people with these histories; `sent` says which items left as positives."""
     owned = np.array([len(profile) for profile in profiles])
     sums = np.zeros((5, len(profiles)))
     _judge_users(guess, np.sort(guess.scores, axis=1), np.cumsum(owned) - owned, np.concatenate(profiles), sent, sums)
@@ -215,7 +215,7 @@ def judge_shares(
     return list(zip(errors[judged].tolist(), correlations[judged].tolist(), strict=True))
 
 
-# What an audit finds: the attacks' marks by the end of an epoch, and what there is to tell about the audit itself.
+# What an audit finds: the attacks' marks by the end of an epoch, and facts about the audit itself.
 
 
 THREAT_MODELS = {
@@ -241,7 +241,7 @@ class Findings:
 
 
 class Audited(NamedTuple):
-    """A whole audit."""
+    """A complete audit."""
 
     findings: list[Findings]
     """Of each epoch that was looked at; the last is that of the full run."""
@@ -262,7 +262,7 @@ def about_audit(
     training_seconds: float,
     audit_seconds: float,
 ) -> dict[str, Any]:
-    """What there is to tell about an audit itself."""
+    """Facts about an audit itself."""
     return {
         "sees": sees,
         "threat_model": threat_model,

@@ -6,7 +6,7 @@ number per item, the history divided by the square root of its length, so that i
 
     leader      controls k clients and runs one of the two servers: reads the sum, with the other server's noise alone
     outsider    controls k clients and reads what is published: with noise the sum, which carries the noise of both
-                servers; without noise the model alone, which shows the items that somebody of the round has
+                servers; without noise the model alone, which shows the items that any client of the round has
 
 The victim is one of the honest clients. The attacker names as many items as the victim has. Precision is the share of
 them that are right; AUC is over all items, beside the AUC of popularity, which needs no attack.
@@ -102,7 +102,7 @@ def _row(
         cohort = rng.choice(len(histories), honest, replace=False)
         scores = _read(rng, [histories[user] for user in cohort], len(popularity), observer, sigma)
         victim = histories[cohort[0]]
-        # Ties go by popularity: what is not told apart is guessed.
+        # Ties go by popularity: ties are guessed.
         order = np.lexsort((-popularity, -scores))[: len(victim)]
         precisions.append(np.isin(order, victim).mean())
         if len(victim) < len(popularity):

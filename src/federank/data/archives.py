@@ -1,7 +1,7 @@
-"""Files that lie together: in a folder, or in a zip, which is read in place and never unpacked to disk.
+"""Files that belong together: in a folder, or in a zip, which is read in place and never unpacked to disk.
 
 Both answer the same question, which files are there by name, so a reader need not know which of the two it
-reads. A zip with a name that points outside itself is refused whole: no one makes one by accident.
+reads. A zip with a name that points outside itself is refused: none is made by accident.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import polars as pl
 
 from federank.errors import BadFile
 
-# From a file to the text in it: plain, gzip or Zstandard, told apart by their first bytes.
+# From a file to the text in it: plain, gzip or Zstandard, recognised by their first bytes.
 
 
 GZIP, ZSTD, ZIP, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK", b"PAR1"
@@ -48,7 +48,7 @@ class Text(NamedTuple):
 
 
 def first_bytes(path: Path, count: int = 4) -> bytes:
-    """The bytes that tell a file's format; a path where no file can be read is refused."""
+    """The bytes that identify a file's format; a path where no file can be read is refused."""
     if not path.exists():
         raise BadFile(f"There is no file {path}; check the path.")
     if not path.is_file():
@@ -150,7 +150,7 @@ def files_in(path: Path) -> Files:
 
 
 def file_and_neighbours(path: Path, others: Iterable[str]) -> Files:
-    """One file, and those of the others that lie in the same folder."""
+    """One file, and those of the others that are in the same folder."""
     near = [path.with_name(other) for other in others]
     return {found.name: partial(read_text, found) for found in (path, *near) if found.is_file()}
 

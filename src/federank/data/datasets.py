@@ -1,11 +1,11 @@
-"""The data sets that FedeRank knows by name, and where their files lie.
+"""The data sets that FedeRank knows by name, and where their files are.
 
 Each has a folder of its own, `FEDERANK_DATA/NAME/` (without that variable: in the platform's user cache),
 which holds the publisher's file as it came, or unpacked. `federank data get NAME` puts it there. None is
 shipped with the product: a set belongs to its publisher, whose terms are printed with it.
 
 Sizes and MD5 sums are those of the publisher's archive. A set without an address has no public place that is
-sure to stay; its entry tells how to come by it instead.
+sure to stay; its entry says how to get it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class KnownSet:
     people: int | None = None
     """Of a generated set: how many."""
     country: str | None = None
-    """Of a country's check-ins: its two letters in the files of the whole world, which are taken where they are."""
+    """Of a country's check-ins: its two letters in the files of all countries."""
 
 
 def _city(name: str, people: int) -> KnownSet:
@@ -142,7 +142,7 @@ _LIBRARYTHING = _table(
 
 
 WORLDWIDE = "foursquare-tist2015"
-"""The folder of the check-ins of the whole world, beside those of the known sets."""
+"""The folder of the check-ins of all countries, beside those of the known sets."""
 
 
 def _foursquare(country: str, code: str, interactions: int | None, cities: str = "") -> KnownSet:

@@ -1,4 +1,4 @@
-"""Fetching a publisher's file whole, or not at all.
+"""Downloads of a publisher's file, complete or not at all.
 
 1. What arrives is written beside the target under the name `TARGET.part`.
 2. A connection that is cut, silent or refused for the moment is tried again, from where it stopped if the server
@@ -70,10 +70,10 @@ def fetch(
     progress: Progress = lambda _done, _total: None,
     patience: Patience = _USUAL,
 ) -> None:
-    """Fetch `address` into `target`, which is there afterwards only if it is whole and as expected."""
+    """Fetch `address` into `target`, which is there afterwards only if it is complete and as expected."""
     partial = target.with_name(f"{target.name}.part")
     with _alone_in(target.parent, partial):
-        # Without a checksum nothing could tell a part left by an earlier run from one of another version.
+        # Without a checksum a part left by an earlier run cannot be distinguished from one of another version.
         if not expected.md5 or (expected.size and _length(partial) > expected.size):
             partial.unlink(missing_ok=True)
         continued = _length(partial) > 0
@@ -88,7 +88,7 @@ def fetch(
 
 
 def install_copy(source: Path, target: Path, expected: Expected) -> None:
-    """Copy a file that is at hand to `target`, which is replaced only by a copy that is whole and as expected."""
+    """Copy a local file to `target`, which is replaced only by a copy that is complete and as expected."""
     if not source.is_file():
         found = "is a folder" if source.is_dir() else "does not exist"
         raise BadFile(f"{source} {found}; the path of a file is needed.")
@@ -107,7 +107,7 @@ def install_copy(source: Path, target: Path, expected: Expected) -> None:
 
 
 def _receive(address: str, partial: Path, expected: Expected, progress: Progress, patience: Patience) -> None:
-    """Try until the part is whole, or until too many tries in a row have brought nothing new."""
+    """Try until the part is complete, or until too many tries in a row have brought nothing new."""
     version: str | None = None
     most, fruitless = _length(partial), 0
     while _length(partial) != expected.size:
@@ -158,7 +158,7 @@ def _ask(address: str, start: int, version: str | None, timeout: float) -> HTTPR
 
 
 def _write(response: HTTPResponse, start: int, partial: Path, expected: Expected, progress: Progress) -> None:
-    """Add what the server sends to the part, or begin the part again where it sends the whole."""
+    """Add what the server sends to the part, or begin the part again where it sends the full file."""
     continued = response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
     done = start if continued else 0
     total = expected.size if response.length is None else done + response.length
@@ -229,7 +229,7 @@ def _alone_in(folder: Path, unfinished: Path) -> Iterator[None]:
             ) from refusal
         kept = f" The {_length(unfinished):,} bytes that have arrived are kept." if _length(unfinished) else ""
         raise DownloadError(
-            f"The disk of {folder} is full ({refusal.strerror}). Make room and run the same command again.{kept}"
+            f"The disk of {folder} is full ({refusal.strerror}). Free some space and run the same command again.{kept}"
         ) from refusal
     finally:
         if made:

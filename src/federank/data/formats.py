@@ -47,7 +47,7 @@ MOVIELENS_100K_GENRES = (
 
 
 class ItemFacts(NamedTuple):
-    """Titles and categories by an item's id as text; None for what the file does not tell."""
+    """Titles and categories by an item's id as text; None for what the file does not have."""
 
     titles: dict[str, str] | None
     categories: dict[str, list[str]] | None
@@ -182,7 +182,7 @@ def item_file_of(name: str) -> str:
 
 
 def read_recbole(files: Files, name: str, choices: ColumnChoices) -> Columns:
-    """The interactions of an atomic file, with what the file of items beside it tells."""
+    """The interactions of an atomic file, with the content of the file of items beside it."""
     columns = read_delimited(files[name](), choices, header=True, delimiter="\t")
     if item_file_of(name) not in files:
         return columns
@@ -197,7 +197,7 @@ CHECK_INS, VENUES = "dataset_TIST2015_Checkins.txt", "dataset_TIST2015_POIs.txt"
 
 
 def find_worldwide(folder: Path) -> Path | None:
-    """The folder in which both files lie: this one, or one right inside it."""
+    """The folder of both files: this one, or one right inside it."""
     inside = sorted(path.parent for path in folder.glob(f"*/{CHECK_INS}")) if folder.is_dir() else []
     for place in (folder, *inside):
         if (place / CHECK_INS).is_file() and (place / VENUES).is_file():

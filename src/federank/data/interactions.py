@@ -77,7 +77,7 @@ def within(data: Interactions, since: int | None = None, until: int | None = Non
         inside &= data.times >= since
     if until is not None:
         inside &= data.times < until
-    return _kept(data, inside, f"no interaction lies in the window from {since} to {until}")
+    return _kept(data, inside, f"no interaction is in the window from {since} to {until}")
 
 
 def _kept(data: Interactions, mask: np.ndarray[tuple[int], np.dtype[np.bool_]], nothing: str) -> Interactions:

@@ -44,7 +44,7 @@ from federank.data.memory import is_pandas, read_arrays, read_pandas, read_parqu
 from federank.data.text_files import looks_like_lists, read_delimited, read_lists
 from federank.errors import BadFile, DataError, FedeRankError, SettingError, UnknownDataset
 
-# Which reader a path needs: told by the file's first bytes, and by the names of the files that lie together.
+# Which reader a path needs: decided by the file's first bytes, and by the names of the files beside it.
 
 
 TABLES = (".csv", ".tsv", ".dat", ".data", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst")
@@ -52,7 +52,7 @@ TABLES = (".csv", ".tsv", ".dat", ".data", ".csv.gz", ".tsv.gz", ".csv.zst", ".t
 
 
 def read_path(path: Path, options: ReadingOptions) -> Columns:
-    """The columns of whatever lies at a path."""
+    """The columns of the data at a path."""
     if path.is_dir():
         files = files_in(path)
         known = _read_known(files, path, options)
@@ -158,7 +158,7 @@ def read_with(reader: Reader, path: Path) -> Any:
         ) from reason
 
 
-# Where a data set lies: a known set's name, or a path.
+# Where a data set is: a known set's name, or a path.
 
 
 def find_path(source: str | os.PathLike[str]) -> Path:
@@ -274,7 +274,7 @@ def _columns(source: Any, options: ReadingOptions) -> tuple[Columns, str, str]:
         brought = reader_of(path)
         country = KNOWN[source].country if isinstance(source, str) and source in KNOWN else None
         if country is not None and find_worldwide(path) == path:
-            options.refuse_all(f"{source} is taken from the check-ins of the whole world, which")
+            options.refuse_all(f"{source} is taken from the check-ins of all countries, which")
             columns = read_country(path, country)
         else:
             columns = read_path(path, options) if brought is None else _read_memory(read_with(brought, path), options)
@@ -299,10 +299,10 @@ def _read_memory(source: Any, options: ReadingOptions) -> Columns:
 
 
 def _with_items(columns: Columns, item_file: str | os.PathLike[str]) -> Columns:
-    """The same interactions, with what a file of items tells; what it does not tell stays as it was."""
+    """The same interactions, with the content of a file of items; the rest stays as it was."""
     facts = read_items(read_text(Path(item_file).expanduser()))
     if facts.titles is None and facts.categories is None:
-        raise BadFile(f"{item_file} tells neither titles nor categories of items; call such columns title and genres.")
+        raise BadFile(f"{item_file} has neither titles nor categories of items; call such columns title and genres.")
     return columns._replace(
         titles=columns.titles if facts.titles is None else facts.titles,
         categories=columns.categories if facts.categories is None else facts.categories,

@@ -1,7 +1,7 @@
 """Loose data in memory: a tuple of columns, a list of rows, or a matrix with a row per interaction.
 
 Columns are arrays, lists or series, `(users, items[, ratings[, times]])`; rows are tuples, `(user, item[, rating[,
-time]])`. Lists in a list, or tuples in a tuple, may be either: their lengths tell, and where these do not, no one
+time]])`. Lists in a list, or tuples in a tuple, may be either: their lengths decide, and where these do not, no one
 guesses.
 """
 
@@ -54,12 +54,12 @@ class Typed:
         if not column.dtype.is_integer():
             return column
         # Unsigned and 128-bit numbers may be too large for 64 bits with a sign, and would come back as others.
-        whole = column.cast(pl.Int64, strict=False)
-        if whole.null_count():
+        integers = column.cast(pl.Int64, strict=False)
+        if integers.null_count():
             raise self.error(
                 f"{self.label} has numbers beyond 64 bits in column {self.names[position]!r}; make these ids text."
             )
-        return whole
+        return integers
 
     def _refuse(self, column: pl.Series, position: int, fault: Fault | None) -> None:
         if fault:
@@ -93,7 +93,7 @@ def read_arrays(source: Sequence[Any] | np.ndarray[Any, Any]) -> Columns:
         raise DataError(f"{len(given)} columns were given; two to four are needed: {', '.join(NAMES)}.")
     names = NAMES[: len(given)]
     columns = {
-        position: as_series(column, names[position], whole=matrix and names[position] != "rating")
+        position: as_series(column, names[position], integers=matrix and names[position] != "rating")
         for position, column in enumerate(given)
     }
     if len({len(column) for column in columns.values()}) > 1:
@@ -139,8 +139,8 @@ def _turned(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
     return [[row[position] for row in rows] for position in range(width)]
 
 
-def as_series(column: Any, name: str, *, whole: bool = False) -> pl.Series:
-    """A column as a Polars series; `whole` makes integers of floats that all are whole, as ids in a matrix are."""
+def as_series(column: Any, name: str, *, integers: bool = False) -> pl.Series:
+    """A column as a Polars series; `integers` converts floats without fractions, as ids in a matrix are."""
     if isinstance(column, pl.Series):
         return column
     if isinstance(column, np.ndarray) and column.dtype.kind == "M":
@@ -148,7 +148,7 @@ def as_series(column: Any, name: str, *, whole: bool = False) -> pl.Series:
     if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
         # Half precision and foreign byte orders are NumPy's alone.
         plain = column.astype(np.float64) if column.dtype.kind == "f" else column.astype(column.dtype.newbyteorder("="))
-        integral = whole and plain.dtype.kind == "f" and bool(np.all(plain == np.floor(plain)))
+        integral = integers and plain.dtype.kind == "f" and bool(np.all(plain == np.floor(plain)))
         return pl.Series(plain.astype(np.int64) if integral else plain)
     listed = column.tolist() if isinstance(column, np.ndarray) else list(column)
     types = {type(value) for value in listed if value is not None}
@@ -175,9 +175,9 @@ def is_pandas(source: object) -> bool:
 
 def read_polars(frame: pl.DataFrame | pl.LazyFrame, choices: ColumnChoices) -> Columns:
     """The columns of a Polars frame."""
-    whole = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
-    roles = assign_roles(whole.columns, whole.width, choices, FRAME)
-    return Typed(FRAME, whole.columns).columns(dict(enumerate(whole.get_columns())), roles)
+    table = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
+    roles = assign_roles(table.columns, table.width, choices, FRAME)
+    return Typed(FRAME, table.columns).columns(dict(enumerate(table.get_columns())), roles)
 
 
 def read_pandas(frame: Any, choices: ColumnChoices) -> Columns:

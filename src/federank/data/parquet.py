@@ -44,17 +44,17 @@ def write_split(split: Split, folder: Path) -> None:
 
 def read_split(folder: Path) -> Split:
     """Read what `write_split` wrote; a split whose parts overlap is refused as ever."""
-    whole = _read_ids(folder)
+    full = _read_ids(folder)
     try:
         content = json.loads(_existing(folder / "split.json").read_text(encoding="utf-8"))
-        whole, how = replace(whole, name=str(content["name"])), str(content["how"])
+        full, how = replace(full, name=str(content["name"])), str(content["how"])
     except (ValueError, TypeError, KeyError) as reason:
         raise ModelError(
             f"{folder / 'split.json'} is not as it was written ({reason!r}); it was changed or damaged."
         ) from reason
     parts = {part: folder / f"{part}.parquet" for part in _PARTS}
     needed = {part: path for part, path in parts.items() if part in ("train", "test") or path.exists()}
-    return Split(**{part: _with_rows(whole, path) for part, path in needed.items()}, how=how)
+    return Split(**{part: _with_rows(full, path) for part, path in needed.items()}, how=how)
 
 
 def _write_ids(data: Interactions, folder: Path) -> None:
@@ -86,17 +86,15 @@ def _rows(data: Interactions) -> pl.DataFrame:
     return pl.DataFrame({name: column for name, column in columns.items() if column is not None})
 
 
-def _with_rows(whole: Interactions, path: Path) -> Interactions:
+def _with_rows(full: Interactions, path: Path) -> Interactions:
     rows = _read(path, "user", "item")
     users, items = (rows[name].to_numpy().astype(np.int32) for name in ("user", "item"))
-    keys = users.astype(np.int64) * whole.n_items + items
-    inside = (
-        (users >= 0).all() and (users < whole.n_users).all() and (items >= 0).all() and (items < whole.n_items).all()
-    )
+    keys = users.astype(np.int64) * full.n_items + items
+    inside = (users >= 0).all() and (users < full.n_users).all() and (items >= 0).all() and (items < full.n_items).all()
     if not inside or np.any(keys[1:] <= keys[:-1]):
         raise ModelError(f"{path} names users or items that are not in the files beside it; it was changed or damaged.")
     return replace(
-        whole,
+        full,
         users=users,
         items=items,
         ratings=rows["rating"].to_numpy().astype(np.float32) if "rating" in rows.columns else None,
@@ -116,7 +114,7 @@ def _as_ids(column: pl.Series) -> Ids:
 
 def _existing(path: Path) -> Path:
     if not path.is_file():
-        raise ModelError(f"{path} is missing; the folder it belongs to is not whole.")
+        raise ModelError(f"{path} is missing; the folder it belongs to is incomplete.")
     return path
 
 

@@ -3,11 +3,11 @@
     DIR/train.tsv, DIR/test.tsv, DIR/validation.tsv, DIR/fold_in.tsv (where there is one), DIR/split.json
     DIR/fold-1/train.tsv, DIR/fold-1/test.tsv, ..., DIR/split.json
 
-The folder appears whole under its name, or not at all (files.py). One that holds an earlier split, and nothing else,
+The folder is written atomically (files.py). One that holds an earlier split, and nothing else,
 may be replaced; any other folder is left alone.
 
 The record has a digest of every part, so that a part that was changed since is refused when it is read: a result on it
-would be told of a split that it was not made with. A folder without a record is anyone's own and taken as it is.
+would be read with a split that it was not made with. A folder without a record is anyone's own and taken as it is.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ def write_split_folder(
     """Write one split, or several folds, and answer with what `split.json` records."""
     folder = folder.absolute()
     refuse_foreign_folder(folder)
-    whole = splits[0].train
+    full = splits[0].train
     record: dict[str, Any] = {
         "format": FORMAT,
-        "data": whole.name,
+        "data": full.name,
         **settings,
-        "users": whole.n_users,
-        "items": whole.n_items,
+        "users": full.n_users,
+        "items": full.n_items,
         "rows": {path: len(part) for path, part in files_of(splits).items()},
     }
     try:
@@ -137,15 +137,15 @@ def read_split(folder: str | os.PathLike[str]) -> Split:
         columns[name] = None if any(value is None for value in values) else np.concatenate(values)
     users = np.concatenate([part.user_ids[part.users] for part in parts.values()])
     items = np.concatenate([part.item_ids[part.items] for part in parts.values()])
-    whole = Interactions.from_columns(users, items, **columns, repeats="refuse", name=folder.name)
-    whole = replace(whole, repeats_left_out=int(record.get("repeats_left_out", 0)))
-    return Split(**{name: _renumbered(part, whole) for name, part in parts.items()}, how=f"read from {folder}")
+    full = Interactions.from_columns(users, items, **columns, repeats="refuse", name=folder.name)
+    full = replace(full, repeats_left_out=int(record.get("repeats_left_out", 0)))
+    return Split(**{name: _renumbered(part, full) for name, part in parts.items()}, how=f"read from {folder}")
 
 
 def _record_of(folder: Path) -> dict[str, Any]:
     """What was recorded of a split when it was written, with the files of this fold alone; empty where there is none.
 
-    The record of folds lies in the folder around them.
+    The record of folds is in the folder around them.
     """
     for place, within in ((folder, ""), (folder.absolute().parent, f"{folder.absolute().name}/")):
         path = place / RECORD
@@ -190,9 +190,9 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _renumbered(part: Interactions, whole: Interactions) -> Interactions:
-    """The rows of `whole` that are those of `part`."""
-    users = np.array([whole.user_index(user) for user in part.user_ids.tolist()], dtype=np.int64)
-    items = np.array([whole.item_index(item) for item in part.item_ids.tolist()], dtype=np.int64)
-    wanted = users[part.users] * whole.n_items + items[part.items]
-    return whole.take(np.isin(whole.users.astype(np.int64) * whole.n_items + whole.items, wanted))
+def _renumbered(part: Interactions, full: Interactions) -> Interactions:
+    """The rows of `full` that are those of `part`."""
+    users = np.array([full.user_index(user) for user in part.user_ids.tolist()], dtype=np.int64)
+    items = np.array([full.item_index(item) for item in part.item_ids.tolist()], dtype=np.int64)
+    wanted = users[part.users] * full.n_items + items[part.items]
+    return full.take(np.isin(full.users.astype(np.int64) * full.n_items + full.items, wanted))

@@ -1,7 +1,7 @@
 """Dividing interactions into what is learnt from and what is tested on.
 
 Every way of splitting gives a `Split`: train, test and, where asked for, validation, all with the numbering of
-the whole data set. A split whose parts share a (user, item) pair cannot be made: it would reward memory.
+the full data set. A split whose parts share a (user, item) pair cannot be made: it would reward memory.
 
 The papers hold out, for each user, the floor(r n) newest of n interactions, and cut validation from what is left
 in the same way. Of interactions of the same moment, the item that comes first in the sorted order of ids is held
@@ -56,7 +56,7 @@ class Split:
 
     @property
     def unseen_items(self) -> IntVector:
-        """Items of the whole data set that training never shows, so that no method can recommend them."""
+        """Items of the full data set that training never shows, so that no method can recommend them."""
         return np.flatnonzero(self.train.popularity == 0).astype(np.int32)
 
     @property

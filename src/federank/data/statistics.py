@@ -3,13 +3,13 @@
 Only users and items that have an interaction are counted, so that the training part of a split is described by
 what is in it. Density is interactions / (users * items), a fraction and not a percentage.
 
-Popularity skew is told twice: by the share of all interactions that fall on the most popular hundredth and tenth
-of the items (rounded up to whole items), and by the Gini index, which is 0 when all items are equally popular and
+Popularity skew is reported twice: by the share of all interactions that fall on the most popular hundredth and tenth
+of the items (rounded up to an integer), and by the Gini index, which is 0 when all items are equally popular and
 1 when one item has everything. (The papers print 1 - Gini for recommendations; this is Gini itself.)
 
 Bias of a category (B_T in the papers) is its share of the interactions divided by its share of the items: above 1,
-people choose it more than its number of items tells. An item in several categories counts fully in each, and an
-item in none still counts in the whole; so shares need not add up to 1.
+it is chosen more often than its number of items suggests. An item in several categories counts fully in each, and an
+item in none still counts in the total; so shares need not add up to 1.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def statistics(data: Interactions) -> Statistics:
 
 
 def share_of_top(counts: LongVector, percent: int) -> float:
-    """The share of the total that falls on this per cent of the counts, the largest, rounded up to whole ones."""
+    """The share of the total that falls on this per cent of the counts, the largest, rounded up to an integer."""
     how_many = -(-percent * len(counts) // 100)
     return float(np.sort(counts)[len(counts) - how_many :].sum() / counts.sum())
 
@@ -199,7 +199,7 @@ def draw_statistics(data: Interactions, path: str | Path) -> None:
     if target.suffix.lower() not in SUFFIXES:
         found = f"the suffix {target.suffix!r}" if target.suffix else "no suffix"
         raise SettingError(
-            f"The picture's name {str(target)!r} has {found}, which tells no format; let it end in "
+            f"The picture's name {str(target)!r} has {found}, which names no format; let it end in "
             f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}."
         )
     _write(statistics_figure(data), target)
@@ -297,7 +297,7 @@ def _tidy(axes: Axes) -> None:
 
 
 def _write(figure: Figure, target: Path) -> None:
-    """Write the picture, whole or not at all."""
+    """Write the picture atomically."""
     content = io.BytesIO()
     with warnings.catch_warnings():
         # A name in a script that the font lacks is drawn as boxes; that is no reason to trouble anyone.

@@ -7,7 +7,7 @@ with a long tail, most people active a little and a few very much, and a time fo
 1. Draw the map: neighbourhoods, places, their attraction (map.py) and their names (names.py).
 2. Decide how many places each person goes to.
 3. Each visit: a category by the person's taste; then, mostly, a neighbourhood near home and one of its places by
-   attraction, and now and then any place of that category in the whole city. A place seen before is no visit:
+   attraction, and now and then any place of that category in the city. A place seen before is no visit:
    the person chooses again.
 4. A place that no one has found takes a visit from one that many have.
 5. Each visit gets a day of the year and an hour that suits the category.
@@ -55,7 +55,7 @@ class Stream(IntEnum):
 
 
 WHOLE = 1 << 20
-"""What a weight of 1.0 is as an integer: weights down to a millionth are told apart."""
+"""What a weight of 1.0 is as an integer: weights down to a millionth are distinguished."""
 
 
 def draw_words(key: tuple[int, ...], *shape: int) -> Words:
@@ -93,7 +93,7 @@ def pick(totals: LongVector, first: LongVector | int, last: LongVector | int, wo
 
 
 def apportion(total: int, weights: LongVector, limit: int) -> LongVector:
-    """Share out whole things by weight: at least 1 and at most `limit` to each, `total` in all."""
+    """Share out integers by weight: at least 1 and at most `limit` to each, `total` in all."""
     shares = np.minimum(1 + (total - len(weights)) * weights // int(weights.sum()), limit)
     while (left := total - int(shares.sum())) > 0:
         # What rounding and the limit left over goes round evenly among those below the limit.
@@ -108,7 +108,7 @@ def apportion(total: int, weights: LongVector, limit: int) -> LongVector:
 CATEGORIES = tuple(KINDS)
 SHARE_OF_PLACES = (6, 5, 30, 9, 8, 14, 6, 15, 7)
 SHARE_OF_VISITS = (9, 4, 28, 12, 11, 11, 2, 13, 10)
-"""In per cent, in the order of `CATEGORIES`: some kinds of place are visited more than their number tells."""
+"""In per cent, in the order of `CATEGORIES`: some kinds of place are visited more often than their number suggests."""
 
 TASTES = (
     # A&E, C&U, Food, NS, O&R, P&OP, Residence, S&S, T&T

@@ -104,5 +104,5 @@ def place_names(category: str, neighbourhoods: Iterable[str], offset: int) -> li
 
 
 def _again(times: int) -> str:
-    """What tells a name from its namesake once all combinations are used up: 2, 3, ..."""
+    """The number that distinguishes equal names once all combinations are used up: 2, 3, ..."""
     return f" {times + 1}" if times else ""

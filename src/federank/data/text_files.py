@@ -1,4 +1,4 @@
-"""Tables of text, read whole: CSV, TSV, `::`, check-ins, RecBole's atomic files.
+"""Tables of text, read completely: CSV, TSV, `::`, check-ins, RecBole's atomic files.
 
 Polars cuts the text and turns each column into numbers piece by piece, so that memory follows the columns and no
 row ever becomes a Python object:
@@ -297,7 +297,7 @@ def read_delimited(
 def looks_like_lists(text: Text) -> bool:
     """Whether the first lines are adjacency lists: mostly integers, cut at spaces, of different lengths.
 
-    In a table nearly all lines have the same length. Lists that all have the same length cannot be told from a table.
+    In a table nearly all lines have the same length. Lists of one length look like a table.
     """
     head = [line for line in _head(text) if line.strip()]
     if not head or any(set(line) & set(b'\t,;|:"') for line in head):
@@ -345,7 +345,7 @@ def read_columns(text: Text, layout: Layout, roles: Roles) -> Columns:
     frame = _collected(table, [*wanted, pl.col(last).is_null().alias("short")])
     if not frame.height:
         raise BadFile(f"{text.label} has a header but no rows; one line per interaction is needed.")
-    # A row that ends early looks like one whose last field is empty: only the slow way tells them apart.
+    # A row that ends early looks like one whose last field is empty: only the slow way distinguishes them.
     if (layout.width - 1) not in roles and frame["short"].any():
         check_rows(text, layout, table.read)
     return _checked(table, frame)
@@ -423,8 +423,8 @@ def _refuse(table: _Table, position: int, fault: Fault | None) -> None:
 
 
 def _id_expression(layout: Layout, position: int) -> pl.Expr:
-    whole = all(values.is_int(example) for example in _examples(layout, position))
-    return values.check_ints(_name(position)) if whole else values.words(_name(position))
+    integers = all(values.is_int(example) for example in _examples(layout, position))
+    return values.check_ints(_name(position)) if integers else values.words(_name(position))
 
 
 def _examples(layout: Layout, position: int) -> list[str]:

@@ -92,7 +92,7 @@ def _privacy(model: Recommender, folder: Path) -> Iterable[str]:
     communication = getattr(model, "communication", None)
     sent = model.report.get("communication") or (communication() if communication is not None else None)
     if not sent:
-        yield "Everyone's interactions lay in one place to make this model; what it recommends may tell of them."
+        yield "The model was trained on all interactions in one place; its recommendations may disclose some of them."
         return
     people = max(model.training.n_users, 1)
     down = sent.get("down_changed", sent["down_dense"])

@@ -362,7 +362,7 @@ def _notes(split: Split, users: IntVector, items: IntMatrix, kinds: Categories |
         f"Users without recommendations, counted as zero: {empty:,} of {len(users):,}.": empty,
         f"Lists of fewer than {n} items, the places they lack counted as misses: {short:,}.": short,
         f"Places filled with items that training never shows, counted like any other: {unseen:,}.": unseen,
-        f"Training items without a category, counted in the whole only: {bare:,}.": bare,
+        f"Training items without a category, counted in the total only: {bare:,}.": bare,
     }
     return [sentence for sentence, count in content.items() if count]
 

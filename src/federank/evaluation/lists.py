@@ -2,7 +2,7 @@
 
 A recommender, any object with `recommend(users, n)`, a `Recommendations`, a frame with the columns user, item and
 score, a dictionary of lists by user, or a file of another toolkit: all become one row of item numbers per evaluated
-user. Numbers differ between a model (which knows training only) and a split (which numbers the whole data set), so
+user. Numbers differ between a model (which knows training only) and a split (which numbers the full data set), so
 users and items are matched by their original ids. A model that knows no one (one
 that a federation has exported) recommends to everyone as to someone new.
 
@@ -201,7 +201,7 @@ def _refuse_training_items(items: IntMatrix, numbers: IntVector, train: Interact
 SAMPLED = ("sampled_hit_rate", "sampled_ndcg", "sampled_mrr")
 """The metrics of this kind."""
 NEGATIVES = 99
-"""How many items a test item is ranked among, unless told otherwise."""
+"""How many items a test item is ranked among, by default."""
 
 
 def sampled_means(

@@ -199,7 +199,7 @@ def rmse(predicted: Values, true: Values, scale: tuple[float, float] | None = No
 
 
 def mean_difference(federated: Values, unfederated: Values) -> float:
-    """MD: how far the means over folds lie apart, in per cent of the unfederated mean."""
+    """MD: how far the means over folds are apart, in per cent of the unfederated mean."""
     ours, theirs = _folds(federated), _folds(unfederated)
     return float(abs(ours.mean() - theirs.mean()) / theirs.mean() * 100)
 
@@ -233,7 +233,7 @@ def _folds(values: Values) -> RealVector:
     return folds
 
 
-# Bias of categories: which kinds of items people choose more than their number tells, and how lists shift that.
+# Bias of categories: which kinds of items people choose more than their number suggests, and how lists shift that.
 
 
 ALL_USERS = "everybody"

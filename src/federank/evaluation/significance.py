@@ -121,7 +121,7 @@ def effect_size(differences: RealVector) -> float:
 
 
 def bootstrap_interval(differences: RealVector, resamples: int, seed: int) -> tuple[float, float]:
-    """Where the mean difference lies in 95 % of the resamples, each of as many users drawn with replacement."""
+    """The interval of the mean difference in 95 % of the resamples, each of as many users drawn with replacement."""
     rng = np.random.default_rng(seed)
     means = np.empty(resamples)
     for start in range(0, resamples, _BLOCK):

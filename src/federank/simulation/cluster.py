@@ -6,7 +6,7 @@ Ray is an extra (`pip install "federank[cluster]"`), imported only when a cluste
     ray://head:10001    someone else's cluster, through Ray's client port
     head:6379           the same from a machine that is part of it
 
-Left alone, Ray waits minutes for a head that is not there, and ends the whole program when a head goes away. So the
+Left alone, Ray waits minutes for a head that is not there, and ends the program when a head goes away. So the
 head is knocked at before Ray is asked, and again whenever an answer is long in coming.
 """
 

@@ -1,4 +1,4 @@
-"""How a run is carried out: the engine, its threads, what is kept for another day, and who is told how far it is.
+"""How a run is carried out: the engine, its threads, its checkpoint, and its progress.
 
     model.fit(split.train, training_options=TrainingOptions(threads=2, checkpoint="run.checkpoint"))
 
@@ -43,7 +43,7 @@ class TrainingOptions:
     cluster: str | None = None
     """Where the cluster engine finds its machines: `local`, or the address of a Ray cluster."""
     shards: int | None = None
-    """Over how many of the cluster's processes the devices are spread; all its cores unless told."""
+    """Over how many of the cluster's processes the devices are spread; all its cores by default."""
     checkpoint: str | Path | None = None
     """Where to keep the state of an unfinished run."""
     resume: bool = False
@@ -51,7 +51,7 @@ class TrainingOptions:
     progress: Callable[[Progress], None] | None = None
     """Called a few times a second with how far the run has come."""
     after_epoch: Callable[[int], None] | None = None
-    """Called with the number of each epoch that has been played, while the model is whole."""
+    """Called with the number of each epoch that has been played, while the model is consistent."""
 
     def __post_init__(self) -> None:
         if self.engine not in get_args(EngineName):

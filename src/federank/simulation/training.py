@@ -2,7 +2,7 @@
 
 Every random choice is named by its round (protocol/draws.py), so where a run is cut changes nothing: a run that is
 stopped, saved and resumed ends with the same bits as one that was not. Ctrl-C takes effect between two chunks, when
-the model is whole; the checkpoint is written under a temporary name and renamed. What can be asked of a run is in
+the model is complete; the checkpoint is written under a temporary name and renamed. What can be asked of a run is in
 conduct.py.
 """
 
@@ -25,11 +25,11 @@ from federank.files import file_in_place
 from federank.simulation.federated import Engine, Federated, Machines
 from federank.simulation.options import Progress, TrainingOptions
 
-# Checkpoints: the state of a federation between two rounds, in a file that is whole or not there at all.
+# Checkpoints: the state of a federation between two rounds, in a file that is written atomically.
 
 
 def save_checkpoint(federation: Federated, path: Path, identity: str) -> None:
-    """Write the state between two rounds, whole or not at all."""
+    """Write the state between two rounds atomically."""
     document = json.dumps({"round": federation.round_number, "run": identity})
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def train(federation: Federated, epochs: int, training_options: TrainingOptions,
         except ClusterGone as gone:
             if training_options.kept_in is None:
                 raise
-            # The federation is back at the last round that was whole.
+            # The federation is back at the last complete round.
             save_checkpoint(federation, training_options.kept_in, identity)
             raise ClusterGone(
                 f"{gone} What was played up to round {federation.round_number:,} is kept in "
