@@ -173,7 +173,8 @@ def _report_limits(about: dict[str, Any]) -> None:
 _GUESSED = {
     "shares": "combines all sums into shares of users",
     "cosines": "combines all sums into cosines of items",
-    "model": "has the published model",
+    "model": "has the published vectors",
+    "weights": "has the published item-item weights",
 }
 
 

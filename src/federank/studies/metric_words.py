@@ -106,6 +106,11 @@ KNOWN = {
     "known_model": Words("In: model", "Right of 10 names, 10 items known, by the published model", ".3f", "lower"),
     "known_model_left_out": Words("Out: model", "The same of users left out of the federation", ".3f", None),
     "known_model_advantage": Words("In - out: model", "What taking part adds, by the published model", "+.3f", "lower"),
+    "known_weights": Words("In: weights", "Right of 10 names, 10 items known, by item-item weights", ".3f", "lower"),
+    "known_weights_left_out": Words("Out: weights", "The same of users left out of the federation", ".3f", None),
+    "known_weights_advantage": Words(
+        "In - out: weights", "What taking part adds, by item-item weights", "+.3f", "lower"
+    ),
     "gain_low": Words("All: gain, lower end", "Lower end of the gain's 95 % interval", "+.3f", "lower"),
     "gain_high": Words("All: gain, upper end", "Upper end of the gain's 95 % interval", "+.3f", "lower"),
     "precision_defended": Words("P@10 with defences", "Precision with defences, no attack", ".4f", "higher"),

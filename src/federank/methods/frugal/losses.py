@@ -33,6 +33,7 @@ _OF_FRUGAL = (
     "rounding",
     "most_shown",
     "min_support",
+    "item_weights",
 )
 _OF_PAIRS = ("triples", "item_pull")
 

@@ -13,6 +13,7 @@ from federank import checks
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import ModelError, SettingError
+from federank.federation.wire import encode_parts
 from federank.methods.fpl.communication import participations
 from federank.methods.fpl.recommender import FederatedPairs
 from federank.methods.fpl.settings import FPLSettings, Recipe
@@ -20,6 +21,7 @@ from federank.methods.frugal.communication import count_frugal_communication, fc
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import attendance, published, supported_items
 from federank.methods.frugal.private_plan import PrivatePlan, guarantee_of
+from federank.methods.frugal.ridge import RidgeWeights, from_sums, low_rank_norm
 from federank.methods.frugal.settings import (
     DEFAULT_FACTORS,
     FrugalRecipe,
@@ -58,6 +60,8 @@ class FewMessages(ChoosingUsers):
     item_weights: FloatVector
     """d: how much each item counts when a person's own vector is solved for."""
     user_vectors: FloatMatrix
+    ridge: RidgeWeights | None = None
+    """Item-item weights, where the settings ask for them."""
 
     def squares(self) -> SquaresSettings:
         """The method's settings as those of few messages."""
@@ -79,7 +83,11 @@ class FewMessages(ChoosingUsers):
         data = self._fitted()
         recipe = self.recipe(data)
         supported = len(supported_items(recipe, self.item_weights))
-        return count_frugal_communication(recipe, data.n_users, len(data), self.report["rounds"], supported)
+        counted = count_frugal_communication(recipe, data.n_users, len(data), self.report["rounds"], supported)
+        if self.ridge is not None:  # downloaded once, with the last model
+            for way in ("down_dense", "down_changed"):
+                counted[way]["bytes"] += data.n_users * len(encode_parts(self.ridge.arrays()))
+        return counted
 
     @property
     def zero_is_nothing(self) -> bool:
@@ -87,16 +95,24 @@ class FewMessages(ChoosingUsers):
         return self.squares().min_support > 1
 
     def enrolled(self, profile: IntVector) -> FloatVector:
-        """The vector of someone with this history, in closed form; nothing is sent."""
+        """The vector of someone with this history, in closed form; nothing is sent.
+
+        With item-item weights it ends with the history itself, which they are applied to.
+        """
         starts = np.array([0, len(profile)], dtype=np.int64)
         vectors = vectors_at_home(self._alone(), *self._model(), Profiles(starts, profile))
         vector: FloatVector = vectors[0]
-        return vector
+        if self.ridge is None:
+            return vector
+        history = np.zeros(len(self.item_vectors), dtype=np.float32)
+        history[profile] = 1
+        return np.concatenate((vector, history))
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
         """The scores of the full catalogue for someone with this vector."""
-        scores: FloatVector = self.item_vectors @ vector
-        return scores
+        factors = self.item_vectors.shape[1]
+        scores: FloatVector = self.item_vectors @ vector[:factors]
+        return scores if self.ridge is None else self.ridge.scores(vector[factors:][None], scores[None])[0]
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         chosen = self._ask_all(self.squares(), train)
@@ -107,6 +123,8 @@ class FewMessages(ChoosingUsers):
             federation, recipe.rounds // recipe.cohorts, self._followed(federation, training_options), identity
         )
         self._follow(federation, training_options.threads)
+        if recipe.ridge:
+            self.ridge = weights_from(federation)
         self.report |= {
             "seconds": seconds,
             "rounds": federation.round_number,
@@ -154,11 +172,12 @@ class FewMessages(ChoosingUsers):
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
         scores: FloatMatrix = self.user_vectors[users] @ self.item_vectors.T
-        return scores
+        return scores if self.ridge is None else self.ridge.scores(self.training.matrix()[users], scores)
 
     def _shared_arrays(self) -> Arrays:
         alone = np.array([self.regulariser])
-        return {"item_vectors": self.item_vectors, "item_weights": self.item_weights, "regulariser": alone}
+        model = {"item_vectors": self.item_vectors, "item_weights": self.item_weights, "regulariser": alone}
+        return model | (self.ridge.arrays() if self.ridge is not None else {})
 
     def _private_arrays(self) -> Arrays:
         return {"user_vectors": self.user_vectors} | choices_as_arrays(self.choices)
@@ -174,7 +193,20 @@ class FewMessages(ChoosingUsers):
         if told is None or told.shape != (1,) or not np.isfinite(told).all():
             raise ModelError("The model's folder lacks its regulariser, which a person's own vector is solved with.")
         self.regulariser = float(told[0])
+        if self.squares().item_weights == "ridge":
+            self.ridge = RidgeWeights.read(shared, self.training.n_items)
         self.choices = choices_from_arrays(private, self.training.n_users, self.squares().policy(0.5))
+
+
+def weights_from(federation: FrugalFederation) -> RidgeWeights:
+    """Item-item weights from the sums of all rounds and the model that they have led to."""
+    recipe = federation.recipe
+    items = supported_items(recipe, federation.weights)
+    model = published(recipe, federation.item_vectors)[items], federation.weights[items]
+    low_rank = low_rank_norm(*model, float(federation.regulariser[0]))
+    seen, through = federation.seen[items], federation.through[items]
+    weights = from_sums(seen, through, recipe.factors, float(federation.counts.sum()), low_rank)
+    return weights.placed(items, recipe.n_items)
 
 
 def _columns(table: NDArray[Any] | None) -> int:

@@ -7,7 +7,7 @@ What the server holds is the model (item vectors and the lambda they belong to) 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ from federank.methods.frugal.private_server import (
     values_of,
     with_both_noises,
 )
+from federank.methods.frugal.ridge import through_model
 from federank.methods.frugal.server_steps import (
     LEAST,
     SummedMessages,
@@ -82,6 +83,9 @@ class FrugalState:
     counts: RealVector  # spectral: how many of those who were heard have each item; private: popularity, of at most 1
     heard: float = 0.0  # spectral: how many messages sketch and counts stand for
     round_number: int = 0
+    seen: FloatMatrix = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
+    # ridge: A of each round and the users of each item (with their weights), beside those of the other rounds
+    through: FloatMatrix = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))  # ridge: B of each round
 
     def distribute(self, recipe: FrugalRecipe) -> FrugalBroadcast:
         """All item vectors, for anyone who takes part."""
@@ -112,6 +116,7 @@ def first_shared(recipe: FrugalRecipe, initial_scale: float, draw: Draw = normal
     # Before anyone has spoken nothing is known of the data: devices weigh the catalogue and the pull to zero alike.
     own = initial_scale**2 * recipe.n_items
     moments = vectors.shape if recipe.step == "adam" else (0, recipe.factors)
+    kept = (recipe.n_items, recipe.rounds * (recipe.factors + 1)) if recipe.ridge else (0, 0)
     return FrugalState(
         vectors,
         own if recipe.regulariser < 0 else recipe.regulariser,
@@ -120,6 +125,8 @@ def first_shared(recipe: FrugalRecipe, initial_scale: float, draw: Draw = normal
         np.zeros(moments, dtype=np.float32),
         np.full(recipe.n_items, recipe.min_support == 1 or recipe.private is not None, dtype=np.float32),
         np.zeros(recipe.n_items),
+        seen=np.zeros(kept, dtype=np.float32),
+        through=np.zeros(kept, dtype=np.float32),
     )
 
 
@@ -146,16 +153,16 @@ def fold(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages, thread
     names = _by_item(recipe)
     part = replace(shared, **{name: getattr(shared, name)[supported] for name in names})
     _fold_supported(recipe._replace(n_items=len(supported)), part, sums, threads)
-    for field in fields(shared):
-        value = getattr(part, field.name)
-        setattr(shared, field.name, placed(value, supported, recipe.n_items) if field.name in names else value)
+    for name in (one.name for one in fields(shared)):
+        value = getattr(part, name)
+        setattr(shared, name, placed(value, supported, recipe.n_items) if name in names else value)
 
 
 def _by_item(recipe: FrugalRecipe) -> list[str]:
     """What of the server's memory has a row for each item."""
     joined = recipe.private is not None and recipe.private.joined
     names = ["vectors", "weights", "counts"] + ["sketch"] * (joined or recipe.step == "spectral")
-    return names + ["mean", "square"] * (recipe.step == "adam")
+    return names + ["mean", "square"] * (recipe.step == "adam") + ["seen", "through"] * recipe.ridge
 
 
 def placed(rows: NDArray[Any], items: IntVector, n_items: int) -> NDArray[Any]:
@@ -268,6 +275,11 @@ def _fold_spectral(
     # S + Y H = P'X, with the column of the constant 1: how many people have each item, each person with their weight.
     products = sums.residuals + tall_product(told, sums.squares[:-1], threads)
     mean_weight = sums.squares[-1, -1] / sums.messages
+    if recipe.ridge:
+        number, columns = shared.round_number, recipe.factors + 1
+        shared.seen[:, number * columns : (number + 1) * columns] = products
+        seen_through = through_model(told, shared.weights, shared.regulariser)
+        shared.through[:, number * columns : (number + 1) * columns - 1] = seen_through
     # Nystrom's sketch of what these people's items have in common joins what is known.
     now = spectrum_of(products[:, :-1], sums.squares[:-1, :-1], threads)
     kept = faded(shared.heard, sums.messages, all_users)

@@ -51,6 +51,9 @@ class SquaresSettings(SharedProfileSettings):
     min_support: int = 5
     """Items of fewer users are in no message but the first, which carries counts only, and are not recommended.
     1: every item is, and no message is spent on counts."""
+    item_weights: Literal["none", "ridge"] = "none"
+    """What the server publishes beside the vectors: nothing, or the weights of a ridge regression of each item on its
+    nearest items, from the sums of all messages. No client sends more; what the weights tell is in docs/frugal.md."""
     factors: int | None = None
     """Length of the vectors that describe people and items.  [default: 64; with squares up to 96, one
     for every 64 items of a large catalogue; where there are fewer than 512 people or 1,024 items, one for every 8
@@ -143,6 +146,12 @@ class SquaresSettings(SharedProfileSettings):
                         f"{name} is {getattr(self, name):g}, but weights need a server that solves, alpha 0, damping 1 "
                         "and messages that cover the full catalogue; leave it out."
                     )
+        check_choice("item_weights", self.item_weights, ("none", "ridge"))
+        if self.item_weights == "ridge" and (frugal_step(self) != "spectral" or self.cohorts > 1):
+            raise SettingError(
+                "item_weights is ridge, which needs sums over all clients without noise, a server that solves, alpha 0 "
+                "and damping 1; leave it out, or what is named beside it."
+            )
         check_positive("damping", self.damping)
         check_range("damping", self.damping, 0, 1)
         if self.clip is not None:
@@ -254,6 +263,7 @@ class FrugalRecipe(NamedTuple):
     private: PrivatePlan | None = None  # the noise of each round, where sums carry any
     rounds_on_average: bool = False  # messages of sums with noise count as what their rounding is on average
     most_shown: float = 1.0  # the share of people to whom one item may be shown (shown.py); 1: no bound
+    ridge: bool = False  # item-item weights follow from the sums of all rounds, which are kept for it
     min_support: int = 1  # items of fewer users are in no message after the first; 1: all are in all of them
 
 
@@ -309,6 +319,7 @@ def frugal_recipe(
         private=plan,
         rounds_on_average=settings.rounding == "mean",
         most_shown=1.0 if settings.most_shown is None else settings.most_shown,
+        ridge=settings.item_weights == "ridge",
         min_support=settings.min_support,
     )
 

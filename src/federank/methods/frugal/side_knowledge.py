@@ -8,7 +8,8 @@ formula, over all rounds at once,
 
     server      ranks item j by the noisy-or over the known items i of C_ij / C_ii, which is the share of the users of i
                 who have j too; or of C_ij / sqrt(C_ii C_jj), which favours what is rare
-    outsider    has the published model alone, and solves for the vector of the known items
+    outsider    has the published model alone, and solves for the vector of the known items; where item-item weights
+                are published, it scores with those
 
 Where an item has one or two users, its row of C is nearly one user's history: hence the minimum support of items.
 What counts is the difference between two federations: with the attacked users, and without them. The share that an
@@ -28,10 +29,11 @@ from federank.audit.observer import draw_users
 from federank.data.interactions import Profiles
 from federank.federation.rng import HELPER, SERVER
 from federank.methods.frugal.method import is_counting, published, supported_items
-from federank.methods.frugal.objective import gram_matrix
 from federank.methods.frugal.private import directions_of
 from federank.methods.frugal.private_server import noise_of
-from federank.methods.frugal.recommender import FewMessages
+from federank.methods.frugal.recommender import FewMessages, weights_from
+from federank.methods.frugal.ridge import Block as Together
+from federank.methods.frugal.ridge import co_occurrences, through_model
 from federank.methods.frugal.server_steps import SummedMessages
 from federank.methods.frugal.settings import FrugalRecipe
 from federank.methods.frugal.simulation import FrugalFederation, play, vectors_at_home
@@ -41,7 +43,6 @@ LIST = 10
 """Items that an attacker names of each user."""
 KNOWN = 10
 MOST_USERS = 300
-_DROPPED = 1e-6
 _NEVER_SURE = 1 - 1e-9
 
 
@@ -83,9 +84,7 @@ class SumsKept:
             return
         liked, unobserved = float(recipe.objective.liked), float(recipe.objective.unobserved)
         products = (sums.residuals + unobserved * told @ sums.squares[:-1]) / liked
-        sides = unobserved * gram_matrix(np.ascontiguousarray(told), own)
-        sides += float(federation.regulariser[0]) * np.eye(recipe.factors)
-        through = np.linalg.solve(sides, liked * (told * own[:, None]).T.astype(np.float64)).T.astype(np.float64)
+        through = through_model(told, own, float(federation.regulariser[0]))
         self._blocks.append(Block(items, products[:, :-1], through, 0.0))
         self._counts[items] = products[:, -1]
 
@@ -105,16 +104,8 @@ class SumsKept:
             return np.zeros(0, dtype=np.int32), np.zeros((0, 0))
         items = self._blocks[-1].items
         blocks = [block for block in self._blocks if len(block.items) == len(items)]
-        scales = [1 / np.sqrt(max(float(np.sum(block.through * block.seen)), 1e-30)) for block in blocks]
-        seen = np.hstack([scale * block.seen for scale, block in zip(scales, blocks, strict=True)])
-        through = np.hstack([scale * block.through for scale, block in zip(scales, blocks, strict=True)])
-        inside = through.T @ seen
-        values, turned = np.linalg.eigh((inside + inside.T) / 2)
-        least = _DROPPED * max(float(values[-1]), 0.0)
-        if blocks[-1].noise:  # below this, eigenvalues are of noise
-            least = max(least, max(block.noise * scale**2 for block, scale in zip(blocks, scales, strict=True)))
-        kept = values > least
-        return items, seen @ (turned[:, kept] / np.sqrt(values[kept]))
+        noise = max(block.noise / max(float(np.sum(block.through * block.seen)), 1e-30) for block in blocks)
+        return items, co_occurrences([Together(block.seen, block.through) for block in blocks], least=noise)
 
 
 def guess_from_sums(kept: SumsKept, known: list[IntVector], n_items: int, *, cosine: bool) -> FloatMatrix:
@@ -213,7 +204,13 @@ def side_knowledge(
 
 def _guesses(sees: str, federation: FrugalFederation, kept: SumsKept, known: list[IntVector]) -> dict[str, FloatMatrix]:
     if sees == "outsider":
-        return {"model": guess_from_model(federation, known)}
+        low_rank = guess_from_model(federation, known)
+        if not federation.recipe.ridge:
+            return {"model": low_rank}
+        histories = np.zeros(low_rank.shape, dtype=np.float32)
+        for row, theirs in enumerate(known):
+            histories[row, theirs] = 1
+        return {"model": low_rank, "weights": weights_from(federation).scores(histories, low_rank)}
     n_items = federation.recipe.n_items
     return {
         "shares": guess_from_sums(kept, known, n_items, cosine=False),

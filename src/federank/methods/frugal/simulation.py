@@ -47,6 +47,8 @@ class FrugalFederation:
     counts: RealVector
     heard: RealVector  # one number: how many messages the sketch stands for
     spent: IntVector  # messages that each device has sent
+    seen: FloatMatrix
+    through: FloatMatrix
     round_number: int = 0
 
     @classmethod
@@ -56,7 +58,7 @@ class FrugalFederation:
         spent = np.zeros(len(profiles.starts) - 1, dtype=np.int32)
         pull, heard = np.array([first.regulariser]), np.array([first.heard])
         server = first.vectors, pull, first.sketch, first.mean, first.square, first.weights, first.counts, heard
-        return cls(recipe, profiles, *server, spent)
+        return cls(recipe, profiles, *server, spent, first.seen, first.through)
 
     @cached_property
     def shared_profile(self) -> Profiles:
@@ -76,6 +78,8 @@ class FrugalFederation:
             self.counts,
             float(self.heard[0]),
             self.round_number,
+            self.seen,
+            self.through,
         )
 
     def covering(self) -> FrugalFederation:
@@ -98,6 +102,7 @@ class FrugalFederation:
         self.weights, self.counts = shared.weights, shared.counts
         self.regulariser, self.heard = np.array([shared.regulariser]), np.array([shared.heard])
         self.round_number = shared.round_number
+        self.seen, self.through = shared.seen, shared.through
 
     @property
     def rounds_per_epoch(self) -> int:
@@ -119,7 +124,8 @@ class FrugalFederation:
     def tables(self) -> Tables:
         """The arrays that change while rounds are played."""
         server = ("item_vectors", "regulariser", "sketch", "mean", "square", "weights", "counts", "heard")
-        return Tables({name: getattr(self, name) for name in server}, {"spent": self.spent})
+        names = (*server, "seen", "through") if self.recipe.ridge else server
+        return Tables({name: getattr(self, name) for name in names}, {"spent": self.spent})
 
     def why_diverged(self) -> str:
         """What is to blame if the item vectors are no longer finite numbers."""
