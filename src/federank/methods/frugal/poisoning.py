@@ -14,12 +14,16 @@ A server that reads single messages knows the first two for lies: no history giv
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.sparse import csr_array
 
 from federank._numerics.arrays import FloatMatrix, RealMatrix, RealVector
-from federank.audit.poisoning import Measured, PoisonSettings, World, measured
+from federank._numerics.topn import top_n
+from federank.audit.poisoning import Measured, N, PoisonSettings, World, make_world, measured
 from federank.data.interactions import Profiles
+from federank.data.splits import Split
 from federank.federation.defences import Defences, Rows, defend
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import published
@@ -32,6 +36,8 @@ from federank.methods.frugal.server_steps import (
     SummedMessages,
     bound_rows,
     hold_back,
+    jumped,
+    predicted_audience,
     spectral_tastes,
     usual_length,
 )
@@ -199,6 +205,64 @@ def play_frugal(world: World, settings: PoisonSettings, defences: Defences | Non
     told = published(recipe, shared.vectors)
     honest = _solve(recipe, shared, told, has)[: world.honest]
     return measured(world, (honest @ told.T).astype(np.float32))
+
+
+class Jump(NamedTuple):
+    """A twin that is pushed in a federation with a model, and the defence of not showing what jumps."""
+
+    exposure: float
+    exposure_hidden: float  # the same where clients do not show items whose predicted audience has jumped
+    precision: float
+    precision_hidden: float
+    hidden: int  # items that are not shown
+    genuine: float  # mean exposure of genuine items with about as many users as there are malicious clients
+    genuine_high: float  # its 90th percentile
+
+
+def rehearse_jump(split: Split, settings: PoisonSettings, *, calm_rounds: int = 5) -> Jump:
+    """Play honest rounds, then as many as a client has messages with malicious clients, as checked sums."""
+    world, calm = make_world(split, settings), make_world(split, settings, malicious_users=False)
+    method = FrugalSettings(min_support=1, seed=settings.seed)
+    worlds = [calm] * calm_rounds + [world] * method.messages
+    recipes = {
+        id(one): frugal_recipe(method, one.profiles.sizes, one.n_items)._replace(most_shown=USUAL_SPECTRAL)
+        for one in (world, calm)
+    }
+    histories = {id(one): _matrix(one.profiles, one.n_items) for one in (world, calm)}
+    shared = first_shared(recipes[id(world)], method.initial_scale)
+    hidden = np.zeros(world.n_items, dtype=np.bool_)
+    audience: RealVector | None = None
+    for one in worlds:
+        recipe, has = recipes[id(one)], histories[id(one)]
+        told = published(recipe, shared.vectors)
+        users = _solve(recipe, shared, told, has)
+        sums = checked_sums(one, settings, recipe, shared.round_number, told, users, has)
+        fold(recipe, shared, sums)
+        weight = float(sums.squares[-1, -1]) / sums.messages * shared.heard
+        model, having = (shared.vectors, shared.weights, shared.regulariser), shared.counts / shared.heard
+        now = predicted_audience(shared.vectors, spectral_tastes(*model, having, weight))
+        if audience is not None and one is world:  # in the first versions of a model genuine items jump too
+            hidden |= jumped(audience, now)
+        audience = now
+    recipe, told = recipes[id(world)], published(recipes[id(world)], shared.vectors)
+    scores = (_solve(recipe, shared, told, histories[id(world)])[: world.honest] @ told.T).astype(np.float32)
+    as_is, without = measured(world, scores), measured(world, np.where(hidden, np.float32(-1e9), scores))
+    mean, high = _genuine(world, scores)
+    rates = as_is.exposure, without.exposure, as_is.precision, without.precision
+    return Jump(*rates, int(hidden.sum()), mean, high)
+
+
+def _genuine(world: World, scores: FloatMatrix) -> tuple[float, float]:
+    """Exposure of items that about as many honest users have as there are malicious clients: mean, 90th percentile."""
+    scores = np.where(world.popularity > 0, scores, -np.inf).astype(np.float32)
+    users = np.arange(world.honest, dtype=np.int32)
+    items, _ = top_n(scores, users, world.profiles, N)
+    exposure = np.bincount(items[items >= 0], minlength=world.n_items) / world.honest
+    near = np.abs(world.popularity / max(world.malicious_users, 1) - 1) <= _ALIKE
+    return (float(exposure[near].mean()), float(np.quantile(exposure[near], 0.9))) if near.any() else (0.0, 0.0)
+
+
+_ALIKE = 0.25
 
 
 def _fold_bounded(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages, bounds: str) -> None:

@@ -26,6 +26,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, RealMatrix, RealVector
 from federank._numerics.topn import tall_product, weighted_gram
@@ -159,6 +160,7 @@ POPULAR_PART = 0.1
 USUAL_SPECTRAL, USUAL_PRIVATE, USUAL_JOINED = 0.15, 0.2, 0.3
 """To how large a share of people an item may be shown: what costs at most 2 % of P@10 with no one lying. Under much
 noise lists are alike, and so the best items shown to more."""
+SMALL_AUDIENCE, LARGE_AUDIENCE = 0.01, 0.05
 _HALVINGS = 60
 _LITTLE = 1e-15
 
@@ -228,17 +230,24 @@ def usual_length(vectors: FloatMatrix) -> float:
     return float(np.quantile(np.sqrt(np.einsum("ij,ij->i", vectors, vectors)), LENGTH_QUANTILE))
 
 
-def hold_back(
-    vectors: FloatMatrix, tastes: Tastes, most: float, threads: int = 1, *, least: float = 0.0
-) -> FloatMatrix:
-    """The vectors, with those shortened that would be shown to a larger share of people than `most`.
+def predicted_audience(vectors: FloatMatrix, tastes: Tastes) -> RealVector:
+    """The share of users who are shown each item, as far as a model tells."""
+    from scipy.special import ndtr
 
-    None is shortened below the length `least`.
-    """
-    from scipy.special import ndtr, ndtri  # a server that bounds nothing need not load it
+    means, spreads, least = _shown(vectors, tastes, 1.0, 1)
+    audience: RealVector = ndtr((means - least) / spreads)
+    return audience
 
-    if most >= 1 or len(vectors) < LEAST_ITEMS or len(vectors) * most < 2 * LIST:
-        return vectors
+
+def jumped(before: RealVector, after: RealVector) -> NDArray[np.bool_]:
+    """Items whose predicted audience went from below 1 % to above 5 % between two versions of a model."""
+    return (before < SMALL_AUDIENCE) & (after > LARGE_AUDIENCE)
+
+
+def _shown(vectors: FloatMatrix, tastes: Tastes, most: float, threads: int) -> tuple[RealVector, RealVector, float]:
+    """Mean and deviation of each item's scores, and the score from which an item is among those that are shown."""
+    from scipy.special import ndtr
+
     means = tall_product(vectors, tastes.mean[:, None], threads)[:, 0]
     turned = tall_product(vectors, tastes.covariance, threads)
     spreads = np.sqrt(np.maximum(np.einsum("ij,ij->i", turned, vectors), _LITTLE))
@@ -247,6 +256,21 @@ def hold_back(
         middle = (low + high) / 2
         is_low = float(np.minimum(ndtr((means - middle) / spreads), most).sum()) > LIST
         low, high = (middle, high) if is_low else (low, middle)
+    return means, spreads, high
+
+
+def hold_back(
+    vectors: FloatMatrix, tastes: Tastes, most: float, threads: int = 1, *, least: float = 0.0
+) -> FloatMatrix:
+    """The vectors, with those shortened that would be shown to a larger share of people than `most`.
+
+    None is shortened below the length `least`.
+    """
+    from scipy.special import ndtri  # a server that bounds nothing need not load it
+
+    if most >= 1 or len(vectors) < LEAST_ITEMS or len(vectors) * most < 2 * LIST:
+        return vectors
+    means, spreads, high = _shown(vectors, tastes, most, threads)
     # Phi((s m - t) / (s d)) = most where s (m - d Phi^-1(most)) = t: a vector s times as long has s times the scores.
     reach = means - spreads * float(ndtri(most))
     if high <= 0:
