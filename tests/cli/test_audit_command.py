@@ -47,15 +47,33 @@ def test_ratings_are_audited_too(shop):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["frugal", "--messages", 2, "--factors", 4], "after at most 2 messages of each device"),
-        (["frugal", "--messages", 2, "--factors", 4], "gives away everything that it was made from: one is enough"),
-        (["frugal", "--factors", 4, "--sharing", "fixed-subset", "--pi", 0.4], "taste still points at it"),
+        (["frugal", "--min-support", 1, "--messages", 2, "--factors", 4], "after at most 2 messages of each device"),
+        (
+            ["frugal", "--min-support", 1, "--messages", 2, "--factors", 4],
+            "gives away everything that it was made from: one is enough",
+        ),
+        (
+            ["frugal", "--min-support", 1, "--factors", 4, "--sharing", "fixed-subset", "--pi", 0.4],
+            "taste still points at it",
+        ),
         (["fcf", "--rounds", 3, "--factors", 4], "A message, read backwards"),
-        (["frugal", "--cohorts", 4, "--messages", 1, "--factors", 4, "--sees", "sums"], "rounds of 5 devices"),
-        (["frugal", "--cohorts", 4, "--messages", 1, "--factors", 4, "--sees", "sums"], "differ by one member"),
-        (["frugal", "--cohorts", 4, "--messages", 1, "--factors", 4, "--sees", "sums"], "items went into a sum"),
-        (["frugal", "--messages", 2, "--factors", 4, "--per-epoch"], "All together"),
-        (["frugal", "--messages", 2, "--factors", 4, "--server", "solve"], "after at most 2 messages of each device"),
+        (
+            ["frugal", "--min-support", 1, "--cohorts", 4, "--messages", 1, "--factors", 4, "--sees", "sums"],
+            "rounds of 5 devices",
+        ),
+        (
+            ["frugal", "--min-support", 1, "--cohorts", 4, "--messages", 1, "--factors", 4, "--sees", "sums"],
+            "differ by one member",
+        ),
+        (
+            ["frugal", "--min-support", 1, "--cohorts", 4, "--messages", 1, "--factors", 4, "--sees", "sums"],
+            "items went into a sum",
+        ),
+        (["frugal", "--min-support", 1, "--messages", 2, "--factors", 4, "--per-epoch"], "All together"),
+        (
+            ["frugal", "--min-support", 1, "--messages", 2, "--factors", 4, "--server", "solve"],
+            "after at most 2 messages of each device",
+        ),
     ],
 )
 def test_few_messages_are_audited_and_what_the_table_must_not_be_taken_for_is_said(shop, arguments, words):
@@ -104,7 +122,7 @@ def test_another_server_than_was_asked_for_is_told(shop, arguments, words):
 
 @pytest.mark.parametrize("sees", ["both", "sums"])
 def test_no_report_calls_open_what_left_in_parts_or_sums(shop, sees):
-    words = ["frugal", "--messages", 2, "--factors", 4, "--per-epoch", "--sees", sees]
+    words = ["frugal", "--min-support", 1, "--messages", 2, "--factors", 4, "--per-epoch", "--sees", sees]
     assert "openly" not in told(*words, "--data", shop, "--quiet")
 
 
@@ -112,3 +130,15 @@ def test_devices_of_the_servers_own_are_told_only_where_it_has_some(shop):
     answer = told("pmf", "--data", shop, "--iterations", 2, "--sample", 1, "--quiet")
     assert "Means over 1 of" in answer
     assert "to learn on" not in answer
+
+
+def test_an_attacker_knows_items(shop):
+    words = ("frugal", "--min-support", 1, "--messages", 2, "--factors", 4, "--data", shop, "--sees", "sums")
+    found = json.loads(told(*words, "--known", 3, "--json"))
+    assert found["side_knowledge"]["shares"]["known"] == 3
+    assert max(len(line) for line in told(*words, "--known", 3, "--quiet").splitlines()) <= 80
+
+
+def test_only_frugal_is_attacked_with_known_items(shop):
+    with pytest.raises(SettingError):
+        told("fpl", "--data", shop, "--epochs", 1, "--known", 3)
