@@ -1,13 +1,13 @@
 /* The page's device for norm_check.py: prints the median processor time, in milliseconds, that a proof adds to an upload.
 
-`node norm_check.mjs SUMS/INDEX.JS '{"offer": ..., "projections": 128, "runs": 7, "value": 14}'`
+`node norm_check.mjs SECAGG '{"offer": ..., "projections": 128, "runs": 7, "value": 14}'`
 */
 
-const sums = await import(process.argv[2]);
-const check = await import(new URL("norm_check/index.js", process.argv[2]).href);
+const names = ["config", "upload", "proof"];
+const secagg = Object.assign({}, ...(await Promise.all(names.map((name) => import(`${process.argv[2]}/${name}.js`)))));
 const { offer, projections, runs, value } = JSON.parse(process.argv[3]);
 const message = new Int32Array(offer.length).fill(value);
-const parameters = check.checkParameters(projections);
+const parameters = secagg.checkParameters(projections);
 
 async function milliseconds(work) {
   const found = [];
@@ -20,6 +20,6 @@ async function milliseconds(work) {
   return found.sort((one, other) => one - other)[Math.floor(runs / 2)];
 }
 
-const plain = await milliseconds(() => sums.makeUpload(offer, message, sums.newSecrets()));
-const checked = await milliseconds(() => check.sendChecked(parameters, offer, message));
+const plain = await milliseconds(() => secagg.makeUpload(offer, message, secagg.newSecrets()));
+const checked = await milliseconds(() => secagg.sendChecked(parameters, offer, message));
 process.stdout.write((checked - plain).toFixed(1));

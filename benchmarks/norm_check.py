@@ -33,7 +33,7 @@ from federank.secagg.upload import make_upload, new_secrets, report_of
 
 COLUMNS = 21
 ITEMS = (3_706, 41_488)
-PAGE = Path(__file__).parents[1] / "src/federank/service/web/protocol/sums/index.js"
+PAGE = Path(__file__).parents[1] / "src/federank/service/web/secagg"
 
 
 def milliseconds(work: Callable[[], Any], runs: int) -> float:

@@ -33,7 +33,8 @@ from tests.service.web.browsing import Visitor, browsing, serving
 
 FACTORS, TRIPLES = 20, 132
 LOCAL_WORK = """async ({ items, factors, triples }) => {
-  const protocol = await import("/protocol/index.js");
+  const [policies, ranking, protocol] = await Promise.all(
+    ["privacy/policy", "methods/ranking", "methods/fpl"].map((name) => import(`/${name}.js`)));
   const recipe = protocol.recipeFor({ factors, triples, learning_rate: 0.05, user_regulariser: 0.05,
     positive_regulariser: 0.05, negative_regulariser: 0.005, order: "as-in-code", initial_scale: 0.1 });
   const values = (count) => Float32Array.from({ length: count }, () => Math.random() - 0.5);
@@ -50,22 +51,22 @@ LOCAL_WORK = """async ({ items, factors, triples }) => {
     return { first: took[0], median: took.toSorted((one, other) => one - other)[10] };
   };
   const round = timed((time) => {
-    const shared = protocol.shared(policy, 1, 2, history, items);
+    const shared = policies.outward(policy, 1, 2, history, items);
     const person = { seed: 1, user: 2, vector: values(factors), pi: 0.3, triples, ...shared };
     const gradients = protocol.compute(recipe, person, { ...broadcast, roundNumber: time });
-    protocol.encodeUpdate(protocol.share(recipe, person, gradients));
+    protocol.encodeUpdate(protocol.share(recipe, person, time, gradients));
   });
   const vector = protocol.homeVector(recipe, 1, 2, history, broadcast);
   const left = new Set(history);
   return {
     round,
     home: timed(() => protocol.homeVector(recipe, 1, 2, history, broadcast)),
-    top: timed(() => protocol.topN(protocol.scores(vector, broadcast), 10, left)),
+    top: timed(() => ranking.topN(ranking.scores(vector, broadcast), 10, left)),
   };
 }"""
 
 SQUARES = """async ({ items, factors }) => {
-  const protocol = await import("/protocol/index.js");
+  const protocol = await import("/methods/frugal.js");
   const codes = Int8Array.from({ length: items * factors }, () => Math.round(Math.random() * 254 - 127));
   const scales = Float32Array.from({ length: items }, () => 0.002 + Math.random() / 1000);
   const weights = Float32Array.from({ length: items }, () => 0.2 + Math.random());
@@ -75,11 +76,11 @@ SQUARES = """async ({ items, factors }) => {
   for (let time = 0; time < 11; time++) {
     const began = performance.now();
     const model = { vectors: protocol.restored(codes, scales), weights, regulariser: 50 };
-    const vector = protocol.ownVector(objective, model, protocol.gramMatrix(model), profile);
-    const strengths = protocol.pulls(objective, model.vectors, vector, profile);
+    const vector = protocol.solveUser(objective, model, protocol.gramMatrix(model), profile);
+    const strengths = protocol.residuals(objective, model.vectors, vector, profile);
     const update = protocol.send({ activity: 0.15, clip: 10 }, profile.length, strengths, vector);
     protocol.dense(update);
-    protocol.encodeSquaresUpdate(update);
+    protocol.encodeFrugalUpdate(update);
     took.push(performance.now() - began);
   }
   return { first: took[0], median: took.toSorted((one, other) => one - other)[5] };

@@ -254,9 +254,10 @@ def device_under_node(folder: Path, projections: int, items: int = ITEMS, factor
         return None
     program = folder / "device.mjs"
     program.write_text(f"""
-const sums = await import("{(PAGE / "protocol/sums/index.js").as_uri()}");
-const check = await import("{(PAGE / "protocol/sums/norm_check/index.js").as_uri()}");
-const {{ directionsOf, privateMessage }} = await import("{(PAGE / "protocol/squares/private/message.js").as_uri()}");
+const parts = ["canonical", "config", "upload", "proof"].map((name) => import(`{PAGE.as_uri()}/secagg/${{name}}.js`));
+const sums = Object.assign({{}}, ...(await Promise.all(parts)));
+const check = sums;
+const {{ directionsOf, privateMessage }} = await import("{(PAGE / "methods/frugal_private.js").as_uri()}");
 const [items, factors] = [{items}, {factors}];
 const vectors = Float32Array.from({{ length: items * factors }}, Math.random);
 const weights = Float32Array.from({{ length: items }}, () => 0.1 + Math.random());

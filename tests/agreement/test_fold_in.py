@@ -23,7 +23,7 @@ from federank.methods.fpl.settings import FPLSettings
 from federank.methods.frugal.client import FRUGAL_CLIENT
 from federank.methods.frugal.losses import FrugalSettings
 
-METHODS = Path(fr.__file__).parent / "service" / "web" / "device" / "methods" / "method.js"
+METHODS = Path(fr.__file__).parent / "service" / "web" / "methods" / "registry.js"
 SEED, USER, FACTORS = 7, 0, 4
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 LIKES, STARS = two_tastes(), two_opinions()

@@ -39,7 +39,7 @@ from tests.golden.models import PAIRS, RATINGS, city
 from tests.protocol.sums import worlds as rounds_of_sums
 from tests.service.web.conversing import conversing
 
-PAGE = Path(fr.__file__).parent / "service" / "web" / "protocol"
+PAGE = Path(fr.__file__).parent / "service" / "web"
 ITEMS, FACTORS, SEED, USER, ROUND = 60, 6, 11, 2_000_000_123, 1007
 HISTORY = np.array([2, 3, 5, 8, 13, 21, 34, 55, 56, 58], dtype=np.int32)
 STARS = np.array([5, 1, 4, 3, 5, 2, 4, 3, 1, 5], dtype=np.float32)
@@ -237,9 +237,9 @@ def node():
     return shutil.which("node") or shutil.which("nodejs")
 
 
-def asked(program, module, question):
+def asked(program, question):
     """What the page's JavaScript answers."""
-    with conversing(node(), program, PAGE / module) as ask:
+    with conversing(node(), program, PAGE) as ask:
         return ask([question])[0]
 
 
@@ -251,7 +251,7 @@ def page_pairs(kind):
     person |= {name: getattr(taken, name).tolist() for name in ("profile", "real", "allowed")}
     broadcast = {"round": ROUND, "vectors": model.vectors.ravel().tolist(), "biases": model.tables["biases"].tolist()}
     question = {"kind": "rounds", "recipe": PAIRS_ROUND, "person": person | {"lifelong": taken.lifelong}}
-    [found] = asked("answers.mjs", "index.js", question | {"broadcasts": [broadcast]})
+    [found] = asked("answers.mjs", question | {"broadcasts": [broadcast]})
     parts = {name: np.array(found["update"][name], np.float32) for name in ("vectors", "biases")}
     return parts | {"items": found["update"]["items"], "own vector": np.array(found["vector"], np.float32)}
 
@@ -262,7 +262,7 @@ def page_squares():
     told = {"vectors": model.vectors.ravel().tolist(), "weights": model.tables["weights"].tolist(), "regulariser": 1.7}
     question = {"kind": "squares", "objective": {"liked": 1.0, "unobserved": 1.0}, "model": told}
     question |= {"weighing": {"activity": 0.3, "clip": 0.8}, "profile": HISTORY.tolist()}
-    return parts_of("frugal", asked("answers.mjs", "index.js", question)["bytes"])
+    return parts_of("frugal", asked("answers.mjs", question)["bytes"])
 
 
 def page_ratings(method, filling):
@@ -273,7 +273,7 @@ def page_ratings(method, filling):
     person = {"seed": SEED, "user": USER, "items": HISTORY.tolist(), "ratings": STARS.tolist()}
     question = {"kind": "ratings", "recipe": RATINGS_ROUND, "hidden": VIRTUAL[filling] | {"sampling": "fixed"}}
     question |= {"items": ITEMS, "implicit": method == "svdpp", "person": person, "broadcasts": [broadcast]}
-    [found] = asked("answers.mjs", "index.js", question)
+    [found] = asked("answers.mjs", question)
     return parts_of(method, found["bytes"]) | {"own vector": np.array(found["vector"], np.float32)}
 
 
@@ -283,7 +283,7 @@ def page_sums(kind):
     own = {"privateKey": KEYS["sender"].hex(), "publicKey": identities.public_key_of(KEYS["sender"]).hex()}
     question = {"kind": kind, "offer": json.loads(terms().to_bytes()), "message": message().tolist()}
     question |= {"secrets": secrets, "ephemeral": own, "projections": 64, "proofSeed": PROOF_SEED.hex()}
-    return {"upload": bytes.fromhex(asked("sums.mjs", "sums/index.js", question))}
+    return {"upload": bytes.fromhex(asked("secagg.mjs", question))}
 
 
 ENTRIES = (

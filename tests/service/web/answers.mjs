@@ -4,6 +4,13 @@
 plain JSON back.
 */
 
+/** Everything that is asked about, from the modules that have it. */
+export async function protocolAt(load) {
+  const files = ["federation/rng", "federation/wire", "privacy/policy", "privacy/ledger"];
+  const methods = ["methods/ranking", "methods/fpl", "methods/frugal", "methods/fedrec"];
+  return Object.assign({}, ...(await Promise.all([...files, ...methods].map((name) => load(`${name}.js`)))));
+}
+
 export function answers(protocol, questions, told = String) {
   const floats = (values) => Float32Array.from(values);
   const plain = (update) => ({
@@ -69,8 +76,8 @@ export function answers(protocol, questions, told = String) {
       const typed = { ...model, vectors: floats(model.vectors), weights: floats(model.weights) };
       const own = Int32Array.from(profile);
       const gram = protocol.gramMatrix(typed);
-      const vector = protocol.ownVector(objective, typed, gram, own);
-      const strengths = protocol.pulls(objective, typed.vectors, vector, own);
+      const vector = protocol.solveUser(objective, typed, gram, own);
+      const strengths = protocol.residuals(objective, typed.vectors, vector, own);
       const update = protocol.send(weighing, own.length, strengths, vector);
       const { pulls, squares } = protocol.dense(update);
       return {
@@ -80,13 +87,13 @@ export function answers(protocol, questions, told = String) {
         scale: update.scale,
         pulls: [...pulls],
         squares: [...squares],
-        bytes: [...protocol.encodeSquaresUpdate(update)],
+        bytes: [...protocol.encodeFrugalUpdate(update)],
       };
     },
     unsolvable: ({ objective, model, profile }) => {
       const typed = { ...model, vectors: floats(model.vectors), weights: floats(model.weights) };
       try {
-        protocol.ownVector(objective, typed, protocol.gramMatrix(typed), Int32Array.from(profile));
+        protocol.solveUser(objective, typed, protocol.gramMatrix(typed), Int32Array.from(profile));
         return "solved";
       } catch (fault) {
         return told(fault.said);
@@ -94,7 +101,7 @@ export function answers(protocol, questions, told = String) {
     },
     squaresDecoded: ({ body, factors, items }) => {
       try {
-        const read = protocol.decodeSquaresBroadcast(Uint8Array.from(body).buffer, factors, items);
+        const read = protocol.decodeFrugalBroadcast(Uint8Array.from(body).buffer, factors, items);
         return { ...read, items: [...read.items], weights: [...read.weights], vectors: [...read.vectors] };
       } catch (fault) {
         if (!(fault instanceof protocol.BadMessage)) throw fault;
@@ -167,9 +174,9 @@ export function answers(protocol, questions, told = String) {
   return questions.map((question) => kinds[question.kind](question));
 }
 
-// Under node: `node answers.mjs PROTOCOL.JS` answers lists of questions.
+// Under node: `node answers.mjs FOLDER` answers lists of questions about the page's modules.
 if (typeof process !== "undefined" && process.argv[2]) {
   const { converse } = await import("./conversing.mjs");
-  const protocol = await import(process.argv[2]);
+  const protocol = await protocolAt((path) => import(`${process.argv[2]}/${path}`));
   await converse((questions) => answers(protocol, questions, ([code]) => code));
 }

@@ -35,7 +35,7 @@ def quick_page(wait=300):
     """The page with another wait before something leaves for the first time, in ms; the journey has the real one."""
     folder = Path(tempfile.mkdtemp(prefix="federank-page-"))
     shutil.copytree(PAGE, folder, dirs_exist_ok=True)
-    script = folder / "device" / "device.js"
+    script = folder / "client" / "client.js"
     before = "export const WAIT = 30_000;"
     text = script.read_text()
     assert before in text

@@ -13,8 +13,8 @@ LANGUAGES = sorted(file.stem for file in (PAGE / "words").glob("*.json"))
 
 @pytest.fixture(scope="session")
 def ask(node):
-    """Questions to the page's protocol under node."""
-    with conversing(node, "answers.mjs", PAGE / "protocol" / "index.js") as ask:
+    """Questions to the page's methods and policies under node."""
+    with conversing(node, "answers.mjs", PAGE) as ask:
         yield lambda *questions: ask(questions)
 
 

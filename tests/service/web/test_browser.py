@@ -35,7 +35,7 @@ def visit(browser):
         assert {url[: len(visitor.address) + 1] for url in urls} == {f"{visitor.address}/"}
 
 
-def python_recommends(server, stored, n=8):
+def python_recommends(server, stored, n=5):
     """What Python recommends with the home vector of the same history, seed and model."""
     told = server.get("federation").json()
     model = load(server.get("model").content)
@@ -102,9 +102,10 @@ def test_the_browser_plays_rounds_as_python_does(town, visit):
     visitor = visit(town).open()
     asked = [question_of_rounds(policy) for policy in POLICIES.values()]
     text = Path(__file__).with_name("answers.mjs").read_text()
-    function = text[text.index("export function") + len("export ") : text.index("// Under node")]
+    functions = text[text.index("export async function") : text.index("// Under node")].replace("export ", "")
+    modules = "await protocolAt((path) => import(`/${path}`))"
     found = visitor.page.evaluate(
-        f"async (questions) => {{ {function} return answers(await import('/protocol/index.js'), questions); }}",
+        f"async (questions) => {{ {functions} return answers({modules}, questions); }}",
         [question for question, _ in asked],
     )
     for answer, (_, expected) in zip(found, asked, strict=True):
@@ -134,7 +135,7 @@ def test_where_nothing_is_shared_nothing_at_all_is_sent(town, visit):
     visitor = visit(town).open().pick(6).share("none")
     expect(visitor.page.locator(".side.out .tile")).to_have_count(0)
     visitor.page.locator('#leaves [data-key="go"]').click()
-    assert len(visitor.recommended()) == 8
+    assert len(visitor.recommended()) == 5
     assert {request.method for request in visitor.requests} == {"GET"}
     assert visitor.stored()["facts"].get("taking") is not True
     assert town.get("status").json()["devices"] == 0
@@ -370,7 +371,7 @@ def test_the_page_is_light_and_needs_nothing_inline(town, visit):
     files = {url: answer for url, answer in sent.items() if "/api/" not in url}
     assert len(files) > 10
     # A file that the worker needs too is asked for again, and answered with nothing.
-    assert 20_000 < sum(int(answer.header_value("content-length") or 0) for answer in files.values()) < 140_000
+    assert 20_000 < sum(int(answer.header_value("content-length") or 0) for answer in files.values()) < 120_000
     policy = visitor.page.request.get(town.public).headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy

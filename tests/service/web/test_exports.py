@@ -69,7 +69,7 @@ def read(node, tmp_path_factory):
     def read(files, scale=None):
         for name, text in files.items():
             (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
-        program, module = Path(__file__).with_name("reading.mjs"), (PAGE / "device" / "owner" / "history.js").as_uri()
+        program, module = Path(__file__).with_name("reading.mjs"), (PAGE / "client" / "history_file.js").as_uri()
         paths = [folder / name for name in files]
         done = subprocess.run(
             [node, program, module, json.dumps(scale), *paths], capture_output=True, text=True, check=False

@@ -61,7 +61,7 @@ def test_no_more_messages_leave_than_a_lifetime_has_and_recommendations_go_on(fr
     _, home = solved(vectors, *rest, history)
     scores = vectors @ home
     scores[history] = -np.inf
-    assert visitor.recommended() == [items[item] for item in np.argsort(-scores, kind="stable")[:8]]
+    assert visitor.recommended() == [items[item] for item in np.argsort(-scores, kind="stable")[:5]]
 
 
 def test_a_message_is_the_one_that_python_would_send_and_holds_nothing_that_was_held_back(frugal, visit):
@@ -116,5 +116,5 @@ def test_where_no_server_may_read_a_message_none_is_sent_that_could_be_read(frug
     visitor.open().pick(4).go("leaves")
     expect(visitor.page.locator("#doing")).to_be_visible()
     assert visitor.page.locator('#leaves [data-key="go"], #leaves [data-key="pause"]').count() == 0
-    assert len(visitor.recommended()) == 8
+    assert len(visitor.recommended()) == 5
     assert {request.method for request in visitor.requests} == {"GET"}

@@ -142,7 +142,7 @@ def test_a_visitor_of_the_demo_has_company(chromium, tmp_path, world):
     with running(command, tmp_path) as demo, browsing(chromium) as browser:
         demo.wait_until(lambda status: status["version"] >= 1)
         visitor = Visitor(browser, demo.address, ignore_https_errors=True).open().pick(4)
-        assert len(visitor.recommended()) == 8
+        assert len(visitor.recommended()) == 5
         expect(visitor.go("leaves").page.locator(".who")).to_have_attribute("data-readers", "together")
         visitor.take_part().wait_for_rounds(1)
         visitor.close()

@@ -8,7 +8,7 @@ import pytest
 from tests.protocol.sums.norm_check.reports import accepted
 from tests.protocol.sums.norm_check.vectors import FILE
 from tests.protocol.sums.worlds import LENGTH, bytes_from, messages, offer, sealed_with
-from tests.service.web.test_sums import ask, pair  # noqa: F401
+from tests.service.web.test_secagg import ask, pair  # noqa: F401
 
 from federank.secagg.keys import new_private_key
 from federank.secagg.proof.field import MODULUS

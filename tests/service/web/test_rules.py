@@ -17,13 +17,13 @@ def constants(script):
 
 def test_the_page_and_the_python_device_keep_the_same_rules():
     of_python = {name: value for name, value in vars(rules).items() if name.isupper()}
-    of_the_page = constants("device/rules.js")
+    of_the_page = constants("client/rules.js")
     assert of_the_page == {name: list(v) if isinstance(v, tuple) else v for name, v in of_python.items()}
     assert of_the_page["MOST_VERSION"] == 999_999_999_999_999, "expressions are worked out"
 
 
 def test_the_page_learns_at_home_in_as_many_steps():
-    assert constants("protocol/pairs/home.js")["HOME_STEPS"] == HOME_STEPS
+    assert constants("methods/fpl.js")["HOME_STEPS"] == HOME_STEPS
 
 
 def test_no_other_file_of_a_device_sets_a_rule_of_its_own():

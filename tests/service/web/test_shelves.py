@@ -10,7 +10,7 @@ ITEMS, FACTORS = 90, 3
 
 @pytest.fixture(scope="module")
 def shelves(node):
-    with conversing(node, "shelves.mjs", PAGE / "device" / "owner" / "shelves.js") as ask:
+    with conversing(node, "shelves.mjs", PAGE / "client" / "shelves.js") as ask:
         yield ask
 
 
@@ -31,7 +31,7 @@ def test_the_best_come_first_and_nothing_is_shown_twice(shelves, world):
     told = shelves(world | {"home": [1, 0.4, 0.1], "history": [0, 30]})
     values = np.array(world["vectors"]) @ [1, 0.4, 0.1]
     values[[0, 30]] = -np.inf
-    assert told["shelves"][0]["items"] == np.argsort(-values, kind="stable")[:8].tolist()
+    assert told["shelves"][0]["items"] == np.argsort(-values, kind="stable")[:5].tolist()
     shown = [item for shelf in told["shelves"] for item in shelf["items"]]
     assert len(set(shown)) == len(shown)
     assert not {0, 30} & set(shown)

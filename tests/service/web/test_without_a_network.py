@@ -55,8 +55,8 @@ def test_a_reload_without_a_network_shows_the_list_and_recommendations(town, vis
     assert {
         "/",
         "/app.js",
-        "/device/worker.js",
-        "/device/requests/sums.js",
+        "/client/worker.js",
+        "/client/secure.js",
         "/style.css",
         "/icon.svg",
         "/words/de.json",

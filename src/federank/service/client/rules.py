@@ -1,4 +1,4 @@
-"""The rules that every device keeps, whatever it is written in; web/device/rules.js has the same (a test compares).
+"""The rules that every device keeps, whatever it is written in; web/client/rules.js has the same (a test compares).
 
 They say how much of a server's answers a device takes, how long it waits, and how often it tries again. What the
 protocol itself fixes (draws, steps, messages) is in protocol/.

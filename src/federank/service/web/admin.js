@@ -10,7 +10,7 @@ import { clock, number, say, short, told, together } from "./show/language.js";
 import { joiningCode } from "./show/pictures.js";
 import { prepareTexts } from "./show/texts.js";
 
-/** @import { Health } from "./device/requests/federation.js" */
+/** @import { Health } from "./client/federation.js" */
 /** @import { Key } from "./faults.js" */
 
 /** A round as the operator sees it; what has not been counted is not there.

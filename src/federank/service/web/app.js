@@ -19,7 +19,7 @@ import * as shelves from "./show/shelves.js";
 import { prepareTexts } from "./show/texts.js";
 import * as wall from "./show/wall.js";
 
-/** @import { View } from "./device/view.js" */
+/** @import { View } from "./client/view.js" */
 /** @import { Said } from "./faults.js" */
 /** @import { Act } from "./show/ask.js" */
 
@@ -85,7 +85,7 @@ function route() {
       if (tab.dataset.screen === screen) tab.setAttribute("aria-current", "page");
       else tab.removeAttribute("aria-current");
     }
-  if (!changed || !view) return;
+  if (!changed || !document.documentElement.dataset.ready) return; // a page that opens begins at its top
   scrollTo(0, 0);
   byId(`${screen}-title`).focus({ preventScroll: true });
   if (screen === "for-you") shelves.show(view, screen, true);

@@ -21,8 +21,8 @@ from federank.service.server.config import FederationConfig
 from federank.service.server.http.bundle import bundle
 
 BESIDE = ("federation", "catalogue", "model")
-"""What the worker asks for first; web/device/requests/client.js takes it from the browser's cache."""
-START, STYLE, WORKER, WORDS = "start.js", "start.css", "device/worker.js", "words/"
+"""What the worker asks for first; web/client/http.js takes it from the browser's cache."""
+START, STYLE, WORKER, WORDS = "start.js", "start.css", "client/worker.js", "words/"
 DEFAULT = "en"
 _SCRIPT = re.compile(r' *<script type="module" src="([^"]+)"></script>\n')
 _STYLESHEET = re.compile(r' *<link rel="stylesheet" href="([^"]+)" />\n')

@@ -7,8 +7,8 @@ This file needs no other, so the worker wakes while the rest of the page is stil
 */
 
 /** @import { Said } from "../faults.js" */
-/** @import { View } from "../device/view.js" */
-/** @import { Calls } from "../device/worker.js" */
+/** @import { View } from "../client/view.js" */
+/** @import { Calls } from "../client/worker.js" */
 
 /** What a question gives, and what its answer holds.
  * @template {keyof Calls} C
@@ -22,7 +22,7 @@ This file needs no other, so the worker wakes while the rest of the page is stil
 /** Carries out a choice and shows what came of it.
  * @typedef {<C extends Choosing>(call: C, given?: Given<C>) => Promise<void>} Act */
 
-const worker = new Worker(new URL(`../device/worker.js${location.hash}`, import.meta.url), { type: "module" });
+const worker = new Worker(new URL(`../client/worker.js${location.hash}`, import.meta.url), { type: "module" });
 /** @type {Map<number, { resolve: (answer: any) => void, reject: (fault: Error) => void }>} */
 const waiting = new Map();
 /** @type {((view: View) => void) | null} */

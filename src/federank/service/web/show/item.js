@@ -8,7 +8,7 @@ import { poster } from "./posters.js";
 import { titleIn, valuesOf } from "./sentences.js";
 import { starsFor } from "./stars.js";
 
-/** @import { OwnItem, ShownItem, View } from "../device/view.js" */
+/** @import { OwnItem, ShownItem, View } from "../client/view.js" */
 /** @import { Act } from "./ask.js" */
 
 /** An item with the one of the user's own that is the reason for it.

@@ -23,9 +23,9 @@ import {
   whoReads,
 } from "./sentences.js";
 
-/** @import { Status } from "../device/requests/federation.js" */
-/** @import { KeptRound } from "../device/store.js" */
-/** @import { OwnItem, View } from "../device/view.js" */
+/** @import { Status } from "../client/federation.js" */
+/** @import { KeptRound } from "../client/store.js" */
+/** @import { OwnItem, View } from "../client/view.js" */
 /** @import { Key } from "../faults.js" */
 /** @import { Act, Answer } from "./ask.js" */
 
@@ -393,7 +393,7 @@ async function showRaw() {
   const place = document.getElementById("raw");
   if (!place) return;
   if (!message) return fill(place, element("p", { class: "quiet" }, say("curious.gone")));
-  const { body, at, rows = [], columns = 0 } = message;
+  const { body, at, rows, columns } = message;
   const hex = Array.from(body.subarray(0, SHOWN_BYTES), (byte) => byte.toString(16).padStart(2, "0")).join(" ");
   const compared = view.ledger.filter((kept) => kept.times_compared > 0).length;
   const keep = () => saved(new Blob([body], { type: "application/octet-stream" }), "message.bin");

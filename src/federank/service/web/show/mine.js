@@ -8,7 +8,7 @@ import { counted, language, named, number, say, told } from "./language.js";
 import { poster } from "./posters.js";
 import { on, titleIn } from "./sentences.js";
 
-/** @import { ShownItem, View } from "../device/view.js" */
+/** @import { ShownItem, View } from "../client/view.js" */
 /** @import { Act } from "./ask.js" */
 
 const MOST_ROWS = 200;

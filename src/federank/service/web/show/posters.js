@@ -5,7 +5,7 @@ anywhere. Films and places have motifs of their own; other categories get a patt
 
 import { element } from "./elements.js";
 
-/** @import { ShownItem } from "../device/view.js" */
+/** @import { ShownItem } from "../client/view.js" */
 
 /** Colours from dark to pale, and a source of numbers below 1.
  * @typedef {{ dark: string, mid: string, bright: string, pale: string, r: () => number }} Ink */

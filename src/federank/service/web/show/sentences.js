@@ -5,8 +5,8 @@ Functions of the view alone, so that tests can hold each sentence to what is tru
 
 import { counted, named, number, say, told } from "./language.js";
 
-/** @import { ShownItem, View } from "../device/view.js" */
-/** @import { KeptRound } from "../device/store.js" */
+/** @import { ShownItem, View } from "../client/view.js" */
+/** @import { KeptRound } from "../client/store.js" */
 /** @import { Key } from "../faults.js" */
 
 /** Whether this is a phone, as far as a page can know. */

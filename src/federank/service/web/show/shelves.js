@@ -11,7 +11,7 @@ import { capital, categoryName, counted, language, number, say } from "./languag
 import { poster } from "./posters.js";
 import { on, titleIn, valuesOf } from "./sentences.js";
 
-/** @import { View } from "../device/view.js" */
+/** @import { View } from "../client/view.js" */
 /** @import { Answer as Asked } from "./ask.js" */
 /** @import { Answer, Reasoned } from "./item.js" */
 

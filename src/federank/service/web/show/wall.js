@@ -10,7 +10,7 @@ import { categoryName, counted, language, say } from "./language.js";
 import { poster } from "./posters.js";
 import { titleIn, valuesOf } from "./sentences.js";
 
-/** @import { ShownItem, View } from "../device/view.js" */
+/** @import { ShownItem, View } from "../client/view.js" */
 /** @import { Act } from "./ask.js" */
 
 const PAGE = 48; // posters that are asked for at a time

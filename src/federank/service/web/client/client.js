@@ -1,0 +1,373 @@
+/* The device: the person's history and choices, the public model, and what follows from them. Lives in the worker.
+
+What is kept is in the database (store.js); what is here is a copy of it, and numbers instead of ids: histories are
+kept by the catalogue's ids, so that they survive a catalogue that is put in another order. Another tab may change the
+database at any time, so everything is read anew before a round.
+*/
+
+import { fetchModel, isSecure } from "./federation.js";
+import { BadAnswer } from "./http.js";
+import { LONGEST_PERIOD } from "./rules.js";
+import { taught } from "./shelves.js";
+import { StorageFull, readEverything, write } from "./store.js";
+import { reallyLiked } from "../privacy/ledger.js";
+import { NOTHING_HIDDEN, isPolicy, outward } from "../privacy/policy.js";
+
+/** @import { Catalogue } from "./catalogue.js" */
+/** @import { Facts, Rows, Shape } from "./federation.js" */
+/** @import { Choice, Identity, Kept, LearntFrom, Owned } from "./store.js" */
+/** @import { Said } from "../faults.js" */
+/** @import { Entry } from "../privacy/ledger.js" */
+/** @import { Outward, Policy } from "../privacy/policy.js" */
+/** @import { SecureConfig } from "../secagg/config.js" */
+
+/** The public model as of a version; none before the first has come. Where pairs are learnt items have biases, where squares
+are learnt weights; `gram` and `popular` are made of it when they are first needed.
+ * @typedef {{ version: number | null, vectors: Float32Array, biases: Float32Array, weights: Float32Array,
+ *   regulariser: number, implicit: Float32Array, iteration: number, gram?: Float64Array, popular?: Float32Array }} Model */
+
+/** A federation that was met (enrolment.js): what it is, its items, its model, the charter where uploads are sums, and what there
+is to complain of; `keeping` ends when it is written down.
+ * @typedef {{ facts: Facts, shape: Shape, catalogue: Catalogue, model: Model, charter: SecureConfig | null,
+ *   complaint: Said | null, isAway?: boolean, keeping?: Promise<void> }} Met */
+
+export const WAIT = 30_000; // ms in which something that is added while taking part can be taken back before it may leave
+const FIRST_POLICY = { sharing: "fixed-subset", pi: 0.3, basis: "shared" };
+
+/** Why an older model is not taken.
+ * @type {(offered: number, have: number) => Said} */
+export const older = (offered, have) => ["notice.older", { offered: String(offered), have: String(have) }];
+
+/** A model of which nothing has come yet.
+ * @type {(shape: Shape) => Model} */
+export const emptyModel = ({ factors, items, method }) => ({
+  version: null,
+  vectors: new Float32Array(items * factors),
+  biases: new Float32Array(items),
+  weights: new Float32Array(items).fill(1),
+  regulariser: 0,
+  implicit: new Float32Array(method.hasImplicit ? items * factors : 0),
+  iteration: 0,
+});
+
+/** Lay the rows of a Broadcast over the model; an older model than the one at hand is refused.
+ * @type {(model: Model, shape: Shape, rows: Rows) => void} */
+export function layOver(model, shape, rows) {
+  const { items, vectors, biases, weights, regulariser, implicit, iteration, version } = rows;
+  const { factors } = shape;
+  const have = model.version;
+  if (have !== null && version < have) throw new BadAnswer(older(version, have));
+  if (have === null && items.length !== shape.items)
+    throw new BadAnswer(["detail.rows", { sent: items.length, needed: shape.items }]);
+  items.forEach((item, index) => {
+    model.vectors.set(vectors.subarray(index * factors, (index + 1) * factors), item * factors);
+    if (biases) model.biases[item] = biases[index];
+    if (weights) model.weights[item] = weights[index];
+    if (implicit?.length) model.implicit.set(implicit.subarray(index * factors, (index + 1) * factors), item * factors);
+  });
+  model.regulariser = regulariser ?? model.regulariser;
+  model.iteration = iteration ?? model.iteration;
+  model.gram = model.popular = undefined;
+  model.version = version;
+}
+
+/** Rows of another federation's model are not for this one, however well they fit.
+ * @type {(facts: Facts, rows: { founding: string | null }) => void} */
+export function refuseAnother(facts, rows) {
+  if (rows.founding && rows.founding !== facts.founding) throw new BadAnswer(["fault.just-begun-anew"]);
+}
+
+export class Client {
+  /** @param {IDBDatabase} database
+   * @param {Met} met */
+  constructor(database, met) {
+    this.database = database;
+    this.met = met;
+    /** @type {Kept & { revision: number, taking: boolean }} */
+    this.kept = { revision: 0, taking: false, history: [], dismissed: [], ledger: [], rounds: [], pending: [] };
+    this.history = new Int32Array(0);
+    this.dismissed = new Int32Array(0);
+    /** @type {Map<number, Entry>} */
+    this.entries = new Map();
+    /** What the person has given items, where they are rated.
+     * @type {Map<number, number>} */
+    this.stars = new Map();
+    /** @type {Float32Array | null} */
+    this.home = null;
+    this.olderInARow = 0;
+    /** Whether the helper does not answer the leader, where there is one. */
+    this.helperAway = false;
+    /** Whether everything here was erased and nothing chosen since; then nothing is kept either. */
+    this.isErased = false;
+  }
+
+  // What belongs to the federation that was met: all of it to one, never to two.
+  get facts() {
+    return this.met.facts;
+  }
+  get shape() {
+    return this.met.shape;
+  }
+  get method() {
+    return this.met.shape.method;
+  }
+  get catalogue() {
+    return this.met.catalogue;
+  }
+  get model() {
+    return this.met.model;
+  }
+
+  /** Whether the model has learnt from nobody yet, as far as the federation says; its numbers are drawn by chance then. */
+  get isFresh() {
+    return this.facts.trained === false && !this.model.version;
+  }
+
+  /** What the person must know before their next choice; null if there is nothing.
+   * @returns {Said | null} */
+  get notice() {
+    return this.kept.begunAnew ? ["notice.begun-anew"] : this.met.complaint;
+  }
+
+  /** Fetch the rows that changed since the version this device has. */
+  async refreshModel() {
+    const rows = await fetchModel(this.shape, this.model.version);
+    refuseAnother(this.facts, rows);
+    await this.take(rows);
+  }
+
+  /** Lay the rows of a Broadcast over the model, and keep it.
+   * @param {Rows} rows */
+  async take(rows) {
+    layOver(this.model, this.shape, rows);
+    this.home = null;
+    await this.keepModel();
+  }
+
+  /** Keep a copy of the model, if there is room: without one it is fetched whole next time. */
+  async keepModel() {
+    if (this.isErased) return;
+    const { version, vectors, biases, weights, regulariser, implicit, iteration } = this.model;
+    const model = { version, vectors, biases, weights, regulariser, implicit, iteration };
+    const { founding, catalogue } = this.facts;
+    try {
+      await write(this.database, { model: { model: { ...model, founding, catalogue } } });
+    } catch (fault) {
+      if (!(fault instanceof StorageFull)) throw fault;
+    }
+  }
+
+  /** Read everything from the database again. */
+  async reload() {
+    const kept = await readEverything(this.database);
+    const { numberOf } = this.catalogue;
+    /** @type {(records: Owned[]) => Int32Array<ArrayBuffer>} */
+    const numbers = (records) => Int32Array.from(records.flatMap(({ id }) => numberOf.get(id) ?? [])).sort();
+    this.kept = { revision: 0, taking: false, ...kept };
+    this.history = numbers(kept.history);
+    this.dismissed = numbers(kept.dismissed);
+    const rated = this.method.scale ? kept.history : [];
+    this.stars = new Map(
+      rated.flatMap(({ id, rating }) => (numberOf.has(id) && rating ? [[numberOf.get(id) ?? -1, rating]] : [])),
+    );
+    // What was only liked, before the federation was of ratings, is no rating.
+    if (this.method.scale) this.history = this.history.filter((item) => this.stars.has(item));
+    this.entries = new Map();
+    for (const entry of kept.ledger) {
+      const item = numberOf.get(entry.id);
+      if (item !== undefined) this.entries.set(item, { ...entry, item });
+    }
+    this.home = null;
+  }
+
+  /** Who this device is in its own draws: 63 random bits that nobody else ever learns.
+   * @returns {Promise<Identity>} */
+  async identity() {
+    if (this.kept.identity) return this.kept.identity;
+    const [seed, user] = crypto.getRandomValues(new Uint32Array(2));
+    const identity = { seed, user: user >>> 1, device: null, token: null };
+    await write(this.database, { facts: { identity } });
+    this.kept.identity = identity;
+    return identity;
+  }
+
+  /** The owner's policy, or before any choice what the federation suggests, or a careful one.
+   * @returns {Choice} */
+  get choice() {
+    const { policy } = this.kept;
+    if (policy && isPolicy(policy)) return this.understood({ neverIds: [], ...policy });
+    const suggested = this.facts.suggested_policy;
+    const first = suggested && isPolicy(suggested) ? suggested : FIRST_POLICY;
+    // What leaves follows from what may leave alone, and from a fixed part of it: never more than was suggested.
+    const { sharing, ...suggestion } = /** @type {Policy} */ (first);
+    const kind = sharing === "randomized-response" ? "randomized-response" : "fixed-subset";
+    return this.understood({ ...suggestion, neverIds: [], sharing: kind, basis: "shared" });
+  }
+
+  /** A policy as the federation's method can follow it: where no coins are tossed, a fixed part for life stands for them,
+  and never lets more leave.
+   * @param {Choice} choice
+   * @returns {Choice} */
+  understood(choice) {
+    const { messages, sharing, scale } = this.method;
+    const most = messages === null ? choice.messages : Math.min(choice.messages ?? messages, messages);
+    if (scale && isSecure(this.facts))
+      // nothing has to be hidden where no single server reads a message
+      return {
+        ...choice,
+        ...NOTHING_HIDDEN,
+        sharing: "fixed-subset",
+        basis: "shared",
+        item_epsilon: null,
+        messages: most,
+      };
+    if (scale) {
+      const {
+        filling = null,
+        rho = null,
+        sampling = null,
+      } = choice.filling ? choice : (this.facts.suggested_policy ?? {});
+      const kept = { filling: filling ?? "hybrid", rho: rho ?? 2, sampling: sampling ?? "fixed" };
+      return { ...choice, ...kept, sharing: "fixed-subset", basis: "shared", item_epsilon: null };
+    }
+    if (messages === null) return choice;
+    const kind = sharing.includes(choice.sharing) ? choice.sharing : "fixed-subset";
+    return { ...choice, sharing: kind, basis: "shared", messages: most };
+  }
+
+  /** How many messages of this device's life are charged, whether or not they arrived. */
+  get spent() {
+    return Math.max(0, ...this.kept.rounds.map(({ number = 0 }) => number));
+  }
+
+  /** The same with items instead of ids and categories.
+   * @returns {Policy} */
+  get policy() {
+    const { neverIds, byHand = null, ...policy } = this.choice;
+    const { numberOf, items } = this.catalogue;
+    if (!byHand) return { ...policy, neverItems: neverIds.flatMap((id) => numberOf.get(id) ?? []) };
+    const kept = this.history.filter((item) => !byHand.includes(items[item].id));
+    return {
+      ...policy,
+      sharing: "fixed-subset",
+      pi: 1,
+      item_epsilon: null,
+      budget: null,
+      neverItems: Array.from(kept),
+    };
+  }
+
+  /** What has left because it was its owner's, by number; what the catalogue no longer has gets a number that none has. */
+  get sent() {
+    const gone = this.kept.ledger.filter(({ id, real }) => real === true && !this.catalogue.numberOf.has(id));
+    return [...gone.map((_, index) => -1 - index), ...reallyLiked(this.entries)];
+  }
+
+  /** Until when an item waits before it may leave: half a minute after its owner agreed or added it, and, where it was added later,
+  until its owner has been shown that it waits. What has left before waits no longer.
+   * @param {Owned} owned */
+  waitsUntil({ id, at, shown }) {
+    const { taking, agreed = 0, ledger } = this.kept;
+    if (!taking || ledger.some((entry) => entry.id === id && entry.real)) return 0;
+    if (at > agreed && !shown) return Infinity;
+    const until = Math.max(at, agreed) + WAIT;
+    return until > Date.now() ? until : 0;
+  }
+
+  /** Seconds between two uploads, as the federation asks. */
+  get period() {
+    const seconds = Number(this.facts.upload_period_seconds ?? 0);
+    return seconds > 0 ? Math.min(seconds, LONGEST_PERIOD) : 0;
+  }
+
+  /** The ids of what waits. */
+  get waiting() {
+    return new Set(this.kept.history.filter((owned) => this.waitsUntil(owned)).map(({ id }) => id));
+  }
+
+  /** What this device takes part with; what has already left stays chosen, ahead of what is new, and counts for life. What
+  waits is not part of it yet, unless it is asked what will be.
+   * @returns {Promise<Outward>} */
+  async outward({ withWaiting = false } = {}) {
+    const waiting = withWaiting ? new Set() : this.waiting;
+    const settled = this.history.filter((item) => !waiting.has(this.catalogue.items[item].id));
+    if (!settled.length) return { profile: settled, real: [], allowed: [], lifelong: true };
+    const { seed, user } = await this.identity();
+    return outward(this.policy, seed, user, settled, this.shape.items, this.sent);
+  }
+
+  /** What the person has given an item; null where it is not rated.
+   * @param {number} item
+   * @returns {number | null} */
+  starOf(item) {
+    return this.stars.get(item) ?? null;
+  }
+
+  /** The same of several items that are rated.
+   * @param {Int32Array} items */
+  starsOf(items) {
+    return Float32Array.from(items, (item) => this.stars.get(item) ?? 0);
+  }
+
+  /** What this person would give an item, and whether that is only their own mean, because nobody has told anything of it; null
+  where items are not rated, or nothing is yet.
+   * @param {number} item
+   * @returns {Promise<{ rating: number, isMean: boolean } | null>} */
+  async predicted(item) {
+    const { scale, foldIn } = this.method;
+    if (!scale || !this.history.length) return null;
+    const stars = this.starsOf(this.history);
+    const isMean = !this.model.version || !this.model.weights[item];
+    let rating = stars.reduce((sum, star) => sum + star, 0) / stars.length;
+    if (!isMean) {
+      const { factors } = this.shape;
+      this.home ??= foldIn(await this.identity(), this.history, this.model, stars);
+      rating = this.home.reduce((sum, value, f) => sum + value * this.model.vectors[item * factors + f], 0);
+    }
+    return { rating: Math.min(Math.max(rating, scale.lowest), scale.highest), isMean };
+  }
+
+  /** What a round's vector and message are computed from, as it is kept beside them.
+   * @param {Int32Array} profile
+   * @returns {LearntFrom} */
+  learntFrom(profile) {
+    return { basis: this.policy.basis, ids: Array.from(profile, (item) => this.catalogue.items[item].id) };
+  }
+
+  /** Whether the owner still lets all of it be used: nothing that was learnt from it has been taken back since.
+   * @param {LearntFrom | undefined} from
+   * @param {Int32Array} profile */
+  stands(from, profile) {
+    const { basis, ids } = this.learntFrom(profile);
+    const now = new Set(ids);
+    return from !== undefined && from.basis === basis && from.ids.every((id) => now.has(id));
+  }
+
+  /** The vector of the rounds: the one of the last round; none if the owner has taken back what it was learnt from.
+   * @param {Int32Array} profile */
+  roundVector(profile) {
+    const { vector } = this.kept;
+    return vector && this.stands(vector, profile) && vector.values.length === this.shape.factors ? vector.values : null;
+  }
+
+  /** What each item is worth to this user: by the home vector, less where it resembles what was turned down. Nothing of it is sent.
+   * @returns {Promise<Float32Array>} */
+  async worth() {
+    this.home ??= this.method.foldIn(await this.identity(), this.history, this.model, this.starsOf(this.history));
+    const values = this.method.scores(this.home, this.model);
+    const down = this.kept.dismissed
+      .filter(({ how }) => how !== "known")
+      .map(({ id }) => this.catalogue.numberOf.get(id));
+    return taught(
+      values,
+      this.model.vectors,
+      down.filter((item) => item !== undefined),
+    );
+  }
+
+  /** What is never recommended: the user's own, what was turned down, and where items are rated what no rating can be predicted of. */
+  get left() {
+    const silent = this.method.scale ? [...this.model.weights.keys()].filter((item) => !this.model.weights[item]) : [];
+    return new Set([...this.history, ...this.dismissed, ...silent]);
+  }
+}

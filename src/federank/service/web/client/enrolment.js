@@ -1,0 +1,240 @@
+/* Meeting a federation, joining it, finding it begun anew, and leaving it. Without a network it is met as it was last.
+
+A federation says which one it is by a word that is another for every founding. Of one that was begun anew at the same address
+the list, the choices and the ledger stay; what belonged to the old one (keys, vector, messages on their way) is dropped, and
+nothing is sent until the owner takes part again.
+*/
+
+import { indexed } from "./catalogue.js";
+import { Client, emptyModel, layOver, older, refuseAnother } from "./client.js";
+import { fetchCatalogue, fetchFacts, fetchModel, isSecure, register, shapeOf, unregister } from "./federation.js";
+import { BadAnswer, NoAnswer } from "./http.js";
+import { ended } from "./outcomes.js";
+import { MOST_OLDER_OFFERS } from "./rules.js";
+import { StorageFull, eraseEverything, openStore, read, readEverything, write } from "./store.js";
+import { Fault } from "../faults.js";
+
+/** @import { Met, Model } from "./client.js" */
+/** @import { Facts, Item, Rows, Shape } from "./federation.js" */
+/** @import { KeptModel } from "./store.js" */
+/** @import { Said } from "../faults.js" */
+
+/** @typedef {Rows & { founding: string | null }} Fetched */
+
+/** @type {Said} */
+const AWAY = ["notice.away"];
+const MOMENT = 1000; // ms in which a worker that lags behind the others has caught up
+
+/** What only federations of sums need, and so only they load. */
+const sums = () => import("./secure.js");
+
+/** @type {() => Promise<void>} */
+const moment = () =>
+  new Promise((resolve) => {
+    setTimeout(resolve, MOMENT);
+  });
+
+/** Whether a catalogue has these items first, each with its number.
+ * @type {(items: Item[], first: Item[]) => boolean} */
+const beginsWith = (items, first) => first.every(({ id }, number) => items[number]?.id === id);
+
+/** Somebody else's federation is at the address now, and has been met. */
+export class BegunAnew extends Fault {}
+
+/** Open the database, ask the federation what it is, and bring the model up to date.
+ * @type {() => Promise<Client>} */
+export async function wake() {
+  const opening = openStore();
+  const met = await meet(opening);
+  const client = new Client(await opening, met);
+  await settle(client);
+  return client;
+}
+
+/** Meet the federation that is at the address now, and see whether it is still the one that was joined.
+ * @type {(client: Client) => Promise<void>} */
+export async function meetAgain(client) {
+  client.met = await meet(Promise.resolve(client.database));
+  await settle(client);
+}
+
+/** What the federation is, its catalogue and its model; as they were last where the server cannot be reached.
+ * @type {(opening: Promise<IDBDatabase>) => Promise<Met>} */
+async function meet(opening) {
+  try {
+    const met = await meetNow(opening);
+    return { ...met, keeping: keepMet(await opening, met) }; // while the page is already in use
+  } catch (fault) {
+    const met = fault instanceof NoAnswer ? await metLast(await opening) : null;
+    if (!met) throw fault;
+    return met;
+  }
+}
+
+/** The federation as this browser keeps it; null where it does not, or not all of it.
+ * @type {(database: IDBDatabase) => Promise<Met | null>} */
+async function metLast(database) {
+  const [known, listed, kept] = await Promise.all(
+    ["federation", "catalogue", "model"].map((key) => read(database, "model", key)),
+  );
+  if (!known || !listed || !kept) return null;
+  const { facts, charter } = known;
+  const shape = await shapeOf(facts);
+  if (!isOf(facts, shape, kept) || listed.items.length !== shape.items) return null;
+  const model = { ...emptyModel(shape), ...kept };
+  return { facts, shape, catalogue: indexed(listed), model, charter, complaint: AWAY, isAway: true };
+}
+
+/** Keep what the federation is, if there is room; its catalogue only where it is another. Answers that were drawn for life are
+tied to the items' numbers: they stand where the catalogue begins with the one that they were drawn for.
+ * @type {(database: IDBDatabase, met: Met) => Promise<void>} */
+async function keepMet(database, { facts, charter, catalogue: { digest, items } }) {
+  try {
+    const before = await read(database, "model", "catalogue");
+    const isSame = before?.digest === digest && before.items.length === items.length;
+    const listed = isSame ? {} : { catalogue: { digest, items } };
+    const joined = await read(database, "facts", "joined");
+    const hasGrown =
+      !isSame && before?.digest === joined && joined !== undefined && beginsWith(items, before?.items ?? []);
+    const tied = hasGrown ? { joined: digest } : {};
+    await write(database, { model: { federation: { facts, charter }, ...listed }, facts: tied });
+  } catch (fault) {
+    if (!(fault instanceof StorageFull)) throw fault;
+  }
+}
+
+/** The catalogue has grown to so many items: meet the federation as it is now. A worker of the server that has not heard of it yet is
+given a moment.
+ * @type {(client: Client, items: number) => Promise<void>} */
+export async function followGrowth(client, items) {
+  for (let tries = 1; client.shape.items < items; tries++) {
+    try {
+      await meetAgain(client);
+    } catch (fault) {
+      if (!(fault instanceof BadAnswer) || tries >= MOST_OLDER_OFFERS) throw fault;
+    }
+    if (client.shape.items >= items) return;
+    if (tries >= MOST_OLDER_OFFERS) throw new BadAnswer(["detail.catalogue", { items, have: client.shape.items }]);
+    await moment();
+  }
+}
+
+/** The same from the server.
+ * @type {(opening: Promise<IDBDatabase>) => Promise<Met>} */
+async function meetNow(opening) {
+  // Everything is asked for at once; answers are checked against what the federation says it is when that has come.
+  const asked = fetchFacts();
+  const shaped = asked.then(shapeOf);
+  const listed = fetchCatalogue(shaped);
+  const chartered = asked.then(async (facts) => (isSecure(facts) ? (await sums()).fetchConfig(facts) : null));
+  for (const early of [shaped, listed, chartered]) early.catch(() => {}); // awaited below, after what may fail before them
+  /** @type {KeptModel | undefined} */
+  const kept = await read(await opening, "model", "model");
+  const changed = fetchModel(shaped, kept?.version ?? null);
+  changed.catch(() => {});
+  const [facts, shape] = await Promise.all([asked, shaped]);
+  const mine = kept && isOf(facts, shape, kept) ? kept : null;
+  const { model, complaint } = await upToDate(facts, shape, mine, kept && !mine ? fetchModel(shape) : changed);
+  const [catalogue, charter] = await Promise.all([listed, chartered]);
+  if (charter) await (await sums()).refuseAnotherList(charter, catalogue.told);
+  return { facts, shape, catalogue: indexed(catalogue), model, charter, complaint };
+}
+
+/** Whether the model that is kept belongs to this federation.
+ * @type {(facts: Facts, shape: Shape, kept: KeptModel) => boolean} */
+function isOf(facts, shape, kept) {
+  const { founding, catalogue, vectors } = kept;
+  const isSame = founding === facts.founding && catalogue === facts.catalogue;
+  return isSame && vectors.length === shape.items * shape.factors;
+}
+
+/** The model that is kept, or an empty one, with the rows that have come laid over it. One that is older even after a
+moment is not taken: the one at hand is used, and the person told.
+ * @typedef {{ model: Model, complaint: Said | null }} UpToDate
+ * @type {(facts: Facts, shape: Shape, kept: KeptModel | null, changed: Promise<Fetched>) => Promise<UpToDate>} */
+async function upToDate(facts, shape, kept, changed) {
+  const have = kept?.version ?? null;
+  let rows = await changed;
+  if (have !== null && rows.version < have) {
+    await moment();
+    rows = await fetchModel(shape, have);
+  }
+  refuseAnother(facts, rows);
+  const model = kept ? { ...emptyModel(shape), ...kept } : emptyModel(shape);
+  if (have !== null && rows.version < have) return { model, complaint: older(rows.version, have) };
+  layOver(model, shape, rows);
+  return { model, complaint: null };
+}
+
+/** Take the federation that was met for what it is: the one that was joined, or another.
+ * @type {(client: Client) => Promise<void>} */
+async function settle(client) {
+  client.keepModel(); // while the page is already in use
+  const joined = await read(client.database, "facts", "founding");
+  if (joined !== undefined && joined !== client.facts.founding) await partFromTheOldOne(client.database);
+  if (joined === client.facts.founding) await client.met.keeping; // what was drawn for life may have to be tied anew
+  await client.reload();
+}
+
+/** The federation that was joined is no more: its keys, its vector and what was on its way to it are dropped.
+ * @type {(database: IDBDatabase) => Promise<void>} */
+async function partFromTheOldOne(database) {
+  const { identity, pending, rounds } = await readEverything(database);
+  const waiting = new Set(pending.map(({ ticket }) => ticket));
+  const unsent = rounds
+    .filter(({ ticket }) => waiting.has(ticket))
+    .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["detail.begun-anew"] }]);
+  const facts = {
+    identity: identity && { ...identity, device: null, token: null },
+    founding: undefined,
+    vector: undefined,
+    answered: undefined,
+    taking: false,
+    begunAnew: true,
+  };
+  const dropped = Object.fromEntries(pending.map(({ ticket }) => [ticket, undefined]));
+  const told = Object.fromEntries([...ended(rounds), ...unsent]);
+  await write(database, { facts, pending: dropped, rounds: told }, { choice: true });
+}
+
+/** The token of this device, which joins if it has none.
+ * @type {(client: Client) => Promise<string>} */
+export async function enrolled(client) {
+  const identity = await client.identity();
+  if (identity.token) return identity.token;
+  const { founding } = await fetchFacts();
+  if (founding !== client.facts.founding) {
+    await meetAgain(client);
+    throw new BegunAnew(["notice.begun-anew"]);
+  }
+  // The helper is asked who it is before anybody is told that this device is there.
+  const { charter } = client.met;
+  const pinned = charter && (await (await sums()).pinned(charter, client.kept.sums));
+  const { device: id, token } = await register();
+  const joined = client.kept.joined ?? client.catalogue.digest;
+  await write(
+    client.database,
+    { facts: { identity: { ...identity, device: id, token }, joined, founding, ...(pinned && { sums: pinned }) } },
+    { revision: client.kept.revision },
+  );
+  await client.reload();
+  return token;
+}
+
+/** Forget everything, here and (if it can be reached) on the server; whether the server knows that this device is gone.
+ * @type {(client: Client) => Promise<boolean>} */
+export async function leave(client) {
+  const { identity } = await readEverything(client.database);
+  let isKnown = true;
+  if (identity?.token)
+    try {
+      await unregister(identity.token);
+    } catch {
+      isKnown = false;
+    }
+  client.isErased = true; // a newer model that is just being fetched is not written down after it
+  await eraseEverything(client.database);
+  await client.reload();
+  client.kept.identity = undefined;
+  return isKnown;
+}

@@ -1,0 +1,114 @@
+/* What became of uploads: the server is asked until every round has ended, and the owner is told once for each.
+
+    on its way   it has no receipt yet                    aggregated   it is in the model
+    received     its round has not ended                  discarded    with its round
+    left out     of its round, and why                    not used     the server refused it
+    held back    its owner changed their mind             unknown      the server no longer says
+
+Until a round has ended this device sends no other upload; after a discarded round it waits, twice as long after each. A discarded upload
+is not charged to the number of messages in a life if the helper's signed record shows that no sum was ever made of its round. Without
+that proof it stays charged: where a single server reads uploads there is no such proof, and the server has read this one. An upload
+that was left out stays charged too. The twin of this file is service/device/outcomes.py.
+*/
+
+import { fetchOutcome, isSecure } from "./federation.js";
+import { Refused } from "./http.js";
+import { FIRST_WAIT, LONGEST_WAIT, MOST_PERIODS } from "./rules.js";
+import { write } from "./store.js";
+
+/** @import { Client } from "./client.js" */
+/** @import { Outcome } from "./federation.js" */
+/** @import { Say } from "./participation.js" */
+/** @import { KeptRound } from "./store.js" */
+/** @import { Code } from "../faults.js" */
+
+/** Why messages are left out, by the server's word for it.
+ * @type {Record<string, Code>} */
+const REASONS = {
+  "too-loud": "detail.too-loud",
+  unopened: "detail.unopened",
+  copied: "detail.copied",
+  malformed: "detail.malformed",
+};
+const MOST_ASKED = 10; // the latest: earlier pages asked about none where the server reads messages
+
+/** The latest first.
+ * @type {(rounds: KeptRound[]) => KeptRound[]} */
+const latest = (rounds) => rounds.toSorted((one, other) => other.at - one.at);
+
+/** The uploads whose rounds may have ended since they were last asked about.
+ * @type {(rounds: KeptRound[]) => KeptRound[]} */
+const unsettled = (rounds) =>
+  latest(rounds)
+    .slice(0, MOST_ASKED)
+    .filter(({ outcome }) => outcome === "received");
+
+/** Whether the round of the last upload has not ended, as far as is known.
+ * @type {(rounds: KeptRound[]) => boolean} */
+export const isWaiting = (rounds) => latest(rounds)[0]?.outcome === "received";
+
+/** Milliseconds until the next upload may leave: one per period (in seconds), and later after rounds in a row that were discarded.
+ * @type {(rounds: KeptRound[], now: number, period?: number) => number} */
+export function waitAfter(rounds, now, period = 0) {
+  const last = latest(rounds);
+  const aggregated = last.findIndex(({ outcome }) => outcome === "aggregated");
+  const discarded = last
+    .slice(0, aggregated < 0 ? last.length : aggregated)
+    .filter((round) => round.outcome === "discarded");
+  /** @type {(since: number, seconds: number) => number} */
+  const leftOf = (since, seconds) => Math.min(1000 * seconds, Math.max(0, since + 1000 * seconds - now)); // whatever a clock does
+  const sinceUpload = last.length ? leftOf(last[0].at, period) : 0;
+  const ended = discarded[0]?.ended;
+  if (ended === undefined) return sinceUpload;
+  const longest = Math.max(LONGEST_WAIT, MOST_PERIODS * period);
+  const wait = Math.min(Math.max(FIRST_WAIT, period) * 2 ** Math.min(discarded.length - 1, 30), longest);
+  return Math.max(sinceUpload, leftOf(ended, wait));
+}
+
+/** Ask about every upload whose round may have ended.
+ * @type {(client: Client, token: string, signal: AbortSignal, say: Say) => Promise<void>} */
+export async function askOutcomes(client, token, signal, say) {
+  const asked = unsettled(client.kept.rounds);
+  for (const round of asked) {
+    const became = await becameOf(client, round, await outcomeOf(token, round.ticket, signal));
+    if (!became) continue;
+    const rounds = { [round.ticket]: { ...round, ...became, ended: Date.now() } };
+    await write(client.database, { rounds }, { device: client.kept.identity?.device });
+    if (became.why) say(["doing.waiting"], "sent");
+  }
+  if (asked.length) await client.reload();
+}
+
+/** @type {(token: string, ticket: string, signal: AbortSignal) => Promise<Outcome>} */
+async function outcomeOf(token, ticket, signal) {
+  try {
+    return await fetchOutcome(token, ticket, signal);
+  } catch (fault) {
+    if (!(fault instanceof Refused) || fault.status !== 404) throw fault;
+    return { outcome: "unknown", message: "", record: "", uploads: null };
+  }
+}
+
+/** What an outcome changes in the record of an upload; null while its round has not ended.
+ * @type {(client: Client, round: KeptRound, told: Outcome) => Promise<Partial<KeptRound> | null>} */
+async function becameOf(client, round, { outcome, message, record, uploads }) {
+  if (outcome === "waiting") return null;
+  if (outcome === "counted") return { outcome: "aggregated", ...(uploads ? { uploads } : {}) };
+  if (outcome === "unknown") return { outcome: "unknown" };
+  if (outcome !== "abandoned")
+    return { outcome: "left out", why: Object.hasOwn(REASONS, outcome) ? [REASONS[outcome]] : message };
+  if (!round.number) return { outcome: "discarded", why: ["detail.uncounted"] };
+  const { sums } = client.kept;
+  if (!isSecure(client.facts) || !sums) return { outcome: "discarded", why: ["detail.read"] };
+  const { showsNoSum } = await import("./secure.js");
+  return (await showsNoSum(sums, record, round.offer, round.round))
+    ? { outcome: "discarded", why: ["detail.released"], number: undefined, noise: undefined }
+    : { outcome: "discarded", why: ["detail.unproven"] };
+}
+
+/** What becomes of uploads that nobody can be asked about any more.
+ * @type {(rounds: KeptRound[]) => [string, KeptRound][]} */
+export const ended = (rounds) =>
+  rounds
+    .filter(({ outcome }) => outcome === "received")
+    .map((round) => [round.ticket, { ...round, outcome: "unknown" }]);

@@ -1,0 +1,285 @@
+/* One round on this device: computation, transmission and the ledger, with nothing written and nothing sent yet. Where only sums of
+messages are ever read, what may go out is split before it is written down.
+
+They are the protocol's own (protocol/), by the federation's method (methods/); the twin of this file is
+service/device/round.py.
+*/
+
+import { BegunAnew, enrolled, followGrowth } from "./enrolment.js";
+import { fetchRows, isPlain, isSecure, sendUpdate, waitForWork } from "./federation.js";
+import { BadAnswer, NoAnswer, Refused } from "./http.js";
+import { askOutcomes, ended, isWaiting, waitAfter } from "./outcomes.js";
+import { BETWEEN_POLLS, FIRST_BACKOFF, LONGEST_BACKOFF, LONG_POLL, MOST_OLDER_OFFERS } from "./rules.js";
+import { Outdated, StorageFull, write } from "./store.js";
+import { BadMessage } from "../federation/wire.js";
+
+/** @import { Client } from "./client.js" */
+/** @import { Task } from "./federation.js" */
+/** @import { Identity, KeptRound, LearntFrom } from "./store.js" */
+/** @import { Said } from "../faults.js" */
+/** @import { Message } from "../methods/registry.js" */
+/** @import { Entry } from "../privacy/ledger.js" */
+
+/** What a round leaves: a message, its numbers before it is split (for its owner to look at), what it was learnt from, and where only sums are read the noise on the sum that it goes into and
+the digest of the offer that it was made for.
+ * @typedef {Message & { from: LearntFrom, before?: { values: Float32Array, columns: number }, noise?: number, offer?: string }} Played */
+
+/** Play a task's round on the model at hand, and split the message on the terms of the round's offer where there is one.
+ * @type {(client: Client, task: Task, signal: AbortSignal) => Promise<Played>} */
+export async function play(client, task, signal) {
+  const { facts, model, kept } = client;
+  const sums = isSecure(facts) ? await import("./secure.js") : null;
+  const offer = sums && kept.sums && (await sums.fetchRoundConfig(kept.sums, facts, model, task, signal));
+  const terms = offer && kept.sums ? { charter: kept.sums, offer } : null;
+  if (sums && terms)
+    sums.refuseBeyondPromise(
+      terms,
+      kept.rounds.map(({ noise }) => noise ?? 0),
+    );
+  const outward = await client.outward();
+  const message = await client.method.clientUpdate(client, task, await client.identity(), outward);
+  const from = client.learntFrom(outward.profile);
+  if (!sums) return { ...message, from };
+  if (!terms || !message.values) throw new BadAnswer(["detail.unsplit"]);
+  const { body, before } = await sums.split(terms, model, outward.profile, message.values);
+  return { ...message, from, body, before, noise: terms.offer.noise, offer: await sums.roundConfigName(terms) };
+}
+
+// How this device takes part while the page is open, round after round.
+
+const MOST_KEPT = 2 ** 20; // numbers of a message before it is split, which are kept for its owner to look at
+
+/** Gets what is to be said to the person, and a word for the state of things.
+ * @typedef {(says: Said, state: string) => void} Say */
+
+/** Take part until told to stop.
+
+A pause (`signal`) lets a message that is being sent arrive; leaving (`leaving`) does not wait for it.
+ * @type {(client: Client, signal: AbortSignal, leaving: AbortSignal, say: Say) => Promise<void>} */
+export async function takePart(client, signal, leaving, say) {
+  for (let failures = 0, polls = 0; !signal.aborted;) {
+    try {
+      await client.reload();
+      if (!client.kept.taking) return say(client.notice ?? ["doing.away"], "resting");
+      await holdBack(client, say);
+      if (client.kept.pending.length) await sendPending(client, await enrolled(client), leaving, say);
+      if (client.kept.identity?.token) await askOutcomes(client, client.kept.identity.token, signal, say);
+      if (client.kept.identity?.token && isWaiting(client.kept.rounds)) {
+        say(["doing.received"], "waiting");
+        await sleep(Math.min(BETWEEN_POLLS * 2 ** polls++, LONG_POLL), signal);
+        failures = 0;
+        continue;
+      }
+      polls = 0;
+      const hurdle = await hurdleOf(client);
+      if (hurdle) return say(hurdle, "resting");
+      const wait = waitAfter(client.kept.rounds, Date.now(), client.period);
+      if (wait > 0) {
+        say(["doing.waiting"], "waiting");
+        await sleep(Math.min(wait / 1000, LONG_POLL), signal);
+        continue;
+      }
+      const token = await enrolled(client);
+      say(["doing.waiting"], "waiting");
+      const task = await waitForWork(token, LONG_POLL, signal);
+      if (task) await takeTask(client, token, task, signal, leaving, say);
+      await sleep(BETWEEN_POLLS, signal);
+      failures = 0;
+    } catch (fault) {
+      if (signal.aborted) return undefined;
+      if (fault instanceof Outdated || fault instanceof BegunAnew) continue;
+      if (fault instanceof StorageFull) return say(fault.said, "stopped");
+      if (fault instanceof Refused && fault.slug === "spent") return say(["doing.enough"], "resting");
+      const backoff = Math.min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** failures++);
+      await sleep(await afterFault(client, fault, backoff, say), signal);
+    }
+  }
+  return undefined;
+}
+
+/** The hurdles that no choice of the owner takes away: behind them nothing leaves any more.
+ * @type {(hurdle: Said | null) => boolean} */
+export const isFinal = (hurdle) =>
+  Array.isArray(hurdle) &&
+  ["hurdle.would-read", "hurdle.unknown-kind", "hurdle.spent", "hurdle.changed"].includes(hurdle[0]);
+
+/** Why this device has nothing to take part with; null if it has.
+ * @type {(client: Client) => Promise<Said | null>} */
+export async function hurdleOf(client) {
+  const { pi, sharing, messages = null } = client.policy;
+  // A message that the server could read must never go where people were promised that it cannot.
+  if (isPlain(client.facts) && client.kept.sums) return ["hurdle.would-read"];
+  if (!isPlain(client.facts) && !isSecure(client.facts)) return ["hurdle.unknown-kind"];
+  if (messages !== null && client.spent >= messages) {
+    // Where no single server reads a message, one that is discarded with its round may turn out not to be charged.
+    if (isSecure(client.facts) && isWaiting(client.kept.rounds)) return ["hurdle.last-waits"];
+    return ["hurdle.spent", { count: messages }];
+  }
+  if (!client.history.length) return [client.method.scale ? "hurdle.unrated" : "hurdle.empty"];
+  if (pi === 0) return ["hurdle.nothing"];
+  const isAlone = client.method.scale !== undefined && isSecure(client.facts); // compared with nothing, hidden among nothing
+  if (client.history.length === client.shape.items && !isAlone)
+    return [client.method.scale ? "hurdle.all-rated" : "hurdle.whole"];
+  if (sharing === "randomized-response" && client.kept.joined && client.kept.joined !== client.catalogue.digest)
+    return ["hurdle.changed"];
+  const { profile, allowed } = await client.outward();
+  if (!allowed.includes(true)) {
+    if ((await client.outward({ withWaiting: true })).allowed.includes(true)) return ["hurdle.waits"];
+    const never = new Set(client.policy.neverItems);
+    if (sharing === "randomized-response") return ["hurdle.draw"];
+    if (client.history.every((item) => never.has(item))) return ["hurdle.never"];
+    return ["hurdle.used-up"];
+  }
+  return isAlone || profile.length < client.shape.items ? null : ["hurdle.covers"];
+}
+
+/** @type {(client: Client, token: string, task: Task, signal: AbortSignal, leaving: AbortSignal, say: Say) => Promise<void>} */
+async function takeTask(client, token, task, signal, leaving, say) {
+  if (task.ticket === client.kept.answered) return undefined;
+  if (task.items !== undefined && task.items > client.shape.items) {
+    say(["doing.working"], "learning");
+    await followGrowth(client, task.items);
+  }
+  const have = client.model.version;
+  client.olderInARow = have !== null && task.version < have ? client.olderInARow + 1 : 0;
+  if (client.olderInARow && client.olderInARow < MOST_OLDER_OFFERS) return say(["doing.waiting"], "waiting");
+  say(["doing.working"], "learning");
+  try {
+    await client.take(await fetchRows(token, task, client.shape, have, signal));
+  } catch (fault) {
+    if (!(fault instanceof Refused) || (fault.status !== 410 && fault.status !== 404)) throw fault;
+    return say(["doing.waiting"], "waiting");
+  }
+  const { revision } = client.kept;
+  await keep(client, task, await play(client, task, signal), revision);
+  return sendPending(client, token, leaving, say);
+}
+
+/** Keep all that a round leaves, unless the owner has made a choice since it began.
+ * @type {(client: Client, task: Task, played: Played, revision: number) => Promise<void>} */
+async function keep(client, { ticket, round }, played, revision) {
+  const { body, before, compared, liked, vector, from, changed, noise, pairs, offer } = played;
+  const { items } = client.catalogue;
+  const at = Date.now();
+  const ids = liked.map((item) => items[item].id);
+  /** @type {(entry: Entry) => [string, object]} */
+  const entryOf = ({ item, ...entry }) => [items[item].id, { ...entry, id: items[item].id, title: items[item].title }];
+  const kept = {
+    ticket,
+    round,
+    at,
+    liked: ids,
+    compared,
+    bytes: body.length,
+    outcome: "on its way",
+    ...(client.method.messages === null ? {} : { number: client.spent + 1, of: client.policy.messages }),
+    ...(noise ? { noise } : {}),
+    ...(offer ? { offer } : {}),
+  };
+  const changes = {
+    facts: { vector: { values: vector, ...from }, answered: ticket },
+    ledger: Object.fromEntries(changed.map(entryOf)),
+    rounds: { [ticket]: kept },
+    pending: { [ticket]: { ticket, liked: ids, from, body, at, pairs } },
+    last: { message: { round, at, body, before: before && before.values.length <= MOST_KEPT ? before : null } },
+  };
+  await write(client.database, changes, { revision });
+  await client.reload();
+}
+
+/** Drop what is on its way if its owner no longer allows what is in it, or so much of it, or has taken back what it was computed from.
+ * @type {(client: Client, say: Say) => Promise<void>} */
+async function holdBack(client, say) {
+  const { pending, identity } = client.kept;
+  const { profile, allowed } = await client.outward();
+  const { items } = client.catalogue;
+  const may = new Set(
+    Array.from(
+      profile.filter((_, index) => allowed[index]),
+      (item) => items[item].id,
+    ),
+  );
+  const most = client.method.pairs?.(client.policy) ?? Infinity;
+  for (const { ticket, liked, from, pairs = 0 } of pending)
+    if (!client.stands(from, profile) || !liked.every((id) => may.has(id)) || pairs > most)
+      await finish(client, identity, ticket, { outcome: "held back" }, say);
+}
+
+/** Send what is on its way, as long as its owner still allows it.
+ * @type {(client: Client, token: string, leaving: AbortSignal, say: Say) => Promise<void>} */
+async function sendPending(client, token, leaving, say) {
+  await holdBack(client, say);
+  const { pending, identity } = client.kept;
+  for (const { ticket, body } of pending) {
+    /** @type {Became} */
+    let became = { outcome: "received" };
+    try {
+      await sendUpdate(token, ticket, body, leaving);
+    } catch (fault) {
+      if (!(fault instanceof Refused) || isUnknown(fault)) throw fault;
+      became = { outcome: "not used", why: fault.said };
+    }
+    await finish(client, identity, ticket, became, say);
+  }
+}
+
+/** What became of a message, and why where it was not used.
+ * @typedef {Pick<KeptRound, "outcome" | "why">} Became */
+
+/** Write down what became of a message: it is no longer on its way. Nothing is written once the device has left.
+ * @type {(client: Client, identity: Identity | undefined, ticket: string, became: Became, say: Say) => Promise<void>} */
+async function finish(client, identity, ticket, became, say) {
+  const round = client.kept.rounds.find((kept) => kept.ticket === ticket);
+  const rounds = round && { [ticket]: { ...round, ...became } };
+  const changes = { pending: { [ticket]: undefined }, ...(rounds && { rounds }) };
+  await write(client.database, changes, { device: identity?.device });
+  await client.reload();
+  return say([became.outcome === "received" ? "doing.received" : "doing.waiting"], "sent");
+}
+
+/** Whether the server no longer knows this device.
+ * @type {(fault: Refused) => boolean} */
+function isUnknown({ status }) {
+  return status === 401; // a device that is banned (403) is known, and does not join again
+}
+
+/** Say what went wrong; how many seconds to wait before the next try.
+ * @type {(client: Client, fault: unknown, backoff: number, say: Say) => Promise<number>} */
+async function afterFault(client, fault, backoff, say) {
+  if (fault instanceof Refused && isUnknown(fault)) {
+    await forgetToken(client);
+    say(["doing.waiting"], "trouble");
+    return backoff;
+  }
+  if (fault instanceof NoAnswer) say(["doing.retrying", { reason: fault.said }], "trouble");
+  else if (fault instanceof Refused || fault instanceof BadAnswer || fault instanceof BadMessage)
+    say(fault.said, "trouble");
+  else throw fault;
+  const retryAfter = fault instanceof NoAnswer ? (fault.retryAfter ?? 0) : 0;
+  // Jitter, so that devices that failed together do not come back together.
+  return Math.max(retryAfter, backoff * (0.5 + 0.5 * Math.random()));
+}
+
+/** A token that the server refuses is dropped, and with it what was on its way under it.
+ * @type {(client: Client) => Promise<void>} */
+async function forgetToken(client) {
+  const { identity, pending, rounds } = client.kept;
+  const waiting = new Set(pending.map(({ ticket }) => ticket));
+  const dropped = rounds
+    .filter(({ ticket }) => waiting.has(ticket))
+    .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["detail.unknown-client"] }]);
+  const changes = {
+    facts: { identity: { ...identity, device: null, token: null } },
+    pending: Object.fromEntries(pending.map(({ ticket }) => [ticket, undefined])),
+    rounds: Object.fromEntries([...ended(rounds), ...dropped]),
+  };
+  await write(client.database, changes, { device: identity?.device });
+}
+
+/** @type {(seconds: number, signal: AbortSignal) => Promise<void>} */
+function sleep(seconds, signal) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, seconds * 1000);
+    signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+  });
+}

@@ -1,0 +1,171 @@
+/* The store: what this device keeps, in the browser's own database (IndexedDB), and nowhere else.
+
+    facts      one record each: identity (device, token, seed, user), policy, later (ids to watch later), vector (of the rounds), taking, agreed (when the owner
+               last agreed to take part with the list as it was), answered,
+               founding (of the federation that was joined), begunAnew (it is another by now, and the owner is to be told), sums
+               (the charter that was pinned; it is kept when a federation is begun anew, so that none may promise less)
+    history    what the person has, by the catalogue's id
+    dismissed  what the person never wants to see again
+    ledger     what has left this device, item by item
+    rounds     the same, round by round
+    pending    an Update that is on its way: its bytes and its ticket, until the server has given a receipt
+    last       the message that was made last, as it is sent: for its owner to look at
+    model      copies of what is public: the item factors, so that only changed rows are fetched; what the federation is and its
+               catalogue, so that the page is of use without a network
+
+Changes that belong together are one transaction: all of them are kept, or none. `revision` counts the owner's choices
+(history and policy); a round's result is kept only if no choice was made since the round began.
+*/
+
+import { Fault } from "../faults.js";
+
+/** @import { Model } from "./client.js" */
+/** @import { Said } from "../faults.js" */
+/** @import { Entry } from "../privacy/ledger.js" */
+/** @import { Policy } from "../privacy/policy.js" */
+/** @import { SecureConfig } from "../secagg/config.js" */
+
+/** Who this device is: to its own draws (two words nobody else has), and to the server once it has joined.
+ * @typedef {{ seed: number, user: number, device: string | null, token: string | null }} Identity */
+
+/** What a vector or a message was learnt from.
+ * @typedef {{ basis: string, ids: string[] }} LearntFrom */
+
+/** Something the person has, or has dismissed; `how` it came here, and whether it has been `shown` since.
+ * @typedef {{ id: string, title: string, at: number, how?: string, shown?: boolean, rating?: number }} Owned */
+
+/** An item that has left, under its id.
+ * @typedef {Omit<Entry, "item"> & { id: string, title: string }} KeptEntry */
+
+/** What a round sent, what became of it (outcomes.js), `why` where it is not in the model, and when the round was found to have `ended`;
+ * where messages are counted, the how-many-th of how many it was, the noise on the sum that it went into, and the digest of the offer
+ * that it was made for. Earlier pages wrote `settled` where the server had answered.
+ * @typedef {{ ticket: string, round: number, at: number, liked: string[], compared: number, bytes: number,
+ *   outcome: string, why?: Said, settled?: boolean, ended?: number, uploads?: number, number?: number, of?: number | null, noise?: number,
+ *   offer?: string }} KeptRound */
+
+/** An Update on its way; where it was made from pairs, from how many.
+ * @typedef {{ ticket: string, liked: string[], from: LearntFrom, body: Uint8Array<ArrayBuffer>, at: number, pairs?: number }} Pending */
+
+/** What the owner allows, in ids; with `byHand`, these items and no others may leave.
+ * @typedef {Omit<Policy, "neverItems"> & { neverIds: string[], byHand?: string[] | null }} Choice */
+
+/** The owner's choices and what has left.
+ * @typedef {{ revision?: number, taking?: boolean, identity?: Identity, policy?: Partial<Choice>, later?: string[], joined?: string, agreed?: number,
+ *   founding?: string, answered?: string, begunAnew?: boolean, sums?: SecureConfig, vector?: LearntFrom & { values: Float32Array },
+ *   history: Owned[], dismissed: Owned[], ledger: KeptEntry[], rounds: KeptRound[], pending: Pending[] }} Kept */
+
+/** A copy of the public model, and whose it is.
+ * @typedef {Model & { founding: string, catalogue: string }} KeptModel */
+
+/** What to write: {store: {key: value}}; undefined deletes.
+ * @typedef {Record<string, Record<string, unknown>>} Changes */
+
+const NAME = "federank";
+const STORES = ["facts", "history", "dismissed", "ledger", "rounds", "pending", "last", "model"];
+const VERSION = 2; // of the stores above; what another version of the page has kept is refused
+
+export class StorageFull extends Fault {}
+export class Outdated extends Fault {}
+
+/** @template T
+ * @param {IDBRequest<T>} request
+ * @returns {Promise<T>} */
+const settled = (request) =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+
+/** The database, made on the first visit.
+ * @type {() => Promise<IDBDatabase>} */
+export async function openStore() {
+  const request = indexedDB.open(NAME, VERSION);
+  request.onupgradeneeded = ({ oldVersion }) => {
+    if (oldVersion) request.transaction?.abort();
+    else for (const store of STORES) request.result.createObjectStore(store);
+  };
+  const database = await settled(request).catch((fault) => {
+    throw ["AbortError", "VersionError"].includes(fault?.name) ? new Fault(["fault.storage-version"]) : fault;
+  });
+  // Cleared by the browser (it says so itself), or by another page: whoever uses this one is told in the same way.
+  database.onversionchange = () => {
+    database.close();
+    database.dispatchEvent(new Event("close"));
+  };
+  return database;
+}
+
+/** One record, or undefined.
+ * @type {(database: IDBDatabase, store: string, key: string) => Promise<any>} */
+export const read = (database, store, key) => settled(database.transaction(store).objectStore(store).get(key));
+
+/** The owner's choices and what has left, as of one moment.
+ * @type {(database: IDBDatabase) => Promise<Kept>} */
+export async function readEverything(database) {
+  const stores = ["facts", "history", "dismissed", "ledger", "rounds", "pending"];
+  const transaction = database.transaction(stores);
+  const facts = transaction.objectStore("facts");
+  const [keys, values, ...lists] = await Promise.all([
+    settled(facts.getAllKeys()),
+    settled(facts.getAll()),
+    ...stores.slice(1).map((store) => settled(transaction.objectStore(store).getAll())),
+  ]);
+  const [history, dismissed, ledger, rounds, pending] = lists;
+  const named = Object.fromEntries(keys.map((key, index) => [key, values[index]]));
+  return { ...named, history, dismissed, ledger, rounds, pending };
+}
+
+/** Make these changes, all or none.
+
+With `revision`, only if that is still the owner's latest choice; with `device`, only while the browser is still that device
+(it may have left). A `choice` is one itself: the revision goes up.
+ * @typedef {{ revision?: number | null, device?: string | null, choice?: boolean }} Only
+ * @type {(database: IDBDatabase, changes: Changes, only?: Only) => Promise<void>} */
+export async function write(database, changes, { revision = null, device: client = null, choice = false } = {}) {
+  const stores = [...new Set(["facts", ...Object.keys(changes)])];
+  const transaction = database.transaction(stores, "readwrite", { durability: "strict" });
+  const done = new Promise((resolve, reject) => {
+    transaction.oncomplete = resolve;
+    transaction.onabort = () => reject(transaction.error ?? new Outdated(["fault.outdated"]));
+  });
+  done.catch(() => {}); // it is awaited below; a failure before that is not an unhandled one
+  const facts = transaction.objectStore("facts");
+  const [latest = 0, identity] = await Promise.all([settled(facts.get("revision")), settled(facts.get("identity"))]);
+  if ((revision !== null && latest !== revision) || (client !== null && identity?.device !== client)) {
+    transaction.abort();
+    await done;
+  }
+  if (choice) facts.put(latest + 1, "revision");
+  for (const [store, records] of Object.entries(changes))
+    for (const [key, value] of Object.entries(records))
+      if (value === undefined) transaction.objectStore(store).delete(key);
+      else transaction.objectStore(store).put(value, key);
+  try {
+    await done;
+  } catch (fault) {
+    if (!(fault instanceof DOMException) || fault.name !== "QuotaExceededError") throw fault;
+    throw new StorageFull(["fault.storage-full"]);
+  }
+}
+
+/** Note that these have been shown to their owner; what was taken back meanwhile stays so.
+ * @type {(database: IDBDatabase, ids: string[]) => Promise<void>} */
+export async function noteShown(database, ids) {
+  const history = database.transaction("history", "readwrite").objectStore("history");
+  for (const id of ids) {
+    const owned = await settled(history.get(id));
+    if (owned) await settled(history.put({ ...owned, shown: true }, id));
+  }
+}
+
+/** Forget everything.
+ * @type {(database: IDBDatabase) => Promise<void>} */
+export async function eraseEverything(database) {
+  const transaction = database.transaction(STORES, "readwrite", { durability: "strict" });
+  STORES.forEach((store) => transaction.objectStore(store).clear());
+  await new Promise((resolve, reject) => {
+    transaction.oncomplete = resolve;
+    transaction.onabort = () => reject(transaction.error);
+  });
+}

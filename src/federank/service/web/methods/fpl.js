@@ -1,0 +1,287 @@
+/* FPL (FedeRank): Bayesian personalised ranking, federated; src/federank/methods/fpl/ in JavaScript, for the client.
+
+    Broadcast   server -> client: the item factors, or the rows that changed
+    Update      client -> server: gradients of the items it shares, and of those it compared them with
+
+The client draws pairs of an item it has and one it has not, steps its own vector and sends what the policy allows of the items' gradients.
+*/
+
+import { BadAnswer, needed, positive, whole } from "../client/http.js";
+import { MOST_FACTORS, MOST_TRIPLES } from "../client/rules.js";
+import {
+  MASK,
+  NEGATIVE,
+  TRIPLE,
+  USER_FACTORS,
+  absentItem,
+  below,
+  happens,
+  holds,
+  normalRow,
+  words,
+} from "../federation/rng.js";
+import { BadMessage, checkFinite, checkItems, decodeParts, encodeParts, numberOf, shaped } from "../federation/wire.js";
+import { record } from "../privacy/ledger.js";
+import { scores } from "./ranking.js";
+
+/** @import { Method } from "./registry.js" */
+
+/** Rows: which items, ascending; a row of factors (or of gradients) and a bias for each.
+ * @typedef {{ items: Int32Array, vectors: Float32Array, biases: Float32Array }} Update */
+
+/** Rows of the shared model, as of a round and a version.
+ * @typedef {Update & { roundNumber: number, version: number }} Broadcast */
+
+/** The bytes of an Update.
+ * @type {(update: Update) => Uint8Array<ArrayBuffer>} */
+export function encodeUpdate({ items, vectors, biases }) {
+  const rows = items.length;
+  return encodeParts({
+    items: { values: items, shape: [rows] },
+    vectors: { values: vectors, shape: [rows, rows ? vectors.length / rows : 0] },
+    biases: { values: biases, shape: [rows] },
+  });
+}
+
+/** A Broadcast (or the rows of a model) from the wire, once it is sure to be one.
+ * @type {(buffer: ArrayBuffer, factors: number, nItems: number) => Broadcast} */
+export function decodeBroadcast(buffer, factors, nItems) {
+  const parts = decodeParts(buffer, { items: "I32", vectors: "F32", biases: "F32" });
+  const rows = parts.arrays.items.values.length;
+  /** @type {Update} */
+  const update = {
+    items: shaped(parts, "items", [rows]),
+    vectors: shaped(parts, "vectors", [rows, factors]),
+    biases: shaped(parts, "biases", [rows]),
+  };
+  checkRows(update, nItems);
+  return { roundNumber: numberOf(parts, "round"), version: numberOf(parts, "version"), ...update };
+}
+
+/** Refuse rows that are not of the form the protocol asks for.
+ * @type {(rows: Update, nItems: number) => void} */
+export function checkRows({ items, vectors, biases }, nItems) {
+  checkItems(items, nItems);
+  checkFinite(vectors, biases);
+}
+
+// Computation: on the device, with the person's own history, which stays there (protocol/pairs/computation.py).
+
+/** What `GET /federation` says of the method.
+ * @typedef {{ factors: number, triples: number, most_triples?: number | null, order?: string, mask?: string, initial_scale: number, learning_rate: number,
+ *   user_regulariser: number, positive_regulariser: number, negative_regulariser: number }} PublishedRecipe */
+
+/** The same, worked out.
+ * @typedef {{ factors: number, triples: number, mostTriples: number, summed: boolean, maskPerRow: boolean, initialScale: number, learningRate: number,
+ *   userRegulariser: number, positiveRegulariser: number, negativeRegulariser: number }} Recipe */
+
+/** Who learns: what names its draws, its own vector, and the items that positives are drawn from, ascending.
+ * @typedef {{ seed: number, user: number, vector: Float32Array, profile: Int32Array, triples: number }} Learner */
+
+/** What comes out of a round's pairs, one row each: before anybody decides what is sent.
+ * @typedef {{ places: Int32Array, positives: Int32Array, negatives: Int32Array, coins: Uint32Array,
+ *   slopes: Float32Array, positiveVectors: Float32Array, negativeVectors: Float32Array }} Gradients */
+
+const FARTHEST = 80; // 1 / (1 + e^80) is zero for every purpose
+
+/** 1 / (1 + e^x), for any x.
+ * @type {(x: number) => number} */
+export function slope(x) {
+  return Math.fround(1 / (1 + Math.exp(Math.min(Math.max(x, -FARTHEST), FARTHEST))));
+}
+
+/** What `GET /federation` says of the method, worked out: the regularisers are multiples of the learning rate.
+ * @type {(published: PublishedRecipe) => Recipe} */
+export function recipeFor(published) {
+  const rate = published.learning_rate;
+  return {
+    factors: published.factors,
+    triples: published.triples,
+    mostTriples: published.most_triples ?? published.triples,
+    summed: published.order === "as-printed",
+    maskPerRow: published.mask === "as-printed",
+    initialScale: published.initial_scale,
+    learningRate: Math.fround(rate),
+    userRegulariser: Math.fround(rate * published.user_regulariser),
+    positiveRegulariser: Math.fround(rate * published.positive_regulariser),
+    negativeRegulariser: Math.fround(rate * published.negative_regulariser),
+  };
+}
+
+/** How many pairs a round learns from: as many as the federation says, or as the device's owner does, up to `mostTriples`.
+ * @typedef {Pick<Recipe, "triples" | "mostTriples">} Pairs */
+
+/** The pairs of a device whose owner wishes for so many, or for nothing.
+ * @type {(recipe: Pairs, wish?: number | null) => number} */
+export function ownTriples(recipe, wish = null) {
+  return wish === null ? recipe.triples : Math.min(wish, recipe.mostTriples);
+}
+
+/** One pair: the place of a positive in the profile (with replacement), a negative, and a word for the coin.
+ * @type {(seed: number, user: number, roundNumber: number, counter: number, profile: ArrayLike<number>, nItems: number) => [number, number, number]} */
+function drawPair(seed, user, roundNumber, counter, profile, nItems) {
+  const [first, second, third, coin] = words(seed, user, TRIPLE, roundNumber, counter);
+  const place = below(first, profile.length);
+  let negative = below(second, nItems);
+  if (holds(profile, negative)) {
+    negative = below(third, nItems);
+    if (holds(profile, negative)) {
+      const [word] = words(seed, user, NEGATIVE, roundNumber, counter);
+      negative = absentItem(profile, below(word, nItems - profile.length));
+    }
+  }
+  return [place, negative, coin];
+}
+
+/** One device's part of a round: its own vector moves (`person.vector` is replaced), and item gradients come out.
+ * @type {(recipe: Recipe, person: Learner, broadcast: Pick<Broadcast, "vectors" | "biases" | "roundNumber">) => Gradients} */
+export function compute(recipe, person, broadcast) {
+  const { factors, learningRate, summed } = recipe;
+  const { seed, user, profile, triples } = person;
+  const { vectors, biases, roundNumber } = broadcast;
+  const p = Float32Array.from(person.vector);
+  const moves = new Float32Array(factors);
+  const gradients = {
+    places: new Int32Array(triples),
+    positives: new Int32Array(triples),
+    negatives: new Int32Array(triples),
+    coins: new Uint32Array(triples),
+    slopes: new Float32Array(triples),
+    positiveVectors: new Float32Array(triples * factors),
+    negativeVectors: new Float32Array(triples * factors),
+  };
+  for (let t = 0; t < triples; t++) {
+    const [place, j, coin] = drawPair(seed, user, roundNumber, t, profile, biases.length);
+    const i = profile[place];
+    let x = biases[i] - biases[j];
+    for (let f = 0; f < factors; f++) x += p[f] * (vectors[i * factors + f] - vectors[j * factors + f]);
+    const g = slope(x);
+    gradients.places[t] = place;
+    gradients.positives[t] = i;
+    gradients.negatives[t] = j;
+    gradients.coins[t] = coin;
+    gradients.slopes[t] = g;
+    for (let f = 0; f < factors; f++) {
+      const qi = vectors[i * factors + f];
+      const qj = vectors[j * factors + f];
+      const pf = p[f];
+      gradients.positiveVectors[t * factors + f] = g * pf - recipe.positiveRegulariser * qi;
+      gradients.negativeVectors[t * factors + f] = -g * pf - recipe.negativeRegulariser * qj;
+      const move = learningRate * (g * (qi - qj) - recipe.userRegulariser * pf);
+      if (summed) moves[f] += move;
+      else p[f] = pf + move;
+    }
+  }
+  if (summed) for (let f = 0; f < factors; f++) p[f] += moves[f];
+  person.vector = p;
+  return gradients;
+}
+
+// Transmission: what a device lets the server see (protocol/pairs/transmission.py).
+
+/** Who shares: what names its draws, and what its owner allows.
+ * @typedef {{ seed: number, user: number, pi: number, allowed: boolean[], lifelong: boolean }} Sharer */
+
+/** Whether the owner lets this positive item's gradient go; `allowed` is the decision for life on this item.
+ * @type {(allowed: boolean, coin: number, pi: number) => boolean} */
+export function maySend(allowed, coin, pi) {
+  return allowed && happens(coin, pi);
+}
+
+/** The Update: gradients summed per item, without the positives that are held back.
+ * @type {(recipe: { factors: number, maskPerRow: boolean }, person: Sharer, roundNumber: number, gradients: Gradients) => Update} */
+export function share({ factors, maskPerRow }, person, roundNumber, gradients) {
+  const { allowed, seed, user } = person;
+  const pi = person.lifelong ? 1 : person.pi;
+  /** @type {[item: number, table: Float32Array, t: number, bias: number][]} */
+  const rows = [];
+  gradients.positives.forEach((item, t) => {
+    const coin = maskPerRow ? words(seed, user, MASK, roundNumber, item)[0] : gradients.coins[t];
+    if (maySend(allowed[gradients.places[t]], coin, pi))
+      rows.push([item, gradients.positiveVectors, t, gradients.slopes[t]]);
+  });
+  gradients.negatives.forEach((item, t) => rows.push([item, gradients.negativeVectors, t, -gradients.slopes[t]]));
+
+  const items = Int32Array.from(new Set(rows.map(([item]) => item))).sort();
+  const placeOf = new Map(Array.from(items, (item, place) => [item, place]));
+  const vectors = new Float32Array(items.length * factors);
+  const biases = new Float32Array(items.length);
+  for (const [item, table, t, bias] of rows) {
+    const place = placeOf.get(item) ?? 0;
+    for (let f = 0; f < factors; f++) vectors[place * factors + f] += table[t * factors + f];
+    biases[place] += bias;
+  }
+  return { items, vectors, biases };
+}
+
+// The home vector: who somebody is, learnt on the device and never used in a round; and the best items by it.
+
+/** The public item factors, a row for each item of the catalogue.
+ * @typedef {{ vectors: Float32Array, biases: Float32Array }} Model */
+
+const HOME_ROUND = 0xffffffff; // stands for the round in the home vector's draws, so that no round shares them
+export const HOME_STEPS = 1000;
+
+/** A vector learnt from an ascending history in this many steps; zero where no pair can be drawn.
+ * @type {(recipe: Recipe, seed: number, user: number, history: Int32Array, model: Model, steps?: number) => Float32Array} */
+export function homeVector(recipe, seed, user, history, model, steps = HOME_STEPS) {
+  const person = { seed, user, profile: history, vector: new Float32Array(recipe.factors), triples: steps };
+  if (history.length > 0 && history.length < model.biases.length)
+    compute({ ...recipe, summed: false }, person, { ...model, roundNumber: HOME_ROUND });
+  return person.vector;
+}
+
+// Pairs on a device (fpl): every round some pairs are drawn, and the gradients of their items sent.
+
+const RATES = ["learning_rate", "user_regulariser", "positive_regulariser", "negative_regulariser", "initial_scale"];
+
+/** The method, with the recipe that a federation has published.
+ * @type {(published: any) => Method} */
+export function fpl(published) {
+  const { factors } = published;
+  needed(whole(factors, 1, MOST_FACTORS) && whole(published.triples, 1, MOST_TRIPLES), "recipe");
+  needed(
+    (published.most_triples ?? null) === null || whole(published.most_triples, 1, MOST_TRIPLES),
+    "recipe (most_triples)",
+  );
+  for (const name of RATES) needed(positive(published[name]), `recipe (${name})`);
+  const recipe = recipeFor(published);
+  return {
+    factors,
+    messages: null,
+    pairs: ({ triples }) => ownTriples(recipe, triples),
+    sharing: ["fixed-subset", "randomized-response", "all"],
+    decode: (buffer, items) => decodeBroadcast(buffer, factors, items),
+    popularity: ({ biases }) => biases,
+    scores,
+    foldIn: ({ seed, user }, history, model) => homeVector(recipe, seed, user, history, model),
+    async clientUpdate(client, task, { seed, user }, outward) {
+      const first = () => normalRow(factors, seed, user, USER_FACTORS, recipe.initialScale);
+      const vector = client.roundVector(outward.profile) ?? first();
+      const person = {
+        seed,
+        user,
+        vector,
+        pi: client.policy.pi,
+        triples: ownTriples(recipe, client.policy.triples),
+        ...outward,
+      };
+      const gradients = compute(recipe, person, { ...client.model, roundNumber: task.round });
+      const update = share(recipe, person, task.round, gradients);
+      const rows = update.items.length;
+      if (rows > (task.most_rows ?? Infinity))
+        throw new BadAnswer(["detail.most-rows", { most: task.most_rows, rows }]);
+      checkRows(update, client.shape.items);
+      if (!person.vector.every(Number.isFinite)) throw new BadMessage(["detail.out-of-range"]);
+      const liked = Array.from(update.items.filter((_, index) => update.biases[index] > 0));
+      return {
+        body: encodeUpdate(update),
+        compared: rows - liked.length,
+        liked,
+        pairs: person.triples,
+        vector: person.vector,
+        changed: [...record(client.entries, task.round, outward, update).values()],
+      };
+    },
+  };
+}

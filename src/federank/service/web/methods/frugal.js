@@ -1,0 +1,271 @@
+/* Frugal: implicit least squares with a handful of messages per client; src/federank/methods/frugal/ in JavaScript, for the client.
+
+    FrugalBroadcast   server -> client: the item vectors, or the rows that changed, as bytes with a scale per row or as floats
+    FrugalUpdate      client -> server: one residual per item, and the client's vector
+
+A message means a matrix with a row per item (`dense`) of rank one: its two factors hold the same in a sixtieth of the bytes. Under secure
+aggregation the dense matrix is summed. What is sent follows from the outward profile alone, recommendations from the full history.
+*/
+
+import { BadAnswer, needed, positive, whole } from "../client/http.js";
+import { MOST_FACTORS, MOST_MESSAGES } from "../client/rules.js";
+import { BadMessage, checkFinite, checkItems, decodeParts, encodeParts, numberOf, shaped } from "../federation/wire.js";
+import { addProducts, mirror, solve } from "./linear.js";
+import { recordMessage } from "../privacy/ledger.js";
+import { scores } from "./ranking.js";
+
+/** @import { Model } from "../client/client.js" */
+/** @import { Kind, Parts } from "../federation/wire.js" */
+/** @import { Method } from "./registry.js" */
+
+export const LEVELS = 127; // a number of a Broadcast is a whole multiple, from -127 to 127, of its row's scale
+
+/** Rows of the item vectors as of a round and a version, the items' weights, and lambda.
+ * @typedef {{ roundNumber: number, version: number, regulariser: number, items: Int32Array, weights: Float32Array,
+ *   vectors: Float32Array }} FrugalBroadcast */
+
+/** One number for each item, the person's own vector, and how much the person counts, at most 1.
+ * @typedef {{ strengths: Float32Array, vector: Float32Array, scale: number }} FrugalUpdate */
+
+/** What a message means: two matrices, row by row. The last column stands for a vector's constant 1.
+ * @typedef {{ pulls: Float32Array, squares: Float32Array }} Dense */
+
+/** The rows that codes and scales stand for.
+ * @type {(codes: Int8Array, scales: Float32Array) => Float32Array} */
+export function restored(codes, scales) {
+  const factors = scales.length ? codes.length / scales.length : 0;
+  const vectors = new Float32Array(codes.length);
+  for (let row = 0, index = 0; row < scales.length; row++)
+    for (let f = 0; f < factors; f++, index++) vectors[index] = codes[index] * scales[row];
+  return vectors;
+}
+
+/** The message written out: a row for every item, w_i a [x, 1]; and the square of the vector, a [x, 1] [x, 1]'.
+ * @type {(update: FrugalUpdate) => Dense} */
+export function dense({ strengths, vector, scale }) {
+  const matrix = Float32Array.of(...vector, 1);
+  const scaled = matrix.map((value) => scale * value);
+  return { pulls: outer(strengths, scaled), squares: outer(matrix, scaled) };
+}
+
+/** All numbers of a message in one row, as sums add them up: rows of items, then the square of the vector.
+ * @type {(message: Dense) => Float32Array} */
+export function flat({ pulls, squares }) {
+  const values = new Float32Array(pulls.length + squares.length);
+  values.set(pulls);
+  values.set(squares, pulls.length);
+  return values;
+}
+
+/** @type {(left: Float32Array, right: Float32Array) => Float32Array} */
+function outer(left, right) {
+  const matrix = new Float32Array(left.length * right.length);
+  for (let row = 0, index = 0; row < left.length; row++)
+    for (let column = 0; column < right.length; column++, index++) matrix[index] = left[row] * right[column];
+  return matrix;
+}
+
+// The messages of squares as bytes (protocol/squares/codec.py), through the one wire format (wire.js).
+
+/** @type {Record<string, Kind>} */
+const NEEDED = { regulariser: "F64" };
+/** @type {Record<string, Kind>} */
+const OPTIONAL = { items: "I32", weights: "F32", codes: "I8", scales: "F32", vectors: "F32" };
+
+/** The bytes of an Update.
+ * @type {(update: FrugalUpdate) => Uint8Array<ArrayBuffer>} */
+export function encodeFrugalUpdate({ strengths, vector, scale }) {
+  return encodeParts({
+    strengths: { values: strengths, shape: [strengths.length] },
+    vector: { values: vector, shape: [vector.length] },
+    scale: { values: Float32Array.of(scale), shape: [1] },
+  });
+}
+
+/** A Broadcast from the wire, once it is sure to be one; its rows as they are to be used, in whatever form they came.
+ * @type {(buffer: ArrayBuffer, factors: number, nItems: number) => FrugalBroadcast} */
+export function decodeFrugalBroadcast(buffer, factors, nItems) {
+  const parts = decodeParts(buffer, NEEDED, OPTIONAL);
+  const { arrays } = parts;
+  const count = arrays.items ? arrays.items.values.length : nItems;
+  /** @type {Int32Array} */
+  const items = arrays.items ? shaped(parts, "items", [count]) : Int32Array.from({ length: nItems }, (_, item) => item);
+  checkItems(items, nItems);
+  /** @type {Float32Array} */
+  const weights = arrays.weights ? shaped(parts, "weights", [count]) : new Float32Array(count).fill(1);
+  checkFinite(weights);
+  if (weights.some((weight) => weight < 0)) throw new BadMessage(["wire.weights"]);
+  const [regulariser] = shaped(parts, "regulariser", [1]);
+  if (!(Number.isFinite(regulariser) && regulariser >= 0)) throw new BadMessage(["wire.regulariser"]);
+  const vectors = rowsOf(parts, count, factors);
+  return {
+    roundNumber: numberOf(parts, "round"),
+    version: numberOf(parts, "version"),
+    regulariser,
+    items,
+    weights,
+    vectors,
+  };
+}
+
+/** @type {(parts: Parts, rows: number, factors: number) => Float32Array} */
+function rowsOf(parts, rows, factors) {
+  const { codes, scales, vectors } = parts.arrays;
+  if (Boolean(codes) !== Boolean(scales) || Boolean(codes) === Boolean(vectors)) throw new BadMessage(["wire.rows"]);
+  if (vectors) {
+    /** @type {Float32Array} */
+    const told = shaped(parts, "vectors", [rows, factors]);
+    checkFinite(told);
+    return told;
+  }
+  /** @type {Int8Array} */
+  const levels = shaped(parts, "codes", [rows, factors]);
+  /** @type {Float32Array} */
+  const steps = shaped(parts, "scales", [rows]);
+  checkFinite(steps);
+  if (levels.some((level) => level < -LEVELS)) throw new BadMessage(["wire.codes", { levels: LEVELS }]);
+  if (steps.some((step) => step < 0)) throw new BadMessage(["wire.scales"]);
+  const told = restored(levels, steps);
+  checkFinite(told);
+  return told;
+}
+
+// Computation where squares are learnt: a device's own vector in closed form, and one number an item.
+
+/** What counts how much: `liked` is 1 + alpha, `unobserved` is w.
+ * @typedef {{ liked: number, unobserved: number }} Objective */
+
+/** The item vectors (a row for each item), the items' weights, and lambda.
+ * @typedef {{ vectors: Float32Array, weights: Float32Array, regulariser: number }} SquaresModel */
+
+/** Y'DY: the inner products of all columns, each item with its weight. It serves every solve on the same model.
+ * @type {(model: SquaresModel) => Float64Array} */
+export function gramMatrix({ vectors, weights }) {
+  const factors = weights.length ? vectors.length / weights.length : 0;
+  const products = new Float64Array(factors * factors);
+  const row = new Float64Array(factors);
+  for (let item = 0, first = 0; item < weights.length; item++, first += factors) {
+    for (let f = 0; f < factors; f++) row[f] = vectors[first + f];
+    addProducts(products, row, weights[item]);
+  }
+  mirror(products, factors);
+  return products;
+}
+
+/** The vector that explains this ascending profile best: in a message the outward one, at home the whole history.
+ * @type {(objective: Objective, model: SquaresModel, gram: Float64Array, profile: Int32Array) => Float32Array} */
+export function solveUser({ liked, unobserved }, { vectors, weights, regulariser }, gram, profile) {
+  const factors = Math.sqrt(gram.length);
+  const own = new Float64Array(factors * factors);
+  const aim = new Float64Array(factors);
+  const row = new Float64Array(factors);
+  for (const item of profile) {
+    for (let f = 0; f < factors; f++) row[f] = vectors[item * factors + f];
+    if (liked !== unobserved) addProducts(own, row, weights[item]);
+    for (let f = 0; f < factors; f++) aim[f] += weights[item] * row[f];
+  }
+  mirror(own, factors);
+  const sides = gram.map((product, index) => unobserved * product + (liked - unobserved) * own[index]);
+  for (let f = 0; f < factors; f++) {
+    sides[f * factors + f] += regulariser;
+    aim[f] *= liked;
+  }
+  const solved = Float32Array.from(solve(sides, aim));
+  if (!solved.every(Number.isFinite)) throw new BadMessage(["detail.unsolvable"]);
+  return solved;
+}
+
+/** How strongly each item should move towards the vector: w_i, one number per item.
+ * @type {(objective: Objective, vectors: Float32Array, vector: Float32Array, profile: Int32Array) => Float32Array} */
+export function residuals({ liked, unobserved }, vectors, vector, profile) {
+  const factors = vector.length;
+  const x = Float64Array.from(vector);
+  const own = new Set(profile);
+  const strengths = new Float32Array(vectors.length / factors);
+  for (let item = 0; item < strengths.length; item++) {
+    let score = 0;
+    for (let f = 0, first = item * factors; f < factors; f++) score += x[f] * vectors[first + f];
+    strengths[item] = own.has(item) ? liked * (1 - score) : -unobserved * score;
+  }
+  return strengths;
+}
+
+// Transmission where squares are learnt: what a device lets the server see (protocol/squares/transmission.py).
+
+/** How people are weighed, and the largest norm of a message (0: none).
+ * @typedef {{ activity: number, clip: number }} Weighing */
+
+/** The L2 norm of all numbers of the message, written out: of w [x, 1]' and of [x, 1] [x, 1]' together.
+ * @type {(strengths: Float32Array, vector: Float32Array) => number} */
+function messageNorm(strengths, vector) {
+  const length = 1 + squared(vector);
+  return Math.sqrt(length * (squared(strengths) + length));
+}
+
+/** @type {(values: Float32Array) => number} */
+function squared(values) {
+  let sum = 0;
+  for (let index = 0; index < values.length; index++) sum += values[index] * values[index];
+  return sum;
+}
+
+/** The Update of somebody who takes part with this many items, weighted and clipped.
+ * @type {(weighing: Weighing, size: number, strengths: Float32Array, vector: Float32Array) => FrugalUpdate} */
+export function send({ activity, clip }, size, strengths, vector) {
+  const weight = size ** -activity;
+  const scale = clip > 0 ? Math.min(weight, clip / messageNorm(strengths, vector)) : weight;
+  return { strengths, vector, scale: Math.fround(scale) };
+}
+
+// Squares on a device (frugal): its own vector is solved for at home, and at most so many whole messages leave in its life.
+
+/** The method, with the recipe that a federation has published.
+ * @type {(published: any) => Method} */
+export function frugal(published) {
+  const { factors, messages, alpha, unobserved_weight: unobserved, activity } = published;
+  const clip = published.clip ?? 0;
+  needed(whole(factors, 1, MOST_FACTORS) && whole(messages, 1, MOST_MESSAGES), "recipe");
+  const numbers = { alpha, unobserved_weight: unobserved, activity, clip };
+  for (const [name, value] of Object.entries(numbers)) needed(positive(value), `recipe (${name})`);
+  const objective = { liked: Math.fround(1 + alpha), unobserved: Math.fround(unobserved) };
+  /** @type {(model: Model, profile: Int32Array) => Float32Array} */
+  const solved = (model, profile) => solveUser(objective, model, (model.gram ??= gramMatrix(model)), profile);
+  return {
+    factors,
+    messages,
+    sharing: ["fixed-subset", "randomized-response"],
+    decode: (buffer, items) => decodeFrugalBroadcast(buffer, factors, items),
+    popularity: (model) => (model.popular ??= nearness(model)),
+    scores,
+    foldIn: (_, history, model) => solved(model, history),
+    async clientUpdate({ model, shape, entries }, task, _, outward) {
+      if (shape.items > (task.most_rows ?? Infinity))
+        throw new BadAnswer(["detail.most-numbers", { most: task.most_rows, items: shape.items }]);
+      const { profile } = outward;
+      const vector = solved(model, profile);
+      const strengths = residuals(objective, model.vectors, vector, profile);
+      if (!strengths.every(Number.isFinite)) throw new BadMessage(["detail.out-of-range"]);
+      const update = send({ activity, clip }, profile.length, strengths, vector);
+      return {
+        body: encodeFrugalUpdate(update),
+        values: () => flat(dense(update)),
+        compared: 0,
+        liked: Array.from(profile),
+        vector,
+        changed: [...recordMessage(entries, task.round, outward).values()],
+      };
+    },
+  };
+}
+
+/** How near each item is to all others together: what many have is near much.
+ * @type {(model: Model) => Float32Array} */
+function nearness({ vectors, weights }) {
+  const factors = vectors.length / weights.length;
+  const sum = new Float64Array(factors);
+  for (let index = 0; index < vectors.length; index++) sum[index % factors] += vectors[index];
+  const near = new Float32Array(weights.length);
+  for (let index = 0; index < vectors.length; index++)
+    near[Math.floor(index / factors)] += vectors[index] * sum[index % factors];
+  return near;
+}

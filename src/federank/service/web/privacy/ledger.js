@@ -1,0 +1,76 @@
+/* The ledger: on the device, what has ever left it (protocol/ledger.py).
+
+An item of an Update was liked if its bias is above zero and compared with if it is below: an observer who links the device's
+Updates reads the very same. The ledger is written before an Update is sent, because what may have left counts as left.
+*/
+
+/** @import { Update } from "../methods/fpl.js" */
+/** @import { Outward } from "./policy.js" */
+
+/** One item that has left the device; `real` is null for what was only ever compared with.
+ * @typedef {{ item: number, first_round: number, last_round: number, times_liked: number, times_compared: number,
+ *   real: boolean | null }} Entry */
+
+/** Take note of an Update: the entries it changes, as new records beside the old ones (a Map by item).
+ * @type {(entries: Map<number, Entry>, roundNumber: number, outward: Outward, update: Pick<Update, "items" | "biases">) => Map<number, Entry>} */
+export function record(entries, roundNumber, outward, update) {
+  const real = new Map(Array.from(outward.profile, (item, index) => [item, outward.real[index]]));
+  const changed = new Map();
+  update.items.forEach((item, index) => {
+    const old = entries.get(item);
+    const bias = update.biases[index];
+    changed.set(item, {
+      item,
+      first_round: Math.min(old?.first_round ?? roundNumber, roundNumber),
+      last_round: Math.max(old?.last_round ?? roundNumber, roundNumber),
+      times_liked: (old?.times_liked ?? 0) + (bias > 0 ? 1 : 0),
+      times_compared: (old?.times_compared ?? 0) + (bias < 0 ? 1 : 0),
+      real: bias > 0 ? old?.real === true || real.get(item) : (old?.real ?? null), // once real, always real
+    });
+  });
+  return changed;
+}
+
+/** Take note of a message that is made from a whole outward profile: the entries it changes, as above.
+ * @type {(entries: Map<number, Entry>, roundNumber: number, outward: Outward) => Map<number, Entry>} */
+export function recordMessage(entries, roundNumber, outward) {
+  const items = outward.profile;
+  return record(entries, roundNumber, outward, { items, biases: new Float32Array(items.length).fill(1) });
+}
+
+/** Take note of an Update of ratings: which items were rated, and which were sampled to hide them among.
+ * @type {(entries: Map<number, Entry>, roundNumber: number, rated: Int32Array, sampled: number[]) => Map<number, Entry>} */
+export function recordRatings(entries, roundNumber, rated, sampled) {
+  const items = Int32Array.from([...rated, ...sampled]);
+  const biases = Float32Array.from(items, (_, index) => (index < rated.length ? 1 : -1));
+  const real = Array.from(rated, () => true);
+  return record(entries, roundNumber, { profile: rated, real, allowed: real, lifelong: true }, { items, biases });
+}
+
+/** Every item that was ever sent with a virtual rating, ascending.
+ * @type {(entries: Map<number, Entry>) => Int32Array} */
+export function sampledEver(entries) {
+  const items = [...entries.values()].filter((entry) => entry.times_compared > 0).map((entry) => entry.item);
+  return Int32Array.from(items).sort();
+}
+
+/** Every item that was ever sent as liked, decoys included, ascending.
+ * @type {(entries: Map<number, Entry>) => Int32Array} */
+export function liked(entries) {
+  const items = [...entries.values()].filter((entry) => entry.times_liked > 0).map((entry) => entry.item);
+  return Int32Array.from(items).sort();
+}
+
+/** Every item that was ever sent as liked because it was its owner's, ascending.
+ * @type {(entries: Map<number, Entry>) => Int32Array} */
+export function reallyLiked(entries) {
+  const items = [...entries.values()].filter((entry) => entry.real === true).map((entry) => entry.item);
+  return Int32Array.from(items).sort();
+}
+
+/** The share of a history that was ever sent as liked because it is liked; decoys disclose nothing.
+ * @type {(entries: Map<number, Entry>, history: Int32Array) => number} */
+export function disclosed(entries, history) {
+  const sent = history.filter((item) => entries.get(item)?.real === true).length;
+  return history.length ? sent / history.length : 0;
+}

@@ -1,0 +1,91 @@
+/* The device's message (protocol/sums/upload.py): integers in, an upload out that neither server can read alone.
+
+    context  H("report", offer, id)                  what everything else of the report is tied to
+    share    x - mask(seed, context)                 for the leader: uniform, whatever x is
+    part_L   H("leader", context, blind, share)      what the leader can recompute; the blind defeats guesses
+    part_H   H("helper", context, seed)              what the helper can recompute
+    sealed   HPKE(seed || part_L)                    for the helper, with info H("seal", offer, id)
+
+An upload has the same length for everybody. From the same inputs it is the same bytes as Python's.
+*/
+
+import { BadMessage } from "../federation/wire.js";
+import { bytesOf, digest, hexadecimal, inMemory, joined } from "./canonical.js";
+import { OVERHEAD, PUBLIC_BYTES, seal } from "./keys.js";
+import { C_INT, SEED_BYTES, mask } from "./ring.js";
+import { roundConfigDigest } from "./round_config.js";
+
+/** @import { Bytes } from "./canonical.js" */
+/** @import { RoundConfig } from "./round_config.js" */
+
+/** What a device draws for one report; it is kept nowhere and shown to nobody.
+ * @typedef {{ id: Bytes, seed: Bytes, blind: Bytes }} Secrets */
+
+const MAGIC = bytesOf("FRSUMS01");
+export const [ID_BYTES, BLIND_BYTES, PART_BYTES] = [16, 16, 32];
+const SEALED_BYTES = SEED_BYTES + PART_BYTES + OVERHEAD;
+export const HEADER_BYTES = Math.ceil((MAGIC.length + ID_BYTES + BLIND_BYTES + PART_BYTES + SEALED_BYTES) / 4) * 4;
+const MOST_AT_ONCE = 65_536; // bytes that a browser draws in one go
+
+/** So many bytes from the operating system.
+ * @type {(length: number) => Bytes} */
+export function systemRandom(length) {
+  const bytes = new Uint8Array(length);
+  for (let at = 0; at < length; at += MOST_AT_ONCE) crypto.getRandomValues(bytes.subarray(at, at + MOST_AT_ONCE));
+  return bytes;
+}
+
+/** Secrets of one report, from the operating system.
+ * @type {() => Secrets} */
+export const newSecrets = () => ({
+  id: systemRandom(ID_BYTES),
+  seed: systemRandom(SEED_BYTES),
+  blind: systemRandom(BLIND_BYTES),
+});
+
+/** What rounding at random needs for so many numbers (rounding.js).
+ * @type {(length: number) => Uint16Array} */
+export const roundingChances = (length) => new Uint16Array(systemRandom(2 * length).buffer);
+
+/** How many bytes an upload of this many numbers has.
+ * @type {(length: number) => number} */
+const uploadBytes = (length) => HEADER_BYTES + 4 * length;
+
+/** A message in two, and what everything else of its report is tied to.
+ * @typedef {{ context: Bytes, mask: Uint32Array<ArrayBuffer>, share: Uint32Array<ArrayBuffer>, partLeader: Bytes,
+ *   partHelper: Bytes, key: Bytes, info: Bytes }} Split */
+
+/** Split a message of integers in two; it is refused where its norm is more than the bound.
+ * @type {(offer: RoundConfig, message: Int32Array, secrets: Secrets) => Promise<Split>} */
+export async function splitMessage(offer, message, { id, seed, blind }) {
+  if (message.length !== offer.length)
+    throw new BadMessage(["upload.length", { needed: offer.length, found: message.length }]);
+  let squares = 0;
+  for (let index = 0; index < message.length; index++) squares += message[index] * message[index];
+  if (squares > C_INT * C_INT) throw new BadMessage(["upload.norm", { most: C_INT }]);
+  const terms = await roundConfigDigest(offer);
+  const context = await digest("report", terms, id);
+  const hidden = await mask(seed, context, offer.length);
+  const share = new Uint32Array(offer.length);
+  for (let index = 0; index < share.length; index++) share[index] = message[index] - hidden[index];
+  return {
+    context,
+    mask: hidden,
+    share,
+    partLeader: await digest("leader", context, blind, inMemory(share)),
+    partHelper: await digest("helper", context, seed),
+    key: hexadecimal(offer.key, PUBLIC_BYTES, "offer.key"),
+    info: await digest("seal", terms, id),
+  };
+}
+
+/** A message of integers as the bytes of an upload; it is refused where its norm is more than the bound.
+ * @type {(offer: RoundConfig, message: Int32Array, secrets: Secrets, ephemeral?: CryptoKeyPair) => Promise<Bytes>} */
+export async function makeUpload(offer, message, secrets, ephemeral) {
+  const { share, partLeader, partHelper, key, info } = await splitMessage(offer, message, secrets);
+  const sealed = await seal(key, info, joined(secrets.seed, partLeader), ephemeral);
+  const upload = new Uint8Array(uploadBytes(offer.length));
+  upload.set(joined(MAGIC, secrets.id, secrets.blind, partHelper, sealed));
+  upload.set(inMemory(share), HEADER_BYTES);
+  return upload;
+}

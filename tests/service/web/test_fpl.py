@@ -1,0 +1,71 @@
+"""How many pairs a round learns from is its owner's choice (FedeRank, 2021, section 3.1), as far as is allowed.
+
+The page's device makes the message that Python's does. What is chosen holds for what the server gets, across reloads,
+and in a federation that allows less; where no pairs are learnt from, nothing speaks of them.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.service.web.conftest import PAGE
+from tests.service.web.conversing import conversing
+from tests.service.web.questions import (
+    CLOSE,
+    HISTORY,
+    ITEMS,
+    POLICIES,
+    SEED,
+    USER,
+    broadcasts,
+    plain_broadcast,
+    plain_outward,
+    plain_policy,
+    recipe_of,
+)
+
+from federank.federation.client import Model, RoundVector, User
+from federank.methods.fpl.client import FPL_CLIENT, settings_of
+from federank.methods.fpl.wire import decode_update
+from federank.privacy.ledger import Ledger
+from federank.privacy.policy import shared_profile
+
+FACTORS = 3
+FEW, USUAL, MOST = 1, 12, 20
+
+
+@pytest.fixture(scope="module")
+def device(node):
+    """The page's device under node."""
+    with conversing(node, "fpl.mjs", PAGE / "methods" / "registry.js") as ask:
+        yield ask
+
+
+@pytest.mark.parametrize(("spec", "most", "pairs"), [(None, None, 4), (1, None, 1), (9, None, 4), (9, 6, 6)])
+@pytest.mark.parametrize("kind", ["all", "fixed-subset, shared", "randomized-response"])
+def test_the_page_sends_and_writes_down_what_a_python_device_does(device, kind, spec, most, pairs):
+    policy = replace(POLICIES[kind], triples=spec)
+    recipe, _ = recipe_of(triples=4, factors=FACTORS, most_triples=most)
+    [broadcast] = broadcasts(1, FACTORS)
+    taken = shared_profile(policy, SEED, USER, HISTORY, ITEMS)
+    nothing = RoundVector(np.zeros(FACTORS, np.float32), None, frozenset())
+    person = User(SEED, USER, settings_of(recipe, ITEMS), ITEMS, policy, taken, nothing)
+    ledger = Ledger()
+    played = FPL_CLIENT.play(
+        person, Model(3, {"vectors": broadcast.vectors, "biases": broadcast.biases}), ledger, broadcast.round_number
+    )
+    expected = decode_update(played.body, FACTORS, ITEMS)
+
+    told = plain_policy(policy) | {"triples": spec}
+    owner = {"seed": SEED, "user": USER, **plain_outward(taken)}
+    answer = device({"recipe": recipe, "policy": told, "person": owner, "broadcast": plain_broadcast(broadcast)})
+    found = decode_update(bytes(answer["body"]), FACTORS, ITEMS)
+    assert answer["pairs"] == pairs
+    assert found.items.tolist() == expected.items.tolist()
+    np.testing.assert_allclose(found.vectors, expected.vectors, **CLOSE)
+    np.testing.assert_allclose(found.biases, expected.biases, **CLOSE)
+    np.testing.assert_allclose(answer["vector"], played.vector.values, **CLOSE)
+    assert answer["liked"] == expected.items[expected.biases > 0].tolist()
+    assert answer["compared"] == int((expected.biases < 0).sum()) <= pairs
+    rows = {row["item"]: row for row in ledger.to_rows()}
+    assert {row["item"]: row for row in answer["changed"]} == rows

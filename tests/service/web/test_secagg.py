@@ -1,0 +1,411 @@
+"""Sums in JavaScript against Python: the same bytes from the same inputs, both ways, and those of RFC 9180."""
+
+import json
+import subprocess
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from tests.protocol.sums.worlds import (
+    HELPER,
+    LEADER,
+    LENGTH,
+    MODEL,
+    RFC_9180,
+    bytes_from,
+    charter,
+    messages,
+    offer,
+    sealed_with,
+)
+from tests.service.web.conftest import PAGE
+from tests.service.web.conversing import conversing
+
+from federank.errors import BadMessage
+from federank.methods.frugal.private import directions_at_home, one_message
+from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
+from federank.secagg.canonical import canonical, digest, read_canonical
+from federank.secagg.config import config_from, fields_of_check
+from federank.secagg.exchange import ABANDONED, RoundRecord, read_record, sign_record, standing, sum_of_masks
+from federank.secagg.keys import (
+    fingerprint,
+    new_private_key,
+    open_with,
+    private_key,
+    public_key_of,
+    sign,
+    sign_successor,
+    verify,
+)
+from federank.secagg.ring import C_INT, centred, mask, round_message
+from federank.secagg.round_config import (
+    CLOCKS_APART,
+    check_offer,
+    model_digest,
+    rating_model_digest,
+    read_offer,
+    sign_offer,
+)
+from federank.secagg.upload import decode_upload, encode_upload, make_upload, new_secrets, report_of
+
+
+@pytest.fixture(scope="module")
+def ask(node):
+    """Questions to the page's sums under node."""
+    with conversing(node, "secagg.mjs", PAGE) as ask:
+        yield lambda *questions: ask(questions)
+
+
+def pair(private):
+    return {"privateKey": private.hex(), "publicKey": public_key_of(private).hex()}
+
+
+def test_statements_and_digests_are_the_same_bytes(ask):
+    statements = [{}, {"b": [1, None, True, ""], "a": {"z": -1, "A": 2**53 - 1}}, {'q"\\': "~ /"}]
+    parts = [[], [b""], [b"a", bytes(70)]]
+    found = ask(
+        *({"kind": "canonical", "statement": statement} for statement in statements),
+        *({"kind": "digest", "label": "x", "parts": [part.hex() for part in told]} for told in parts),
+    )
+    assert found[:3] == [canonical(statement).decode() for statement in statements]
+    assert found[3:] == [digest("x", *told).hex() for told in parts]
+
+
+def test_other_spellings_are_refused_in_both_languages(ask):
+    spellings = [
+        b'{"b":1,"a":2}',
+        b'{"a": 1}',
+        b'{"a":1,"a":1}',
+        b'{"a":1.0}',
+        b'{"a":1e2}',
+        b'{"a":-0}',
+        b'{"a":9007199254740992}',
+        '{"a":"é"}'.encode(),
+        b'{"a":"\\u0041"}',
+        b"\xef\xbb\xbf{}",
+        b"[1]",
+        b'{"a":1}\n',
+        b"{",
+        b"\xff",
+        b'{"a":"' + b"x" * 100_000 + b'"}',
+    ]
+    found = ask(*({"kind": "read", "content": content.hex()} for content in spellings))
+    for content, answer in zip(spellings, found, strict=True):
+        assert "refused" in answer, content[:40]
+        with pytest.raises(BadMessage):
+            read_canonical(content, "It")
+
+
+def test_signatures_are_verified_and_others_are_refused(ask):
+    signature, key = sign(HELPER, "offer", b"content"), public_key_of(HELPER)
+    told = {"kind": "verify", "key": key.hex(), "purpose": "offer", "content": b"content".hex()}
+    told["signature"] = signature.hex()
+    others = [
+        {"key": public_key_of(LEADER).hex()},
+        {"purpose": "record"},
+        {"content": "00"},
+        {"signature": signature.hex()[:-2]},
+        {"signature": "00" * 64},
+        {"key": "04" + "00" * 64},
+    ]
+    found = ask(told, *(told | other for other in others), {"kind": "fingerprint", "key": key.hex()})
+    assert found[0] == "verified"
+    assert all("refused" in answer for answer in found[1:-1])
+    assert found[-1] == fingerprint(key)
+    for other in others:
+        case = told | other
+        with pytest.raises(BadMessage):
+            verify(
+                *(
+                    bytes.fromhex(case["key"]),
+                    case["purpose"],
+                    *(bytes.fromhex(case[n]) for n in ("content", "signature")),
+                )
+            )
+
+
+def test_a_new_key_needs_the_word_of_the_old_one(ask):
+    new = new_private_key()
+    word = sign_successor(HELPER, public_key_of(new)).hex()
+    told = {
+        "kind": "successor",
+        "old": public_key_of(HELPER).hex(),
+        "successor": public_key_of(new).hex(),
+        "signature": word,
+    }
+    found = ask(told, told | {"successor": public_key_of(LEADER).hex()})
+    assert found[0] == "verified"
+    assert "refused" in found[1]
+
+
+def test_sealing_gives_the_published_bytes_of_rfc_9180(ask):
+    vector = RFC_9180
+    own = {"privateKey": vector["ephemeral"], "publicKey": vector["enc"]}
+    told = {"key": vector["public"], "info": vector["info"], "content": vector["content"], "aad": vector["aad"]}
+    [sealed] = ask({"kind": "seal", "ephemeral": own, **told})
+    assert sealed == vector["enc"] + vector["ciphertext"]
+
+
+def test_what_the_page_seals_python_opens(ask):
+    key, content = new_private_key(), bytes(range(64))
+    told = {"kind": "seal", "key": public_key_of(key).hex(), "info": "aa", "content": content.hex(), "aad": ""}
+    one, other = ask(told, told)
+    assert one != other
+    opened = [open_with(private_key(key), b"\xaa", bytes.fromhex(sealed)) for sealed in (one, other)]
+    assert opened == [content, content]
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 5, 4097])
+def test_masks_are_the_same_words(ask, length):
+    seed, context = bytes(range(32)), bytes(range(32, 64))
+    [found] = ask({"kind": "mask", "seed": seed.hex(), "context": context.hex(), "length": length})
+    assert found == mask(seed, context, length).tobytes().hex()
+
+
+def test_messages_are_rounded_to_the_same_whole_numbers(ask):
+    rng = np.random.default_rng(4)
+    cases = [
+        (rng.normal(0, scale, size), clip, rng.integers(0, 2**16, size).astype(np.uint16))
+        for size, scale, clip in ((1, 1, 1.0), (300, 0.001, 5.0), (300, 10, 0.25), (20_000, 0.3, 2.5), (0, 1, 1.0))
+    ]
+    questions = [
+        {"kind": "round", "values": values.tolist(), "clip": clip, "chances": chances.tolist()}
+        for values, clip, chances in cases
+    ]
+    for (values, clip, chances), found in zip(cases, ask(*questions), strict=True):
+        np.testing.assert_array_equal(found, round_message(values, clip, chances))
+
+
+def test_messages_under_a_promise_are_the_same_whole_numbers(ask):
+    """Sums in the same order, nothing fused: not one of thousands of numbers differs."""
+    rng = np.random.default_rng(11)
+    questions, mine = [], []
+    for items, factors, size in ((9, 3, 2), (400, 12, 30), (1500, 21, 90), (50, 2, 1)):
+        vectors, weights = rng.normal(size=(items, factors)).astype(np.float32), rng.uniform(0.1, 1, items)
+        weights = weights.astype(np.float32)
+        profile = np.sort(rng.choice(items, size, replace=False)).astype(np.int32)
+        for stage, columns in ((0, 1), (1, factors - 1)):
+            chances = rng.integers(0, 2**16, items * columns).astype(np.uint16)
+            known = directions_at_home(vectors, weights) if stage else None
+            mine.append(one_message(stage, items, profile, known, chances).tolist())
+            told = {"stage": stage, "items": items, "profile": profile.tolist(), "chances": chances.tolist()}
+            model = {"vectors": vectors.ravel().tolist(), "weights": weights.tolist()}
+            questions.append({"kind": "private", **told, **model})
+    assert ask(*questions) == mine
+
+
+def test_what_a_life_may_tell_is_the_same_number(ask):
+    mine = charter()
+    [found] = ask({"kind": "mostTold", "charter": json.loads(mine.to_bytes())})
+    assert found == pytest.approx(mine.mu() ** 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("wrong", ["NaN", "Infinity", "-Infinity", "1e200"])
+def test_what_is_not_finite_is_refused_before_rounding_in_both_languages(ask, wrong):
+    [found] = ask({"kind": "round", "values": ["1", wrong], "clip": 1.0, "chances": [0, 0]})
+    assert found == {"refused": "upload.finite"}
+    with pytest.raises(BadMessage, match="not finite"), np.errstate(over="ignore"):
+        round_message(np.array([1.0, float(wrong)]), 1.0, np.zeros(2, dtype=np.uint16))
+
+
+def test_charters_are_read_and_refused_alike(ask):
+    mine = charter()
+    told = json.loads(mine.to_bytes())
+    wrong = [
+        {"least_cohort": 1},
+        {"least_cohort": 101},
+        {"largest_cohort": 2**31 // 4096},
+        {"noises": [64, 63, 64]},
+        {"noises": [64, 64, 2**22 + 1]},
+        {"noises": [0, -1, 0]},
+        {"noises": [64, 0, 64]},
+        {"noises": [64, 64]},
+        {"noises": ["64", "64", "64"]},
+        {"noises": 64},
+        {"recipe": "another"},
+        {"power": "1.5"},
+        {"power": "x"},
+        {"delta": "0.0"},
+        {"delta": "1"},
+        {"messages": 0},
+        {"bound": 8192},
+        {"suite": "none"},
+        {"clip": "0"},
+        {"clip": "nan"},
+        {"clip": "Infinity"},
+        {"clip": ""},
+        {"clip": "0x10"},
+        {"helper_key": "00" * 65},
+        {"catalogue": "abc"},
+        {"more": 1},
+        {"proof_bytes": 8},
+        *({**fields_of_check(64), name: value} for name, value in (("limit", 1), ("proof_bytes", 0))),
+        *({**fields_of_check(128), "projections": value} for value in (0, 64, 100, -128, "128")),
+        {"limit": 1},
+        {"projections": 128},
+    ]
+    contents = [mine.to_bytes(), *(canonical(told | change) for change in wrong)]
+    found = ask(*({"kind": "charter", "content": content.hex()} for content in contents))
+    of_ratings = canonical(told | {"recipe": "gradients"})
+    [read] = ask({"kind": "charter", "content": of_ratings.hex()})
+    assert (read["charter"]["recipe"], config_from(of_ratings).recipe) == ("gradients", "gradients")
+    assert found[0] == {"charter": told, "digest": mine.digest().hex()}
+    for content, answer, change in zip(contents[1:], found[1:], wrong, strict=True):
+        assert "refused" in answer, change
+        with pytest.raises(BadMessage):
+            config_from(content)
+
+
+@pytest.mark.parametrize("projections", [64, 128])
+def test_charters_with_a_norm_check_are_read_alike(ask, projections):
+    mine = charter(**fields_of_check(projections))
+    [found] = ask({"kind": "charter", "content": mine.to_bytes().hex()})
+    assert found == {"charter": json.loads(mine.to_bytes()), "digest": mine.digest().hex()}
+    assert config_from(mine.to_bytes()) == mine
+    assert mine.digest() != charter().digest()
+
+
+def test_offers_are_read_and_refused_alike(ask):
+    terms, _ = offer()
+    good = {
+        "kind": "offer",
+        "content": sign_offer(HELPER, terms).hex(),
+        "helper": public_key_of(HELPER).hex(),
+        "charter": charter().to_bytes().hex(),
+        "model": MODEL.hex(),
+        "now": terms.expires + CLOCKS_APART,
+    }
+    changed = json.loads(sign_offer(HELPER, terms))
+    changed["offer"]["key"] = public_key_of(new_private_key()).hex()
+    wrong = {
+        "by another key": {"content": sign_offer(LEADER, terms).hex()},
+        "changed on the way": {"content": canonical(changed).hex()},
+        "another federation config": {"charter": charter(noise=128).to_bytes().hex()},
+        "another model": {"model": "00" * 32},
+        "another length": {"content": sign_offer(HELPER, offer(length=terms.length - 3)[0]).hex()},
+        **{
+            f"another {name}": {"content": sign_offer(HELPER, offer(**{name: value})[0]).hex()}
+            for name, value in (
+                ("noise", 65),
+                ("stage", 2),
+                ("stage", 7),
+                ("columns", 2),
+                ("clip", "3.0"),
+                ("scale", 1),
+            )
+        },
+        "too late": {"now": terms.expires + CLOCKS_APART + 1},
+        "no length": {"content": sign_offer(HELPER, offer(length=0)[0]).hex()},
+        "no key": {"content": sign_offer(HELPER, offer(key=b"\1" * 32, model="xyz")[0]).hex()},
+    }
+    found = ask(good, *(good | change for change in wrong.values()))
+    assert found[0] == {"offer": json.loads(terms.to_bytes()), "digest": terms.digest().hex()}
+    for (name, change), answer in zip(wrong.items(), found[1:], strict=True):
+        assert "refused" in answer, name
+        case = good | change
+        with pytest.raises(BadMessage):
+            check_offer(
+                read_offer(bytes.fromhex(case["content"]), bytes.fromhex(case["helper"])),
+                config_from(bytes.fromhex(case["charter"])),
+                bytes.fromhex(case["model"]),
+                case["now"],
+            )
+
+
+def test_records_are_read_and_refused_alike(ask):
+    told = {"charter": "aa", "offer": "bb", "round": 3, "messages": 0, "set": "", "sum": ""}
+    record = RoundRecord(**told, state=ABANDONED)
+    good = sign_record(HELPER, record)
+    wrong = [
+        sign_record(LEADER, record),
+        good.replace(b'"round":3', b'"round":4'),
+        sign_record(HELPER, RoundRecord(**told, state="open")),
+        canonical(json.loads(good) | {"more": 1}),
+        good + b" ",
+        b"",
+    ]
+    helper = public_key_of(HELPER)
+    found = ask(*({"kind": "record", "content": content.hex(), "server": helper.hex()} for content in (good, *wrong)))
+    assert found[0] == asdict(record) == asdict(read_record(good, helper))
+    for content, answer in zip(wrong, found[1:], strict=True):
+        assert "refused" in answer, content
+        with pytest.raises(BadMessage):
+            read_record(content, helper)
+
+
+def test_models_have_the_same_digest(ask):
+    rng = np.random.default_rng(6)
+    weights, vectors = rng.uniform(size=9).astype(np.float32), rng.normal(size=(9, 4)).astype(np.float32)
+    told = {"version": 12, "regulariser": 0.1, "weights": weights.tolist(), "vectors": vectors.ravel().tolist()}
+    assert ask({"kind": "model", **told}) == [model_digest(12, 0.1, weights, vectors).hex()]
+
+
+def test_models_of_ratings_have_the_same_digest_and_the_iteration_is_in_it(ask):
+    rng = np.random.default_rng(6)
+    heard = np.array([1, 0, 1, 1], np.int8)
+    vectors, implicit = (rng.normal(size=(4, 3)).astype(np.float32) for _ in range(2))
+    named = []
+    for iteration, W in ((7, implicit), (8, implicit), (7, implicit[:0])):
+        told = {"version": 12, "iteration": iteration, "heard": heard.tolist(), "vectors": vectors.ravel().tolist()}
+        named += ask({"kind": "ratingModel", **told, "implicit": W.ravel().tolist()})
+        assert named[-1] == rating_model_digest(12, iteration, heard, vectors, W).hex()
+    assert len(set(named)) == 3
+
+
+def test_an_upload_is_pythons_byte_for_byte(ask):
+    """With the sender's key handed in, which is the one thing that neither library lets one choose."""
+    terms, _ = offer()
+    questions, mine = [], []
+    for number, message in enumerate(messages(4)):
+        secrets, own = new_secrets(bytes_from(number)), new_private_key()
+
+        def sealing(*told, own=own):
+            return sealed_with(own, *told)[0]
+
+        mine.append(encode_upload(make_upload(terms, message, secrets, sealing)).hex())
+        told = {"id": secrets.id.hex(), "seed": secrets.seed.hex(), "blind": secrets.blind.hex()}
+        question = {"offer": json.loads(terms.to_bytes()), "message": message.tolist(), "secrets": told}
+        questions.append({"kind": "upload", "ephemeral": pair(own), **question})
+    assert ask(*questions) == mine
+
+
+def test_uploads_of_both_languages_add_up_in_one_round(ask):
+    terms, key = offer()
+    whole = messages(6, seed=3)
+    told = json.loads(terms.to_bytes())
+    theirs = ask(*({"kind": "upload", "offer": told, "message": message.tolist()} for message in whole[:3]))
+    uploads = [decode_upload(bytes.fromhex(content), LENGTH) for content in theirs]
+    uploads += [make_upload(terms, message, new_secrets(bytes_from(9 + n))) for n, message in enumerate(whole[3:])]
+    assert len({upload.id for upload in uploads}) == 6
+    reports = [report_of(terms.digest(), upload) for upload in uploads]
+    assert all(standing(key, terms.digest(), reports))
+    shares = np.sum([upload.share for upload in uploads], axis=0, dtype=np.uint32)
+    total = shares + sum_of_masks(key, terms.digest(), LENGTH, reports)
+    np.testing.assert_array_equal(centred(total), whole.sum(axis=0))
+
+
+def test_a_message_that_is_too_long_does_not_leave_the_page(ask):
+    terms, _ = offer()
+    told = {"kind": "upload", "offer": json.loads(terms.to_bytes())}
+    edge = [C_INT] + [0] * (LENGTH - 1)
+    found = ask(told | {"message": edge}, told | {"message": [*edge[:-1], 1]}, told | {"message": edge[:-1]})
+    assert isinstance(found[0], str)
+    assert found[1:] == [{"refused": "upload.norm"}, {"refused": "upload.length"}]
+
+
+def test_chances_of_large_messages_are_drawn_whole(ask):
+    [found] = ask({"kind": "chances", "length": 100_000})
+    assert len(found) == 100_000
+    assert abs(np.mean(found[-20_000:]) / 2**16 - 0.5) < 0.02
+
+
+def test_the_page_counts_as_the_accountant_does(node):
+    cases = [(mu, delta) for mu in (0.05, 0.3, 1, 2.5, 6) for delta in (1e-3, 1e-6, 1e-9)]
+    script = (
+        f"import {{ epsilonOfMu, muOfNoise }} from '{(PAGE / 'privacy' / 'accountant.js').as_uri()}';"
+        f"console.log(JSON.stringify([muOfNoise([2, 4, 8]), ...{json.dumps(cases)}.map((one) => epsilonOfMu(...one))]))"
+    )
+    done = subprocess.run([node, "--input-type=module", "-e", script], capture_output=True, text=True, check=True)
+    mu, *found = json.loads(done.stdout)
+    assert mu == pytest.approx(mu_of_noise([2, 4, 8]))
+    assert found == pytest.approx([epsilon_of_mu(*case) for case in cases], rel=1e-9, abs=1e-12)
