@@ -112,6 +112,7 @@ ATTACKS: dict[str, dict[str, Attack]] = {
     "sums": {BASELINE: popularity, "membership": membership},
 }
 """The attacks of each kind of honest-but-curious server."""
+ADVERSARIES = tuple(ATTACKS)
 
 
 FOLLOWED = 200

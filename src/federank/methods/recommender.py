@@ -118,6 +118,8 @@ class Recommender(ABC):
     """What is counted while it is trained in rounds."""
     searched: ClassVar[Mapping[str, Sequence[Any]]] = {}
     """What a search tunes, and the values that it tries (evaluation/search.py); nothing where there is no search."""
+    replays_communication: ClassVar[bool] = False
+    """Whether counting what a run has sent takes long, because its draws are made again."""
     audit: ClassVar[str] = ""
     """The module that audits what it sends; nothing where nothing is sent."""
     settings_type: ClassVar[type[Any]] = NoSettings

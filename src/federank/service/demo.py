@@ -103,8 +103,7 @@ def _city_users(people: int, seed: int, people_seed: int) -> Interactions:
     return city(people, checkins=40 * people, seed=seed, people_seed=people_seed)
 
 
-def _film_users(people: int, seed: int, people_seed: int) -> Interactions:
-    del seed  # the films are the same whatever the seed is
+def _film_users(people: int, _seed: int, people_seed: int) -> Interactions:
     return films(people, seed=people_seed)
 
 

@@ -190,7 +190,7 @@ class Simulation:
         }
 
 
-def play(simulation: Simulation, rounds: int, threads: int = 1) -> None:  # noqa: ARG001 (one client after the other)
+def play(simulation: Simulation, rounds: int, _threads: int = 1) -> None:
     """Play this many rounds."""
     for _ in range(rounds):
         simulation.play_round()

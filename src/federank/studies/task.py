@@ -24,7 +24,6 @@ import polars as pl
 
 from federank import extensions
 from federank._numerics.arrays import LongVector
-from federank._numerics.compiling import compiled
 from federank.data.splits import Split
 from federank.errors import DataError, FedeRankError, SettingError
 from federank.evaluation.evaluate import METRICS, Evaluation, evaluate, prediction_errors
@@ -33,17 +32,6 @@ from federank.evaluation.lists import SAMPLED
 from federank.evaluation.metrics import ALL_USERS, count_items
 from federank.evaluation.search import best_of, curve_of, judged
 from federank.methods.federated_model import FederatedModel
-from federank.methods.fedrec.recommender import RatingFactors
-from federank.methods.fpl.communication import (
-    communication_cost,
-    conversations,
-    freshness,
-    normalised_freshness,
-    replay,
-)
-from federank.methods.fpl.kernels import Pairs, histories_of
-from federank.methods.fpl.recommender import FederatedPairs
-from federank.methods.frugal.recommender import FCF
 from federank.methods.predicting import PredictsRatings
 from federank.methods.recommender import Recommender
 from federank.methods.registry import recommender_class
@@ -122,32 +110,14 @@ def extras(model: Recommender, split: Split, wanted: Collection[str], at: int = 
     if unknown:
         raise SettingError(f"There is no extra {sorted(unknown)[0]!r}; there are {', '.join(sorted(EXTRAS))}.")
     found: dict[str, Any] = {}
-    if isinstance(model, FederatedPairs):
-        if "communication" in wanted:
-            found |= communication(model)
-        if "item_updates" in wanted:
-            found["item_updates"] = largest_shares(count_item_updates(model), MOST_UPDATED)
-    if "complexity" in wanted and isinstance(model, RatingFactors | FCF):
-        found |= model.complexity()
+    for name, ability in (("communication", "paper_costs"), ("complexity", "complexity")):
+        if name in wanted and hasattr(model, ability):
+            found |= getattr(model, ability)()
+    if "item_updates" in wanted and hasattr(model, "item_updates"):
+        found["item_updates"] = largest_shares(model.item_updates(), MOST_UPDATED)
     if "popularity" in wanted:
         found |= popularity(model, split, at)
     return found
-
-
-def communication(model: FederatedPairs) -> dict[str, float]:
-    """What an epoch costs by the papers' formula, and how fresh it keeps the shared model."""
-    data = model.training
-    recipe = model.recipe(data)
-    # The papers' CCE rounds neither T = X+/|U| nor X+/|U-|; the rounds of an epoch are integers, as they are simulated.
-    conversed = conversations(recipe.clients_per_round, len(data) / recipe.clients_per_round)
-    triples, pi = (float(np.mean(of_all[recipe.participants])) for of_all in (recipe.triples, recipe.pi))
-    if model.pairs().triples == "mean":
-        triples = len(data) / data.n_users
-    return {
-        "cce": communication_cost(conversed, data.n_items, triples, pi),
-        "rounds_per_epoch": freshness(recipe.rounds_per_epoch),
-        "normalised_freshness": normalised_freshness(recipe.rounds_per_epoch, len(data)),
-    }
 
 
 def popularity(model: Recommender, split: Split, at: int) -> dict[str, list[float]]:
@@ -317,8 +287,7 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
     if run.audit is not None:
         found_out, beside = audited(model, run.audit)
         metrics, extra = metrics | found_out, extra | beside
-    # FPL's traffic is counted by making a run's draws again, which takes half as long as the run.
-    sent = communication_of(model) if run.counts_traffic or not isinstance(model, FederatedPairs) else None
+    sent = communication_of(model) if run.counts_traffic or not model.replays_communication else None
     metrics |= _figure_of_noise(model) | (lifetime(sent, model.training.n_users) if sent else {})
     about = {
         "metrics": {name: _finite(value) for name, value in metrics.items()},
@@ -404,32 +373,3 @@ def _line(run: Run) -> Line:
         data_fingerprint=run.fingerprint,
         repeats_left_out=run.repeats_left_out,
     )
-
-
-# Item updates: in how many of a run's Updates each item had a row (FedeRank, 2021, Figure 2).
-
-
-def count_item_updates(model: FederatedPairs) -> LongVector:
-    """How many Updates of a fitted model's run had a row of each item."""
-    data = model.training
-    recipe = model.recipe(data)
-    counts = np.zeros(data.n_items, dtype=np.int64)
-    in_update, update = np.full(data.n_items, -1, dtype=np.int64), 0  # the last Update that had each row
-    histories = histories_of(data.profiles, data.n_items, recipe)
-    for pairs in replay(recipe, histories, data.n_items, range(model.report["rounds"])):
-        update = _note(pairs, in_update, update, counts)
-    return counts
-
-
-@compiled(allocates=False)
-def _note(pairs: Pairs, in_update: LongVector, update: int, counts: LongVector) -> int:
-    """Count a block of pairs; the number of the last Update met."""
-    for k in range(len(pairs.users)):
-        if pairs.counters[k] == 0:
-            update += 1
-        for which in range(pairs.arrives[k]):  # none, the negative, or both
-            item = pairs.negatives[k] if which == 0 else pairs.positives[k]
-            if in_update[item] != update:
-                in_update[item] = update
-                counts[item] += 1
-    return update

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
+from importlib import import_module
 from typing import Any
 
 from federank.checks import check_int, did_you_mean
@@ -144,8 +145,6 @@ def _range(content: Mapping[str, Any], where: str) -> tuple[Any, ...]:
 
 
 AUDIT_KEYS = ("sees", "people")
-_RATERS = ("pmf", "svdpp")
-_SUMMERS = ("frugal", "fcf")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,17 +182,8 @@ def read_audit(content: Any, group: str, method: str) -> Audit | None:
 
 def _servers(method: str) -> tuple[str, ...]:
     """What a server may see of this method's runs."""
-    if method in _RATERS:
-        from federank.methods.fedrec.audit import RATING_ATTACKS
-
-        return tuple(RATING_ATTACKS)
-    if method in _SUMMERS:
-        from federank.methods.frugal.audit import SERVERS
-
-        return tuple(SERVERS)
-    from federank.audit.scoring import THREAT_MODELS
-
-    return tuple(THREAT_MODELS)
+    adversaries: tuple[str, ...] = import_module(recommender_class(method).audit).ADVERSARIES
+    return adversaries
 
 
 def refuse_impossible_audit(audit: Audit | None, group: str, settings: Any) -> None:

@@ -8,7 +8,7 @@ import federank as fr
 from federank.errors import SettingError
 from federank.studies.figures.draw import KINDS
 from federank.studies.report_spec import NEEDS, report_spec_of, wanted_extras
-from federank.studies.task import count_item_updates, extras, largest_shares
+from federank.studies.task import extras, largest_shares
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +47,13 @@ def test_what_a_figure_does_not_show_of_a_group_is_not_wanted_of_it():
 
 def test_item_updates_are_the_rows_that_were_really_sent(open_hearted, closed):
     for model in (open_hearted, closed):
-        assert count_item_updates(model).sum() == model.communication()["up"]["rows"]
+        assert model.item_updates().sum() == model.communication()["up"]["rows"]
 
 
 def test_with_nothing_shared_updates_do_not_follow_popularity_and_with_everything_they_do(open_hearted, closed):
     popularity = open_hearted.training.popularity
-    assert np.corrcoef(count_item_updates(open_hearted), popularity)[0, 1] > 0.8
-    assert np.corrcoef(count_item_updates(closed), popularity)[0, 1] < 0.2
+    assert np.corrcoef(open_hearted.item_updates(), popularity)[0, 1] > 0.8
+    assert np.corrcoef(closed.item_updates(), popularity)[0, 1] < 0.2
 
 
 def test_the_cost_of_an_epoch_is_the_papers_formula_with_nothing_rounded(split):

@@ -156,6 +156,5 @@ class SLIM(ItemWeights):
     def _shared_arrays(self) -> Arrays:
         return stored_weights(self.weights)
 
-    def _restore(self, shared: Arrays, private: Arrays) -> None:
-        del private
+    def _restore(self, shared: Arrays, _private: Arrays) -> None:
         self._keep(restored_weights(shared, self.training.n_items))

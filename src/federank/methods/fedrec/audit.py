@@ -189,6 +189,7 @@ RATING_ATTACKS: dict[str, dict[str, Attack]] = {
     "anonymous": {BASELINE: popularity, "presence": presence, "second_rows": second_rows},
 }
 """What each kind of honest-but-curious server tries."""
+ADVERSARIES = tuple(RATING_ATTACKS)
 
 
 # Two steps: two Updates of one device give away the ratings themselves (after Chai et al., 2021, for PMF).

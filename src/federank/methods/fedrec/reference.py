@@ -34,9 +34,8 @@ class RatersInMemory:
             yield share_ratings(compute_ratings(self.recipe, self.devices[user], broadcast))
 
 
-def play(federation: RatingFederation, rounds: int, threads: int = 1) -> None:
+def play(federation: RatingFederation, rounds: int, _threads: int = 1) -> None:
     """Play this many rounds of a federation."""
-    del threads  # one device after the other: this engine is for reading
     if not federation.recipe.federated:
         with words_wrap_around():
             play_plainly(federation, rounds)

@@ -271,9 +271,8 @@ def _play(federation: RatingFederation, rounds: int, learn_from_each: Any, learn
 # The compiled engine of learning ratings: prepares what the kernels need, and calls the one that fits the recipe.
 
 
-def play(federation: RatingFederation, rounds: int, threads: int = 1) -> None:
+def play(federation: RatingFederation, rounds: int, _threads: int = 1) -> None:
     """Play this many rounds of a federation."""
-    del threads  # a stochastic round waits for the one before it; see docs/fedrec.md for batch style
     recipe, run, begin = federation.recipe, federation.run, federation.round_number
     if not recipe.federated:
         play_compiled(federation, rounds)

@@ -233,9 +233,8 @@ class SharedFactors:
     implicit_vectors: FloatMatrix
     round_number: int = 0
 
-    def distribute(self, recipe: RatingRecipe) -> RatingBroadcast:
+    def distribute(self, _recipe: RatingRecipe) -> RatingBroadcast:
         """The whole shared model, for anyone who takes part."""
-        del recipe  # everyone gets all of it
         return make_rating_broadcast(self.round_number, self.vectors, self.implicit_vectors)
 
     def aggregate(self, recipe: RatingRecipe, updates: Iterable[RatingUpdate]) -> None:

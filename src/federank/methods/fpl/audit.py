@@ -87,6 +87,10 @@ def follow(recipe: Recipe, n_items: int, wanted: int | None, triples: float, *, 
 _BLOCK = 500
 
 
+ADVERSARIES = tuple(THREAT_MODELS)
+"""What the server may see."""
+
+
 def audit_training(
     model: FederatedPairs,
     train: Interactions,

@@ -217,10 +217,9 @@ class Cluster:
         self._refuse_unknown()
         self._compile()
 
-    def play(self, federation: Federation, rounds: int, threads: int = 1) -> None:
+    def play(self, federation: Federation, rounds: int, _threads: int = 1) -> None:
         """Play this many rounds. The shared model is current afterwards; vectors are once they are brought home."""
         assert federation is self._federation
-        del threads  # a shard is one core's work
         self._reach(federation.round_number + rounds, whole=False)
 
     def bring_home(self) -> None:

@@ -314,3 +314,48 @@ def _note(recipe: Recipe, pairs: Pairs, tally: _Tally) -> None:
             tally.rows_up[rows] += 1
     tally.now[_ROUND_communication], tally.now[_NEXT_TICK], tally.now[_CHANGED] = now_round, tick, changed
     tally.now[_UPDATE], tally.now[_ROWS] = update, rows
+
+
+def paper_costs(model: Any) -> dict[str, float]:
+    """What an epoch costs by the papers' formula, and how fresh it keeps the shared model."""
+    data = model.training
+    recipe = model.recipe(data)
+    # The papers' CCE rounds neither T = X+/|U| nor X+/|U-|; the rounds of an epoch are whole ones, as they are played.
+    conversed = conversations(recipe.clients_per_round, len(data) / recipe.clients_per_round)
+    triples, pi = (float(np.mean(of_all[recipe.participants])) for of_all in (recipe.triples, recipe.pi))
+    if model.pairs().triples == "mean":
+        triples = len(data) / data.n_users
+    return {
+        "cce": communication_cost(conversed, data.n_items, triples, pi),
+        "rounds_per_epoch": freshness(recipe.rounds_per_epoch),
+        "normalised_freshness": normalised_freshness(recipe.rounds_per_epoch, len(data)),
+    }
+
+
+# Item updates: in how many of a run's updates each item had a row (FedeRank, 2021, Figure 2).
+
+
+def item_updates(model: Any) -> LongVector:
+    """How many Updates of a fitted model's run had a row of each item."""
+    data = model.training
+    recipe = model.recipe(data)
+    counts = np.zeros(data.n_items, dtype=np.int64)
+    in_update, update = np.full(data.n_items, -1, dtype=np.int64), 0  # the last Update that had each row
+    histories = histories_of(data.profiles, data.n_items, recipe)
+    for pairs in replay(recipe, histories, data.n_items, range(model.report["rounds"])):
+        update = _count_rows(pairs, in_update, update, counts)
+    return counts
+
+
+@compiled(allocates=False)
+def _count_rows(pairs: Pairs, in_update: LongVector, update: int, counts: LongVector) -> int:
+    """Count a block of pairs; the number of the last Update met."""
+    for k in range(len(pairs.users)):
+        if pairs.counters[k] == 0:
+            update += 1
+        for which in range(pairs.arrives[k]):  # none, the negative, or both
+            item = pairs.negatives[k] if which == 0 else pairs.positives[k]
+            if in_update[item] != update:
+                in_update[item] = update
+                counts[item] += 1
+    return update

@@ -291,9 +291,8 @@ class Shared:
     mean: FloatMatrix = field(default_factory=no_moments)  # adam: of past sums, items x (factors and bias)
     square: FloatMatrix = field(default_factory=no_moments)
 
-    def distribute(self, recipe: Recipe) -> Broadcast:
+    def distribute(self, _recipe: Recipe) -> Broadcast:
         """The whole shared model, for anyone who takes part."""
-        del recipe  # everyone gets all of it
         return make_broadcast(self.round_number, self.vectors, self.biases)
 
     def aggregate(self, recipe: Recipe, updates: Iterable[Update]) -> None:

@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from federank._numerics.arrays import FloatMatrix, IntVector, RealVector
+from federank._numerics.arrays import FloatMatrix, IntVector, LongVector, RealVector
 from federank.data.interactions import Interactions
 from federank.errors import ModelError, SettingError
-from federank.methods.fpl.communication import count_communication, participations
+from federank.methods.fpl.communication import count_communication, item_updates, paper_costs, participations
 from federank.methods.fpl.factors import PairwiseFactors
 from federank.methods.fpl.privacy import privacy_figure
 from federank.methods.fpl.settings import FedeRankSettings, FPLSettings, Recipe, recipe_for
@@ -29,6 +29,7 @@ class FederatedPairs(ChoosingUsers, PairwiseFactors):
     """Scores b_i + p_u . q_i, learnt from pairs by people who choose what leaves their devices."""
 
     audit = "federank.methods.fpl.audit"
+    replays_communication = True
 
     home_vectors: FloatMatrix | None
     """The vectors that recommendations come from, once training is done, where someone has a home vector."""
@@ -59,6 +60,14 @@ class FederatedPairs(ChoosingUsers, PairwiseFactors):
         return recipe_for(
             settings, train.profiles.sizes, train.n_items, coins(self.choices), trace, shared_profile, own
         )
+
+    def paper_costs(self) -> dict[str, float]:
+        """What an epoch costs by the papers' formula, and how fresh it keeps the shared model."""
+        return paper_costs(self)
+
+    def item_updates(self) -> LongVector:
+        """How many updates of the run had a row of each item."""
+        return item_updates(self)
 
     def communication(self) -> dict[str, Any]:
         """What the run has sent, counted update by update: rows and bytes, beside the papers' formulas."""

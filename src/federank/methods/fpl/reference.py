@@ -72,9 +72,8 @@ class FleetInMemory:
                 yield int(user), sent
 
 
-def play(federation: Federation, rounds: int, threads: int = 1) -> None:
+def play(federation: Federation, rounds: int, _threads: int = 1) -> None:
     """Play this many rounds of a federation."""
-    del threads  # one device after the other: this engine is for reading
     recipe, factors = federation.recipe, federation.recipe.factors
     fleet = FleetInMemory(recipe, federation.profiles, federation.user_vectors[:, :factors])
     play_in_memory(federation, fleet, rounds)

@@ -163,6 +163,7 @@ SERVERS = {
     "outsider": "each round's sums as they are published, with all noise, who took part, and every public model",
 }
 """What the observer sees."""
+ADVERSARIES = tuple(SERVERS)
 READERS = ("updates", "plain", "both", "anonymous")
 """Those who see single messages."""
 

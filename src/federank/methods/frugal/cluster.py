@@ -78,9 +78,8 @@ class FrugalCluster:
         self._bounds = [shard * (len(starts) - 1) // shards for shard in range(shards + 1)]
         self._shards = [self._start(shard, cpus=1) for shard in range(shards)]
 
-    def play(self, federation: FrugalFederation, rounds: int, threads: int = 1) -> None:
+    def play(self, federation: FrugalFederation, rounds: int, _threads: int = 1) -> None:
         """Play this many rounds."""
-        del threads  # a shard is one core's work
         play_with(federation, rounds, self._fill)
 
     def close(self) -> None:

@@ -67,9 +67,8 @@ class FrugalFleetInMemory:
                 yield update
 
 
-def play(federation: FrugalFederation, rounds: int, threads: int = 1) -> None:
+def play(federation: FrugalFederation, rounds: int, _threads: int = 1) -> None:
     """Play this many rounds of a federation."""
-    del threads  # one device after the other: this engine is for reading
     recipe, profiles = federation.recipe, federation.profiles
     if recipe.rounds_on_average:
         raise SettingError("rounding is mean, and the reference engine rounds every message; leave rounding out.")
