@@ -269,7 +269,7 @@ def page_ratings(method, filling):
     """The message of the page's PMF or SVD++ client."""
     model = model_of(method)
     broadcast = {"round": ROUND, "iteration": 4, "vectors": model.vectors.ravel().tolist()}
-    broadcast |= {"implicit_vectors": model.tables["implicit"].ravel().tolist()}
+    broadcast |= {"implicit_vectors": model.tables.get("implicit", model.vectors[:0]).ravel().tolist()}
     person = {"seed": SEED, "user": USER, "items": HISTORY.tolist(), "ratings": STARS.tolist()}
     question = {"kind": "ratings", "recipe": RATINGS_ROUND, "hidden": VIRTUAL[filling] | {"sampling": "fixed"}}
     question |= {"items": ITEMS, "implicit": method == "svdpp", "person": person, "broadcasts": [broadcast]}
