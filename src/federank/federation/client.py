@@ -43,7 +43,7 @@ MOST_PASSES = 10_000
 MOST_MESSAGES = 1000  # a guarantee of more would be none
 
 
-def whole(value: Any, least: int, most: float = 2**53) -> int:
+def integer(value: Any, least: int, most: float = 2**53) -> int:
     """An integer in its range."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise BadAnswer(f"The server answered {str(value)[:40]!r} where an integer from {least} is needed.")
@@ -68,50 +68,50 @@ _SLACK = 1e-9
 class Terms(NamedTuple):
     """On what terms a round's messages are split."""
 
-    charter: SecaggConfig
+    config: SecaggConfig
     offer: Offer
 
 
 def clipped_message(terms: Terms, values: RealVector, random: Random = os.urandom) -> IntVector:
     """A message in integers, clipped to the federation config's length."""
-    return round_message(values, terms.charter.length_of_clip(), rounding_chances(len(values), random))
+    return round_message(values, terms.config.length_of_clip(), rounding_chances(len(values), random))
 
 
-def split(terms: Terms, whole: IntVector, random: Random = os.urandom) -> bytes:
-    """The upload of a message: split in two, one part sealed; with a proof of its norm where one is asked for."""
+def split(terms: Terms, message: IntVector, random: Random = os.urandom) -> bytes:
+    """The upload of a message: split in two, one part sealed; with a proof of its norm where one is needed."""
     try:
-        return bytes_of_message(terms.charter.norm_check(), terms.offer, whole, random)
+        return bytes_of_message(terms.config.norm_check(), terms.offer, message, random)
     except BadMessage as reason:
         raise BadAnswer(f"The message cannot be split: {reason} Nothing was sent.") from reason
 
 
 def cost_of(noise: int) -> float:
-    """What one message under noise of this deviation tells, as a square of mu; 0 is not counted as noise."""
+    """What one upload under noise of this deviation discloses, as a square of mu; 0 is not counted as noise."""
     return (C_INT / noise) ** 2 if noise else 0.0
 
 
 def spent_of(ledger: Ledger) -> float:
-    """What the messages that have left tell together, as a square of mu."""
+    """What all sent uploads disclose together, as a square of mu."""
     return sum(cost_of(message.noise) for message in ledger.messages)
 
 
-def can_afford(charter: SecaggConfig, offer: Offer, spent: float) -> bool:
-    """Whether the round's message still keeps to what was promised."""
-    most = charter.mu() ** 2
+def can_afford(config: SecaggConfig, offer: Offer, spent: float) -> bool:
+    """Whether the round's upload stays within the differential privacy guarantee."""
+    most = config.mu() ** 2
     return math.isinf(most) or spent + cost_of(offer.noise) <= most * (1 + _SLACK)
 
 
-def epsilon_so_far(charter: SecaggConfig, ledger: Ledger) -> float | None:
-    """What all messages that have left may tell anyone who runs one server; None where one left without noise."""
+def epsilon_so_far(config: SecaggConfig, ledger: Ledger) -> float | None:
+    """Epsilon of all sent uploads against one server; None where one was sent without noise."""
     if not all(message.noise for message in ledger.messages):
         return None
-    return epsilon_of_mu(math.sqrt(spent_of(ledger)), float(charter.delta))
+    return epsilon_of_mu(math.sqrt(spent_of(ledger)), float(config.delta))
 
 
-def epsilon_promised(charter: SecaggConfig) -> float | None:
-    """What all messages of a lifetime may tell at most; None where nothing is promised."""
-    mu = charter.mu()
-    return None if math.isinf(mu) else epsilon_of_mu(mu, float(charter.delta))
+def epsilon_promised(config: SecaggConfig) -> float | None:
+    """Epsilon of all uploads of a lifetime; None where there is no guarantee."""
+    mu = config.mu()
+    return None if math.isinf(mu) else epsilon_of_mu(mu, float(config.delta))
 
 
 class Model(NamedTuple):
@@ -119,7 +119,7 @@ class Model(NamedTuple):
 
     version: int
     tables: Mapping[str, Array]  # arrays with one row per item
-    overall: Mapping[str, Array] = MappingProxyType({})  # what is true of the model as a whole
+    overall: Mapping[str, Array] = MappingProxyType({})  # what does not belong to one item
 
     @property
     def vectors(self) -> FloatMatrix:
@@ -182,7 +182,7 @@ class History(NamedTuple):
 
 
 class RoundVector(NamedTuple):
-    """The vector that a device uses in rounds, and what it was learnt from; nothing where that is not known."""
+    """The vector that a client uses in rounds, and what it was learnt from; nothing where that is not known."""
 
     values: FloatVector
     basis: str | None
@@ -194,7 +194,7 @@ class RoundVector(NamedTuple):
 
 
 class User(NamedTuple):
-    """Whose device plays: its own draws, its settings, what it takes part with, and what it keeps between rounds."""
+    """One client in a round: its random numbers, the settings, what it takes part with, and what it keeps."""
 
     seed: int
     user: int
@@ -208,7 +208,7 @@ class User(NamedTuple):
 
 
 class Played(NamedTuple):
-    """What a round leaves on the device: its new vector, and the Update that may go out, recorded in the ledger."""
+    """What a round leaves on the client: its new vector, and the upload to send, recorded in the ledger."""
 
     vector: RoundVector
     body: bytes
@@ -240,20 +240,20 @@ class SecureClientMethod(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ClientMethod:
-    """What a device must know of a method."""
+    """What a client must know of a method."""
 
     settings_of: Callable[[dict[str, Any], int], Any]
-    """(recipe as the server told it, number of items) -> settings; raises where they cannot be followed."""
+    """(announced settings, number of items) -> settings; raises where they cannot be followed."""
     model_bytes: Callable[[Any, int], int]
     """(settings, number of items) -> no model is longer on the wire."""
     read_rows: Callable[[Any, bytes, int], Rows]
     """(settings, content, number of items) -> rows that were checked; raises `BadMessage`."""
     first_vector: Callable[[Any, int, int], FloatVector]
-    """(settings, seed, user) -> the vector that a device begins with."""
+    """(settings, seed, user) -> the vector that a client begins with."""
     sharing_policy: Callable[[Policy], Policy]
-    """The policy that decides what the device takes part with; raises where the method cannot keep it."""
+    """The policy that decides what the client takes part with; raises where the method cannot keep it."""
     messages: Callable[[Any, Policy], int | None]
-    """(settings, policy) -> how many messages may leave in a lifetime; None: no number was promised."""
+    """(settings, policy) -> uploads in a lifetime at most; None: no limit."""
     play: Callable[[User, Model, Ledger, int], Played]
     """One round, recorded in the ledger; nothing is sent yet."""
     home_vector: Callable[[Any, int, int, History, Model], FloatVector]
@@ -261,11 +261,11 @@ class ClientMethod:
     scores: Callable[[Any, Model, FloatVector], FloatVector]
     """(settings, model, vector) -> how good each item is; -inf for what must not be recommended."""
     counts_messages: bool
-    """Whether the ledger counts messages, of which a number was promised."""
+    """Whether the ledger counts uploads against a quota."""
     is_home_alone: bool
     """Whether recommendations always come from the home vector."""
     scale: Callable[[Any], Scale | None] = _likes
-    """(settings) -> what ratings there are; None where people like items, and rate none."""
+    """(settings) -> the rating scale; None where items are liked, and not rated."""
     needs_others: bool = True
     """Whether there must be items that its owner does not have: to compare with, or to hide among."""
     state_size: Callable[[Any], int] = lambda settings: int(settings.factors)
@@ -274,19 +274,18 @@ class ClientMethod:
     """Where its messages may be such that no single server reads one."""
 
 
-# Devices that speak in every round they are invited to: no number of messages is promised, and none is asked for.
+# Clients without a quota of uploads.
 
 
 def refuse_counting(policy: Policy) -> None:
     """Refuse a policy that counts messages."""
     if policy.messages is not None:
         raise SettingError(
-            "This federation's devices speak in every round, and count no messages; leave --messages out. A bound on "
-            "items is --budget."
+            "This federation has no quota of uploads; leave --messages out. A bound on items is --budget."
         )
 
 
-# A model with which a device's numbers run out of range is refused, in a sentence, and nothing is sent.
+# A model with which a client's numbers run out of range is refused, and nothing is sent.
 
 
 @contextmanager
@@ -296,14 +295,14 @@ def numbers_in_range() -> Iterator[None]:
         yield
     except (BadMessage, Diverged, np.linalg.LinAlgError) as reason:
         raise BadAnswer(
-            f"With this model and recipe the device's numbers run out of range ({reason}); nothing was sent."
+            f"With this model and these settings the client's numbers run out of range ({reason}); nothing was sent."
         ) from reason
 
 
 def check_moved(vector: FloatVector) -> None:
     """Refuse the model and recipe of a round that moves the own vector out of range."""
     if not np.isfinite(vector).all():
-        raise BadAnswer("With this model and recipe the device's vector runs out of range; nothing was sent.")
+        raise BadAnswer("With this model and these settings the client's vector runs out of range; nothing was sent.")
 
 
 def solved(solve: Callable[[], FloatVector]) -> FloatVector:
@@ -312,8 +311,8 @@ def solved(solve: Callable[[], FloatVector]) -> FloatVector:
         vector = solve()
     except (Diverged, np.linalg.LinAlgError) as reason:
         raise BadAnswer(
-            f"With this model the device's own vector cannot be solved for ({reason}); a newer model is needed."
+            f"With this model the client's own vector cannot be solved for ({reason}); a newer model is needed."
         ) from reason
     if not np.isfinite(vector).all():
-        raise BadAnswer("With this model the device's own vector runs out of range; a newer model is needed.")
+        raise BadAnswer("With this model the client's own vector runs out of range; a newer model is needed.")
     return vector

@@ -1,15 +1,14 @@
-"""Defences around aggregation: what one fold may do to the model, anyone who sent what.
+"""Defences around aggregation: what one server step may do to the model, whatever was uploaded.
 
-A malicious client cannot be told from a person by one message alone, and where only sums are known no message is seen
-at all. So
-the defences look at the model before and after a fold, and at nothing else:
+One upload does not show whether a client is malicious, and under secure aggregation no upload is seen. So the defences
+compare the model before and after a server step:
 
-1. a fold may move a row no farther than most rows that it moves: `move_quantile` of the moves is the bound;
+1. a step may move a row no farther than most rows that it moves: `move_quantile` of the moves is the bound;
 2. a row that it moved may afterwards be no longer than `row_quantile` of all rows, and no bias higher than that share.
 
-An item that people like is at the bound together with many others; one that is pushed cannot get above them. What it
+An item that users like is at the bound together with many others; one that is pushed cannot get above them. What it
 costs and what it stops is measured in audit/poisoning/ (docs/operating.md). Quantiles of a handful of items
-mean nothing, so a small catalogue, or a fold that moves few rows, is left alone.
+mean nothing, so a small catalogue, or a step that moves few rows, is left alone.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from federank._numerics.arrays import FloatMatrix, FloatVector
 LEAST_ITEMS = 100
 """Below this many items nothing is bounded."""
 LEAST_MOVED = 20
-"""Below this many moved rows a fold's moves are not bounded."""
+"""Below this many moved rows a step's moves are not bounded."""
 
 
 class Defences(NamedTuple):
-    """How much a fold may do; 1 is no bound."""
+    """How much a server step may do; 1 is no bound."""
 
     row_quantile: float = 0.8
     move_quantile: float = 0.88
@@ -50,7 +49,7 @@ class Rows(NamedTuple):
 
 
 class Defended(NamedTuple):
-    """The rows after a fold that was bounded, and how many rows were held back or cut."""
+    """The rows after a bounded step, and how many rows were held back or cut."""
 
     rows: Rows
     held: int
@@ -58,7 +57,7 @@ class Defended(NamedTuple):
 
 
 def defend(defences: Defences, before: Rows, after: Rows) -> Defended:
-    """The rows after a fold, held to the bounds."""
+    """The rows after a step, held to the bounds."""
     if defences.are_off or len(after.vectors) < LEAST_ITEMS:
         return Defended(after, 0, 0)
     moved = _moved(before, after)

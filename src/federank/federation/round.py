@@ -1,9 +1,8 @@
-"""A round of the federation: the only place where its four steps meet.
+"""A round of a reference engine: the only place where its four steps meet.
 
-The round is the same for every family of methods; the maths comes with the family. A family's *shared model* is what
-the server holds, whatever that is (factors, moments of an optimiser): it makes the Broadcast and takes the Updates in.
-A *fleet* is where the devices live: in memory, on a cluster, or out in the world. It is asked which of its devices
-take part and handed the Broadcast; computation and transmission happen there, and Updates come back.
+The round is the same for every method; the maths is the method's. Its *shared model* is what the server holds (factors,
+moments of an optimizer): it makes the Broadcast and takes the Updates in. A *fleet* has the clients: it selects those
+that take part and gets the Broadcast; computation and transmission happen there, and Updates come back.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ class SharedModel(Protocol[RecipeIn, BroadcastOut, UpdateIn]):
         ...
 
     def aggregate(self, recipe: RecipeIn, updates: Iterable[UpdateIn]) -> None:
-        """Fold a round's Updates in, all or none; the next round begins."""
+        """Aggregate a round's Updates, all or none; the next round begins."""
         ...
 
 
 class Fleet(Protocol[ClientsT, BroadcastIn, UpdateOut]):
-    """Devices, wherever they are."""
+    """Clients, wherever they are."""
 
     def choose(self, round_number: int) -> ClientsT:
-        """The devices that take part in this round."""
+        """The clients that take part in this round."""
         ...
 
     def train(self, clients: ClientsT, broadcast: BroadcastIn) -> Iterable[UpdateOut]:
-        """Hand the Broadcast to these devices; the Updates of those that answer."""
+        """Send the Broadcast to these clients; the Updates that arrive."""
         ...
 
 
@@ -57,18 +56,18 @@ def play_round(
     shared: SharedModel[RecipeT, BroadcastT, UpdateT],
     fleet: Fleet[ClientsT, BroadcastT, UpdateT],
 ) -> None:
-    """Distribution, computation and transmission on the devices, aggregation."""
+    """Distribution, computation and transmission on the clients, aggregation."""
     clients = fleet.choose(shared.round_number)
     broadcast = shared.distribute(recipe)
     updates = fleet.train(clients, broadcast)
     shared.aggregate(recipe, updates)
 
 
-# Adam at the server: a step that remembers past rounds, shared by every family whose rounds end in a gradient.
+# Adam at the server, shared by every method whose rounds end in a gradient.
 
 
 class Adam(NamedTuple):
-    """How large steps are, and how long past rounds are remembered."""
+    """How large steps are, and how long past rounds count."""
 
     learning_rate: float
     beta1: float

@@ -43,11 +43,11 @@ _OVERALL = "overall."  # marks in the store what is no table
 
 
 class Content(NamedTuple):
-    """What a model consists of: what a federation begins with, and what a fold makes of it."""
+    """The arrays of a model version."""
 
     tables: Mapping[str, Array]  # one row per item in each
-    overall: Mapping[str, Array] = _NOTHING  # what is told of the model as a whole, whichever rows are sent
-    state: Mapping[str, Array] = _NOTHING  # what the next fold remembers of this one; only the leader reads it
+    overall: Mapping[str, Array] = _NOTHING  # what does not belong to one item; sent with any rows
+    state: Mapping[str, Array] = _NOTHING  # the server's state for its next step; only the leader reads it
 
     @property
     def n_items(self) -> int:
@@ -76,7 +76,7 @@ def lowest_rows(content: Content, n_items: int) -> Content:
 
 
 def lowest_bias(biases: FloatVector) -> float:
-    """The bias that an item no one knows yet starts with: a tenth of the items have a lower one."""
+    """The bias that a new item starts with: a tenth of the items have a lower one."""
     return float(np.quantile(biases, LOW)) if len(biases) else 0.0
 
 
@@ -98,7 +98,7 @@ class Published(NamedTuple):
         return len(self.changed)
 
     def rows_since(self, have: int | None) -> IntVector:
-        """The rows that a device needs that has version `have`; all of them where that says nothing."""
+        """The rows that a client with version `have` needs; all of them where that is no version."""
         if have is None or not 0 <= have <= self.version:
             return np.arange(len(self.changed), dtype=np.int32)
         return np.flatnonzero(self.changed > have).astype(np.int32)
@@ -109,7 +109,7 @@ class Published(NamedTuple):
         return {name: table if whole else table[rows] for name, table in self.content.tables.items()}
 
     def followed_by(self, content: Content) -> Published:
-        """The next version, after a fold."""
+        """The next version, after a server step."""
         differs = np.zeros(len(self.changed), dtype=np.bool_)
         for name, table in content.tables.items():
             different = table != self.content.tables[name]
@@ -163,7 +163,7 @@ class UploadKind(NamedTuple):
     """How uploads of one kind are judged and added up.
 
     A masked or secret-shared upload would be another kind: its `judge` can check sizes only, and its summands make
-    sense only added up, which is all that a fold does with them.
+    sense only added up, which is all that a server step does with them.
     """
 
     judge: Callable[[bytes, Form], int]
@@ -190,11 +190,11 @@ class SecurePlan(NamedTuple):
     noises: tuple[int, ...]
     power: float
     most_shown: float | None = None
-    """The share of people to whom one item may be shown where the operator names none; None: there is no bound."""
+    """Largest share of users to whom one item may be shown, unless the operator names one; None: no bound."""
 
 
 def _no_forecast(_people: int, _items: int, _delta: float) -> float | None:
-    """Noise is not chosen without being asked for."""
+    """No noise unless the operator asks for it."""
     return None
 
 
@@ -204,19 +204,18 @@ class SecureServerMethod(NamedTuple):
     settings: Callable[[Any, Guarantee], Any]
     """(settings, guarantee) -> the settings of a federation of sums that makes it."""
     plan: Callable[[Any, int, int, Guarantee], SecurePlan]
-    """(settings, number of items, people a round, guarantee) -> the plan of a new federation."""
+    """(settings, number of items, clients per round, guarantee) -> the plan of a new federation."""
     stage: Callable[[Any, Published], int]
     """(settings, model) -> which of a lifetime's messages a round on it asks for."""
     digest: Callable[[Any, Published], bytes]
-    """(settings, model) -> the digest of the model as devices read it."""
+    """(settings, model) -> the digest of the model as clients read it."""
     fold: Callable[[Any, SecaggConfig, Published, int, IntVector, int], Content]
-    """(settings, federation config, model, people, the noisy sum of all messages, how many they are) -> the next
-    version.
+    """(settings, config, model, enrolled clients, noisy sum of the uploads, number of uploads) -> the next version.
     """
     is_drawn: Callable[[Content], bool]
     """(first content) -> whether a federation's seed has drawn it, and it is no trained model."""
     affordable: Callable[[int, int, float], float | None] = _no_forecast
-    """(people a round, items, delta) -> the epsilon of a federation that names none; None: no noise."""
+    """(clients per round, items, delta) -> the epsilon of a federation that names none; None: no noise."""
     idle: tuple[str, ...] = ()
     """Settings that mean nothing where messages are sums."""
     only: tuple[str, ...] = ()
@@ -239,17 +238,17 @@ def _none_counted(_model: Published) -> dict[str, Array]:
 
 
 def _low(_settings: Any, content: Content, n_items: int) -> Content:
-    """Rows that a larger catalogue needs start low; what the next fold remembers is not about items."""
+    """New rows of a larger catalogue start low; the server's state is not about items."""
     return lowest_rows(content, n_items)
 
 
 def _without_end(_settings: Any) -> int | None:
-    """A device may be invited to every round."""
+    """A client may be invited to every round."""
     return None
 
 
 def as_promised(settings: Any) -> int | None:
-    """A device is invited as often as it was promised messages; without end where none were."""
+    """A client is invited as often as its quota says; without end where there is none."""
     messages: int | None = settings.messages
     return messages
 
@@ -272,13 +271,13 @@ class ServerMethod:
     """What a server must know of a method."""
 
     name: str
-    """What devices are told, and what the federation config keeps."""
+    """What clients receive, and what the federation config keeps."""
     settings: type[Any]
     """The record of settings."""
     federation_settings: tuple[str, ...]
     """Those that a federation decides."""
     client_settings: tuple[str, ...]
-    """Those of them that devices are told."""
+    """Those of them that clients receive."""
     defaults: Mapping[str, Any]
     """Where a federation's defaults are not the record's."""
     settle: Callable[[Any, Interactions, Any], Any]
@@ -290,7 +289,7 @@ class ServerMethod:
     form: Callable[[Any, int, float], Form]
     """(settings, number of items, longest row) -> what an upload must look like."""
     recipe: Callable[[Any, int, int], Any]
-    """(settings, number of items, number of devices) -> the recipe that the next fold follows."""
+    """(settings, number of items, enrolled clients) -> what the next server step follows."""
     fold: Callable[[Any, Published, int, Iterable[Any]], Content]
     """(recipe, model, round number, summands in the stated order) -> the next version."""
     encode: Callable[[Any, Published, IntVector, int], bytes]
@@ -298,25 +297,25 @@ class ServerMethod:
     decode: Callable[[Any, bytes, int], Any]
     """(settings, Broadcast, number of items) -> its rows as a client reads them, or `BadMessage`."""
     kinds: Mapping[str, UploadKind]
-    """Every kind of upload that it takes; `plain` is one device's Update, readable by the server."""
+    """Every kind of upload that it takes; `plain` is one client's update, readable by the server."""
     invitations: Callable[[Any], int | None] = _without_end
-    """(settings) -> how often a device is invited in its lifetime at most; None: as often as there are rounds."""
+    """(settings) -> how often a client is invited in its lifetime at most; None: in every round."""
     rounds: Mapping[str, Any] = field(default_factory=dict)
     """Where a federation's defaults of `RoundSettings` are not the record's."""
     sharing: tuple[str, ...] = ("all", "fixed-subset", "randomized-response")
-    """The ways of sharing that its devices can follow."""
+    """The sharing policies that its clients can follow."""
     defences: Defences = NO_DEFENCES
-    """What one fold may do to the model, unless the operator says otherwise (protocol/defences.py)."""
+    """What one server step may do to the model, unless the operator says otherwise (defences.py)."""
     implausible: Callable[[Any, Published, bytes], str | None] = _never
-    """(settings, model that it was computed from, plain upload) -> why no device can have sent it; None if one can."""
+    """(settings, model of its round, plain upload) -> why no honest client can have sent it; None if one can."""
     out_of_scale: Callable[[Any, Content, Content], str | None] = _any_scale
     """(settings, content before, content after) -> why an aggregate must not be published; None if it may."""
     heard: Callable[[Published], dict[str, Array]] = _none_counted
-    """(model) -> how many people it was learnt from and have each item, where it remembers; an export tells it."""
+    """(model) -> how many users it was learnt from and how many have each item, where known; for exports."""
     extend: Callable[[Any, Content, int], Content] = _low
     """(settings, content, number of items) -> the same for a catalogue that has grown: new rows start low."""
     suggests: Callable[[Any], dict[str, Any] | None] = _nothing_suggested
-    """(settings) -> the policy that devices are suggested where the operator names none."""
+    """(settings) -> the policy that clients are suggested where the operator names none."""
     exported: Callable[[Mapping[str, Any], Mapping[str, Array]], Exported]
     """(settings, tables of a version) -> the same as a model."""
     sums: SecureServerMethod | None = None
@@ -327,9 +326,7 @@ class ServerMethod:
 
 
 def one_noise(guarantee: Guarantee, messages: int) -> tuple[int, ...]:
-    """One server's noise on each of a lifetime's messages where all of them are alike; where nothing is promised,
-    none.
-    """
+    """One server's noise on each of a lifetime's uploads, where all of them are alike; 0 without a guarantee."""
     each = guarantee.sigma or 0.0
     if guarantee.epsilon is not None:
         each = math.sqrt(messages) / mu_for(guarantee.epsilon, guarantee.delta)
@@ -337,7 +334,7 @@ def one_noise(guarantee: Guarantee, messages: int) -> tuple[int, ...]:
 
 
 def judge_sealed(body: bytes, form: Form) -> int:
-    """Refuse an upload of sums that has not the one form of them; what is in it no one can tell."""
+    """Refuse a secure upload of a wrong form. Its content cannot be read."""
     if form.numbers:
         upload_from(form.check, body, form.numbers)
     return 0

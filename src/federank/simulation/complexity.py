@@ -1,4 +1,4 @@
-"""What a round costs a device and the server: sent, received and computed, whatever family the method is of.
+"""What a round costs a client and the server: sent, received and computed.
 
 A `Cost` is of an iteration in which everyone takes part once: figures of a device are means over all devices, those
 of the server are for all of them together. Two families count theirs (ratings/operations.py, squares/operations.py),

@@ -1,4 +1,4 @@
-"""What training asks of a federation, whatever family of methods it belongs to.
+"""What training needs of a federation, whatever its method.
 
 A federation knows its own tables, its own engines, and what to say when its numbers grow out of bounds; training,
 checkpoints and the commands know none of that. So a new family is a folder: a federation, its engines, and nothing
@@ -24,11 +24,11 @@ class Engine(NamedTuple):
 
     play: Play
     bring_home: Callable[[], None]
-    """Makes the federation whole before anyone looks at its devices."""
+    """Brings client states back before they are read."""
 
 
 class Machines(NamedTuple):
-    """Where an engine that spreads devices over machines finds them; nothing to the others."""
+    """Where an engine that spreads clients over machines finds them."""
 
     address: str | None
     shards: int | None
@@ -89,7 +89,7 @@ def in_this_process(play: Play) -> Open:
     return opened
 
 
-# Rounds of devices that live in this process: what the reference engines of all families share.
+# Rounds of clients in this process: what the reference engines share.
 
 
 class TakenApart(Protocol):
@@ -111,7 +111,7 @@ class TakenApart(Protocol):
 
 
 def play_in_memory(federation: TakenApart, fleet: Fleet[Any, Any, Any], rounds: int) -> None:
-    """Play this many rounds with these devices, whose state stays with them."""
+    """Play this many rounds with these clients, whose state stays with them."""
     shared = federation.shared
     with words_wrap_around():
         for _ in range(rounds):
@@ -119,7 +119,7 @@ def play_in_memory(federation: TakenApart, fleet: Fleet[Any, Any, Any], rounds: 
     federation.take(shared)
 
 
-# How a run's traffic is told, whatever family it is of: rows and bytes, in all and per round.
+# Communication of a run: rows and bytes, in all and per round.
 
 
 def traffic(rows: int, size: int, rounds: int) -> dict[str, float]:

@@ -78,7 +78,7 @@ ALL_OF_IT = tuple(field.name for field in fields(TrainingOptions))
 
 
 def accepted(training_options: Any, method: str, can_use: Collection[str]) -> TrainingOptions:
-    """What was asked of a run, once it is clear that this method can use all of it."""
+    """The options of a run, if this method can use all of them."""
     if training_options is None:
         return TrainingOptions()
     if not isinstance(training_options, TrainingOptions):

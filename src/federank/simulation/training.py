@@ -1,4 +1,4 @@
-"""Training: rounds played chunk by chunk, so that a person can watch, stop, and go on another day.
+"""Training: rounds played in chunks, so that a run can be watched, stopped and resumed.
 
 Every random choice is named by its round (protocol/draws.py), so where a run is cut changes nothing: a run that is
 stopped, saved and resumed ends with the same bits as one that was not. Ctrl-C takes effect between two chunks, when

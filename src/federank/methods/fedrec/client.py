@@ -39,12 +39,12 @@ from federank.federation.client import (
     User,
     check_moved,
     clipped_message,
+    integer,
     number,
     numbers_in_range,
     refuse_counting,
     solved,
     split,
-    whole,
 )
 from federank.federation.method import Scale
 from federank.federation.rng import USER_FACTORS, words_wrap_around
@@ -81,8 +81,8 @@ def settings_of(
     told: dict[str, Any] = {name: number(recipe.get(name)) for name in numbers}
     words = ("item_gradients", "filling_start", "local_training", "first_prediction")
     told |= {name: str(recipe.get(name)) for name in words}
-    told |= {name: whole(recipe.get(name), 0, MOST_PASSES) for name in ("t_predict", "t_local")}
-    return kind(factors=whole(recipe.get("factors"), 1, MOST_FACTORS), **told)
+    told |= {name: integer(recipe.get(name), 0, MOST_PASSES) for name in ("t_predict", "t_local")}
+    return kind(factors=integer(recipe.get("factors"), 1, MOST_FACTORS), **told)
 
 
 def read_rows(settings: RatingFederationSettings, content: bytes, n_items: int) -> Rows:
@@ -148,7 +148,7 @@ def messages(_settings: RatingFederationSettings, _policy: Policy) -> int | None
 
 
 def recipe_of(settings: RatingFederationSettings, policy: Policy, n_items: int, seed: int, rated: int) -> RatingRecipe:
-    """The federation's recipe for one person who takes part with this many ratings, hidden as the owner says."""
+    """The federation's recipe for one client who takes part with this many ratings, hidden as the owner says."""
     hidden: dict[str, Any] = {"filling": policy.filling, "rho": policy.rho, "sampling": policy.sampling}
     own = replace(settings, seed=seed, **hidden)
     return rating_recipe(own, np.array([rated]), n_items)
@@ -162,23 +162,23 @@ class Learnt(NamedTuple):
     update: RatingUpdate
 
 
-def play(person: User, model: Model, ledger: Ledger, round_number: int) -> Played:
+def play(client: User, model: Model, ledger: Ledger, round_number: int) -> Played:
     """Play a round and record it in the ledger."""
-    recipe = recipe_of(person.settings, person.policy, person.n_items, person.seed, len(person.taken.profile))
-    vector, sampled, update = learn(person, recipe, model, ledger.sampled(), round_number)
-    ledger.record(round_number, person.taken, person.taken.profile, sampled)
+    recipe = recipe_of(client.settings, client.policy, client.n_items, client.seed, len(client.taken.profile))
+    vector, sampled, update = learn(client, recipe, model, ledger.sampled(), round_number)
+    ledger.record(round_number, client.taken, client.taken.profile, sampled)
     return Played(vector, encode_rating_message(update), len(update.items), update.items)
 
 
-def learn(person: User, recipe: RatingRecipe, model: Model, sampled_before: IntVector, round_number: int) -> Learnt:
+def learn(client: User, recipe: RatingRecipe, model: Model, sampled_before: IntVector, round_number: int) -> Learnt:
     """A device's computation in a round, checked: nothing that is no number may leave."""
-    settings, policy, profile = person.settings, person.policy, person.taken.profile
-    mean = np.float32(person.ratings.mean())
+    settings, policy, profile = client.settings, client.policy, client.taken.profile
+    mean = np.float32(client.ratings.mean())
     private = RatingPrivate(
-        person.user,
-        _vector_of_round(person, model),
+        client.user,
+        _vector_of_round(client, model),
         profile,
-        person.ratings,
+        client.ratings,
         mean,
         int(recipe.virtual[0]),
         0,
@@ -189,18 +189,18 @@ def learn(person: User, recipe: RatingRecipe, model: Model, sampled_before: IntV
         gradients = compute_ratings(recipe, private, broadcast)
         update = share_ratings(gradients)
     with numbers_in_range():
-        check_rating_update(update, settings.factors, person.n_items, implicit=settings.implicit)
+        check_rating_update(update, settings.factors, client.n_items, implicit=settings.implicit)
     check_moved(private.vector)
     learnt = RoundVector(private.vector.astype(np.float32), policy.basis, frozenset(profile.tolist()))
     return Learnt(learnt, gradients.items[len(profile) :], update)
 
 
-def _vector_of_round(person: User, model: Model) -> FloatVector:
+def _vector_of_round(client: User, model: Model) -> FloatVector:
     """The vector that the round begins with."""
-    if person.kept.stands(person.policy.basis, person.taken.profile):
-        return person.kept.values.copy()
-    history = History(person.taken.profile, person.ratings)
-    return starting_vector(person.settings, person.seed, person.user, history, model)
+    if client.kept.stands(client.policy.basis, client.taken.profile):
+        return client.kept.values.copy()
+    history = History(client.taken.profile, client.ratings)
+    return starting_vector(client.settings, client.seed, client.user, history, model)
 
 
 def starting_vector(
@@ -274,7 +274,7 @@ def secure_settings_of(
         settings_of(kind, recipe, n_items),
         filling="none",
         rho=0.0,
-        messages=whole(recipe.get("messages"), 1, MOST_MESSAGES),
+        messages=integer(recipe.get("messages"), 1, MOST_MESSAGES),
         clip=number(recipe.get("clip")),
     )
 
@@ -297,25 +297,25 @@ def promised_messages(settings: RatingFederationSettings, policy: Policy) -> int
 
 
 def secure_recipe_of(settings: RatingFederationSettings, n_items: int, seed: int, rated: int) -> RatingRecipe:
-    """The federation's recipe for one person who takes part with this many ratings."""
+    """The federation's recipe for one client who takes part with this many ratings."""
     return rating_recipe(replace(settings, seed=seed), np.array([rated]), n_items)
 
 
-def secure_play(person: User, model: Model, ledger: Ledger, round_number: int) -> Played:
+def secure_play(client: User, model: Model, ledger: Ledger, round_number: int) -> Played:
     """Play a round and record its message in the ledger; what goes out is split already."""
-    settings, profile, terms = person.settings, person.taken.profile, person.terms
+    settings, profile, terms = client.settings, client.taken.profile, client.terms
     assert terms is not None, "a federation of sums has terms for every round"
-    recipe = secure_recipe_of(settings, person.n_items, person.seed, len(profile))
-    learnt = learn(person, recipe, model, np.zeros(0, dtype=np.int32), round_number)
+    recipe = secure_recipe_of(settings, client.n_items, client.seed, len(profile))
+    learnt = learn(client, recipe, model, np.zeros(0, dtype=np.int32), round_number)
     body = split(terms, gradients_message(terms, learnt.update, implicit=settings.implicit))
-    allowed = int(promised_messages(settings, person.policy) or 0)
-    ledger.record_message(round_number, person.taken, ledger.spent + 1, allowed, terms.offer.noise)
-    return Played(learnt.vector, body, person.n_items, profile)
+    allowed = int(promised_messages(settings, client.policy) or 0)
+    ledger.record_message(round_number, client.taken, ledger.spent + 1, allowed, terms.offer.noise)
+    return Played(learnt.vector, body, client.n_items, profile)
 
 
 def gradients_message(terms: Terms, update: RatingUpdate, *, implicit: bool) -> IntVector:
     """An Update as a message that names every item, in integers, clipped to the federation config's length."""
-    return clipped_message(terms, dense_gradients(update, terms.charter.items, implicit=implicit))
+    return clipped_message(terms, dense_gradients(update, terms.config.items, implicit=implicit))
 
 
 def _shape(settings: RatingFederationSettings) -> tuple[str, int, str]:

@@ -104,7 +104,7 @@ class FedRecClients:
     def upload(self, user: int, model: Model, terms: Terms) -> bytes | None:
         """The same where no single server reads a message: split; nothing where its guarantee has no room."""
         told = self._told.get(user, 0.0)
-        if not can_afford(terms.charter, terms.offer, told):
+        if not can_afford(terms.config, terms.offer, told):
             return None
         self._told[user], self._sent[user] = told + cost_of(terms.offer.noise), self._sent.get(user, 0) + 1
         update = self._update(user, terms.offer.round, model)

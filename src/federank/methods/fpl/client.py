@@ -28,10 +28,10 @@ from federank.federation.client import (
     Rows,
     User,
     check_moved,
+    integer,
     number,
     numbers_in_range,
     refuse_counting,
-    whole,
 )
 from federank.federation.rng import USER_FACTORS, normal_rows, words_wrap_around
 from federank.methods.fpl.method import compute, home_vector, share
@@ -52,11 +52,11 @@ from federank.privacy.policy import Policy
 def settings_of(recipe: dict[str, Any], _n_items: int) -> FPLSettings:
     """The settings that a server announces; seed and pi are the client's own."""
     return FPLSettings(
-        factors=whole(recipe.get("factors"), 1, MOST_FACTORS),
+        factors=integer(recipe.get("factors"), 1, MOST_FACTORS),
         order=recipe.get("order", "as-in-code"),
         mask=recipe.get("mask", "as-in-code"),
-        triples=whole(recipe.get("triples"), 1, MOST_TRIPLES),
-        most_triples=None if recipe.get("most_triples") is None else whole(recipe["most_triples"], 1, MOST_TRIPLES),
+        triples=integer(recipe.get("triples"), 1, MOST_TRIPLES),
+        most_triples=None if recipe.get("most_triples") is None else integer(recipe["most_triples"], 1, MOST_TRIPLES),
         learning_rate=number(recipe.get("learning_rate")),
         user_regulariser=number(recipe.get("user_regulariser")),
         positive_regulariser=number(recipe.get("positive_regulariser")),
@@ -73,7 +73,7 @@ def read_rows(settings: FPLSettings, content: bytes, n_items: int) -> Rows:
 
 
 def recipe_of(settings: FPLSettings, n_items: int, seed: int, history: IntVector) -> Recipe:
-    """The federation's recipe for one person who takes part with these items; what may be sent is not its business."""
+    """The federation's recipe for one client who takes part with these items; what may be sent is not its business."""
     own = replace(settings, seed=seed, clients_per_round=1)
     with np.errstate(over="ignore"):  # what is out of range becomes infinite here, and is refused where it is used
         return recipe_for(own, np.array([len(history)]), n_items, np.zeros(1))
@@ -103,9 +103,9 @@ def scores(_settings: FPLSettings, model: Model, vector: FloatVector) -> FloatVe
     return scores
 
 
-def play(person: User, model: Model, ledger: Ledger, round_number: int) -> Played:
+def play(client: User, model: Model, ledger: Ledger, round_number: int) -> Played:
     """Play a round and record it in the ledger."""
-    seed, user, settings, n_items, policy, taken, kept = person[:7]
+    seed, user, settings, n_items, policy, taken, kept = client[:7]
     recipe = recipe_of(settings, n_items, seed, taken.profile)
     stands = kept.stands(policy.basis, taken.profile)
     vector = kept.values.copy() if stands else first_vector(settings, seed, user)

@@ -31,11 +31,11 @@ from federank.federation.client import (
     Terms,
     User,
     clipped_message,
+    integer,
     number,
     numbers_in_range,
     solved,
     split,
-    whole,
 )
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import (
@@ -68,7 +68,7 @@ def private_message(
     """The message of the plan's stage that the round asks for."""
     offer = terms.offer
     known = None if offer.stage == 0 else directions_at_home(vectors, weights)
-    return one_message(offer.stage, terms.charter.items, profile, known, rounding_chances(offer.length, random))
+    return one_message(offer.stage, terms.config.items, profile, known, rounding_chances(offer.length, random))
 
 
 def spectral_message(terms: Terms, update: FrugalUpdate, random: Random = os.urandom) -> IntVector:
@@ -80,8 +80,8 @@ def settings_of(recipe: dict[str, Any], n_items: int) -> FrugalSettings:
     """The settings that a server's recipe says."""
     clip = recipe.get("clip")
     settings = FrugalSettings(
-        factors=whole(recipe.get("factors"), 1, MOST_FACTORS),
-        messages=whole(recipe.get("messages"), 1, MOST_MESSAGES),
+        factors=integer(recipe.get("factors"), 1, MOST_FACTORS),
+        messages=integer(recipe.get("messages"), 1, MOST_MESSAGES),
         min_support=1,
         alpha=number(recipe.get("alpha")),
         unobserved_weight=number(recipe.get("unobserved_weight")),
@@ -142,23 +142,23 @@ def messages(settings: FrugalSettings, policy: Policy) -> int | None:
     return settings.messages if policy.messages is None else min(settings.messages, policy.messages)
 
 
-def play(person: User, model: Model, ledger: Ledger, round_number: int) -> Played:
+def play(client: User, model: Model, ledger: Ledger, round_number: int) -> Played:
     """Play a round and record its message in the ledger; where sums are promised, what goes out is split already."""
-    settings, policy, taken = person.settings, person.policy, person.taken
+    settings, policy, taken = client.settings, client.policy, client.taken
     allowed, spent = int(messages(settings, policy) or 0), ledger.spent
-    recipe = _alone(settings, person.n_items)
-    private = FrugalPrivate(person.user, taken.profile, taken, allowed, spent)
-    terms = person.terms
+    recipe = _alone(settings, client.n_items)
+    private = FrugalPrivate(client.user, taken.profile, taken, allowed, spent)
+    terms = client.terms
     with numbers_in_range(), np.errstate(invalid="ignore", over="ignore"):
-        if terms is not None and terms.charter.recipe == PRIVATE:
+        if terms is not None and terms.config.recipe == PRIVATE:
             private.spent += 1
             body = split(terms, private_message(terms, model.vectors, model.tables["weights"], taken.profile))
         else:
             update = _update(recipe, private, model, round_number)
             body = encode_frugal_update(update) if terms is None else split(terms, spectral_message(terms, update))
     ledger.record_message(round_number, taken, private.spent, allowed, 0 if terms is None else terms.offer.noise)
-    kept = RoundVector(person.kept.values, None, frozenset())
-    return Played(kept, body, person.n_items, taken.profile)
+    kept = RoundVector(client.kept.values, None, frozenset())
+    return Played(kept, body, client.n_items, taken.profile)
 
 
 def _update(recipe: FrugalRecipe, private: FrugalPrivate, model: Model, round_number: int) -> FrugalUpdate:
@@ -174,7 +174,7 @@ def at_home(settings: FrugalSettings, _seed: int, _user: int, history: History, 
 
 
 def _alone(settings: FrugalSettings, n_items: int) -> FrugalRecipe:
-    """The recipe of one person."""
+    """The recipe of one client."""
     return frugal_recipe(settings, np.ones(1, dtype=np.int64), n_items)
 
 

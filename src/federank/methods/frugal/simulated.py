@@ -90,10 +90,10 @@ class FrugalClients:
         message is the operating system's.
         """
         device, offer = self._devices[user], terms.offer
-        if not can_afford(terms.charter, offer, self._told.get(user, 0.0)):
+        if not can_afford(terms.config, offer, self._told.get(user, 0.0)):
             return None
         self._told[user] = self._told.get(user, 0.0) + cost_of(offer.noise)
-        if terms.charter.recipe == PRIVATE:
+        if terms.config.recipe == PRIVATE:
             known, workspace = self._known(model, terms)
             profile = device.shared_profile.profile
             update = sent_in_stage(offer.stage, device, profile, self.recipe.seed, known, workspace)
@@ -109,7 +109,7 @@ class FrugalClients:
         """What all devices of a round work out alike, and room for a message."""
         if self._shared is None or self._shared[0] != model.version:
             vectors = np.ascontiguousarray(model.vectors)
-            workspace = new_scratch(terms.charter.items, terms.offer.columns)
+            workspace = new_scratch(terms.config.items, terms.offer.columns)
             self._shared = model.version, directions_of(vectors, model.tables["weights"]), workspace
         return self._shared[1:]
 

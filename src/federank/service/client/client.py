@@ -365,7 +365,7 @@ def prepare(
         terms = Terms(identity.sums.charter, offer)
     with store.transaction():
         ledger = store.ledger()
-        if terms is not None and not can_afford(terms.charter, terms.offer, spent_of(ledger)):
+        if terms is not None and not can_afford(terms.config, terms.offer, spent_of(ledger)):
             store.write_model(model)
             note(f"Round {ticket.round_number}: its message would tell more than was promised; not taken part.")
             return None

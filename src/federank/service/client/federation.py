@@ -29,7 +29,7 @@ from urllib.parse import quote
 from federank.errors import BadAnswer, BadMessage, FedeRankError, NoAnswer, Refused
 from federank.federation.client import ClientMethod, Model, Rows, SecureClientMethod
 from federank.federation.method import Scale
-from federank.service.client.http import Client, json_object, number, shown, text, whole
+from federank.service.client.http import Client, integer, json_object, number, shown, text
 from federank.service.client.methods import client_method, known_methods
 from federank.service.client.rules import (
     API,
@@ -208,7 +208,7 @@ def read_facts(content: bytes) -> Facts:
     recipe = answer.get("recipe")
     if not isinstance(recipe, dict):
         raise BadAnswer("The server says nothing about its recipe; a federation's address is needed.")
-    n_items = whole(answer.get("items"), 2, MOST_ITEMS)
+    n_items = integer(answer.get("items"), 2, MOST_ITEMS)
     try:
         settings = rules.settings_of(recipe, n_items)
     except FedeRankError as reason:
@@ -228,7 +228,7 @@ def read_facts(content: bytes) -> Facts:
         n_items=n_items,
         catalogue=text(answer.get("catalogue")),
         founding=text(answer["founding"]) if "founding" in answer else "",
-        version=whole(answer.get("version"), 0, MOST_VERSION),
+        version=integer(answer.get("version"), 0, MOST_VERSION),
         suggested_policy=suggested if isinstance(suggested, dict) else None,
         invited_only=answer.get("invited_only") is True,
         upload_period=min(number(answer.get("upload_period_seconds", 0)), LONGEST_PERIOD),
@@ -264,11 +264,11 @@ def read_ticket(content: bytes) -> Ticket:
     answer = json_object(content, "about work")
     return Ticket(
         ticket=text(answer.get("ticket")),
-        round_number=whole(answer.get("round"), 0, MOST_ROUND),
-        version=whole(answer.get("version"), 0, MOST_VERSION),
+        round_number=integer(answer.get("round"), 0, MOST_ROUND),
+        version=integer(answer.get("version"), 0, MOST_VERSION),
         deadline_seconds=number(answer.get("deadline_seconds")),
-        most_rows=whole(answer.get("most_rows"), 0),
-        items=whole(answer["items"], 2, MOST_ITEMS) if "items" in answer else None,
+        most_rows=integer(answer.get("most_rows"), 0),
+        items=integer(answer["items"], 2, MOST_ITEMS) if "items" in answer else None,
     )
 
 

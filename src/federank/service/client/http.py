@@ -29,8 +29,8 @@ from urllib.parse import urlsplit
 
 from federank.errors import BadAnswer, NoAnswer, Refused, SettingError, Withdrawn
 from federank.extras import need
+from federank.federation.client import integer as integer
 from federank.federation.client import number as number
-from federank.federation.client import whole as whole
 from federank.service.client.rules import (
     FIRST_BACKOFF,
     LONGEST_BACKOFF,

@@ -68,7 +68,7 @@ class InterfaceClients:
     def upload(self, user: int, model: Model, terms: Terms) -> bytes | None:
         """The same under secure aggregation: split; nothing where its guarantee has no room."""
         spent, broadcast, offer = self._spent.get(user, 0.0), self._broadcast(model), terms.offer
-        if not can_afford(terms.charter, offer, spent):
+        if not can_afford(terms.config, offer, spent):
             return None
         stage = self.method.stage(broadcast)
         update = self._train(user, offer.round, broadcast).update
