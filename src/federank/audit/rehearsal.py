@@ -38,7 +38,7 @@ class Rehearsed(NamedTuple):
 
 def usual_defences(method: str) -> Defences:
     """As a server has them by default."""
-    defences: Defences = part_of(method, "server", "SERVERS").defences
+    defences: Defences = part_of(method, "poisoning", "USUAL_DEFENCES")
     return defences
 
 

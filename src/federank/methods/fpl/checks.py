@@ -15,6 +15,7 @@ import math
 
 import numpy as np
 
+from federank.federation.defences import Defences
 from federank.methods.fpl.wire import Update
 
 SLACK = 1e-3
@@ -68,3 +69,7 @@ def squared_norms(update: Update) -> np.ndarray[tuple[int], np.dtype[np.float64]
     vectors, biases = update.vectors.astype(np.float64), update.biases.astype(np.float64)
     squares: np.ndarray[tuple[int], np.dtype[np.float64]] = np.einsum("ij,ij->i", vectors, vectors) + biases * biases
     return squares
+
+
+FPL_DEFENCES = Defences()
+"""What one server step may do to the model, unless the operator says otherwise."""

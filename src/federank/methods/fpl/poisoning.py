@@ -21,7 +21,7 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongV
 from federank.audit.poisoning import Measured, PoisonSettings, World, measured
 from federank.data.interactions import Profiles
 from federank.federation.defences import Defences, Rows, defend
-from federank.methods.fpl.checks import shortened, why_implausible
+from federank.methods.fpl.checks import FPL_DEFENCES, shortened, why_implausible
 from federank.methods.fpl.communication import clients_of_round
 from federank.methods.fpl.factors import home_vectors
 from federank.methods.fpl.kernels import sum_of_updates, workspace_for_clients
@@ -203,3 +203,4 @@ POISONING_ATTACKS = {
 
 
 POISONED = {"fpl": play_pairs}
+USUAL_DEFENCES = {"fpl": FPL_DEFENCES}

@@ -15,7 +15,6 @@ import numpy as np
 from federank._numerics.arrays import IntVector
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage, ModelError, SettingError
-from federank.federation.defences import Defences
 from federank.federation.rng import first_items, normal_columns
 from federank.federation.server import (
     MAX_HEADER,
@@ -29,7 +28,7 @@ from federank.federation.server import (
     lowest_rows,
 )
 from federank.federation.wire import Array
-from federank.methods.fpl.checks import is_short, shortened, squared_norms, why_implausible
+from federank.methods.fpl.checks import FPL_DEFENCES, is_short, shortened, squared_norms, why_implausible
 from federank.methods.fpl.method import Shared
 from federank.methods.fpl.settings import (
     DEVICE_SETTINGS,
@@ -164,7 +163,7 @@ FPL_SERVER = ServerMethod(
     encode=encode_rows,
     decode=decode_rows,
     kinds={"plain": UploadKind(judge, summand)},
-    defences=Defences(),
+    defences=FPL_DEFENCES,
     implausible=implausible,
     exported=exported,
 )

@@ -30,6 +30,7 @@ from federank.methods.frugal.method import published
 from federank.methods.frugal.objective import gram_matrix
 from federank.methods.frugal.private import Directions, directions_of
 from federank.methods.frugal.server_steps import (
+    FRUGAL_DEFENCES,
     USUAL_JOINED,
     USUAL_PRIVATE,
     USUAL_SPECTRAL,
@@ -339,3 +340,4 @@ def _matrix(profiles: Profiles, n_items: int) -> csr_array:
 
 
 POISONED = {"frugal": play_frugal}
+USUAL_DEFENCES = {"frugal": FRUGAL_DEFENCES}

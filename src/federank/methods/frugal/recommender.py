@@ -244,6 +244,7 @@ class Frugal(Recommender):
     """Few messages; see `FrugalSettings`. What is made is the class of its loss."""
 
     name = "frugal"
+    audit = "federank.methods.frugal.audit"
     settings_type = FrugalSettings
     settings: FrugalSettings
     in_rounds = True

@@ -21,7 +21,6 @@ import numpy as np
 from federank._numerics.arrays import FloatMatrix, IntVector, RealMatrix
 from federank.data.interactions import Interactions
 from federank.errors import Diverged, ModelError, SettingError
-from federank.federation.defences import Defences
 from federank.federation.rng import normal_columns
 from federank.federation.server import (
     MAX_HEADER,
@@ -52,6 +51,7 @@ from federank.methods.frugal.method import (
 from federank.methods.frugal.private_plan import PrivatePlan, planned
 from federank.methods.frugal.private_server import PULL, PrivateModel, affordable, fold_of_cohort, received_from
 from federank.methods.frugal.server_steps import (
+    FRUGAL_DEFENCES,
     USUAL_JOINED,
     USUAL_PRIVATE,
     USUAL_SPECTRAL,
@@ -425,9 +425,7 @@ FRUGAL_SERVER = ServerMethod(
         affordable=affordable,
     ),
     invitations=as_promised,
-    # The server solves for all rows again, perhaps in another basis, so how far they move means nothing. Lengths say
-    # how popular items are, so they are capped late.
-    defences=Defences(row_quantile=0.98, move_quantile=1.0),
+    defences=FRUGAL_DEFENCES,
     implausible=implausible,
     heard=heard,
     extend=extend,

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from federank._numerics.arrays import FloatMatrix, FloatVector, RealMatrix, RealVector
 from federank._numerics.topn import tall_product, weighted_gram
 from federank.errors import Diverged
+from federank.federation.defences import Defences
 from federank.methods.frugal.settings import FrugalRecipe
 
 _NOTHING = 1e-9
@@ -280,3 +281,8 @@ def hold_back(
     kept = np.where(reach > high, np.maximum(high / np.maximum(reach, _LITTLE), enough), 1.0)
     held: FloatMatrix = (vectors * kept[:, None]).astype(np.float32)
     return held
+
+
+FRUGAL_DEFENCES = Defences(row_quantile=0.98, move_quantile=1.0)
+"""The server solves for all rows again, perhaps in another basis, so how far they move means nothing. Lengths say how
+popular items are, so they are capped late."""
