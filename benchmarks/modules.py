@@ -35,7 +35,7 @@ print(json.dumps(names), file=sys.__stderr__)
 """
 PROGRAMS = {
     "train frugal": COMMAND.format(words=["train", "frugal", "--data", "city", "--out", "model", "--quiet"]),
-    "audit fpl": COMMAND.format(words=["audit", "fpl", "--data", "city", "--epochs", "1", "--people", "20", "--json"]),
+    "audit fpl": COMMAND.format(words=["audit", "fpl", "--data", "city", "--epochs", "1", "--json"]),
     "serve": SERVER,
 }
 

@@ -320,7 +320,7 @@ def paper_costs(model: Any) -> dict[str, float]:
     """What an epoch costs by the papers' formula, and how fresh it keeps the shared model."""
     data = model.training
     recipe = model.recipe(data)
-    # The papers' CCE rounds neither T = X+/|U| nor X+/|U-|; the rounds of an epoch are whole ones, as they are played.
+    # The papers' CCE rounds neither T = X+/|U| nor X+/|U-|; the rounds of an epoch are integers, as they are simulated.
     conversed = conversations(recipe.clients_per_round, len(data) / recipe.clients_per_round)
     triples, pi = (float(np.mean(of_all[recipe.participants])) for of_all in (recipe.triples, recipe.pi))
     if model.pairs().triples == "mean":
