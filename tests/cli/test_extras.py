@@ -92,7 +92,10 @@ for name, line in json.load(sys.stdin).items():
 def answers_of(python, folder, blocked=(), **options):
     """What every command line comes to, in one process of a Python, in which some packages cannot be imported."""
     rows = [
-        f"{user},{item},{1 + (user * item) % 5},{user + item}" for user in range(24) for item in range(user % 3, 24)
+        f"{user},{item},{1 + (user * item) % 5},{user + item}"
+        for user in range(48)
+        for item in range(90)
+        if (7 * user + 3 * item) % 4
     ]
     (folder / "table.csv").write_text("\n".join(["user,item,rating,time", *rows]))
     (folder / "me.csv").write_text("item\n3\n")

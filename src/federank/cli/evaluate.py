@@ -197,7 +197,8 @@ def _guarantee(model: Recommender | None) -> dict[str, Any]:
     """What a model's report says of the noise it was learnt with; empty where there is none."""
     if model is None or "adjacency" not in model.report:
         return {}
-    return {name: model.report[name] for name in ("epsilon", "delta", "messages", "against", "adjacency")}
+    names = ("epsilon", "delta", "messages", "against", "adjacency")
+    return {name: model.report[name] for name in names if name in model.report}
 
 
 def read_any_split(folder: Path) -> Split:

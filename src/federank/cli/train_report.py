@@ -64,25 +64,23 @@ def report(model: Recommender, out: Path, part: Interactions) -> None:
 
 
 def reported_guarantee(report: dict[str, Any]) -> str:
-    """The differential privacy guarantee of the two servers' noise."""
-    messages = report["messages"]
+    """The differential privacy guarantee of a report in a sentence."""
     if report["epsilon"] is None:
-        return f"Sums of {messages} uploads per client, without noise: there is no differential privacy guarantee."
-    return (
-        f"The {messages} uploads of a client together: epsilon {report['epsilon']:.3g} at delta {report['delta']:g}, "
-        f"against {report['against']}. The noise of both servers is in the model."
-    )
+        return "The sums carry no noise: there is no differential privacy guarantee."
+    uploads = f"The {report['messages']} uploads of a client together" if "messages" in report else "A user's data"
+    against = f", against {report['against']}" if "against" in report else ""
+    return f"{uploads}: epsilon {report['epsilon']:.3g} at delta {report['delta']:g}{against}."
 
 
-def _privacy(found: dict[str, Any]) -> str:
-    """What clipping and noise are worth, or why no figure is stated."""
-    if found["epsilon"] is None:
-        return f"No differential-privacy figure can be stated: {found['reason']}"
-    return (
-        f"Differential privacy against a server that sees {found['against']}: epsilon {found['epsilon']:.3g} at delta "
-        f"{found['delta']:g} for the person with the most rounds ({found['rounds']:,}), {found['epsilon_median']:.3g} "
-        "for the median."
-    )
+def _privacy(guarantee: dict[str, Any]) -> str:
+    """The guarantee of clipping and noise, or why no figure is stated."""
+    if guarantee["epsilon"] is None:
+        return f"No differential-privacy figure can be stated: {guarantee['reason']}"
+    against = f" against a server that sees {guarantee['against']}" if "against" in guarantee else ""
+    text = f"Differential privacy{against}: epsilon {guarantee['epsilon']:.3g} at delta {guarantee['delta']:g}"
+    if "rounds" in guarantee:
+        text += f" for the user with the most rounds ({guarantee['rounds']:,})"
+    return f"{text}, {guarantee['epsilon_median']:.3g} for the median." if "epsilon_median" in guarantee else f"{text}."
 
 
 def _report_communication(sent: dict[str, Any]) -> None:
