@@ -2,11 +2,15 @@
 
 import asyncio
 
-from tests.service.federations import in_a_loop, serving, stored
-from tests.service.server.test_few_messages import few
+from tests.service.federations import ITEMS, in_a_loop, serving, stored
+from tests.service.server.test_few_messages import FACTORS, HISTORIES, few, message_of
 
+from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
 from federank.service.server.store.database import Database
-from federank.service.server.store.queries import enrol, note_waiting, waiting_elsewhere
+from federank.service.server.store.grants import note_waiting, waiting_elsewhere
+from federank.service.server.store.queries import (
+    enrol,
+)
 
 ROUNDS, TARGET, CLIENTS = 20, 5, 24
 
@@ -55,6 +59,25 @@ def test_a_worker_that_has_ended_keeps_no_room(store, monkeypatch):
         assert note_waiting(connection, "ended", ["a", "b"]) == {"a": 0, "b": 0}
         assert waiting_elsewhere(connection, "mine") == {0: 2}
         assert waiting_elsewhere(connection, "ended") == {}
-        monkeypatch.setattr("federank.service.server.store.queries.WAITING_SECONDS", -1.0)
+        monkeypatch.setattr("federank.service.server.store.grants.WAITING_SECONDS", -1.0)
         assert waiting_elsewhere(connection, "mine") == {}
     database.close()
+
+
+@in_a_loop
+async def test_a_late_upload_is_not_charged(store):
+    """Four are asked for three uploads: the one that comes too late may send as many uploads as before."""
+    few(store, {"target": 3, "over_selection": 4 / 3})
+    async with serving(store) as running:
+        devices = [await running.device() for _ in range(4)]
+        tickets = [await device.ticket() for device in devices]
+        broadcast = decode_frugal_broadcast((await devices[0].task(tickets[0])).content, FACTORS, ITEMS)
+        bodies = [encode_frugal_update(message_of(broadcast, history)) for history in HISTORIES[:4]]
+        for device, ticket, body in list(zip(devices, tickets, bodies, strict=True))[:3]:
+            assert (await device.send(ticket, body)).status_code == 201
+        await running.version(1)
+        assert (await devices[3].task(tickets[3])).status_code == 410, "withdrawn before it computes"
+        assert (await devices[3].send(tickets[3], bodies[3])).status_code == 410
+    charged = dict(stored(store, "SELECT device, invitations FROM devices"))
+    assert [charged[device.name] for device in devices[:3]] == [1, 1, 1]
+    assert charged[devices[3].name] == 0

@@ -23,7 +23,12 @@ from federank.service.server.bootstrap import Demand, establish, open_store, ren
 from federank.service.server.model_versions import first_model
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
-from federank.service.server.store.queries import close_round, enrol, grant, open_round
+from federank.service.server.store.grants import grant
+from federank.service.server.store.queries import (
+    close_round,
+    enrol,
+    open_round,
+)
 from federank.service.server.store.schema import create_tables
 from federank.service.server.store.versions import jump_ahead, model_to_fold
 from federank.service.server.tickets import make_ticket

@@ -4,7 +4,14 @@ import pytest
 from tests.service.federations import PATIENT, establish_small, in_a_loop, serving, some_update
 
 from federank.service.server.store.database import Database
-from federank.service.server.store.queries import close_round, enrol, grant, leave, open_round, tallies
+from federank.service.server.store.grants import grant
+from federank.service.server.store.queries import (
+    close_round,
+    enrol,
+    leave,
+    open_round,
+    tallies,
+)
 from federank.service.server.tickets import make_ticket
 
 

@@ -18,13 +18,13 @@ from federank.errors import SettingError
 from federank.federation.server import Published
 from federank.service.server.config import FederationConfig, catalogue_from, read_catalogue
 from federank.service.server.store.database import Connection
+from federank.service.server.store.grants import tickets_under_way
 from federank.service.server.store.queries import (
     get_content,
     get_fact,
     lock_facts,
     put_fact,
     replace_content,
-    tickets_under_way,
 )
 from federank.service.server.store.versions import model_to_fold, newest_version, put_all
 from federank.service.server.store.writer import note_action

@@ -30,6 +30,7 @@ from federank.service.server.secure_rounds import RoundOfSums, Unavailable
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
 from federank.service.server.store.evaluation import undo_fall
+from federank.service.server.store.grants import uncharge_absent
 from federank.service.server.store.leader_lock import LeaderLock
 from federank.service.server.store.queries import (
     abandon_closed,
@@ -381,6 +382,7 @@ class Leader:
 
         def write(connection: Connection) -> None:
             put_fact(connection, "bounded", bounded)
+            uncharge_absent(connection, number, self._config.ticket_key)
             if of_sums is not None:
                 of_sums(connection)
 

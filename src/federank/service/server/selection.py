@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from federank.service.server.logs import Log
 from federank.service.server.store.database import Connection, StoreAway
-from federank.service.server.store.queries import Granted, grant, note_waiting
+from federank.service.server.store.grants import Granted, grant, note_waiting
 from federank.service.server.store.writer import Writer
 from federank.service.server.tickets import Ticket, make_ticket
 from federank.service.server.worker_cache import Latest

@@ -22,7 +22,10 @@ from federank.secagg.ring import RingVector, ring_bytes, ring_from
 from federank.secagg.upload import Report
 from federank.service.server.store import queries as rounds
 from federank.service.server.store.database import Connection, StoreAway
-from federank.service.server.store.queries import count_refusals, uncharge
+from federank.service.server.store.grants import uncharge
+from federank.service.server.store.queries import (
+    count_refusals,
+)
 
 COUNTED, UNOPENED, NORM_TOO_LARGE, COPIED, MALFORMED = "counted", "unopened", "too-loud", "copied", "malformed"
 

@@ -1,0 +1,176 @@
+"""Grants: which clients are given a ticket of a round, how many of them, and how often in a lifetime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from federank.service.server.store.database import Connection
+from federank.service.server.tickets import Ticket, use_of
+
+
+class Granted(NamedTuple):
+    """What became of those who asked for a ticket."""
+
+    tickets: list[Ticket]  # may be handed out
+    used: set[bytes]  # uses of those whose device has reported already
+    spent: set[Ticket]  # whose device has been invited as often as can be
+    held: bool = False  # whether room was left to clients of other workers that were asked less often
+
+
+def grant(
+    connection: Connection,
+    number: int,
+    tickets: dict[Ticket, str],
+    again: set[Ticket],
+    most: int,
+    invitations: int | None = None,
+    version: int | None = None,
+    worker: str = "",
+) -> Granted:
+    """Which of these devices' tickets may be handed out, no more than `most` in a round; all are of a `version`.
+
+    Those in `again` were handed out before and are not counted twice. A round that is no longer open has none to give,
+    whatever the worker that asks has seen so far; nor has one that has gone on to another version since, because the
+    catalogue has grown. With `invitations` a device is invited to this many rounds in its lifetime,
+    counted here, and those who were invited least often come first; to be given the ticket of the same round again is
+    no other invitation. Room is left for clients that wait at other workers than this one and were invited less often.
+    """
+    used = used_tickets(connection, tickets)
+    lock = f"{connection.update_lock()} OF g" if connection.update_lock() else ""
+    row = connection.one(
+        "SELECT g.granted, r.version FROM grants g JOIN rounds r ON r.number = g.round"
+        f" WHERE g.round = ? AND r.state = 'open'{lock}",
+        number,
+    )
+    if row is None or version not in (None, int(row[1])):
+        return Granted([], used, set())
+    spent: set[Ticket] = set()
+    counts: dict[Ticket, int] = {}
+    if invitations is not None:
+        known = _invitations(connection, tickets.values())
+        counted = {ticket: known.get(device, (0, -1)) for ticket, device in tickets.items()}
+        counts = {ticket: count for ticket, (count, _) in counted.items()}
+        again = {ticket for ticket, (_, last) in counted.items() if last == number}
+        spent = {ticket for ticket, count in counts.items() if count >= invitations} - again
+    fresh = [ticket for ticket in tickets if ticket.use not in used and ticket not in again and ticket not in spent]
+    fresh.sort(key=lambda ticket: counts.get(ticket, 0))
+    room = max(0, most - int(row[0]))
+    others = {} if invitations is None else waiting_elsewhere(connection, worker)
+    workspace = 0
+    for ticket in fresh[:room]:
+        before = sum(count for level, count in others.items() if level < counts.get(ticket, 0))
+        if workspace + before >= room:
+            break
+        workspace += 1
+    held = workspace < min(len(fresh), room)
+    if workspace:
+        connection.run("UPDATE grants SET granted = granted + ? WHERE round = ?", workspace, number)
+    if invitations is not None:
+        _invite(connection, number, [tickets[ticket] for ticket in fresh[:workspace]])
+    repeated = [ticket for ticket in tickets if ticket.use not in used and ticket in again]
+    return Granted(fresh[:workspace] + repeated, used, spent, held)
+
+
+WAITING_SECONDS = 3.0
+"""How long a worker's note of who waits is believed."""
+_NOW = {
+    "sqlite": "(julianday('now') - 2440587.5) * 86400.0",
+    "postgresql": "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)",
+}
+
+
+def note_waiting(connection: Connection, worker: str, devices: Iterable[str]) -> dict[str, int]:
+    """Note how many clients wait at a worker, within the caller's transaction; how often each was invited."""
+    known = {device: count for device, (count, _) in _invitations(connection, devices).items()}
+    levels: dict[int, int] = {}
+    for count in known.values():
+        levels[count] = levels.get(count, 0) + 1
+    connection.run("DELETE FROM waiting WHERE worker = ?", worker)
+    for level, count in sorted(levels.items()):
+        connection.run(
+            f"INSERT INTO waiting (worker, level, count, seen) VALUES (?, ?, ?, {_NOW[connection.dialect]})",
+            *(worker, level, count),
+        )
+    return known
+
+
+def waiting_elsewhere(connection: Connection, worker: str) -> dict[int, int]:
+    """How many clients wait at other workers, by how often they were invited."""
+    rows = connection.all(
+        f"SELECT level, SUM(count) FROM waiting WHERE worker <> ? AND seen > {_NOW[connection.dialect]} - ?"
+        " GROUP BY level",
+        *(worker, WAITING_SECONDS),
+    )
+    return {int(level): int(count) for level, count in rows}
+
+
+def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes]:
+    """The uses of those tickets whose device has reported in their round."""
+    used: set[bytes] = set()
+    for part in _in_parts(ticket.use for ticket in tickets):
+        marks = ", ".join("?" * len(part))
+        used |= {
+            bytes(row[0]) for row in connection.all(f"SELECT ticket FROM uploads WHERE ticket IN ({marks})", *part)
+        }
+    return used
+
+
+def _invitations(connection: Connection, devices: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """How often these devices were invited, and to which round last."""
+    found: dict[str, tuple[int, int]] = {}
+    for part in _in_parts(devices):
+        marks = ", ".join("?" * len(part))
+        query = f"SELECT device, invitations, invited_to FROM devices WHERE device IN ({marks})"
+        found |= {str(device): (int(count), int(last)) for device, count, last in connection.all(query, *part)}
+    return found
+
+
+def _invite(connection: Connection, number: int, devices: list[str]) -> None:
+    """Count one more invitation of each of these devices."""
+    for part in _in_parts(devices):
+        marks = ", ".join("?" * len(part))
+        connection.run(
+            f"UPDATE devices SET invitations = invitations + 1, invited_to = ? WHERE device IN ({marks})", number, *part
+        )
+
+
+def uncharge(connection: Connection, number: int) -> None:
+    """Give the devices that were invited to this round last their invitation back, within the caller's transaction."""
+    connection.run(
+        "UPDATE devices SET invitations = invitations - 1, invited_to = -1 WHERE invited_to = ? AND invitations > 0",
+        number,
+    )
+
+
+def uncharge_absent(connection: Connection, number: int, ticket_key: bytes) -> None:
+    """Give back the invitations whose upload did not come in time, within the transaction that ends the round."""
+    invited = [str(device) for (device,) in connection.all("SELECT device FROM devices WHERE invited_to = ?", number)]
+    uses = {use_of(ticket_key, device, number): device for device in invited}
+    rows = connection.all("SELECT ticket FROM uploads WHERE round = ?", number)
+    arrived = {bytes(ticket) for (ticket,) in rows}
+    absent = [device for use, device in uses.items() if use not in arrived]
+    for part in _in_parts(absent):
+        marks = ", ".join("?" * len(part))
+        connection.run(
+            "UPDATE devices SET invitations = invitations - 1, invited_to = -1"
+            f" WHERE invitations > 0 AND device IN ({marks})",
+            *part,
+        )
+
+
+def _in_parts(values: Iterable[Any]) -> Iterator[list[Any]]:
+    """As many values at a time as a statement may name."""
+    everything = list(values)
+    for start in range(0, len(everything), 200):
+        yield everything[start : start + 200]
+
+
+def tickets_under_way(connection: Connection) -> int:
+    """How many tickets were given out of rounds that have not ended; none is, until the transaction ends."""
+    lock = f"{connection.update_lock()} OF g" if connection.update_lock() else ""
+    rows = connection.all(
+        "SELECT g.granted FROM grants g JOIN rounds r ON r.number = g.round"
+        f" WHERE r.state IN ('open', 'closed') ORDER BY g.round{lock}"
+    )
+    return sum(int(granted) for (granted,) in rows)
