@@ -38,13 +38,13 @@ def connection(store):
 def test_a_round_that_is_not_open_has_no_ticket_to_give(connection):
     open_round(connection, 0, 0)
     one, other = (make_ticket(b"k" * 32, device, 0, 0) for device in ("one", "other"))
-    assert grant(connection, 0, {one: "one"}, set(), 9) == ([one], set(), set())
-    assert grant(connection, 0, {one: "one"}, {one}, 9) == ([one], set(), set())
+    assert grant(connection, 0, {one: "one"}, set(), 9)[:3] == ([one], set(), set())
+    assert grant(connection, 0, {one: "one"}, {one}, 9)[:3] == ([one], set(), set())
     close_round(connection, 0, 0)
-    assert grant(connection, 0, {one: "one", other: "other"}, {one}, 9) == ([], set(), set())
+    assert grant(connection, 0, {one: "one", other: "other"}, {one}, 9)[:3] == ([], set(), set())
     assert connection.one("SELECT granted FROM grants") == (1,)
     nothing = grant(connection, 1, {other: "other"}, set(), 9)
-    assert nothing == ([], set(), set()), "nor has one that has not begun"
+    assert nothing[:3] == ([], set(), set()), "nor has one that has not begun"
 
 
 def test_devices_departures_and_abandoned_rounds_are_counted_as_they_happen(connection):
