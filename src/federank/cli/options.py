@@ -150,7 +150,8 @@ class MethodGroup(click.Group):
                 formatter.write_dl([(name, self.commands[name].get_short_help_str(60)) for name in others])
 
 
-_SCHEDULE = ("online", "trace", "dropout", "cohorts", "rounding", "policies", "budget")
+_SECTIONS = dict.fromkeys(("online", "trace", "dropout", "cohorts", "rounding", "policies", "budget"), SCHEDULE)
+_SECTIONS |= dict.fromkeys(("broadcast", "item_pull", "most_triples", "most_shown", "sigma", "delta"), MORE)
 
 METHOD_NAMED = "federank.method_named"
 """Context key: whether the user named the method."""
@@ -175,7 +176,7 @@ def settings_options(
             help=_help(texts.get(field.name, ""), field.default),
             metavar=_metavar(hints[field.name]),
             default=None,
-            section=PAPERS if field.metadata.get("paper") else SCHEDULE if field.name in _SCHEDULE else section,
+            section=PAPERS if field.metadata.get("paper") else _SECTIONS.get(field.name, section),
         )
         for field in fields(settings)
     ]

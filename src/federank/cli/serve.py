@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 DEFAULT = "frugal"
 _PRESETS = {"federank": ("fpl", {"order": "as-printed", "mask": "as-printed"})}
-"""Names of configurations of another method: their clients receive its settings like those of any federation."""
 
 _HELP = {
     "fpl": {"triples": "Pairs that a client trains on in a round: a number, or mean (of the data).  [default: mean]"},
@@ -63,11 +62,6 @@ _ROUND_HELP = {
 def served_methods() -> list[str]:
     """The methods that can be served, and the presets of them."""
     return [*served_names(), *_PRESETS]
-
-
-def _is_served(name: str) -> bool:
-    """Whether this is a method on the interface, which any server can serve."""
-    return federated_method(name) is not None
 
 
 def _command(name: str) -> click.Command:
@@ -112,7 +106,13 @@ def _reserved() -> frozenset[str]:
     return names_of(_common.params) - {"epsilon", "sigma", "delta"}
 
 
-@click.command(cls=MethodGroup, names=served_methods, build=_command, accepts=_is_served, default=DEFAULT)
+@click.command(
+    cls=MethodGroup,
+    names=served_methods,
+    build=_command,
+    accepts=lambda name: federated_method(name) is not None,
+    default=DEFAULT,
+)
 def serve() -> None:
     """Serve a federation to clients and browsers. Without METHOD: frugal, or what the store holds.
 
@@ -124,7 +124,6 @@ def serve() -> None:
       federank serve --data city
       federank serve frugal --data city --messages 3
       federank serve frugal --data city --helper https://helper.example --epsilon 4
-      federank serve --data city --self-signed --host 0.0.0.0
       federank serve --store postgresql://federank@localhost/federank --workers 2
       federank serve frugal --help
     """
