@@ -334,12 +334,8 @@ class Reading:
 
     def filters(self) -> dict[str, float]:
         """The filters that were given, by name, for a record of what was done."""
-        filters = {
-            "min_rating": self.min_rating,
-            "min_interactions": self.min_interactions,
-            "k_core": self.k_core,
-        }
-        return {name: value for name, value in filters.items() if value is not None}
+        names = ("min_rating", "min_interactions", "k_core")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
 _AS_ARGUMENT = click.argument("source", metavar="[NAME_OR_FILE]", default="city")

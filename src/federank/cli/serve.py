@@ -222,14 +222,8 @@ def _common(**_: Any) -> None:
     """The options of every method."""
 
 
-_NO_LIMITS = {
-    "device_rate": 0.0,
-    "address_rate": 0.0,
-    "enrolment_rate": 0.0,
-    "range_rate": 0.0,
-    "address_connections": 0,
-    "invited_only": False,
-}
+_RATES = ("device_rate", "address_rate", "enrolment_rate", "range_rate", "address_connections")
+_NO_LIMITS = dict.fromkeys(_RATES, 0) | {"invited_only": False}
 
 
 def _serve(reading: Reading, name: str, served: ServerMethod, values: dict[str, Any]) -> int:
