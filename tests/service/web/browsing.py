@@ -4,6 +4,7 @@
 notes every request and every complaint of the browser.
 """
 
+import atexit
 import functools
 import json
 import shutil
@@ -34,6 +35,7 @@ PAGE = Path(__file__).parents[3] / "src" / "federank" / "service" / "web"
 def quick_page(wait=300):
     """The page with another wait before something leaves for the first time, in ms; the journey has the real one."""
     folder = Path(tempfile.mkdtemp(prefix="federank-page-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     shutil.copytree(PAGE, folder, dirs_exist_ok=True)
     script = folder / "client" / "client.js"
     before = "export const WAIT = 30_000;"
