@@ -6,6 +6,7 @@
     │   ├── BadFile          a file is missing, unreadable, or breaks its format
     │   └── BadSplit         a split leaks, or cannot be made
     ├── SettingError         a setting is out of its range
+    │   ├── LeaderNotAllowed the helper's operator has not allowed this leader's key yet
     │   └── MissingExtra     what was asked for needs packages that are not installed
     ├── ModelError           a model's directory is missing a file, foreign, or tampered with
     ├── UnknownId            a user or item that the model or the data has never met

@@ -1,7 +1,6 @@
 """`federank train frugal` on the command line: what cannot be is refused in a sentence, with exit code 2."""
 
 import json
-from pathlib import Path
 
 import pytest
 from tests.cli.program import program
@@ -85,10 +84,3 @@ def test_a_search_without_a_part_to_tune_on_is_a_sentence_and_exit_code_2(shop, 
     answer = trained_on_all(shop, tmp_path, *arguments)
     assert answer.returncode == 2
     assert sentence in " ".join(answer.stderr.split())
-
-
-def test_the_list_of_methods_tells_the_messages_that_were_measured():
-    told = " ".join(program("train", "--help").stdout.split())
-    assert "5 messages" in told
-    assert "132 to 1,063" in told
-    assert "132 to 1,063 messages" in (Path(__file__).parents[2] / "README.md").read_text()

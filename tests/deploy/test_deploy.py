@@ -17,17 +17,18 @@ import yaml
 from tests.service.federations import in_a_loop, serving
 
 from federank.cli.serve import serve
+from federank.service.helper.service import Metrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
 async def measured(running):
-    """The names of everything that /metrics tells, once there was a request of each kind."""
+    """The names of everything that /metrics of a server and of a helper have."""
     running.service.metrics.upload("stored", 10, 1)
     running.service.metrics.download(10)
     await running.client.get("/health")
-    text = (await running.admin.get("/metrics")).text
-    return {match[1] for match in re.finditer(r"^(federank_[a-z_]+)", text, re.MULTILINE)}
+    text = (await running.admin.get("/metrics")).text + Metrics().text({}).decode()
+    return {match[1] for match in re.finditer(r"^(?:# TYPE )?(federank_[a-z_]+)", text, re.MULTILINE)}
 
 
 def names_in(expressions):

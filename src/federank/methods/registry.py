@@ -22,7 +22,7 @@ METHODS = {
     "frugal": (
         "federank.methods.frugal.recommender",
         "Frugal",
-        "5 messages in a lifetime: better accuracy than FPL with 132 to 1,063 (MovieLens 1M).",
+        "Frugal, our own: a handful of uploads per client; the server solves from their sums.",
     ),
     "fpl": ("federank.methods.fpl.recommender", "FPL", "Federated pair-wise learning (FPL), as in the authors' code."),
     "federank": ("federank.methods.fpl.recommender", "FedeRank", "FedeRank: FPL as the equations are printed."),

@@ -309,7 +309,7 @@ def test_the_commands_say_how_many_messages_have_left(home):
     home.take_part(2)
     status = json.loads(home.run("status", "--json"))
     assert (status["messages_sent"], status["messages_left"]) == (2, 1)
-    assert "100.0% have left as liked: they stood for your history." in home.run("ledger")
+    assert "100.0%" in home.run("ledger")
     assert json.loads(home.run("ledger", "--json"))["messages"][-1] == {
         "number": 2,
         "allowed": 3,

@@ -360,7 +360,8 @@ def test_settings_of_another_method_are_refused(store):
 def test_shared_is_what_the_store_keeps_of_it():
     """Whatever a fold reads of `SquaresShared` is in the content; a field more would have to be kept too."""
     assert set(FrugalState.__dataclass_fields__) == {
-        *("vectors", "regulariser", "sketch", "mean", "square", "weights", "counts", "heard", "round_number")
+        *("vectors", "regulariser", "sketch", "mean", "square", "weights", "counts", "heard", "round_number"),
+        *("seen", "through"),  # of item weights, which simulations alone have
     }
 
 

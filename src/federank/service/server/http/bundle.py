@@ -21,8 +21,6 @@ import posixpath
 import re
 from collections.abc import Container, Iterable, Mapping
 
-from federank.errors import FedeRankError
-
 _FROM = re.compile(r'^(import|export)\s+(\{[^}]*\}|\*(?: as \w+)?)\s+from\s+"(\.[^"]+)";$', re.MULTILINE)
 _BARE = re.compile(r'^import\s+"(\.[^"]+)";$', re.MULTILINE)
 _COMMENT = re.compile(r"^[ \t]*/\*.*?\*/[ \t]*\n", re.MULTILINE | re.DOTALL)
@@ -38,7 +36,7 @@ const $json = async (address) => ({ default: await (await fetch(address)).json()
 """
 
 
-class BundleError(FedeRankError):
+class BundleError(Exception):
     """Modules that one file cannot hold."""
 
 
