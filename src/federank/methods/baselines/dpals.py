@@ -11,6 +11,8 @@ it solves every user's vector exactly, clips it to length 1, and solves the item
 A user counts for at most `items_per_user` items, the rarest by noisy counts, so adding or removing one changes all A
 together by at most sqrt(items_per_user), all b by as much, and K by 1. User vectors are not published. It is the
 comparison for private methods without a trusted server, and is not served.
+
+The division of the privacy budget and the defaults are ours, untuned; the accounting was not reviewed from outside.
 """
 
 from __future__ import annotations
