@@ -279,7 +279,8 @@ def written(data, folder):
 def shared_model(address, ca=None):
     with Client(address, ca=ca) as client:
         federation = fetch_federation(client)
-        return federation, *fetch_model(client, federation.facts)[:3]
+        version, tables, _ = fetch_model(client, federation.facts)
+        return federation, version, tables["vectors"], tables["biases"]
 
 
 @pytest.mark.slow
