@@ -13,7 +13,8 @@ import { Fault } from "../faults.js";
 
 /** @import { Key, Said } from "../faults.js" */
 
-const BESIDE_THE_PAGE = ["federation", "catalogue", "model"]; // the HTML has them fetched while scripts are on their way
+// The HTML has these fetched while scripts are on their way: the first request takes what is there, later ones do not.
+const BESIDE_THE_PAGE = new Set(["federation", "catalogue", "model"]);
 const PREFIX = "api/v1";
 /** What refusals mean to a user, by the server's word for them; of others its own words are shown.
  * @type {Record<string, Key>} */
@@ -59,7 +60,7 @@ export async function request(path, { token, timeout = 30_000, signal, origin, .
       headers,
       signal: AbortSignal.any(signals),
       credentials: "omit",
-      cache: BESIDE_THE_PAGE.includes(path) ? "default" : "no-store",
+      cache: BESIDE_THE_PAGE.delete(path) ? "default" : "no-store",
       redirect: "error",
       referrerPolicy: "no-referrer",
     });
