@@ -14,6 +14,7 @@ from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_
 pytestmark = pytest.mark.slow
 
 FACTORS, MESSAGES = 8, 3
+ONE_MESSAGE = {"messages": 1, "min_support": 1}  # with more support, a first message only counts
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ def test_a_message_is_the_one_that_python_would_send_and_holds_nothing_that_was_
 
 
 def test_a_message_that_was_lost_is_spent_and_is_the_same_when_it_is_sent_again(visit, tmp_path):
-    with serving(tmp_path, method="frugal", settings={"messages": 1}, rounds={"deadline": 60.0}) as server:
+    with serving(tmp_path, method="frugal", settings=ONE_MESSAGE, rounds={"deadline": 60.0}) as server:
         visitor = visit(server).open().pick(5)
         visitor.context.route("**/update", lambda route: route.abort())
         visitor.take_part()
@@ -99,7 +100,7 @@ def test_a_message_that_was_lost_is_spent_and_is_the_same_when_it_is_sent_again(
 
 
 def test_a_server_that_allows_more_later_is_not_believed(visit, tmp_path):
-    with serving(tmp_path, method="frugal", settings={"messages": 1}) as server:
+    with serving(tmp_path, method="frugal", settings=ONE_MESSAGE) as server:
         visitor = visit(server).open().pick(5).take_part()
         wait_until_spent(visitor)
         told = server.get("federation").json()
