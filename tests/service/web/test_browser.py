@@ -369,7 +369,9 @@ def test_the_page_is_light_and_needs_nothing_inline(town, visit):
     visitor = visit(town).open()
     sent = {request.url: request.response() for request in visitor.requests if request.url.startswith(town.public)}
     files = {url: answer for url, answer in sent.items() if "/api/" not in url}
-    assert len(files) > 10
+    scripts = {url.removeprefix(town.public) for url in files if url.endswith(".js")}
+    assert scripts == {"/start.js", "/client/worker.js"}, "the server makes one file of each one's modules"
+    assert len(files) < 10
     # A file that the worker needs too is asked for again, and answered with nothing.
     assert 20_000 < sum(int(answer.header_value("content-length") or 0) for answer in files.values()) < 120_000
     policy = visitor.page.request.get(town.public).headers["content-security-policy"]
