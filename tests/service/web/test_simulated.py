@@ -20,31 +20,35 @@ def report(server, state):
     database.release()
 
 
-def test_the_page_follows_the_state_of_the_simulated_clients(server, visit):
-    page = visit(server).open().page
-    place = page.locator("#simulated")
-    expect(page.locator("#status dd").first).to_be_visible()
-    expect(place).to_be_empty()
-    texts = []
+def taking_part(server, visit):
+    """What the page says of a visitor who takes part."""
+    visitor = visit(server).open().pick(4).take_part().wait_for_rounds(1)
+    return visitor.page.locator("#doing")
+
+
+def test_the_page_follows_the_state_of_the_simulated_clients(server, visit, words):
+    away, doing = words["en"]["simulated.away"], taking_part(server, visit)
+    expect(doing).to_be_visible()
+    expect(doing).not_to_contain_text(away)
     for state in ("starting", "running", "stopped"):
         report(server, state)
-        expect(place).to_have_attribute("data-state", state, timeout=PATIENCE)
-        texts.append(place.inner_text())
-        assert ("123" in texts[-1]) == (state == "running")
-    assert len(set(texts)) == 3
+        told = expect(doing).not_to_contain_text if state == "running" else expect(doing).to_contain_text
+        told(away, timeout=PATIENCE)
 
 
-def test_a_page_whose_server_is_gone_claims_nothing_of_simulated_clients(server, visit):
-    report(server, "running")
-    page = visit(server).open().page
-    expect(page.locator("#simulated")).to_contain_text("123", timeout=PATIENCE)
+def test_a_page_whose_server_is_gone_claims_nothing_of_simulated_clients(server, visit, words):
+    report(server, "starting")
+    away, doing = words["en"]["simulated.away"], taking_part(server, visit)
+    expect(doing).to_contain_text(away, timeout=PATIENCE)
     server.stop()
-    expect(page.locator("#simulated")).to_be_empty(timeout=PATIENCE)
+    expect(doing).not_to_contain_text(away, timeout=PATIENCE)
     server.start()
 
 
-def test_words_that_are_no_state_are_not_shown(server, visit):
+def test_words_that_are_no_state_are_not_shown(server, visit, words):
     report(server, json.dumps({"toString": 1}))
-    page = visit(server).open().page
-    expect(page.locator("#status dd").first).to_be_visible()
-    expect(page.locator("#simulated")).to_be_empty()
+    doing = taking_part(server, visit)
+    with doing.page.expect_response("**/api/v1/status", timeout=PATIENCE):
+        pass
+    expect(doing).to_be_visible()
+    expect(doing).not_to_contain_text(words["en"]["simulated.away"])

@@ -165,9 +165,10 @@ function keepThePage() {
 /** Look now and then whether there is anything new: recommendations, and whether the federation is well. */
 async function watch() {
   try {
-    if (document.visibilityState === "visible") leaves.showStatus(await ask("status"));
+    if (document.visibilityState === "visible") await leaves.showStatus(await ask("status"));
   } catch (fault) {
     if (!(fault instanceof Error)) throw fault; // what can be said of it the next view says
+    await leaves.showStatus(null);
   }
   setTimeout(watch, STATUS_EVERY);
 }

@@ -45,7 +45,10 @@ export class BegunAnew extends Fault {}
  * @type {() => Promise<Client>} */
 export async function wake() {
   const opening = openStore();
-  const met = await meet(opening);
+  const met = await meet(opening).catch((fault) => {
+    if (!(fault instanceof BadAnswer)) throw fault;
+    return meet(opening); // one of its answers may be the browser's copy from before a new founding; no second one is
+  });
   const client = new Client(await opening, met);
   await settle(client);
   return client;

@@ -84,6 +84,8 @@ export async function show(given) {
     messages,
     guesses,
     simulated,
+    view.helperAway,
+    view.pending,
   ]);
   if (depends !== drawn) {
     drawn = depends;
@@ -106,10 +108,11 @@ function top() {
   byId("leaves-title").focus({ preventScroll: true });
 }
 
-/** What the federation says of itself: where its clients are simulated, how they are.
- * @type {(status: Status) => void} */
-export function showStatus(status) {
-  simulated = status.simulated ?? null;
+/** What the federation says of itself: where its clients are simulated, how they are; null where it does not answer.
+ * @type {(status: Status | null) => Promise<void>} */
+export async function showStatus(status) {
+  simulated = status?.simulated ?? null;
+  if (view) await show(view);
 }
 
 /** @type {(words: string, press: () => unknown, kind?: string, key?: string) => HTMLElement} */
@@ -260,7 +263,7 @@ function who() {
 function report() {
   const { rounds, messages, taking, hold, sealed } = view;
   const doing = nowDoing(view);
-  const busy = simulated && simulated.state !== "running" && taking ? say("simulated.away") : "";
+  const busy = taking && ["starting", "stopped"].includes(simulated?.state ?? "") ? say("simulated.away") : "";
   return [
     hold ? held() : null,
     element(
