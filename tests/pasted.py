@@ -3,6 +3,7 @@
 Commands run as they stand, in a shell that stops at the first failure. Only this differs from a user's machine:
 
 - `federank` is this Python's, and a server gets a terminal of its own: the next command comes when it listens;
+- a helper's operator allows the leader's key that `serve` names, and `serve` is typed again;
 - ports and host names of the documentation become free ports of this machine, with a certificate for it;
 - `make` and `pip` only say what they would do: tests/packaging/ carries it out in a clone.
 """
@@ -36,14 +37,20 @@ listen() {
     "$PYTHON" -m federank "$@" > "$TERMINAL/$name.log" 2>&1 &
     echo $! > "$TERMINAL/$name.pid"
     until grep -q "$sign" "$TERMINAL/$name.log"; do
-        kill -0 $! 2>/dev/null || { cat "$TERMINAL/$name.log"; exit 1; }
+        kill -0 $! 2>/dev/null || { cat "$TERMINAL/$name.log"; rm "$TERMINAL/$name.pid"; return 1; }
         sleep 0.1
     done
     cat "$TERMINAL/$name.log"
 }
 case "$*" in
 *\\ --help) exec "$PYTHON" -m federank "$@" ;;
-serve*) listen leader ^store "$@" --port "$LEADER_PORT" --admin-port "$OPERATOR_PORT" ;;
+serve*)
+    set -- "$@" --port "$LEADER_PORT" --admin-port "$OPERATOR_PORT"
+    listen leader ^store "$@" || {
+        key=$(sed -n "s/.*helper allow '\\([^']*\\)'.*/\\1/p" "$TERMINAL/leader.log" | head -n 1)
+        [ -n "$key" ] && "$PYTHON" -m federank helper allow "$key" && listen leader ^store "$@"
+    } ;;
+helper\\ allow*) exec "$PYTHON" -m federank "$@" ;;
 helper*) listen helper ^store "$@" --port "$HELPER_PORT" ;;
 demo\\ --serve*) listen leader ^Open "$@" --port "$LEADER_PORT" ;;
 *) exec "$PYTHON" -m federank "$@" ;;

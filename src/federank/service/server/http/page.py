@@ -20,7 +20,7 @@ from typing import Any
 from federank.service.server.config import FederationConfig
 from federank.service.server.http.bundle import bundle
 
-BESIDE = ("federation", "catalogue", "model")
+BESIDE = ("catalogue", "model")
 """What the worker asks for first; web/client/http.js takes it from the browser's cache."""
 START, STYLE, WORKER, WORDS = "start.js", "start.css", "client/worker.js", "words/"
 DEFAULT = "en"

@@ -60,7 +60,7 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "language": config.language,
             "translations": config.translations or {},
         },
-        headers={"Cache-Control": SHORTLY},
+        headers={"Cache-Control": "no-cache"},  # a page must notice at once that another federation has begun
     )
 
 

@@ -14,7 +14,7 @@ import { Fault } from "../faults.js";
 /** @import { Key, Said } from "../faults.js" */
 
 // The HTML has these fetched while scripts are on their way: the first request takes what is there, later ones do not.
-const BESIDE_THE_PAGE = new Set(["federation", "catalogue", "model"]);
+const BESIDE_THE_PAGE = new Set(["catalogue", "model"]);
 const PREFIX = "api/v1";
 /** What refusals mean to a user, by the server's word for them; of others its own words are shown.
  * @type {Record<string, Key>} */
@@ -51,6 +51,7 @@ export class BadAnswer extends Fault {}
 /** Make a request; the response, whose body is still to be read.
  * @type {(path: string, options?: Options) => Promise<Response>} */
 export async function request(path, { token, timeout = 30_000, signal, origin, ...options } = {}) {
+  if (path.startsWith("model?")) BESIDE_THE_PAGE.clear(); // a client that has a model may know an older federation
   const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
   const signals = [AbortSignal.timeout(timeout), ...(signal ? [signal] : [])];
   let response;
