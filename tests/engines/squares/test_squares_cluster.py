@@ -31,8 +31,8 @@ def test_a_cluster_learns_the_bits_of_one_machine_and_survives_a_lost_shard():
             alone, spread = people(**settings), people(**settings)
             compiled.play(alone, alone.recipe.rounds)
             with ENGINES["cluster"](spread, Machines("local", 2)) as engine:
-                engine.play(spread, 0, 1)
                 for _ in range(spread.recipe.rounds):
+                    engine.play(spread, 0, 1)
                     engine.play(spread, 1, 1)
             np.testing.assert_array_equal(alone.item_vectors, spread.item_vectors, err_msg=name)
             np.testing.assert_array_equal(alone.spent, spread.spent)

@@ -391,7 +391,7 @@ def test_every_message_of_a_life_has_its_noise_and_the_device_counts_it(tmp_path
         found = verify(Servers(leader.address, helper.origin))
         assert (found.versions, found.messages) == (2, 2 * LEAST)
         status = CliRunner().invoke(federank, ["client", "status", "--state", str(homes[0].path)])
-        assert "No single server can read one" in status.output
+        assert "Secure aggregation: no single server can read an upload." in status.output
         assert f"epsilon {_bound(epsilon_promised(charter))} so far" in status.output
 
 

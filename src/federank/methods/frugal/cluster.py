@@ -19,7 +19,7 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongV
 from federank.data.interactions import Profiles
 from federank.errors import ClusterGone, SettingError
 from federank.methods.frugal.kernels import RoundContext
-from federank.methods.frugal.method import supported_items
+from federank.methods.frugal.method import is_counting, supported_items
 from federank.methods.frugal.settings import FrugalRecipe
 from federank.methods.frugal.simulation import (
     FrugalFederation,
@@ -89,7 +89,9 @@ class FrugalCluster:
 
     def _fill(self, federation: FrugalFederation, told: RoundContext, people: IntVector, workspace: Partitions) -> None:
         vectors = told.vectors[:, : federation.recipe.factors]
-        items = supported_items(self._federation.recipe, self._federation.weights)
+        recipe, weights = self._federation.recipe, self._federation.weights
+        everything = np.arange(recipe.n_items, dtype=np.int32)
+        items = everything if is_counting(recipe, weights) else supported_items(recipe, weights)
         model = [self._ray.put(part) for part in (vectors, told.weights, told.regulariser, items)]
         try:
             asked = [self._asked(shard, model, people) for shard in range(len(self._shards))]

@@ -308,7 +308,7 @@ def play_with(
     for _ in range(rounds):
         _play_round(federation, fill, threads, watch)
     if not rounds and federation.recipe.private is None:  # whatever needs compiling is compiled now
-        _sum_round(federation, _starts(federation), np.zeros(0, dtype=np.int32), fill, 1)
+        _sum_round(federation.covering(), _starts(federation), np.zeros(0, dtype=np.int32), fill, 1)
 
 
 def home_vectors(federation: FrugalFederation, threads: int = 1) -> FloatMatrix:
