@@ -193,9 +193,10 @@ def endure(asked: argparse.Namespace) -> dict[str, Any]:
         )
         helper.command += ["--keys", f"{memory}/keys", "--address-rate", "0"]
         leader = Killable(
-            ["serve", "--port", str(ports[0]), "--admin-port", "0", "--store", leading, *tls], folder / "leader.log"
+            ["serve", "frugal", "--port", str(ports[0]), "--admin-port", "0", "--store", leading, *tls],
+            folder / "leader.log",
         )
-        leader.command += ["frugal", "--data", str(rows), "--rehearsal", "--helper", origin]
+        leader.command += ["--data", str(rows), "--rehearsal", "--helper", origin]
         leader.command += ["--helper-ca", str(certificate), "--sigma", "2", "--messages", str(asked.rounds)]
         leader.command += ["--factors", "12", "--target", str(all_users), "--deadline", str(asked.deadline)]
         leader.command += ["--least-cohort", str(min(50, all_users))]
