@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 import httpx
 import numpy as np
 from tests.forked import typed
+from tests.pasted import free_ports
 from tests.protocol.sums.worlds import LEADER, LENGTH, MODEL, STAGE, charter, messages, uploads
 
 from federank.secagg.exchange import SIGNATURE_HEADER, Terms, encode_reports, sign_request
@@ -102,18 +103,21 @@ async def helping(store, folder, log=None, **settings):
 
 
 class HelperProcess:
-    """`federank helper` as a process on a free port, that keeps its port when it is started again."""
+    """`federank helper` as a process on a free port, that keeps its port when it is started again.
+
+    The system hands that port to no connection while the helper is away.
+    """
 
     def __init__(self, folder, keys, *flags):
-        self.folder, self.keys, self.flags, self.port = folder, keys, flags, 0
-        self.process = None
+        self.folder, self.keys, self.flags, self.process = folder, keys, flags, None
+        [self.port] = free_ports(1)
 
     def start(self):
         words = ("helper", "--port", self.port, "--store", "helper.db", "--keys", self.keys, "--address-rate", 0)
         self.process = typed(*words, "--any-leader", *self.flags, cwd=self.folder, stderr=subprocess.PIPE)
         self.said = [self.process.stdout.readline() for _ in range(4)]
+        assert self.said[-1], self.process.communicate()[1]
         self.address = re.search(r"helper\s+(\S+)", self.said[0]).group(1)
-        self.port = int(self.address.rpartition(":")[2])
         return self
 
     def kill(self):
