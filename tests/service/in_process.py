@@ -83,7 +83,10 @@ class InProcess:
             yield kind.summand(body, self.form)
 
     def _secure(self, users, model):
-        config, stage = self.config.sums.config, self.config.served.sums.stage(self.shared.published)
+        config, stage = (
+            self.config.sums.config,
+            self.config.served.sums.stage(self.config.settings, self.shared.published),
+        )
         length = config.length_of(stage)
         offer = SimpleNamespace(
             round=self.shared.round_number,
@@ -112,7 +115,8 @@ def established(folder, method, data, clients, helper=None, seed=1):
         with (
             threadpool_limits(1, user_api="blas"),  # as in a server's process
             database.connection() as connection,
-            patch("federank.service.simulated_clients.methods.split", whole),
+            patch("federank.methods.fedrec.simulated.split", whole),
+            patch("federank.methods.frugal.simulated.split", whole),
             patch("federank.service.simulated_clients.methods.split", whole),
         ):
             yield InProcess(connection, facts, ids, clients, seed)
