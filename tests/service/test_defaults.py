@@ -147,7 +147,7 @@ def test_a_method_learns_over_http(tmp_path, method):
 
 def test_ratings_are_learnt_over_http_and_secure_aggregation(tmp_path, helper):
     data, split = world(150)
-    with served(tmp_path, data, "pmf", "--helper", helper.origin) as server:
+    with served(tmp_path, data, "pmf", "--helper", helper.origin, "--no-invited-only") as server:
         report, status = played(server, split, 5)
     assert (status["version"], status["aggregates_rejected"]) == (5, 0)
     assert report["rmse"] < error_of_means(split)
