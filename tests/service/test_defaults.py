@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 ROUNDS, CHECKED_EVERY = 200, 10
 CLIENTS = (150, 300, 1000)
 RATINGS = ("pmf", "svdpp")
-UNLIMITED = ("device-rate", "address-rate", "enrolment-rate", "range-rate", "address-connections")
+UNLIMITED = ("device-rate", "address-rate", "enrolment-rate", "range-rate", "address-connections", "every")
 
 
 @cache
