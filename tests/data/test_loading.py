@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import pandas
 import polars as pl
 import pytest
-from tests.late import pandas
 
 from federank.data.datasets import KNOWN
 from federank.data.interactions import Interactions
@@ -147,21 +147,17 @@ TABLES: dict[str, Callable[[Path], object]] = {
     "Polars frame with dates": lambda _: pl.DataFrame(
         {"user": USERS, "item": ITEMS, "rating": RATINGS, "date": [datetime.fromtimestamp(t, UTC) for t in TIMES]}
     ),
-    "pandas frame": lambda _: pandas().DataFrame({"user": USERS, "item": ITEMS, "rating": RATINGS, "time": TIMES}),
-    "pandas frame with dates": lambda _: pandas().DataFrame(
-        {"user": USERS, "item": ITEMS, "rating": RATINGS, "time": pandas().to_datetime(TIMES, unit="s")}
+    "pandas frame": lambda _: pandas.DataFrame({"user": USERS, "item": ITEMS, "rating": RATINGS, "time": TIMES}),
+    "pandas frame with dates": lambda _: pandas.DataFrame(
+        {"user": USERS, "item": ITEMS, "rating": RATINGS, "time": pandas.to_datetime(TIMES, unit="s")}
     ),
-    "pandas frame with dates elsewhere": lambda _: (
-        pandas()
-        .DataFrame({"user": USERS, "item": ITEMS, "rating": RATINGS})
-        .assign(time=pandas().to_datetime(TIMES, unit="s", utc=True).tz_convert("Asia/Tokyo"))
-    ),
-    "pandas frame with missing allowed": lambda _: (
-        pandas()
-        .DataFrame({"user": USERS, "item": ITEMS, "rating": RATINGS, "time": TIMES})
-        .astype({"user": "Int64", "rating": "Float64"})
-    ),
-    "pandas frame without names": lambda _: pandas().DataFrame(list(zip(USERS, ITEMS, RATINGS, TIMES, strict=True))),
+    "pandas frame with dates elsewhere": lambda _: pandas.DataFrame(
+        {"user": USERS, "item": ITEMS, "rating": RATINGS}
+    ).assign(time=pandas.to_datetime(TIMES, unit="s", utc=True).tz_convert("Asia/Tokyo")),
+    "pandas frame with missing allowed": lambda _: pandas.DataFrame(
+        {"user": USERS, "item": ITEMS, "rating": RATINGS, "time": TIMES}
+    ).astype({"user": "Int64", "rating": "Float64"}),
+    "pandas frame without names": lambda _: pandas.DataFrame(list(zip(USERS, ITEMS, RATINGS, TIMES, strict=True))),
     "tuple of lists": lambda _: (USERS, ITEMS, RATINGS, TIMES),
     "tuple of arrays": lambda _: (np.array(USERS, ">i4"), np.array(ITEMS), np.array(RATINGS, "f2"), np.array(TIMES)),
     "matrix": lambda _: np.array([USERS, ITEMS, RATINGS, TIMES]).T,
@@ -280,7 +276,7 @@ def test_a_late_word_makes_a_whole_column_text(tmp_path: Path) -> None:
 
 def test_text_ids_in_a_frame_stay_text() -> None:
     assert load(pl.DataFrame({"user": ["1", "2"], "item": [1, 1]})).user_ids.tolist() == ["1", "2"]
-    assert load(pandas().DataFrame({"user": ["1", "2"], "item": [1, 1]})).user_ids.tolist() == ["1", "2"]
+    assert load(pandas.DataFrame({"user": ["1", "2"], "item": [1, 1]})).user_ids.tolist() == ["1", "2"]
 
 
 def test_a_quote_inside_a_field_is_a_letter_where_no_field_is_quoted(tmp_path: Path) -> None:

@@ -2,9 +2,9 @@
 
 from functools import cache
 
+import pandas
 import polars as pl
 import pytest
-from tests.late import pandas
 from tests.worlds import two_tastes
 
 import federank as fr
@@ -35,7 +35,7 @@ def lists():
         table,
         lambda: table().drop("score"),
         lambda: table().sample(fraction=1.0, shuffle=True, seed=3).with_columns(pl.col("score")),
-        lambda: pandas().DataFrame({name: table()[name].to_list() for name in table().columns}),
+        lambda: pandas.DataFrame({name: table()[name].to_list() for name in table().columns}),
     ],
     ids=["lists by user", "text ids and scores", "Polars", "in their order", "in any order", "pandas"],
 )

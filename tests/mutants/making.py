@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 GROUPS = {  # a file belongs to the first that has it
-    "secure aggregation": ("protocol/sums", "service/server/sums", "service/helper"),
-    "maths": ("models", "engines"),
-    "protocol": ("protocol",),
+    "secure aggregation": ("secagg", "service/helper"),
+    "maths": ("methods", "simulation", "_numerics"),
+    "protocol": ("federation", "privacy"),
     "server": ("service/server",),
 }
 LEFT_OUT = {"cluster", "__init__"}  # Ray's tests are slow
@@ -84,7 +84,7 @@ def mutants_of(group, path):
 
 
 def sample(count, seed):
-    """As many mutants of each group, at most one per line."""
+    """As many mutants of each group, the groups in turns, at most one per line."""
     chosen, taken = [], set()
     for group, folders in GROUPS.items():
         files = {file for folder in folders for file in (ROOT / "src/federank" / folder).rglob("*.py")} - taken
@@ -94,5 +94,5 @@ def sample(count, seed):
             for mutant in () if {*file.parts, file.stem} & LEFT_OUT else mutants_of(group, file):
                 lines.setdefault((mutant.file, mutant.line), []).append(mutant)
         draw = random.Random(f"{seed} {group}")
-        chosen += [draw.choice(lines[place]) for place in draw.sample(list(lines), count // len(GROUPS))]
-    return chosen
+        chosen.append([draw.choice(lines[place]) for place in draw.sample(list(lines), count // len(GROUPS))])
+    return [mutant for turn in zip(*chosen, strict=True) for mutant in turn]

@@ -15,7 +15,7 @@ reveal_type(split)
 model = fr.FPL(pi=0.3, epochs=2)
 reveal_type(model)
 reveal_type(model.settings.factors)
-reveal_type(model.fit(split.train, conduct=fr.TrainingOptions(threads=2)))
+reveal_type(model.fit(split.train, training_options=fr.TrainingOptions(threads=2)))
 reveal_type(model.recommend("7"))
 reveal_type(model.recommend(["7", "8"], n=5))
 found = fr.evaluate(model, split, at=(5, 10))
@@ -51,8 +51,8 @@ MISTAKES = {
         'Unexpected keyword argument "progress" for "fit"',
         "fit has no argument 'progress'",
     ),
-    "fr.BPR().fit(fr.city(), conduct=2)": (
-        'Argument "conduct" to "fit"',
+    "fr.BPR().fit(fr.city(), training_options=2)": (
+        'Argument "training_options" to "fit"',
         "training_options is 2; a TrainingOptions is needed",
     ),
 }

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.late import psycopg
+import psycopg
 
 
 class PostgreSQL:
@@ -46,9 +46,9 @@ class PostgreSQL:
         )
         for _ in range(300):
             try:
-                psycopg().connect(self.address("postgres")).close()
+                psycopg.connect(self.address("postgres")).close()
                 return
-            except psycopg().OperationalError:
+            except psycopg.OperationalError:
                 assert self._process.poll() is None, "PostgreSQL has ended"
                 time.sleep(0.05)
         raise AssertionError("PostgreSQL did not start")
@@ -67,7 +67,7 @@ class PostgreSQL:
     def database(self) -> str:
         """The one database, emptied: quicker than a new one for each test."""
         address = self.address("postgres")
-        with psycopg().connect(address, autocommit=True) as connection:
+        with psycopg.connect(address, autocommit=True) as connection:
             connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"

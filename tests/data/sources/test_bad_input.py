@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import polars as pl
 import pytest
-from tests.late import pandas
 
 from federank.data.loading import load
 from federank.errors import BadFile, DataError, FedeRankError, SettingError
@@ -237,12 +237,12 @@ def test_a_zstandard_file_cut_short_or_too_large_is_refused(tmp_path: Path) -> N
 
 MEMORY: dict[str, tuple[Any, str]] = {
     "mixed ids": (([1, "2"], [1, 1]), "'user' mixes types .int and str."),
-    "mixed ids in a frame": (lambda: pandas().DataFrame({"user": [1, "2"], "item": [1, 1]}), "'user' mixes types"),
+    "mixed ids in a frame": (lambda: pandas.DataFrame({"user": [1, "2"], "item": [1, 1]}), "'user' mixes types"),
     "mixed ids in an array": ((np.array([1, "2"], object), [1, 1]), "'user' mixes types"),
     "ids that are fractions": (([1.5, 2.5], [1, 1]), "user ids are of type Float64"),
     "missing id": (([None, "2"], [1, 1]), "The data has nothing in row 1 of column 'user'"),
     "missing id in pandas": (
-        lambda: pandas().DataFrame({"user": ["a", None], "item": [1, 1]}),
+        lambda: pandas.DataFrame({"user": ["a", None], "item": [1, 1]}),
         "nothing in row 2 of column 'user'",
     ),
     "missing id in Polars": (pl.DataFrame({"user": [1, 2], "item": [None, "a"]}), "nothing in row 1 of column 'item'"),
