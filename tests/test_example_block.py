@@ -5,7 +5,7 @@ import pytest
 
 import federank as fr
 from federank import extensions
-from tests.extensions.test_registering import Alphabetical
+from tests.methods.extensions.test_registering import Alphabetical
 from tests.rated_worlds import two_opinions
 from tests.worlds import two_tastes
 

@@ -36,7 +36,7 @@ from federank.secagg.proof import upload as norm_check
 from federank.secagg.proof.parameters import Parameters
 from federank.service.client.methods import client_method
 from tests.golden.models import PAIRS, RATINGS, city
-from tests.protocol.sums import worlds as rounds_of_sums
+from tests.secagg import worlds as rounds_of_sums
 from tests.service.web.conversing import conversing
 
 PAGE = Path(fr.__file__).parent / "service" / "web"

@@ -16,15 +16,7 @@ import pytest
 from tests.mutants.making import ROOT
 
 TEST_SECONDS, STAGE_SECONDS, MOST_SLOW = 300, 1800, 4
-COMPILING = ("tests/agreement", "tests/golden", "tests/models", "tests/engines")
-TESTS = {  # folders of tests that have another name than the package
-    "_numerics": "models",
-    "federation": "protocol",
-    "methods": "recommenders",
-    "privacy": "protocol",
-    "secagg": "protocol/sums",
-    "simulation": "engines",
-}
+COMPILING = ("tests/agreement", "tests/golden", "tests/methods", "tests/simulation")
 OPTIONS = ("-q", "-x", "--hypothesis-profile=quick", "-p", "no:cacheprovider")
 
 
@@ -37,8 +29,8 @@ def stages(file):
     naming = {name for name, text in tests.items() if named.search(text)}
     helpers = [name.removesuffix(".py").replace("/", ".") for name in naming if "/test_" not in name]
     through = {name for name, text in tests.items() if any(re.search(rf"{helper}\b", text) for helper in helpers)}
-    folders = [folder.as_posix() for folder in own.relative_to("src/federank").parents[:-1]]
-    folder = next(f"tests/{TESTS.get(one, one)}/" for one in folders if (ROOT / "tests" / TESTS.get(one, one)).is_dir())
+    folders = [f"tests/{folder.as_posix()}/" for folder in own.relative_to("src/federank").parents[:-1]]
+    folder = next((folder for folder in folders if (ROOT / folder).is_dir()), "tests/methods/")
     beside = {name for name in tests if name.startswith(folder)}
     near = naming | {name for name in beside if own.stem in name}
     far = through | beside | {name for name in tests if name.startswith(("tests/golden/", "tests/agreement/"))}

@@ -2,7 +2,7 @@
 
 A method is a subclass that learns (`_learn`) and scores (`_score_users`); what a person already has, ties, unknown
 ids, blocks of users and the files are the same for all and written here once. One suite of tests
-(tests/recommenders/test_conformance.py) holds for every subclass.
+(tests/methods/test_conformance.py) holds for every subclass.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.protocol.sums.norm_check.reports import liars_upload
-from tests.protocol.sums.worlds import charter as sums_charter
-from tests.protocol.sums.worlds import offer
+from tests.secagg.proof.uploads import liars_upload
+from tests.secagg.worlds import charter as sums_charter
+from tests.secagg.worlds import offer
 from tests.service.federations import ITEMS, NO_LIMITS
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.sums.federations import LEAST, about_zero, establish_sums

@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 from tests.forked import typed
 from tests.pasted import free_ports
-from tests.protocol.sums.worlds import LEADER, LENGTH, MODEL, STAGE, charter, messages, uploads
+from tests.secagg.worlds import LEADER, LENGTH, MODEL, STAGE, charter, messages, uploads
 
 from federank.secagg.exchange import SIGNATURE_HEADER, Terms, encode_reports, sign_request
 from federank.secagg.keys import public_key_of

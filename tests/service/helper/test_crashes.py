@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from tests.protocol.sums.worlds import LENGTH
+from tests.secagg.worlds import LENGTH
 from tests.service.federations import in_a_loop
 from tests.service.helper.helpers import HelperProcess, Leader, Played, helping
 

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from tests.protocol.sums.worlds import LENGTH
+from tests.secagg.worlds import LENGTH
 from tests.service.federations import in_a_loop
 from tests.service.helper.helpers import ORIGIN, Leader, Played, helping
 

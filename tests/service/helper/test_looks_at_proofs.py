@@ -3,7 +3,7 @@
 import shutil
 
 import numpy as np
-from tests.protocol.sums.worlds import LENGTH, bytes_from, messages
+from tests.secagg.worlds import LENGTH, bytes_from, messages
 from tests.service.federations import in_a_loop
 from tests.service.helper.helpers import Leader, Played, helping
 

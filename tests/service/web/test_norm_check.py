@@ -5,9 +5,9 @@ import json
 
 import numpy as np
 import pytest
-from tests.protocol.sums.norm_check.reports import accepted
-from tests.protocol.sums.norm_check.vectors import FILE
-from tests.protocol.sums.worlds import LENGTH, bytes_from, messages, offer, sealed_with
+from tests.secagg.proof.uploads import accepted
+from tests.secagg.proof.vectors import FILE
+from tests.secagg.worlds import LENGTH, bytes_from, messages, offer, sealed_with
 from tests.service.web.test_secagg import ask, pair  # noqa: F401
 
 from federank.secagg.keys import new_private_key

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from tests.protocol.sums.worlds import (
+from tests.secagg.worlds import (
     HELPER,
     LEADER,
     LENGTH,

@@ -5,7 +5,7 @@ import os
 from contextlib import asynccontextmanager
 
 import numpy as np
-from tests.protocol.sums.norm_check.reports import liars_upload
+from tests.secagg.proof.uploads import liars_upload
 from tests.service.federations import ITEMS, PATIENT, serving, small_world
 from tests.service.helper.helpers import ThreadedHelper
 

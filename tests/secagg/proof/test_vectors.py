@@ -2,7 +2,7 @@
 
 import json
 
-from tests.protocol.sums.norm_check.vectors import FILE, vectors
+from tests.secagg.proof.vectors import FILE, vectors
 
 
 def test_the_vectors_of_the_norm_check_are_as_they_were():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.audit.worlds import play_and_keep
+from tests.methods.fpl.audited_runs import play_and_keep
 from tests.worlds import federation, random_world, two_tastes
 
 from federank import FPL

@@ -2,7 +2,7 @@
 
 vectors.json holds them for both languages and for anyone who writes a third. To write it again:
 
-    python -m tests.protocol.sums.norm_check.vectors
+    python -m tests.secagg.proof.vectors
 
 A change of what is in it is a change of the protocol, and needs another name in front of uploads.
 """
@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-from tests.protocol.sums.worlds import offer, sealed_with
+from tests.secagg.worlds import offer, sealed_with
 
 from federank.secagg.proof.circuit import Parts, project, projection_key
 from federank.secagg.proof.parameters import Parameters

@@ -3,7 +3,7 @@
 import pytest
 from cryptography.hazmat.bindings._rust import openssl
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
-from tests.protocol.sums.worlds import RFC_9180, sealed_with
+from tests.secagg.worlds import RFC_9180, sealed_with
 
 from federank.errors import BadMessage
 from federank.secagg.keys import OVERHEAD, new_private_key, open_with, private_key, public_key_of, seal

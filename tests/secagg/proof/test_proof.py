@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from tests.protocol.sums.norm_check.reports import accepted, liars_upload, no_lie
-from tests.protocol.sums.worlds import LENGTH, bytes_from, messages, offer
+from tests.secagg.proof.uploads import accepted, liars_upload, no_lie
+from tests.secagg.worlds import LENGTH, bytes_from, messages, offer
 
 from federank.errors import BadMessage, SettingError
 from federank.secagg.exchange import standing, sum_of_masks

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from tests.protocol.sums.worlds import HELPER, LEADER, MODEL, charter, offer
+from tests.secagg.worlds import HELPER, LEADER, MODEL, charter, offer
 
 from federank.errors import BadMessage, SettingError
 from federank.secagg.canonical import canonical, digest, read_canonical

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.audit.worlds import CONFIGURATIONS, play_and_keep
+from tests.methods.fpl.audited_runs import CONFIGURATIONS, play_and_keep
 from tests.worlds import federation, random_world
 
 from federank.methods.fpl.observer import Observer

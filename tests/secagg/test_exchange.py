@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.protocol.sums.worlds import LENGTH, bytes_from, messages, offer, sealed_with, uploads
+from tests.secagg.worlds import LENGTH, bytes_from, messages, offer, sealed_with, uploads
 
 from federank.errors import BadMessage
 from federank.secagg.exchange import check_set, draw_noise, set_digest, standing, sum_of_masks, with_noise

@@ -321,7 +321,7 @@ import time
 from pathlib import Path
 
 from ray.cluster_utils import Cluster
-from tests.engines.test_cluster import assert_same_bits, established
+from tests.simulation.test_cluster import assert_same_bits, established
 from tests.two_nodes import STORE
 
 from federank.methods.fpl import simulation as compiled

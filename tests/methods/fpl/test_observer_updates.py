@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.audit.worlds import CONFIGURATIONS
+from tests.methods.fpl.audited_runs import CONFIGURATIONS
 from tests.worlds import federation, random_world
 
 from federank.federation.rng import words_wrap_around

@@ -4,8 +4,8 @@ import hashlib
 
 import numpy as np
 import pytest
-from tests.protocol.sums.norm_check.reports import accepted, liars_upload
-from tests.protocol.sums.worlds import offer
+from tests.secagg.proof.uploads import accepted, liars_upload
+from tests.secagg.worlds import offer
 
 from federank.errors import SettingError
 from federank.secagg.proof.circuit import project

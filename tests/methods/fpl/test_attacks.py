@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.audit.worlds import everybody_alike
+from tests.methods.fpl.audited_runs import everybody_alike
 from tests.worlds import federation, random_world
 
 from federank.methods.fpl import simulation as compiled

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.protocol.pairs.test_round import Recorder
+from tests.methods.fpl.test_round import Recorder
 from tests.worlds import federation, random_world
 
 from federank.federation.round import play_round

@@ -3,7 +3,7 @@ it likes.
 """
 
 import numpy as np
-from tests.protocol.sums.worlds import bytes_from
+from tests.secagg.worlds import bytes_from
 
 from federank.secagg.keys import seal
 from federank.secagg.proof.circuit import Parts, project, projection_key
