@@ -1,8 +1,11 @@
 """A federation that is started with its defaults learns: every method that can be served, plain and secure.
 
-Ratings must be predicted better than by every user's own mean, from the third round on and for 200 rounds. Frugal must
-recommend better than popularity, and FPL, which is slow, better than its first model. The clients are 150, 300 and
-1,000 synthetic users who rated some of 592 films.
+Ratings must be predicted better than by every user's own mean, from the third round on and for 200 rounds. The first
+model need not: its fold-in is regularized, so it predicts 3n / (3n + 0.5) of the mean of n ratings from 1 to 5. With
+1,000 clients its error is .9101, and that of the means .9096. A round of 20 is 2% of an iteration, so SVD++, which has
+half the learning rate of PMF, is below the means after two. Frugal must recommend better than popularity, and FPL,
+which is slow, better than its first model. The clients are 150, 300 and 1,000 synthetic users who rated some of 592
+films.
 """
 
 from functools import cache
@@ -29,6 +32,7 @@ from federank.service.simulated_clients.rehearsal import Plan
 pytestmark = pytest.mark.slow
 
 ROUNDS, CHECKED_EVERY = 200, 10
+FIRST_CHECKED = 3
 CLIENTS = (150, 300, 1000)
 RATINGS = ("pmf", "svdpp")
 UNLIMITED = ("device-rate", "address-rate", "enrolment-rate", "range-rate", "address-connections", "every")
@@ -69,12 +73,12 @@ def helper(tmp_path):
 
 
 def measured(federation, measure):
-    """A measure after the third round and after every tenth; until round 200, or until every client has sent all."""
+    """A measure after rounds 3 to 10 and after every tenth; until round 200, or until every client has sent all."""
     values = {}
     for number in range(1, ROUNDS + 1):
         if not federation.play_round():
             break
-        if number == 3 or number % CHECKED_EVERY == 0:
+        if FIRST_CHECKED <= number <= CHECKED_EVERY or number % CHECKED_EVERY == 0:
             values[number] = measure()
     return values
 

@@ -1,15 +1,13 @@
-"""The journey, against the demo as shipped: on a phone and a desk, light and dark, in every language.
+"""The journey, against `make visit` as shipped: on a phone and a desk, light and dark, in every language.
 
 Posters, three taps, shelves with reasons; a sheet that shows what would go out, half a minute to stop it, a report that
 agrees with the server's record; another visit without a network; nothing left behind.
 """
 
-import sys
-
 import pytest
 from playwright.sync_api import expect
 from tests.service.web.browsing import PATIENCE, Visitor, browsing
-from tests.service.web.test_neighbourhood import running
+from tests.service.web.test_neighbourhood import make_visit, running
 from tests.service.web.test_without_a_network import wait_until_kept
 
 pytestmark = pytest.mark.slow
@@ -41,15 +39,14 @@ SHIFTS = """() => {
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    command = [sys.executable, "-m", "federank", "demo", "--serve", "--films", "--port", "0"]
-    with running(command, tmp_path_factory.mktemp("demo")) as started:
+    with running(make_visit(), tmp_path_factory.mktemp("demo")) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def company(demo):
-    """The demo, once its simulated clients take part."""
-    demo.wait_until(lambda status: status["version"] >= 1)
+    """The demo, once its simulated clients have had ten rounds aggregated."""
+    demo.wait_until(lambda status: status["version"] >= 10)
     return demo
 
 
