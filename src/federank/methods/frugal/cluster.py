@@ -64,9 +64,9 @@ class FrugalShard:
         """What these of its people send of these items, summed by partition: own parts, squares, counts."""
         recipe = self._recipe._replace(n_items=len(items))
         workspace = workspace_for(recipe, self._starts)
-        told = as_broadcast(recipe, np.array(vectors), np.array(weights), regulariser)
+        context = as_broadcast(recipe, np.array(vectors), np.array(weights), regulariser)
         profiles = restricted(self._profiles, np.array(items), self._recipe.n_items)
-        sum_partitions(recipe, profiles, told, np.array(people), workspace)
+        sum_partitions(recipe, profiles, context, np.array(people), workspace)
         return workspace.own, workspace.squares, workspace.messages
 
 
@@ -87,12 +87,14 @@ class FrugalCluster:
         for shard in self._shards:
             self._ray.kill(shard)
 
-    def _fill(self, federation: FrugalFederation, told: RoundContext, people: IntVector, workspace: Partitions) -> None:
-        vectors = told.vectors[:, : federation.recipe.factors]
+    def _fill(
+        self, federation: FrugalFederation, context: RoundContext, people: IntVector, workspace: Partitions
+    ) -> None:
+        vectors = context.vectors[:, : federation.recipe.factors]
         recipe, weights = self._federation.recipe, self._federation.weights
         everything = np.arange(recipe.n_items, dtype=np.int32)
         items = everything if is_counting(recipe, weights) else supported_items(recipe, weights)
-        model = [self._ray.put(part) for part in (vectors, told.weights, told.regulariser, items)]
+        model = [self._ray.put(part) for part in (vectors, context.weights, context.regulariser, items)]
         try:
             asked = [self._asked(shard, model, people) for shard in range(len(self._shards))]
             for shard, reference in enumerate(asked):

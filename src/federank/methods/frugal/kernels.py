@@ -32,7 +32,7 @@ class RoundContext(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What a district's messages add up to."""
+    """What a shard's messages add up to."""
 
     own: FloatMatrix  # items x padded factors: what own items have more than -w0 (x . y) x'
     squares: RealMatrix  # (factors + 1) x (factors + 1): sum of a [x, 1] [x, 1]'
@@ -56,24 +56,24 @@ def new_workspace(factors: int, width: int) -> Workspace:
 
 
 @inlined
-def _solve(told: Any, items: Any, begin: Any, end: Any, workspace: Any, width: Any) -> None:
-    """A person's vector into `room.row`, from the items of their profile."""
+def _solve(context: Any, items: Any, begin: Any, end: Any, workspace: Any, width: Any) -> None:
+    """A user's vector into `workspace.row`, from the items of their profile."""
     factors = len(workspace.aim)
-    total = load_row(told.vectors, items[begin], width) * told.weights[items[begin]]
+    total = load_row(context.vectors, items[begin], width) * context.weights[items[begin]]
     for k in range(begin + 1, end):
-        total = total + load_row(told.vectors, items[k], width) * told.weights[items[k]]
+        total = total + load_row(context.vectors, items[k], width) * context.weights[items[k]]
     store_row(workspace.row, 0, total)
-    more = np.float64(told.objective.liked) - np.float64(told.objective.unobserved)
+    more = np.float64(context.objective.liked) - np.float64(context.objective.unobserved)
     for f in range(factors):
-        workspace.aim[f] = np.float64(told.objective.liked) * workspace.row[0, f]
+        workspace.aim[f] = np.float64(context.objective.liked) * workspace.row[0, f]
         workspace.solved[f] = 0.0
     if more == 0.0:
         for f in range(factors):
             value = workspace.aim[f]
             for g in range(factors):
-                workspace.solved[g] += value * told.inverse[f, g]
+                workspace.solved[g] += value * context.inverse[f, g]
     else:
-        _own_sides(told, items, begin, end, workspace, more)
+        _own_sides(context, items, begin, end, workspace, more)
         _solve_symmetric(workspace.sides, workspace.aim)
         for f in range(factors):
             workspace.solved[f] = workspace.aim[f]
@@ -83,19 +83,19 @@ def _solve(told: Any, items: Any, begin: Any, end: Any, workspace: Any, width: A
 
 
 @inlined
-def _own_sides(told: Any, items: Any, begin: Any, end: Any, workspace: Any, more: Any) -> None:
+def _own_sides(context: Any, items: Any, begin: Any, end: Any, workspace: Any, more: Any) -> None:
     """The lower half of w0 Y'DY + (1 + alpha - w0) Y_u'DY_u + lambda I, for this person alone."""
     factors = len(workspace.aim)
     for f in range(factors):
         for g in range(f + 1):
-            workspace.sides[f, g] = told.objective.unobserved * told.gram[f, g]
-        workspace.sides[f, f] += told.regulariser
+            workspace.sides[f, g] = context.objective.unobserved * context.gram[f, g]
+        workspace.sides[f, f] += context.regulariser
     for k in range(begin, end):
         item = items[k]
         for f in range(factors):
-            weighted = more * told.weights[item] * told.vectors[item, f]
+            weighted = more * context.weights[item] * context.vectors[item, f]
             for g in range(f + 1):
-                workspace.sides[f, g] += weighted * told.vectors[item, g]
+                workspace.sides[f, g] += weighted * context.vectors[item, g]
 
 
 @inlined
@@ -119,7 +119,7 @@ def _solve_symmetric(sides: Any, aim: Any) -> None:
 
 
 @inlined
-def _scale(told: Any, items: Any, begin: Any, end: Any, workspace: Any, width: Any) -> Any:
+def _scale(context: Any, items: Any, begin: Any, end: Any, workspace: Any, width: Any) -> Any:
     """The most that a message may be multiplied by to keep to its largest norm."""
     factors = len(workspace.aim)
     length, pulled = 1.0, 0.0
@@ -127,19 +127,19 @@ def _scale(told: Any, items: Any, begin: Any, end: Any, workspace: Any, width: A
         x = np.float64(workspace.row[0, f])
         length += x * x
         for g in range(factors):
-            pulled += x * told.plain_gram[f, g] * workspace.row[0, g]
-    pulled *= np.float64(told.objective.unobserved) ** 2
+            pulled += x * context.plain_gram[f, g] * workspace.row[0, g]
+    pulled *= np.float64(context.objective.unobserved) ** 2
     x = load_row(workspace.row, 0, width)
     for k in range(begin, end):
-        score = np.float64(dot(x, load_row(told.vectors, items[k], width)))
-        pulled += (told.objective.liked * (1.0 - score)) ** 2 - (told.objective.unobserved * score) ** 2
+        score = np.float64(dot(x, load_row(context.vectors, items[k], width)))
+        pulled += (context.objective.liked * (1.0 - score)) ** 2 - (context.objective.unobserved * score) ** 2
     norm = np.sqrt(length * (max(pulled, 0.0) + length))
-    return told.clip / norm
+    return context.clip / norm
 
 
 @compiled(allocates=False)
 def sum_messages(
-    told: RoundContext,
+    context: RoundContext,
     starts: LongVector,
     items: IntVector,
     people: IntVector,
@@ -147,23 +147,23 @@ def sum_messages(
     workspace: Workspace,
     width: Any,
 ) -> None:
-    """Add these people's messages to a district's sums."""
+    """Add these people's messages to a shard's sums."""
     factors = len(workspace.aim)
-    liked, unobserved = told.objective.liked, told.objective.unobserved
+    liked, unobserved = context.objective.liked, context.objective.unobserved
     for place in range(len(people)):
         begin, end = starts[people[place]], starts[people[place] + 1]
         total.messages[0] += 1
         if begin == end:  # no item of theirs is supported: a message of zeros
             continue
-        _solve(told, items, begin, end, workspace, width)
-        weight = np.float64(end - begin) ** -told.activity
-        if told.clip > 0:
-            weight = min(weight, _scale(told, items, begin, end, workspace, width))
+        _solve(context, items, begin, end, workspace, width)
+        weight = np.float64(end - begin) ** -context.activity
+        if context.clip > 0:
+            weight = min(weight, _scale(context, items, begin, end, workspace, width))
         scale = np.float32(weight)
         x = load_row(workspace.row, 0, width)
         for k in range(begin, end):
             item = items[k]
-            score = dot(x, load_row(told.vectors, item, width))
+            score = dot(x, load_row(context.vectors, item, width))
             more = scale * (liked * (np.float32(1) - score) + unobserved * score)
             store_row(total.own, item, load_row(total.own, item, width) + x * more)
         for f in range(factors + 1):
@@ -174,7 +174,7 @@ def sum_messages(
 
 @compiled(allocates=False)
 def solve_users(
-    told: RoundContext,
+    context: RoundContext,
     starts: LongVector,
     items: IntVector,
     first: int,
@@ -187,7 +187,7 @@ def solve_users(
     factors = len(workspace.aim)
     for user in range(first, last):
         if starts[user] < starts[user + 1]:
-            _solve(told, items, starts[user], starts[user + 1], workspace, width)
+            _solve(context, items, starts[user], starts[user + 1], workspace, width)
             for f in range(factors):
                 vectors[user, f] = workspace.row[0, f]
         else:

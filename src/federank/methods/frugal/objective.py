@@ -1,17 +1,17 @@
-"""Squares: the maths of learning from everything a person has and everything they have not (Hu et al., 2008).
+"""Implicit least squares (Hu et al., 2008): learning from the items a user has and from those the user has not.
 
 A person either has an item (p_ui = 1) or not (p_ui = 0), and the second may only mean that they have not met: so
 each guess x_u . y_i counts with a confidence c_ui. What is to be made small is
 
     sum over u, i of  a_u d_i c_ui (p_ui - x_u . y_i)^2   +   lambda (sum |x_u|^2 + sum |y_i|^2)
 
-with weights a_u of people and d_i of items (1 in FCF; protocol/squares/server_steps.py has Frugal's), and c_ui =
+with weights a_u of people and d_i of items (1 in FCF; server_steps.py has Frugal's), and c_ui =
 1 + alpha for what the person has and w for all else: w = 1, but 0 in the variant behind the tables of the FPL papers,
 where nothing is learnt from what a person does not have.
 
 1. The person's own vector, in closed form. Y'DY serves everyone; only the own items are added to it:
                                x_u = (w Y'DY + (1 + alpha - w) Y_u'DY_u + lambda I)^-1  (1 + alpha) sum of D Y_u
-2. How strongly each item should be pulled towards x_u, one number an item:
+2. How strongly each item should be pulled towards x_u, one number per item:
                                w_ui = c_ui (p_ui - x_u . y_i)
    The gradient of a full catalogue is then a matrix of rank one, w_u x_u' (items x factors): FCF's upload.
 """
@@ -68,7 +68,7 @@ def refuse_singular(sides: RealMatrix) -> None:
 
 
 def residuals(objective: Objective, item_vectors: FloatMatrix, vector: FloatVector, profile: IntVector) -> FloatVector:
-    """How strongly each of these items should move towards the person's vector: w_ui, one number an item."""
+    """How strongly each of these items should move towards the person's vector: w_ui, one number per item."""
     scores = item_vectors @ vector
     strengths: FloatVector = -objective.unobserved * scores
     strengths[profile] = objective.liked * (1 - scores[profile])

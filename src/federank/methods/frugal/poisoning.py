@@ -60,12 +60,12 @@ def checked_sums(
     settings: PoisonSettings,
     recipe: FrugalRecipe,
     round_number: int,
-    told: FloatMatrix,
+    sent_vectors: FloatMatrix,
     tastes: RealMatrix,
     has: csr_array,
 ) -> SummedMessages:
     """The sum of a round's messages, honest and not."""
-    strengths = has.toarray() - tastes @ told.T
+    strengths = has.toarray() - tastes @ sent_vectors.T
     lengths = 1 + np.einsum("ij,ij->i", tastes, tastes)
     norms = np.sqrt(lengths * (np.einsum("ij,ij->i", strengths, strengths) + lengths))
     scales = np.maximum(world.profiles.sizes, 1).astype(np.float64) ** -recipe.activity
@@ -81,7 +81,7 @@ def checked_sums(
     if settings.attack == "noise":
         return _with_noise(world, settings, round_number, norm, sums)
     if settings.attack == "twin":
-        everything = sums.residuals + told @ sums.squares[:-1]
+        everything = sums.residuals + sent_vectors @ sums.squares[:-1]
         return sums._replace(residuals=pretend(sums.residuals, everything, world, norm))
     common = tastes[: world.honest].mean(axis=0)
     towards = common / max(float(np.linalg.norm(common)), 1e-12)
@@ -190,22 +190,22 @@ def play_frugal(world: World, settings: PoisonSettings, defences: Defences | Non
     shared = first_shared(recipe, method.initial_scale)
     is_bounded = settings.sees == "checked" and defences is not None
     for _ in range(recipe.rounds):
-        told = published(recipe, shared.vectors)
+        sent_vectors = published(recipe, shared.vectors)
         before = Rows(shared.vectors)
         if settings.sees == "checked":
-            tastes = _solve(recipe, shared, told, has)
-            sums = checked_sums(world, settings, recipe, shared.round_number, told, tastes, has)
+            tastes = _solve(recipe, shared, sent_vectors, has)
+            sums = checked_sums(world, settings, recipe, shared.round_number, sent_vectors, tastes, has)
         else:
-            sums = _sums(world, settings, recipe, shared, told, has, defences is not None)
+            sums = _sums(world, settings, recipe, shared, sent_vectors, has, defences is not None)
         if is_bounded:
             _fold_bounded(recipe, shared, sums, settings.bounds)
             continue
         fold(recipe, shared, sums)
         if defences is not None:
             shared.vectors = defend(defences, before, Rows(shared.vectors)).rows.vectors
-    told = published(recipe, shared.vectors)
-    honest = _solve(recipe, shared, told, has)[: world.honest]
-    return measured(world, (honest @ told.T).astype(np.float32))
+    sent_vectors = published(recipe, shared.vectors)
+    honest = _solve(recipe, shared, sent_vectors, has)[: world.honest]
+    return measured(world, (honest @ sent_vectors.T).astype(np.float32))
 
 
 class Jump(NamedTuple):
@@ -235,9 +235,9 @@ def rehearse_jump(split: Split, settings: PoisonSettings, *, calm_rounds: int = 
     audience: RealVector | None = None
     for one in worlds:
         recipe, has = recipes[id(one)], histories[id(one)]
-        told = published(recipe, shared.vectors)
-        users = _solve(recipe, shared, told, has)
-        sums = checked_sums(one, settings, recipe, shared.round_number, told, users, has)
+        sent_vectors = published(recipe, shared.vectors)
+        users = _solve(recipe, shared, sent_vectors, has)
+        sums = checked_sums(one, settings, recipe, shared.round_number, sent_vectors, users, has)
         fold(recipe, shared, sums)
         weight = float(sums.squares[-1, -1]) / sums.messages * shared.heard
         model, having = (shared.vectors, shared.weights, shared.regulariser), shared.counts / shared.heard
@@ -245,8 +245,10 @@ def rehearse_jump(split: Split, settings: PoisonSettings, *, calm_rounds: int = 
         if audience is not None and one is world:  # in the first versions of a model genuine items jump too
             hidden |= jumped(audience, now)
         audience = now
-    recipe, told = recipes[id(world)], published(recipes[id(world)], shared.vectors)
-    scores = (_solve(recipe, shared, told, histories[id(world)])[: world.honest] @ told.T).astype(np.float32)
+    recipe, sent_vectors = recipes[id(world)], published(recipes[id(world)], shared.vectors)
+    scores = (_solve(recipe, shared, sent_vectors, histories[id(world)])[: world.honest] @ sent_vectors.T).astype(
+        np.float32
+    )
     as_is, without = measured(world, scores), measured(world, np.where(hidden, np.float32(-1e9), scores))
     mean, high = _genuine(world, scores)
     rates = as_is.exposure, without.exposure, as_is.precision, without.precision
@@ -283,13 +285,13 @@ def _sums(
     settings: PoisonSettings,
     recipe: FrugalRecipe,
     shared: FrugalState,
-    told: FloatMatrix,
+    sent_vectors: FloatMatrix,
     has: csr_array,
     defended: bool,
 ) -> SummedMessages:
-    tastes = _solve(recipe, shared, told, has)
+    tastes = _solve(recipe, shared, sent_vectors, has)
     scales = np.maximum(world.profiles.sizes, 1).astype(np.float64) ** -recipe.activity
-    strengths = has.toarray() - tastes @ told.T
+    strengths = has.toarray() - tastes @ sent_vectors.T
     count = world.people
     malicious_users = slice(world.honest, world.people)
     if settings.attack in ("loud", "noise") and defended and settings.sees == "updates":
@@ -321,11 +323,11 @@ def _sums(
     return SummedMessages(strengths.T @ weighted, vectors.T @ weighted, count)
 
 
-def _solve(recipe: FrugalRecipe, shared: FrugalState, told: FloatMatrix, has: csr_array) -> RealMatrix:
+def _solve(recipe: FrugalRecipe, shared: FrugalState, sent_vectors: FloatMatrix, has: csr_array) -> RealMatrix:
     """Everyone's own vector, where all confidences are alike: x = (Y'DY + lambda I)^-1 Y'D p."""
-    gram = gram_matrix(np.ascontiguousarray(told), shared.weights)
+    gram = gram_matrix(np.ascontiguousarray(sent_vectors), shared.weights)
     sides = gram + shared.regulariser * np.eye(recipe.factors)
-    solved: RealMatrix = np.linalg.solve(sides, (has @ (told * shared.weights[:, None])).T.astype(np.float64)).T
+    solved: RealMatrix = np.linalg.solve(sides, (has @ (sent_vectors * shared.weights[:, None])).T.astype(np.float64)).T
     return solved
 
 

@@ -9,7 +9,7 @@
               q is the direction of popularity. The sum of these messages is C V for C = sum of c c' / (|c| |x|): one
               step of subspace iteration on what people's items have in common.
 
-A history that gives no direction (c or x is zero) sends zeros. Rounding is that of protocol/sums/rounding.py, written
+A history that gives no direction (c or x is zero) sends zeros. Rounding is that of secagg/ring.py, written
 out for a matrix of rank one: the chances are named draws here, and the operating system's on a real device. Compiled
 once and called by both engines: the same text makes one message, or adds up everyone's.
 """
@@ -44,7 +44,7 @@ class Directions(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for one worker."""
+    """Scratch for one worker."""
 
     row: RealVector  # items: c / |c|
     pointed: RealVector  # directions: x / |x|
@@ -62,7 +62,7 @@ def directions_of(vectors: FloatMatrix, weights: FloatVector) -> Directions:
 
 
 def new_scratch(n_items: int, columns: int) -> Scratch:
-    """Room for one worker's messages of this many columns."""
+    """Scratch for one worker's messages of this many columns."""
     cells = n_items * columns
     return Scratch(
         np.zeros(n_items), np.zeros(columns), np.zeros(cells + 8, dtype=np.uint16), np.zeros(cells, dtype=np.int32)
@@ -150,7 +150,7 @@ def _round_row_by_row(workspace: Any) -> None:
 def _message(
     known: Any, items: Any, begin: Any, end: Any, seed: Any, user: Any, round_number: Any, workspace: Any
 ) -> Any:
-    """One message into `room.whole`; whether it is other than zeros."""
+    """One message into `workspace.whole`; whether it is other than zeros."""
     pointing = False
     if round_number == 0:
         pointing = _popularity_row(items, begin, end, workspace)
@@ -166,7 +166,7 @@ def _message(
 def private_message(
     known: Directions, profile: IntVector, seed: int, user: int, round_number: int, workspace: Scratch
 ) -> bool:
-    """One device's message into `room.whole`; whether it is other than zeros."""
+    """One device's message into `workspace.whole`; whether it is other than zeros."""
     return bool(_message(known, profile, 0, len(profile), seed, user, round_number, workspace))
 
 
@@ -208,7 +208,7 @@ def sum_private(
                 total[cell] += np.uint32(workspace.whole[cell])
 
 
-# One device's message, outside of a simulation: the steps of message.py, in the order in which a browser does them.
+# One device's message, outside of a simulation: the steps above, in the order in which a browser does them.
 
 
 _NOTHING = 1e-20

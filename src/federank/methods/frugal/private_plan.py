@@ -11,7 +11,7 @@ The noise is the same for any number of people, so what can be learnt depends on
 over the noise. It decides about three things, and all are public:
 
     factors   how many directions are looked for: 15 to 25 where there is much noise, else 40 to 64
-    joined    with fewer than 40, all rounds' answers are read together (joined.py); else the newest alone (fold.py)
+    joined    with fewer than 40, all rounds' answers are read together; else the newest alone (private_server.py)
     power     an item of popularity c (1: the most popular) weighs c^power in a message. Noise drowns what is rare, so
               a message is better spent on what many have; without noise, rather on the rest, as Frugal does else
 """
@@ -33,7 +33,7 @@ JOINED_BELOW = 64.0
 FEWEST_JOINED, MOST_JOINED, JOINED_PER_SIGNAL = 15, 25, 0.4
 DROWNED_POWER, JOINED_POWER = 0.4, 0.2
 DROWNED, HEARD = 10.0, 25.0
-"""All chosen on the validation parts of MovieLens 100K and 1M and of cities; docs/frugal.md tells how."""
+"""All chosen on the validation parts of MovieLens 100K and 1M and of cities; see docs/frugal.md."""
 MOST_MESSAGES = 2 + int(2 / GROWTH * math.log(MOST_DEVIATION / LEAST_DEVIATION))
 """35: from the second message to the last, noise falls from the most that is drawn to the least."""
 

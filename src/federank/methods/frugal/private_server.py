@@ -8,12 +8,12 @@
 
 A person's scores are D^-1 (U f U' + q q' / 2) D p with f = 1 - lambda / sigma and lambda = shrinkage x sigma_F: of the
 smallest direction, which is mostly noise, a tenth is left. Popularity counts half, since it is known better than tastes
-are, and would drown them. As vectors that devices solve with (models/squares.py, with weights D^2 and a pull of 1):
+are, and would drown them. As vectors that devices solve with (objective.py, with weights D^2 and a pull of 1):
 
     Y = D^-1 [U sqrt(f / (1 - f)), q]
 
-Where noise is strong, few directions are looked for, and what all rounds have told is read together (joined.py): then
-lambda is a share of the sigma in the median, since half of the directions are mostly noise.
+Where noise is strong, few directions are estimated, from the sums of all rounds together (`RoundBuffer`). Lambda is
+then a share of the median sigma, since half of the directions are mostly noise.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class RoundBuffer(NamedTuple):
 def received_from(stored: RealMatrix) -> RoundBuffer:
     """What `stored` gave; nothing yet where there are no columns, or zeros."""
     asked, answered = np.hsplit(stored, 2)
-    told = np.einsum("ij,ij->j", asked, asked) > 0
-    return RoundBuffer(asked[:, told], answered[:, told])
+    used = np.einsum("ij,ij->j", asked, asked) > 0
+    return RoundBuffer(asked[:, used], answered[:, used])
 
 
 def received_also(heard: RoundBuffer, asked: RealMatrix, answered: RealMatrix, noise: float) -> RoundBuffer:
@@ -156,7 +156,7 @@ def fold_popularity(
 ) -> tuple[RealVector, FloatVector, FloatMatrix]:
     """After the first round: popularity of each item, the weights, and vectors to look with.
 
-    `summed` may be of several cohorts' first rounds, each with its noise (cohorts.py).
+    `summed` may be of several cohorts' first rounds, each with its noise (`fold_of_cohort`).
     """
     noise = plan.noise(0) * np.sqrt(cohorts)
     top = max(float(summed.max()), noise, 1 / C_INT)
@@ -173,16 +173,16 @@ def fold_histories(
     round_number: int,
     shrinkage: float,
     popularity: RealVector,
-    told: FloatMatrix,
+    sent_vectors: FloatMatrix,
     sums: RealMatrix,
     heard: RoundBuffer,
 ) -> tuple[FloatMatrix, RealMatrix, RoundBuffer]:
     """After a later round: the vectors of the next model, what people's items have in common, and what was heard.
 
-    `told` are the vectors as devices had them.
+    `sent_vectors` are the vectors as devices had them.
     """
     space, noise = _Space(popularity, plan.power), plan.noise(round_number)
-    known = directions_of(told, space.weights())
+    known = directions_of(sent_vectors, space.weights())
     seen = space.without_popular(sums)
     if not plan.joined:
         sketch = _sketch_of(space, known.wanted, seen, noise)
@@ -252,30 +252,36 @@ def fold_of_cohort(
     shrinkage: float,
     folds: int,
     model: PrivateModel,
-    told: FloatMatrix,
+    sent_vectors: FloatMatrix,
     sums: RealMatrix,
     most_shown: float = 1.0,
 ) -> PrivateModel:
-    """The model after one more fold; `folds` have been before, and `told` are the vectors as devices had them.
+    """The model after one more fold; `folds` have been before, and `sent_vectors` are the vectors as devices had them.
 
     No item is shown to a larger share of people than `most_shown`, as soon as there is more than popularity to show.
     """
-    after = _folded(plan, seed, shrinkage, folds, model, told, sums)
+    after = _folded(plan, seed, shrinkage, folds, model, sent_vectors, sums)
     if folds == 0 or most_shown >= 1:
         return after
     return after._replace(vectors=hold_back(after.vectors, private_tastes(after.vectors, after.weights), most_shown))
 
 
 def _folded(
-    plan: PrivatePlan, seed: int, shrinkage: float, folds: int, model: PrivateModel, told: FloatMatrix, sums: RealMatrix
+    plan: PrivatePlan,
+    seed: int,
+    shrinkage: float,
+    folds: int,
+    model: PrivateModel,
+    sent_vectors: FloatMatrix,
+    sums: RealMatrix,
 ) -> PrivateModel:
     cohort, stage = divmod(folds, len(plan.deviations))
     if stage == 0:
         return _after_popularity(plan, seed, shrinkage, cohort, model, sums[:, 0])
     if model.earlier.shape[1]:
-        wanted = directions_of(told, model.weights).wanted
+        wanted = directions_of(sent_vectors, model.weights).wanted
         sums = sums + model.earlier @ (model.earlier.T @ wanted)
-    folded = fold_histories(plan, stage, shrinkage, model.popularity, told, sums, model.heard)
+    folded = fold_histories(plan, stage, shrinkage, model.popularity, sent_vectors, sums, model.heard)
     vectors, newest, heard = folded
     return model._replace(vectors=vectors, newest=newest, heard=heard)
 
@@ -368,7 +374,7 @@ def forecast(people: int, items: int, epsilon: float, delta: float, messages: in
 def kept_at(curve: Curve, signal: float) -> float | None:
     """The share of P@10 that federations of this signal kept, between those that were measured; never falling.
 
-    Below the smallest signal no one knows, and None is told; above the largest it is the last share.
+    Below the smallest signal nothing was measured: None; above the largest it is the last share.
     """
     if signal < min(curve)[0] * (1 - _ROUNDED):
         return None

@@ -1,6 +1,6 @@
 """The reference engine of few messages: plain Python, slow, and the place to read first.
 
-It plays rounds exactly as `protocol/round.py` tells them: real Broadcasts and Updates pass between a server and
+It plays rounds as `play_in_memory` does: real Broadcasts and Updates pass between a server and
 devices that share no array. The compiled engine is tested against it. For worlds of a few dozen people.
 """
 

@@ -133,17 +133,17 @@ def nearest(rows: FloatMatrix) -> list[IntVector]:
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     unit = rows / np.maximum(lengths, 1e-12)[:, None]
     most = min(MOST_NEIGHBOURS, n_items - 1)
-    found, cosines = np.zeros((n_items, most), dtype=np.int32), np.zeros((n_items, most), dtype=np.float32)
+    candidates, cosines = np.zeros((n_items, most), dtype=np.int32), np.zeros((n_items, most), dtype=np.float32)
     for first in range(0, n_items, _BLOCK):
         last = min(first + _BLOCK, n_items)
         likeness = unit[first:last] @ unit.T
         likeness[np.arange(last - first), np.arange(first, last)] = -1.0
         best = np.argpartition(-likeness, most - 1, axis=1)[:, :most]
-        found[first:last] = best
+        candidates[first:last] = best
         cosines[first:last] = np.take_along_axis(likeness, best, axis=1)
     wanted = max(min(MEAN_NEIGHBOURS * n_items, cosines.size), 1)
     least = max(float(-np.partition(-cosines.ravel(), wanted - 1)[wanted - 1]), 1e-6)
-    return [np.sort(found[item][cosines[item] >= least]) for item in range(n_items)]
+    return [np.sort(candidates[item][cosines[item] >= least]) for item in range(n_items)]
 
 
 def low_rank_norm(vectors: FloatMatrix, weights: FloatVector, regulariser: float) -> float:

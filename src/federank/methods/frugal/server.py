@@ -3,7 +3,7 @@
 People come when they come, so a cohort is anyone who reports in a round. What its sums say is added to what is known,
 scaled to everyone: to the devices that are enrolled and, where the federation began with a trained model, to the
 people whom that model was learnt from. Once as many have spoken as there are, those who speak replace as much as they
-add. So a new user's one message counts as much as anyone's (protocol/squares/server_steps.py has the rule; with
+add. So a new user's one message counts as much as anyone's (server_steps.py has the rule; with
 alpha above 0 the server steps by alternating least squares, and averages with max(1/t, .15) at the t-th cohort).
 
 What the next fold remembers is the sketch of everyone's items, how many people have each, and how many were heard.

@@ -3,7 +3,7 @@
 The sums are S = sum of a_u w_u x_u' (items x factors) and H = sum of a_u x_u x_u' (factors x factors); a constant 1 at
 the end of every x_u adds a column to S from which the number of people n_i of each item follows.
 
-**spectral** (where alpha = 0, the default). With Y as it was told, A = S + Y H = P'X: what everyone's items have in
+**spectral** (where alpha = 0, the default). With Y as it was sent, A = S + Y H = P'X: what everyone's items have in
 common, seen through Y. A round is so a step of subspace iteration on C = P'P, and C itself is known inside the span by
 Nystrom's formula, C ~ A H^-1 A'. Items weigh d_i = n_i^-popularity (1 - 1/n_i): what one person alone has tells nothing
 about anyone else, and what everyone has tells little. With C = V diag(sigma^2) V' and V'DV = I, the solution of the
@@ -18,7 +18,7 @@ C is added to what is known of the others'; once everyone has spoken, what is kn
 damping below 1 makes up for H not knowing of confidences. A cohort's sums are scaled up to everyone, and averaged in:
 H <- (1 - b) H + b h, and damping x b of the way, with b = max(1 / t, 1.5 / cohorts) at the t-th cohort.
 
-**adam** (protocol/server_steps.py): a step against the gradient -2 S + 2 lambda Y, as FCF published it.
+**adam** (federation/round.py): a step against the gradient -2 S + 2 lambda Y, as FCF published it.
 """
 
 from __future__ import annotations
@@ -173,15 +173,15 @@ class Tastes(NamedTuple):
     covariance: RealMatrix
 
 
-def bound_rows(sums: SummedMessages, told: FloatMatrix, threads: int = 1) -> SummedMessages:
+def bound_rows(sums: SummedMessages, sent_vectors: FloatMatrix, threads: int = 1) -> SummedMessages:
     """No row is longer than the people who seem to have the item can make it, and no one has an item more than once.
 
     The last column of S + Y H says how many people have each item, each with their weight (server_steps.py). What a row
     may have for each of them is what rows of the better known half of the catalogue have.
     """
-    if len(told) < LEAST_ITEMS or len(sums.residuals) != len(told):
+    if len(sent_vectors) < LEAST_ITEMS or len(sums.residuals) != len(sent_vectors):
         return sums
-    seen = tall_product(told, sums.squares[:-1], threads)
+    seen = tall_product(sent_vectors, sums.squares[:-1], threads)
     products = sums.residuals + seen
     people = np.clip(products[:, -1], 0.0, max(float(sums.squares[-1, -1]), 0.0))
     lengths = np.sqrt(np.einsum("ij,ij->i", products[:, :-1], products[:, :-1]))
@@ -211,7 +211,7 @@ def private_tastes(vectors: FloatMatrix, weights: FloatVector, threads: int = 1)
 
     With f = 1 - lambda / sigma the vector of a person with history c is sqrt(f (1 - f)) U'c, and c has the mean square
     sigma^2 in a direction: all of them together are what popularity leaves. Of popularity half is counted
-    (private/fold.py).
+    (private_server.py).
     """
     gram = weighted_gram(vectors.astype(np.float64), weights, threads)
     tasted = np.diag(gram)[:-1]  # f / (1 - f), so that sigma = lambda (1 + f / (1 - f))

@@ -74,9 +74,9 @@ class FrugalState:
     """What the server holds between two rounds."""
 
     vectors: FloatMatrix  # items x factors
-    regulariser: float  # lambda: told to devices with the vectors
+    regulariser: float  # lambda: sent to clients with the vectors
     sketch: RealMatrix  # spectral: what is known of everyone's items, V diag(sigma); solve: the average of H;
-    # private: what rounds have told, where they are read together (private/joined.py)
+    # private: what rounds have told, where they are read together (private_server.py)
     mean: FloatMatrix  # adam: past gradients; no rows for the other steps
     square: FloatMatrix
     weights: FloatVector  # d: how much each item counts when a device solves for its own vector
@@ -177,12 +177,12 @@ def _fold_supported(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessa
         if sums.messages:
             _fold_private(recipe, recipe.private, shared, published(recipe, shared.vectors), sums)
     elif sums.messages and sums.squares[-1, -1] > 0 and np.any(sums.squares[:-1, :-1]):
-        told = published(recipe, shared.vectors)
+        sent_vectors = published(recipe, shared.vectors)
         if recipe.step == "spectral":
-            bounded = bound_rows(sums, told, threads) if recipe.most_shown < 1 else sums
-            _fold_spectral(recipe, shared, told, bounded, threads)
+            bounded = bound_rows(sums, sent_vectors, threads) if recipe.most_shown < 1 else sums
+            _fold_spectral(recipe, shared, sent_vectors, bounded, threads)
         elif recipe.step == "solve":
-            _fold_solved(recipe, shared, told, sums)
+            _fold_solved(recipe, shared, sent_vectors, sums)
         else:
             _fold_adam(recipe, shared, sums)
     shared.round_number += 1
@@ -243,7 +243,7 @@ def private_columns(recipe: FrugalRecipe, round_number: int) -> int:
 
 
 def _fold_private(
-    recipe: FrugalRecipe, plan: PrivatePlan, shared: FrugalState, told: FloatMatrix, sums: SummedMessages
+    recipe: FrugalRecipe, plan: PrivatePlan, shared: FrugalState, sent_vectors: FloatMatrix, sums: SummedMessages
 ) -> None:
     shared.heard = float(sums.messages)
     if shared.round_number == 0:
@@ -259,7 +259,7 @@ def _fold_private(
     elif shared.counts.any():  # where no one came to the first round, nothing is known to look with
         number = shared.round_number
         heard = received_from(shared.sketch if plan.joined else np.zeros((recipe.n_items, 0)))
-        folded = fold_histories(plan, number, recipe.shrinkage, shared.counts, told, sums.residuals, heard)
+        folded = fold_histories(plan, number, recipe.shrinkage, shared.counts, sent_vectors, sums.residuals, heard)
         shared.vectors, _, heard = folded
         if plan.joined:
             shared.sketch = heard.stored()
@@ -269,16 +269,16 @@ def _fold_private(
 
 
 def _fold_spectral(
-    recipe: FrugalRecipe, shared: FrugalState, told: FloatMatrix, sums: SummedMessages, threads: int
+    recipe: FrugalRecipe, shared: FrugalState, sent_vectors: FloatMatrix, sums: SummedMessages, threads: int
 ) -> None:
     all_users = max(len(recipe.participants), 1)
     # S + Y H = P'X, with the column of the constant 1: how many people have each item, each person with their weight.
-    products = sums.residuals + tall_product(told, sums.squares[:-1], threads)
+    products = sums.residuals + tall_product(sent_vectors, sums.squares[:-1], threads)
     mean_weight = sums.squares[-1, -1] / sums.messages
     if recipe.ridge:
         number, columns = shared.round_number, recipe.factors + 1
         shared.seen[:, number * columns : (number + 1) * columns] = products
-        seen_through = through_model(told, shared.weights, shared.regulariser)
+        seen_through = through_model(sent_vectors, shared.weights, shared.regulariser)
         shared.through[:, number * columns : (number + 1) * columns - 1] = seen_through
     # Nystrom's sketch of what these people's items have in common joins what is known.
     now = spectrum_of(products[:, :-1], sums.squares[:-1, :-1], threads)
@@ -313,17 +313,17 @@ def _fold_spectral(
         shared.vectors = hold_back(shared.vectors, tastes, recipe.most_shown, threads, least=least)
 
 
-def _fold_solved(recipe: FrugalRecipe, shared: FrugalState, told: FloatMatrix, sums: SummedMessages) -> None:
+def _fold_solved(recipe: FrugalRecipe, shared: FrugalState, sent_vectors: FloatMatrix, sums: SummedMessages) -> None:
     all_users = len(recipe.participants) / sums.messages
     squares = all_users * sums.squares[:-1, :-1]
     part = min(1.0, max(1 / (shared.round_number + 1), 1.5 / recipe.cohorts)) if recipe.cohorts > 1 else 1.0
     shared.sketch = (1 - part) * shared.sketch + part * squares
     if recipe.regulariser < 0:
-        gram = gram_matrix(np.ascontiguousarray(told), shared.weights)
+        gram = gram_matrix(np.ascontiguousarray(sent_vectors), shared.weights)
         smallest = smallest_singular_value(recipe, gram, shared.sketch, shared.regulariser)
         shared.regulariser = recipe.shrinkage * smallest or shared.regulariser
     residuals = all_users * sums.residuals[:, :-1]
-    moved = solved(recipe, told, residuals, shared.sketch, shared.regulariser, recipe.damping * part)
+    moved = solved(recipe, sent_vectors, residuals, shared.sketch, shared.regulariser, recipe.damping * part)
     shared.vectors = np.ascontiguousarray(moved)
 
 

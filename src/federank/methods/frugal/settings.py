@@ -27,7 +27,7 @@ from federank.privacy.population import AS_HISTORIES_ARE, SharedProfiles
 
 DEFAULT_FACTORS, MOST_DEFAULT_FACTORS, DEFAULT_ACTIVITY, DEFAULT_POPULARITY = 64, 96, 0.3, 0.4
 DEFAULT_SHRINKAGE, PRIVATE_SHRINKAGE = 0.95, 0.9
-"""Chosen on the validation parts of four data sets and of cities; docs/frugal.md tells how."""
+"""Chosen on the validation parts of four data sets and of cities; see docs/frugal.md."""
 _FEWEST_FACTORS, _PEOPLE_A_FACTOR, _ITEMS_A_FACTOR, _MANY_ITEMS_A_FACTOR = 8, 8, 16, 64
 DEFAULT_RATE = 0.1
 
@@ -53,7 +53,7 @@ class SquaresSettings(SharedProfileSettings):
     1: every item is, and no message is spent on counts."""
     item_weights: Literal["none", "ridge"] = "none"
     """What the server publishes beside the vectors: nothing, or the weights of a ridge regression of each item on its
-    nearest items, from the sums of all messages. No client sends more; what the weights tell is in docs/frugal.md."""
+    nearest items, from the sums of all messages. No client sends more; docs/frugal.md has what the weights disclose."""
     factors: int | None = None
     """Length of the vectors that describe people and items.  [default: 64; with squares up to 96, one
     for every 64 items of a large catalogue; where there are fewer than 512 people or 1,024 items, one for every 8
@@ -217,7 +217,7 @@ class SquaresSettings(SharedProfileSettings):
 
     @property
     def guarantees(self) -> bool:
-        """Whether sums carry noise (or would, at sigma 0), so that messages are those of squares/private/."""
+        """Whether sums carry noise (or would, at sigma 0), so that messages are those of private.py."""
         return self.sigma is not None or self.epsilon is not None
 
     def policy(self, pi: float) -> Policy:
@@ -262,7 +262,7 @@ class FrugalRecipe(NamedTuple):
     dropout: float
     private: PrivatePlan | None = None  # the noise of each round, where sums carry any
     rounds_on_average: bool = False  # messages of sums with noise count as what their rounding is on average
-    most_shown: float = 1.0  # the share of people to whom one item may be shown (shown.py); 1: no bound
+    most_shown: float = 1.0  # the share of people to whom one item may be shown; 1: no bound
     ridge: bool = False  # item-item weights follow from the sums of all rounds, which are kept for it
     min_support: int = 1  # items of fewer users are in no message after the first; 1: all are in all of them
 

@@ -1,7 +1,7 @@
 """A federation of few messages, in memory: the shared model, how many messages everyone has sent, and how far it is.
 
 What an engine works on. `item_vectors`, `regulariser`, `sketch`, `mean` and `square` are the server's (see
-protocol/squares/aggregation.py); profiles and `spent` are the devices'. A device keeps no vector between rounds: it is
+server_update.py); profiles and `spent` are the devices'. A device keeps no vector between rounds: it is
 solved again from the history whenever it is needed.
 """
 
@@ -202,7 +202,7 @@ def _popularity(histories: sparse.csr_matrix) -> RealMatrix:
 
 
 def _in_common(known: Directions, histories: sparse.csr_matrix) -> RealMatrix:
-    """Sum of c x' / (|c| |x|) with c = D p - (q . D p) q and x = V'c (private/message.py), with no matrix of c."""
+    """Sum of c x' / (|c| |x|) with c = D p - (q . D p) q and x = V'c (private.py), with no matrix of c."""
     own = histories @ sparse.diags(known.scales)  # D p, a row for each person
     popular = own @ known.popular
     lengths = own.power(2).sum(axis=1).A1 - popular**2 * (2 - known.popular @ known.popular)
@@ -289,14 +289,14 @@ Watch = Callable[[IntVector, SummedMessages], None]
 """Sees a round before it is folded: who has answered, and the sums of their messages."""
 
 Fill = Callable[[FrugalFederation, RoundContext, IntVector, Partitions], None]
-"""Sums the messages of some people (ascending) into the room of their partitions."""
+"""Sums the messages of some people (ascending) into the arrays of their partitions."""
 
 
 def play(federation: FrugalFederation, rounds: int, threads: int = 1, watch: Watch | None = None) -> None:
     """Play this many rounds of a federation on this many threads; the result does not depend on how many."""
 
-    def fill(played: FrugalFederation, told: RoundContext, people: IntVector, workspace: Partitions) -> None:
-        sum_partitions(played.recipe, played.shared_profile, told, people, workspace, threads)
+    def fill(played: FrugalFederation, context: RoundContext, people: IntVector, workspace: Partitions) -> None:
+        sum_partitions(played.recipe, played.shared_profile, context, people, workspace, threads)
 
     play_with(federation, rounds, fill, threads, watch)
 
@@ -328,17 +328,17 @@ def vectors_at_home(
     threads: int = 1,
 ) -> FloatMatrix:
     """The vectors that explain these profiles best, with the item vectors as they are."""
-    told = as_broadcast(recipe, item_vectors, weights, regulariser, threads)
-    n_users, width = len(profiles.starts) - 1, told.vectors.shape[1]
-    found = np.zeros((n_users, recipe.factors), dtype=np.float32)
+    context = as_broadcast(recipe, item_vectors, weights, regulariser, threads)
+    n_users, width = len(profiles.starts) - 1, context.vectors.shape[1]
+    solved = np.zeros((n_users, recipe.factors), dtype=np.float32)
 
     def work(worker: int) -> None:
         first, last = worker * n_users // threads, (worker + 1) * n_users // threads
         workspace = new_workspace(recipe.factors, width)
-        solve_users(told, profiles.starts, profiles.items, first, last, found, workspace, (0,) * width)
+        solve_users(context, profiles.starts, profiles.items, first, last, solved, workspace, (0,) * width)
 
     at_once(work, threads)
-    return found
+    return solved
 
 
 def _starts(federation: FrugalFederation) -> LongVector:
@@ -346,7 +346,7 @@ def _starts(federation: FrugalFederation) -> LongVector:
 
 
 def workspace_for(recipe: FrugalRecipe, starts: LongVector) -> Partitions:
-    """Room for the sums of these partitions."""
+    """Arrays for the sums of these partitions."""
     count, width = len(starts) - 1, padded_width(recipe.factors + 1)
     return Partitions(
         starts,
@@ -390,14 +390,14 @@ def _sum_round(
     recipe = federation.recipe
     workspace = workspace_for(recipe, starts)
     model = published(recipe, federation.item_vectors), federation.weights, float(federation.regulariser[0])
-    told = as_broadcast(recipe, *model, threads)
-    fill(federation, told, people, workspace)
+    context = as_broadcast(recipe, *model, threads)
+    fill(federation, context, people, workspace)
     squares = workspace.squares.sum(axis=0)
     summed = np.empty((recipe.n_items, recipe.factors + 1))
 
     def add_items(worker: int) -> None:
         first, last = worker * recipe.n_items // threads, (worker + 1) * recipe.n_items // threads
-        add_up(workspace.own, told.vectors, squares, float(recipe.objective.unobserved), first, last, summed)
+        add_up(workspace.own, context.vectors, squares, float(recipe.objective.unobserved), first, last, summed)
 
     at_once(add_items, threads)
     return SummedMessages(summed, squares, int(workspace.messages.sum()))
@@ -406,13 +406,13 @@ def _sum_round(
 def sum_partitions(
     recipe: FrugalRecipe,
     profiles: Profiles,
-    told: RoundContext,
+    context: RoundContext,
     people: IntVector,
     workspace: Partitions,
     threads: int = 1,
 ) -> None:
-    """Sum the messages of these people, ascending, into their partitions' room, on this many threads."""
-    width, count = (0,) * told.vectors.shape[1], len(workspace.starts) - 1
+    """Sum the messages of these people, ascending, into their partitions' arrays, on this many threads."""
+    width, count = (0,) * context.vectors.shape[1], len(workspace.starts) - 1
     bounds = np.searchsorted(people, workspace.starts)
 
     def work(worker: int) -> None:
@@ -422,6 +422,6 @@ def sum_partitions(
             for empty in total:
                 empty[:] = 0
             theirs = people[bounds[district] : bounds[district + 1]]
-            sum_messages(told, profiles.starts, profiles.items, theirs, total, scratch, width)
+            sum_messages(context, profiles.starts, profiles.items, theirs, total, scratch, width)
 
     at_once(work, min(threads, count))

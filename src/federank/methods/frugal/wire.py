@@ -1,9 +1,8 @@
 """The messages of squares as bytes, and how many bytes that is.
 
-Both are safetensors, written and read by the one wire format (protocol/wire.py). An Update is three arrays. A Broadcast
-tells its rows as `codes` and `scales`, or as `vectors` where they travel as they are; `items` are left out where all
-rows are told, because their numbers are then no news, and `weights` where every item weighs 1. What was read from a
-stranger has been checked.
+Both are safetensors, written and read by the one wire format (federation/wire.py). An Update is three arrays. A
+Broadcast has its rows as `codes` and `scales`, or as `vectors` where they are not quantised. `items` are left out where
+all rows are sent, and `weights` where every item weighs 1. What arrives from the network is validated.
 """
 
 from __future__ import annotations
