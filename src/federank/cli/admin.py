@@ -62,12 +62,12 @@ def versions(operator: Operator, as_json: bool) -> None:
     from federank.cli.tables import new_table, show
 
     with operator.client() as client:
-        found = client.get("/versions")
+        answer = client.get("/versions")
     if as_json:
-        click.echo(json.dumps(found))
+        click.echo(json.dumps(answer))
         return
     table = new_table("Version>", "Round>", "Reports>", "Drift>")
-    for entry in found["versions"]:
+    for entry in answer["versions"]:
         reports = "-" if entry["reports"] is None else f"{entry['reports']:,}"
         drift = "-" if entry["drift"] is None else f"{entry['drift']:.4f}"
         table.add_row(f"{entry['version']:,}", f"{entry['round']:,}", reports, drift)
@@ -102,8 +102,8 @@ def add_items(operator: Operator, file: Path) -> None:
     items = items_of(file)
     with operator.client() as client:
         client.post("/items", {"items": items})
-        found = added_version(client, lambda text: click.echo(text, err=True))
-    click.echo(f"Version {found['version']:,} is published: {found['items']:,} items, the new ones last.")
+        answer = added_version(client, lambda text: click.echo(text, err=True))
+    click.echo(f"Version {answer['version']:,} is published: {answer['items']:,} items, the new ones last.")
 
 
 @admin.command()
@@ -162,16 +162,16 @@ def log(operator: Operator, as_json: bool) -> None:
     from federank.cli.tables import new_table, plain, show
 
     with operator.client() as client:
-        found = client.get("/log")
+        answer = client.get("/log")
     if as_json:
-        click.echo(json.dumps(found))
+        click.echo(json.dumps(answer))
         return
     table = new_table("Line>", "Time", "Action", "Of what")
-    for entry in found["actions"]:
+    for entry in answer["actions"]:
         detail = {name: value for name, value in entry.items() if name not in ("number", "time", "action")}
         said = ", ".join(f"{name} {value}" for name, value in detail.items())
         table.add_row(str(entry["number"]), entry["time"], plain(entry["action"]), plain(said))
     show(table)
-    if not found["unbroken"]:
+    if not answer["unbroken"]:
         click.echo("federank: the log was changed: a line is missing or is not as it was written.", err=True)
         raise SystemExit(1)

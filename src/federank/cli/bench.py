@@ -139,5 +139,5 @@ def benchmark(name: str, method: str, data: str | None = None) -> dict[str, Any]
         if table.get("against") not in groups:
             table.pop("against", None)
     dropped = {"figure", "note", "quick"}
-    kept = {key: value for key, value in document.items() if key not in dropped}
-    return {**kept, "model": models, "data": sets, "table": tables}
+    rest = {key: value for key, value in document.items() if key not in dropped}
+    return {**rest, "model": models, "data": sets, "table": tables}

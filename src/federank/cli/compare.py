@@ -57,25 +57,25 @@ def compare(models: tuple[Path, ...], at: int, metrics: str, part: Part, seed: i
         if held_out.fingerprint != first.fingerprint:
             raise BadSplit(f"{folder} and {models[0]} keep different {part} parts; train both on one split.")
         evaluations[str(folder)] = evaluate(load_model(folder), split, at=at, part=part, metrics=names)
-    found = compare_users(evaluations, [f"{name}@{at}" for name in names], seed=seed)
+    comparisons = compare_users(evaluations, [f"{name}@{at}" for name in names], seed=seed)
     if as_json:
-        click.echo(json.dumps([_as_json(one) for one in found], indent=2))
+        click.echo(json.dumps([_as_json(one) for one in comparisons], indent=2))
         return
-    _show(found, evaluations)
+    _show(comparisons, evaluations)
 
 
-def _show(found: list[Comparison], evaluations: Mapping[str, Evaluation]) -> None:
+def _show(comparisons: list[Comparison], evaluations: Mapping[str, Evaluation]) -> None:
     from federank.cli.evaluate import show_groups
     from federank.cli.tables import new_table, plain, show
 
     letter = {name: _letter(position) for position, name in enumerate(evaluations)}
-    metrics = list(dict.fromkeys(one.metric for one in found))
+    metrics = list(dict.fromkeys(one.metric for one in comparisons))
     table = new_table("", "Model", *(f"{metric}>" for metric in metrics))
     for name, evaluation in evaluations.items():
         table.add_row(letter[name], plain(name), *(f"{evaluation.means[metric]:.5f}" for metric in metrics))
     show(table)
     table = new_table("", "Diff.>", "95 % interval>", "t-test>", "Wilcoxon>", "d>")
-    for one in found:
+    for one in comparisons:
         table.add_row(
             f"{one.metric} {letter[one.first]}-{letter[one.second]}",
             _signed(one.difference),
@@ -87,8 +87,8 @@ def _show(found: list[Comparison], evaluations: Mapping[str, Evaluation]) -> Non
     show(table)
     named = {letter[name]: evaluation for name, evaluation in evaluations.items()}
     show_groups(named, [metric.partition("@")[0] for metric in metrics], int(metrics[0].partition("@")[2]))
-    users = {one.users for one in found}
-    tests = f"{len(found)} pairs of figures" if len(found) > 1 else "one pair of figures"
+    users = {one.users for one in comparisons}
+    tests = f"{len(comparisons)} pairs of figures" if len(comparisons) > 1 else "one pair of figures"
     click.echo(f"  {tests}, over {' and '.join(f'{count:,}' for count in sorted(users))} common users;")
     click.echo("  p-values are corrected after Holm; * below 0.05, ** below 0.01.")
 

@@ -100,8 +100,8 @@ def _way(chosen: dict[str, Any]) -> str:
     ways = [flag for flag in _NAMES if chosen[flag] not in (None, False)]
     flags = ", ".join(f"--{way}" for way in _NAMES.values())
     if len(ways) != 1:
-        found = "No way of splitting is chosen" if not ways else f"{len(ways)} ways of splitting are chosen"
-        raise SettingError(f"{found}; give exactly one of {flags}.")
+        problem = "No way of splitting is chosen" if not ways else f"{len(ways)} ways of splitting are chosen"
+        raise SettingError(f"{problem}; give exactly one of {flags}.")
     if chosen["validation"] and ways[0] == "folds":
         raise SettingError("Folds have no validation part; leave --validation out.")
     if ways[0] == "leave_last_out" and chosen["validation"] not in (0, 1):
@@ -239,15 +239,19 @@ def stats(reading: Reading, as_json: bool, plot: Path | None, training: bool) ->
     from federank.data.statistics import category_shares, statistics
     from federank.evaluation.evaluate import top_categories
 
-    found = reading.interactions()
+    described = reading.interactions()
     if training:
-        found = split_temporal(found, 0.2).train
-    numbers = statistics(found)
-    top = None if found.categories is None else category_shares(top_categories(found.categories), found.popularity)
+        described = split_temporal(described, 0.2).train
+    numbers = statistics(described)
+    top = (
+        None
+        if described.categories is None
+        else category_shares(top_categories(described.categories), described.popularity)
+    )
     if plot is not None:
         from federank.data.statistics import draw_statistics
 
-        draw_statistics(found, plot)
+        draw_statistics(described, plot)
     if as_json:
         gathered = {} if top in (None, numbers.categories) else {"top_categories": [asdict(one) for one in top or ()]}
         click.echo(json.dumps(numbers.as_dict() | gathered, indent=2))

@@ -156,23 +156,25 @@ def evaluate(
     categories, groups, new_users = _read_files(category_file, group_file, split)
     loaded = None if model is None else load_model(model)
     judged = given if loaded is None else loaded
-    found = judge(judged, split, at=at, part=part, over=over, categories=categories, groups=groups, negatives=negatives)
+    result = judge(
+        judged, split, at=at, part=part, over=over, categories=categories, groups=groups, negatives=negatives
+    )
     errors, fallbacks = rating_figures(loaded, split if part == "test" else split.development)
-    notes = [*fallbacks, *found.notes, *new_users]
+    notes = [*fallbacks, *result.notes, *new_users]
     if per_user is not None:
-        found.write_per_user(per_user)
+        result.write_per_user(per_user)
     promised = _guarantee(loaded)
     if as_json:
-        content: dict[str, Any] = {**errors, **found.means, **promised, "notes": notes}
+        content: dict[str, Any] = {**errors, **result.means, **promised, "notes": notes}
         content |= {"part": part, "split": split.how}
-        content["by_group"] = found.by_group.to_dicts()
-        if groups is not None and found.bias is not None:
-            content["bias_of_groups"] = found.bias.to_dicts()
+        content["by_group"] = result.by_group.to_dicts()
+        if groups is not None and result.bias is not None:
+            content["bias_of_groups"] = result.bias.to_dicts()
         click.echo(json.dumps(content, indent=2))
         return
     click.echo(f"{split.train.name}, judged by the {part} part\nSplit: {split.how}\n")
     show_errors(errors)
-    _show(found)
+    _show(result)
     if promised:
         from federank.cli.train_report import reported_guarantee
 
@@ -228,25 +230,25 @@ def _read_files(
     return categories, groups, notes
 
 
-def _show(found: Evaluation) -> None:
+def _show(result: Evaluation) -> None:
     from federank.cli.tables import new_table, plain, show
     from federank.evaluation.metrics import ALL_USERS, registered_metrics
 
-    table = new_table("", *(f"@{n}>" for n in found.at))
+    table = new_table("", *(f"@{n}>" for n in result.at))
     for name, title in (ROWS | {name: name for name in registered_metrics()}).items():
-        table.add_row(title, *(figure(found.means[f"{name}@{n}"]) for n in found.at))
-    if f"sampled_hit_rate@{found.at[0]}" in found.means:
+        table.add_row(title, *(figure(result.means[f"{name}@{n}"]) for n in result.at))
+    if f"sampled_hit_rate@{result.at[0]}" in result.means:
         table.add_section()
         for name, title in SAMPLED_ROWS.items():
-            table.add_row(title, *(figure(found.means[f"{name}@{n}"]) for n in found.at))
+            table.add_row(title, *(figure(result.means[f"{name}@{n}"]) for n in result.at))
     table.add_section()
-    table.add_row("Users", *([f"{found.means['users']:,}"] * len(found.at)))
-    table.add_row("  of whom have recommendations", *([f"{found.means['user_coverage']:.1%}"] * len(found.at)))
+    table.add_row("Users", *([f"{result.means['users']:,}"] * len(result.at)))
+    table.add_row("  of whom have recommendations", *([f"{result.means['user_coverage']:.1%}"] * len(result.at)))
     show(table)
-    show_groups({"": found}, ("recall", "ndcg"), found.at[-1])
-    if found.bias is not None:
-        n = found.at[-1]
-        for (group,), rows in found.bias.filter(at=n).group_by("group", maintain_order=True):
+    show_groups({"": result}, ("recall", "ndcg"), result.at[-1])
+    if result.bias is not None:
+        n = result.at[-1]
+        for (group,), rows in result.bias.filter(at=n).group_by("group", maintain_order=True):
             if group != ALL_USERS:
                 click.echo(f"  Group: {plain(str(group)).plain}\n")
             table = new_table(f"Bias of categories @{n}", "Training>", "Lists>", "Disparity>")
@@ -260,13 +262,13 @@ def show_groups(evaluations: Mapping[str, Evaluation], metrics: Sequence[str], n
     """Metrics by user activity and item popularity, one column per metric and evaluation."""
     from federank.cli.tables import new_table, show
 
-    tables = {name: found.by_group.filter(at=n) for name, found in evaluations.items()}
+    tables = {name: result.by_group.filter(at=n) for name, result in evaluations.items()}
     first = next(iter(tables.values()))
     metrics = [metric for metric in metrics if metric in first.columns]
     titles = [f"{name} {metric}@{n}>".lstrip() for name in tables for metric in metrics]
     table = new_table("Group", "History or users>", "Size>", *titles)
     for number, row in enumerate(first.iter_rows(named=True)):
-        values = [found[metric][number] for found in tables.values() for metric in metrics]
+        values = [result[metric][number] for result in tables.values() for metric in metrics]
         shown = ("-" if value is None else figure(value) for value in values)
         title = f"{'Users by activity' if row['by'] == 'activity' else 'Items by popularity'} {row['group']}"
         table.add_row(title, f"{row['least']:,} to {row['most']:,}", f"{row['size']:,}", *shown)
@@ -291,8 +293,8 @@ def rating_figures(model: Recommender | None, split: Split) -> tuple[dict[str, f
 
     if not isinstance(model, PredictsRatings):
         return {}, []
-    found = prediction_errors(model, split.test)
-    return {"mae": found.mae, "rmse": found.rmse}, found.notes
+    result = prediction_errors(model, split.test)
+    return {"mae": result.mae, "rmse": result.rmse}, result.notes
 
 
 def show_errors(errors: dict[str, float]) -> None:
@@ -315,9 +317,9 @@ def evaluate_folds(folder: Path, at: tuple[int, ...], *, as_json: bool) -> None:
         model, split = load_model(position), load_split(position)
         name = split.train.name
         errors, fallbacks = rating_figures(model, split)
-        found = judge(model, split, at=at)
-        figures.append(errors | found.means)
-        notes += [f"Fold {number}: {note}" for note in (*fallbacks, *found.notes)]
+        result = judge(model, split, at=at)
+        figures.append(errors | result.means)
+        notes += [f"Fold {number}: {note}" for note in (*fallbacks, *result.notes)]
     together = over_folds(figures)
     if as_json:
         content: dict[str, Any] = {**together, "folds": len(figures), "per_fold": figures, "notes": notes}

@@ -116,12 +116,12 @@ def _models(folder: Path) -> list[PredictsRatings]:
     from federank.methods.predicting import PredictsRatings
 
     models = [load_model(position) for position in (folds_in(folder) if is_folds(folder) else [folder])]
-    found = [model for model in models if isinstance(model, PredictsRatings)]
-    if len(found) < len(models):
+    predicting = [model for model in models if isinstance(model, PredictsRatings)]
+    if len(predicting) < len(models):
         raise SettingError(
             f"A {models[0].name} model ranks items and predicts no ratings; pmf, svdpp and biases models do."
         )
-    return found
+    return predicting
 
 
 def _knows(model: PredictsRatings, user: str) -> bool:

@@ -101,15 +101,15 @@ def run(
     from federank.studies.spec import as_study, find_study
     from federank.studies.tracking import Tracking, open_tracker, track_all
 
-    found, document = find_study(name)
-    one = as_study(_changed(document, seeds, changes, quick_form=quick_form), found)
-    folder = out or Path("results") / (found + "-quick" * quick_form)
+    study_name, document = find_study(name)
+    one = as_study(_changed(document, seeds, changes, quick_form=quick_form), study_name)
+    folder = out or Path("results") / (study_name + "-quick" * quick_form)
     plan = plan_study(one)
-    kept = open_results(one, folder) if (folder / "VERSION").is_file() else None  # another study's folder is refused
+    earlier = open_results(one, folder) if (folder / "VERSION").is_file() else None  # another study's folder is refused
     if dry_run:
         report_plan(plan, folder, workers or _cores())
         return
-    for sentence in changed_data(plan, kept) if kept is not None else ():
+    for sentence in changed_data(plan, earlier) if earlier is not None else ():
         click.echo(sentence, err=True)
     tracker = None if track is None else open_tracker(track, one.title)
     executor = _executor(cluster, workers)

@@ -152,7 +152,7 @@ def files_in(path: Path) -> Files:
 def file_and_neighbours(path: Path, others: Iterable[str]) -> Files:
     """One file, and those of the others that are in the same folder."""
     near = [path.with_name(other) for other in others]
-    return {found.name: partial(read_text, found) for found in (path, *near) if found.is_file()}
+    return {file.name: partial(read_text, file) for file in (path, *near) if file.is_file()}
 
 
 def beside(name: str, other: str) -> str:
@@ -162,12 +162,12 @@ def beside(name: str, other: str) -> str:
 
 def _in_folder(folder: Path) -> Files:
     try:
-        found = sorted([*folder.glob("*"), *folder.glob("*/*")])
+        paths = sorted([*folder.glob("*"), *folder.glob("*/*")])
     except OSError as mistake:
         raise BadFile(f"{folder} cannot be listed ({mistake.strerror}); check who may read it.") from None
     return {
         path.relative_to(folder).as_posix(): partial(read_text, path)
-        for path in found
+        for path in paths
         if path.is_file() and not path.name.startswith(".")
     }
 

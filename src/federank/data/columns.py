@@ -1,6 +1,6 @@
 """What every reader answers with: columns of all interactions, and what is known of the items.
 
-Item facts are keyed by the item's id as text, because a file of items may be read before anyone knows whether
+Item details are keyed by the item's id as text, because a file of items may be read before anyone knows whether
 the ids are numbers; here they meet the interactions and take their type.
 """
 
@@ -45,17 +45,17 @@ def categories_by_item(items: pl.Series, categories: pl.Series) -> dict[str, lis
     """The different categories that each item's rows give it."""
     pairs = pl.DataFrame({"item": items.cast(pl.String), "category": categories.cast(pl.String)})
     known = pairs.filter(pl.col("category").fill_null("") != "").unique(maintain_order=True)
-    found: dict[str, list[str]] = {}
+    by_item: dict[str, list[str]] = {}
     for item, category in known.iter_rows():
-        found.setdefault(item, []).append(category)
-    return found
+        by_item.setdefault(item, []).append(category)
+    return by_item
 
 
-def _by_id(facts: dict[str, Any] | None, items: pl.Series) -> dict[Any, Any] | None:
-    if facts is None or not items.dtype.is_integer():
-        return facts
+def _by_id(details: dict[str, Any] | None, items: pl.Series) -> dict[Any, Any] | None:
+    if details is None or not items.dtype.is_integer():
+        return details
     known = items.unique()
-    return {number: facts[text] for number, text in zip(known, known.cast(pl.String), strict=True) if text in facts}
+    return {number: details[text] for number, text in zip(known, known.cast(pl.String), strict=True) if text in details}
 
 
 # What a caller says about how a source is to be read: which columns, which delimiter, whether there is a header.
@@ -204,8 +204,8 @@ def _chosen(role: str, choice: ColumnChoice, names: Sequence[str] | None, count:
 def _distinct(roles: Roles, label: str) -> Roles:
     positions = [position for position in roles[:4] if position is not None]
     if len(set(positions)) < len(positions):
-        found = ", ".join(f"{role}={position}" for role, position in roles._asdict().items() if position is not None)
-        raise SettingError(f"One column of {label} is chosen twice ({found}); choose a different one for each.")
+        chosen = ", ".join(f"{role}={position}" for role, position in roles._asdict().items() if position is not None)
+        raise SettingError(f"One column of {label} is chosen twice ({chosen}); choose a different one for each.")
     return roles
 
 

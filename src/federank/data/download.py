@@ -2,7 +2,7 @@
 
 1. What arrives is written beside the target under the name `TARGET.part`.
 2. A connection that is cut, silent or refused for the moment is tried again, from where it stopped if the server
-   can do that. A part is gone on with only where a mix of two versions would be found out: by the server's own
+   can do that. A part is gone on with only where a mix of two versions would be detected: by the server's own
    mark of the version (ETag or date), or by the checksum at the end.
 3. The complete file is checked for size and MD5 sum, flushed to disk and renamed to the target. A wrong file is
    deleted, never installed; a part of a right one stays, so that the same command goes on from there.
@@ -90,8 +90,8 @@ def fetch(
 def install_copy(source: Path, target: Path, expected: Expected) -> None:
     """Copy a local file to `target`, which is replaced only by a copy that is complete and as expected."""
     if not source.is_file():
-        found = "is a folder" if source.is_dir() else "does not exist"
-        raise BadFile(f"{source} {found}; the path of a file is needed.")
+        problem = "is a folder" if source.is_dir() else "does not exist"
+        raise BadFile(f"{source} {problem}; the path of a file is needed.")
     copy = target.with_name(f"{target.name}.copy")
     with _alone_in(target.parent, copy):
         try:
@@ -204,9 +204,9 @@ def _wrong(file: Path, expected: Expected) -> str:
         return f"it has {_length(file):,} bytes where {expected.size:,} were expected"
     if expected.md5 is not None:
         with file.open("rb") as content:
-            found = hashlib.file_digest(content, "md5").hexdigest()
-        if found != expected.md5:
-            return f"its MD5 sum is {found} where {expected.md5} was expected"
+            actual = hashlib.file_digest(content, "md5").hexdigest()
+        if actual != expected.md5:
+            return f"its MD5 sum is {actual} where {expected.md5} was expected"
     return ""
 
 

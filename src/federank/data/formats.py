@@ -46,14 +46,14 @@ MOVIELENS_100K_GENRES = (
 """The order of the flags in `u.item`, as its publisher lists them in `u.genre`."""
 
 
-class ItemFacts(NamedTuple):
+class ItemDetails(NamedTuple):
     """Titles and categories by an item's id as text; None for what the file does not have."""
 
     titles: dict[str, str] | None
     categories: dict[str, list[str]] | None
 
 
-def read_items(text: Text) -> ItemFacts:
+def read_items(text: Text) -> ItemDetails:
     """The titles and categories in a file of items."""
     layout = find_layout(text)
     if layout.names is not None:
@@ -68,22 +68,24 @@ def read_items(text: Text) -> ItemFacts:
     )
 
 
-def _flagged_genres(text: Text, layout: Layout) -> ItemFacts:
+def _flagged_genres(text: Text, layout: Layout) -> ItemDetails:
     titles, categories = {}, {}
     for record in _records(text, layout, _movielens_encoding(text)):
         item, title, *_ = record.fields
         flags = record.fields[-len(MOVIELENS_100K_GENRES) :]
         titles[item] = title
         categories[item] = [genre for genre, flag in zip(MOVIELENS_100K_GENRES, flags, strict=True) if flag == "1"]
-    return ItemFacts(titles, categories)
+    return ItemDetails(titles, categories)
 
 
-def _joined_genres(text: Text, layout: Layout) -> ItemFacts:
+def _joined_genres(text: Text, layout: Layout) -> ItemDetails:
     rows = [record.fields for record in _records(text, layout, _movielens_encoding(text))]
-    return ItemFacts({item: title for item, title, _ in rows}, {item: _parts(genres, "|") for item, _, genres in rows})
+    return ItemDetails(
+        {item: title for item, title, _ in rows}, {item: _parts(genres, "|") for item, _, genres in rows}
+    )
 
 
-def _named_columns(text: Text, layout: Layout) -> ItemFacts:
+def _named_columns(text: Text, layout: Layout) -> ItemDetails:
     names = layout.names or ()
     item, title, category = (find_word(names, known) for known in (WORDS["items"], TITLES, CATEGORIES))
     if item is None:
@@ -96,7 +98,7 @@ def _named_columns(text: Text, layout: Layout) -> ItemFacts:
     if layout.kinds and category is not None:
         mark = " " if layout.kinds[category] == "token_seq" else "\n"
     rows = [record.fields for record in _records(text, layout, "utf-8")]
-    return ItemFacts(
+    return ItemDetails(
         None if title is None else {row[item]: row[title] for row in rows},
         None if category is None else {row[item]: _parts(row[category], mark) for row in rows},
     )
@@ -160,12 +162,12 @@ def find_movielens(files: Files) -> MovieLens | None:
     return None
 
 
-def read_movielens(files: Files, found: MovieLens) -> Columns:
+def read_movielens(files: Files, movielens: MovieLens) -> Columns:
     """The ratings of a MovieLens set, with titles and genres."""
-    edition = found.edition
-    columns = read_delimited(files[found.ratings](), header=edition.header, delimiter=edition.delimiter)
-    facts = read_items(files[beside(found.ratings, edition.items)]())
-    return columns._replace(titles=facts.titles, categories=facts.categories)
+    edition = movielens.edition
+    columns = read_delimited(files[movielens.ratings](), header=edition.header, delimiter=edition.delimiter)
+    details = read_items(files[beside(movielens.ratings, edition.items)]())
+    return columns._replace(titles=details.titles, categories=details.categories)
 
 
 # RecBole's atomic files: NAME.inter holds the interactions, and NAME.item beside it the items.
@@ -186,8 +188,8 @@ def read_recbole(files: Files, name: str, choices: ColumnChoices) -> Columns:
     columns = read_delimited(files[name](), choices, header=True, delimiter="\t")
     if item_file_of(name) not in files:
         return columns
-    facts = read_items(files[item_file_of(name)]())
-    return columns._replace(titles=facts.titles, categories=facts.categories)
+    details = read_items(files[item_file_of(name)]())
+    return columns._replace(titles=details.titles, categories=details.categories)
 
 
 # Check-ins all over the world (Yang et al., 2016), as their authors give them: one country's, the latest of each pair.
@@ -272,9 +274,9 @@ def read_catalogue_file(path: Path) -> Interactions:
     return empty_history(items_in(read_items(read_text(path))), path.stem)
 
 
-def items_in(facts: ItemFacts) -> list[dict[str, Any]]:
+def items_in(details: ItemDetails) -> list[dict[str, Any]]:
     """Items with id, title and categories, in the order of their file; ids are numbers where all of them are."""
-    titles, categories = facts
+    titles, categories = details
     ids = list(titles if titles is not None else categories or ())
     numbered = all(text.isascii() and text.removeprefix("-").isdecimal() and str(int(text)) == text for text in ids)
     return [

@@ -334,8 +334,8 @@ def _series(values: Any, kind: str) -> pl.Series:
     types = {type(value) for value in listed}
     if types <= {int} or types <= {str}:
         return pl.Series(listed, dtype=pl.Int64 if types <= {int} and listed else pl.String)
-    found = " and ".join(sorted(t.__name__ for t in types))
-    raise DataError(f"The {kind} ids mix types ({found}); make them all integers or all text.")
+    mixed = " and ".join(sorted(t.__name__ for t in types))
+    raise DataError(f"The {kind} ids mix types ({mixed}); make them all integers or all text.")
 
 
 def _sorted_order(

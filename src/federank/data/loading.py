@@ -73,18 +73,18 @@ def _read_file(path: Path, options: ReadingOptions) -> Columns:
     if find_recbole(files):
         options.refuse_layout("A RecBole file")
         return read_recbole(files, path.name, options.columns)
-    found = find_movielens(files)
-    if found and options.nothing():
-        return read_movielens(files, found)
+    movielens = find_movielens(files)
+    if movielens and options.nothing():
+        return read_movielens(files, movielens)
     return _read_table(files[path.name](), options)
 
 
 def _read_known(files: Files, path: Path, options: ReadingOptions) -> Columns | None:
     """The columns of a set whose files give it away by their names."""
-    found = find_movielens(files)
-    if found:
+    movielens = find_movielens(files)
+    if movielens:
         options.refuse_all(f"{path} is a MovieLens set, which")
-        return read_movielens(files, found)
+        return read_movielens(files, movielens)
     atomic = find_recbole(files)
     if len(atomic) == 1:
         options.refuse_layout(f"{path} is a RecBole set, which")
@@ -142,8 +142,8 @@ def reader_of(path: Path) -> Reader | None:
     ending = path.suffix.removeprefix(".").lower()
     if not ending or ending in _OURS:
         return None
-    found: Reader | None = extensions.find("readers", ending)
-    return found
+    reader: Reader | None = extensions.find("readers", ending)
+    return reader
 
 
 def read_with(reader: Reader, path: Path) -> Any:
@@ -300,12 +300,12 @@ def _read_memory(source: Any, options: ReadingOptions) -> Columns:
 
 def _with_items(columns: Columns, item_file: str | os.PathLike[str]) -> Columns:
     """The same interactions, with the content of a file of items; the rest stays as it was."""
-    facts = read_items(read_text(Path(item_file).expanduser()))
-    if facts.titles is None and facts.categories is None:
+    details = read_items(read_text(Path(item_file).expanduser()))
+    if details.titles is None and details.categories is None:
         raise BadFile(f"{item_file} has neither titles nor categories of items; call such columns title and genres.")
     return columns._replace(
-        titles=columns.titles if facts.titles is None else facts.titles,
-        categories=columns.categories if facts.categories is None else facts.categories,
+        titles=columns.titles if details.titles is None else details.titles,
+        categories=columns.categories if details.categories is None else details.categories,
     )
 
 

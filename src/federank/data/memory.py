@@ -30,23 +30,23 @@ class Typed:
         self.names = names
         self.error = error
 
-    def columns(self, found: dict[int, pl.Series], roles: Roles) -> Columns:
+    def columns(self, series: dict[int, pl.Series], roles: Roles) -> Columns:
         """The columns of each role, by their positions, as ids, finite numbers and seconds."""
-        users = self._ids(found[roles.users], roles.users, "a user")
-        items = self._ids(found[roles.items], roles.items, "an item")
+        users = self._ids(series[roles.users], roles.users, "a user")
+        items = self._ids(series[roles.items], roles.items, "an item")
         if not len(users):
             raise self.error(f"{self.label} has columns but no rows; one row per interaction is needed.")
         ratings = times = categories = None
         if roles.ratings is not None:
-            given = found[roles.ratings]
+            given = series[roles.ratings]
             ratings = given.cast(pl.Float32, strict=False)
             self._refuse(given, roles.ratings, values.rating_fault(ratings))
         if roles.times is not None:
-            given = found[roles.times]
+            given = series[roles.times]
             times = as_seconds(given)
             self._refuse(given, roles.times, values.time_fault(times))
         if roles.categories is not None:
-            categories = categories_by_item(items, found[roles.categories])
+            categories = categories_by_item(items, series[roles.categories])
         return Columns(users, items, ratings, times, categories=categories)
 
     def _ids(self, column: pl.Series, position: int, kind: str) -> pl.Series:
@@ -97,8 +97,8 @@ def read_arrays(source: Sequence[Any] | np.ndarray[Any, Any]) -> Columns:
         for position, column in enumerate(given)
     }
     if len({len(column) for column in columns.values()}) > 1:
-        found = ", ".join(f"{len(column)} of {names[position]}" for position, column in columns.items())
-        raise DataError(f"The columns differ in length ({found}); one value of each is needed per row.")
+        lengths = ", ".join(f"{len(column)} of {names[position]}" for position, column in columns.items())
+        raise DataError(f"The columns differ in length ({lengths}); one value of each is needed per row.")
     return Typed("The data", names).columns(columns, Roles(*columns))
 
 
@@ -106,8 +106,10 @@ def _as_columns(source: Sequence[Any]) -> Sequence[Any]:
     """The columns of what may be columns or rows."""
     kinds = {type(part) for part in source}
     if any(issubclass(kind, str | bytes | Mapping) for kind in kinds):
-        found = " and ".join(sorted(kind.__name__ for kind in kinds))
-        raise DataError(f"A {type(source).__name__} of {found} has no columns; give lists, arrays or rows as tuples.")
+        types_given = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise DataError(
+            f"A {type(source).__name__} of {types_given} has no columns; give lists, arrays or rows as tuples."
+        )
     columns_as_documented = isinstance(source, tuple) and kinds == {list}
     if not kinds or columns_as_documented or not all(issubclass(kind, tuple | list) for kind in kinds):
         return source  # arrays and series are columns too
@@ -153,15 +155,15 @@ def as_series(column: Any, name: str, *, integers: bool = False) -> pl.Series:
     listed = column.tolist() if isinstance(column, np.ndarray) else list(column)
     types = {type(value) for value in listed if value is not None}
     if len(types) > 1 and types != {int, float}:
-        found = " and ".join(sorted(kind.__name__ for kind in types))
-        raise DataError(f"The column {name!r} mixes types ({found}); make its values all numbers or all text.")
+        types_given = " and ".join(sorted(kind.__name__ for kind in types))
+        raise DataError(f"The column {name!r} mixes types ({types_given}); make its values all numbers or all text.")
     try:
         return pl.Series(listed, dtype=pl.Float64 if types == {int, float} else None)
     except (OverflowError, TypeError, ValueError, pl.exceptions.PolarsError):
         raise DataError(f"The column {name!r} holds values beyond 64-bit numbers and text; make them text.") from None
 
 
-# Frames of pandas and Polars, and Parquet files: the columns found by their names, as a text file's are.
+# Frames of pandas and Polars, and Parquet files: the columns by their names, as a text file's are.
 
 
 FRAME = "The frame"
@@ -185,8 +187,8 @@ def read_pandas(frame: Any, choices: ColumnChoices) -> Columns:
     names = [str(name) for name in frame.columns]
     numbered = list(frame.columns) == list(range(len(names)))
     roles = assign_roles(None if numbered else names, len(names), choices, FRAME)
-    found = {position: _from_pandas(frame.iloc[:, position], names[position]) for position in _read(roles)}
-    return Typed(FRAME, names).columns(found, roles)
+    series = {position: _from_pandas(frame.iloc[:, position], names[position]) for position in _read(roles)}
+    return Typed(FRAME, names).columns(series, roles)
 
 
 def read_parquet(path: Path, choices: ColumnChoices) -> Columns:
@@ -199,8 +201,8 @@ def read_parquet(path: Path, choices: ColumnChoices) -> Columns:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as mistake:
         reason = str(mistake).partition("\n")[0]
         raise BadFile(f"{path} is a Parquet file cut short or damaged ({reason}); get it again.") from None
-    found = {position: frame[names[position]] for position in _read(roles)}
-    return Typed(str(path), names, BadFile).columns(found, roles)
+    series = {position: frame[names[position]] for position in _read(roles)}
+    return Typed(str(path), names, BadFile).columns(series, roles)
 
 
 def _read(roles: Roles) -> list[int]:

@@ -197,9 +197,9 @@ def draw_statistics(data: Interactions, path: str | Path) -> None:
     """Draw a data set's long tail, activity and categories into a PNG, SVG or PDF file, by its suffix."""
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
-        found = f"the suffix {target.suffix!r}" if target.suffix else "no suffix"
+        suffix = f"the suffix {target.suffix!r}" if target.suffix else "no suffix"
         raise SettingError(
-            f"The picture's name {str(target)!r} has {found}, which names no format; let it end in "
+            f"The picture's name {str(target)!r} has {suffix}, which names no format; let it end in "
             f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}."
         )
     _write(statistics_figure(data), target)

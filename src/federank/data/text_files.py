@@ -173,8 +173,8 @@ def _head(text: Text) -> list[bytes]:
 
 def _rows(text: Text, head: Sequence[bytes], delimiter: str) -> list[Record]:
     quoted = uses_quotes(b"".join(head), delimiter)
-    found = list(records(head, text.label, delimiter, quoted=quoted, errors="replace", strict=False))
-    return [record for record in found if any(record.fields)]
+    every = list(records(head, text.label, delimiter, quoted=quoted, errors="replace", strict=False))
+    return [record for record in every if any(record.fields)]
 
 
 def _best_delimiter(text: Text, head: Sequence[bytes]) -> str:
