@@ -18,9 +18,8 @@ import numpy as np
 import federank as fr
 from federank.evaluation.metrics import rmse
 from federank.federation.rng import words_wrap_around
-from federank.methods.fedrec.reference import RatersInMemory
 from federank.methods.fedrec.settings import RatingFederationSettings
-from federank.methods.fedrec.simulation import RatingFederation
+from federank.methods.fedrec.simulation import RatersInMemory, RatingFederation
 from federank.methods.fedrec.wire import summed_gradients
 from federank.privacy.accountant import mu_for
 from federank.secagg.exchange import draw_noise

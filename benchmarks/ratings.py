@@ -22,9 +22,8 @@ import numpy as np
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import DataError
-from federank.methods.fedrec import simulation as rating_compiled
 from federank.methods.fedrec.settings import PMFSettings, RatingSettings, SVDPlusPlusSettings
-from federank.methods.fedrec.simulation import RatingFederation
+from federank.methods.fedrec.simulation import RatingFederation, play_compiled
 from federank.methods.fpl import simulation as compiled
 from federank.methods.fpl.settings import PRESETS, FPLSettings, recipe_for
 from federank.methods.fpl.simulation import Federation
@@ -66,12 +65,12 @@ def heaviest(data: Interactions) -> Interactions:
 
 def ratings_per_second(settings: RatingSettings, data: Interactions, iterations: int) -> float:
     federation = RatingFederation.established(settings, data)
-    rating_compiled.play(federation, 1)
+    play_compiled(federation, 1)
     rounds = iterations * federation.rounds_per_epoch
     # Clients are drawn, so what is counted is what they hold, not what they hold on average.
     before = federation.participations.copy()
     begin = time.perf_counter()
-    rating_compiled.play(federation, rounds)
+    play_compiled(federation, rounds)
     seconds = time.perf_counter() - begin
     learnt = (federation.participations - before) @ (data.profiles.sizes + federation.recipe.virtual)
     return float(learnt) / seconds

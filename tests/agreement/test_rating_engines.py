@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from tests.rated_worlds import rated_world, rating_federation
 
-from federank.methods.fedrec import reference as rating_reference
-from federank.methods.fedrec import simulation as rating_compiled
+from federank.methods.fedrec.simulation import play_compiled, play_reference
 
 TOLERANCE = 2e-5
 
@@ -53,8 +52,8 @@ def test_engines_learn_the_same_factors(method, settings):
     one, other = pair(method, settings)
     before = [table.copy() for table in tables(one)]
     rounds = 3 * one.rounds_per_epoch
-    rating_compiled.play(one, rounds)
-    rating_reference.play(other, rounds)
+    play_compiled(one, rounds)
+    play_reference(other, rounds)
     assert one.round_number == other.round_number == rounds
     for fast, plain in zip(tables(one), tables(other), strict=True):
         np.testing.assert_allclose(fast, plain, atol=TOLERANCE, rtol=TOLERANCE)
@@ -66,9 +65,9 @@ def test_engines_learn_the_same_factors(method, settings):
 @pytest.mark.parametrize("method", METHODS)
 def test_where_a_run_is_cut_changes_no_bit(method, settings):
     whole, cut = pair(method, settings)
-    rating_compiled.play(whole, 40)
+    play_compiled(whole, 40)
     for part in (1, 17, 3, 19):
-        rating_compiled.play(cut, part)
+        play_compiled(cut, part)
     for a, b in zip(tables(whole), tables(cut), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -82,8 +81,8 @@ def heavy_user():
 def test_the_short_cut_of_svdpp_equals_the_plain_loops_for_those_who_rate_much(settings):
     # With a regulariser of 3 the common scale falls below its limit within a pass, and rows are written out.
     one, other = pair("SVD++", settings, heavy_user())
-    rating_compiled.play(one, 12)
-    rating_reference.play(other, 12)
+    play_compiled(one, 12)
+    play_reference(other, 12)
     for fast, plain in zip(tables(one), tables(other), strict=True):
         np.testing.assert_allclose(fast, plain, atol=TOLERANCE, rtol=TOLERANCE)
 
@@ -93,14 +92,14 @@ def test_another_seed_is_another_run():
     assert not np.allclose(one.item_vectors, other.item_vectors)
     for mine, theirs in zip(tables(other), tables(one), strict=True):
         mine[:] = theirs
-    rating_compiled.play(one, 100)
-    rating_compiled.play(other, 100)
+    play_compiled(one, 100)
+    play_compiled(other, 100)
     assert not np.allclose(one.item_vectors, other.item_vectors)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_padding_stays_zero(method):
     established = rating_federation(rated_world(), **METHODS[method], factors=5, filling="average", rho=1)
-    rating_compiled.play(established, 20)
+    play_compiled(established, 20)
     for table in tables(established)[:3]:
         assert not table[:, 5:].any()

@@ -18,7 +18,7 @@ from federank.methods.fedrec.audit import (
     two_answers,
     two_steps,
 )
-from federank.methods.fedrec.reference import RatersInMemory
+from federank.methods.fedrec.simulation import RatersInMemory
 from federank.methods.fedrec.wire import SharedFactors, choose_raters
 
 pytestmark = pytest.mark.slow

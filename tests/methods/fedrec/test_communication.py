@@ -5,7 +5,7 @@ from tests.rated_worlds import rated_world, rating_federation
 from federank.data.interactions import Interactions
 from federank.federation.rng import words_wrap_around
 from federank.methods.fedrec.communication import bytes_of_paper, count_rating_communication
-from federank.methods.fedrec.reference import RatersInMemory
+from federank.methods.fedrec.simulation import RatersInMemory
 from federank.methods.fedrec.wire import SharedFactors, choose_raters, encode_rating_message
 
 

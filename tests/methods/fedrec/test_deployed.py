@@ -9,7 +9,6 @@ from tests.rated_worlds import rated_world, rating_federation
 from federank.errors import BadMessage, SettingError
 from federank.federation.method import Scale
 from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, words_wrap_around
-from federank.methods.fedrec import reference
 from federank.methods.fedrec.method import (
     beside_of,
     compute_ratings,
@@ -24,7 +23,7 @@ from federank.methods.fedrec.settings import (
     rating_recipe,
     step_of,
 )
-from federank.methods.fedrec.simulation import RatingFederation
+from federank.methods.fedrec.simulation import RatingFederation, play_reference
 from federank.methods.fedrec.wire import (
     RatingBroadcast,
     RatingRows,
@@ -203,7 +202,7 @@ def test_batch_svdpp_learns_two_opinions():
         factors=FACTORS, initial_range=0.5, filling="none", rho=0, learning_rate=0.1, decay=1.0
     )
     federation = RatingFederation.established(settings, two_opinions())
-    reference.play(federation, 60)
+    play_reference(federation, 60)
     history = federation.device(0)
     shared = federation.shared
     beside = beside_of(shared.implicit_vectors[history.items], FACTORS)

@@ -6,8 +6,8 @@ from tests.rated_worlds import rated_world, rating_federation
 
 from federank.data.interactions import Interactions
 from federank.federation.rng import words_wrap_around
-from federank.methods.fedrec import reference as rating_reference
 from federank.methods.fedrec.method import compute_ratings, share_ratings
+from federank.methods.fedrec.simulation import RatersInMemory
 from federank.methods.fedrec.wire import (
     SharedFactors,
     choose_raters,
@@ -29,7 +29,7 @@ def one_person(**settings):
 
 def update_of(federation, user=0, round_number=0):
     """What a device sends, and the device afterwards."""
-    fleet = rating_reference.RatersInMemory(federation)
+    fleet = RatersInMemory(federation)
     factors = federation.recipe.factors
     shared = SharedFactors(federation.item_vectors[:, :factors], federation.implicit_vectors[:, :factors], round_number)
     device = fleet.devices[user]

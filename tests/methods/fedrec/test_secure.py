@@ -5,7 +5,7 @@ import pytest
 from tests.rated_worlds import rated_world, rating_federation
 
 from federank.federation.rng import words_wrap_around
-from federank.methods.fedrec.reference import RatersInMemory
+from federank.methods.fedrec.simulation import RatersInMemory
 from federank.methods.fedrec.wire import (
     STANDS_OUT,
     RatingUpdate,

@@ -8,11 +8,10 @@ from tests.rated_worlds import two_opinions
 from tests.service.device.worlds import served
 
 from federank.errors import SettingError
-from federank.methods.fedrec import reference
 from federank.methods.fedrec.client import implicit_of, iteration_of
 from federank.methods.fedrec.server import DEVICE_SETTINGS, suggests
 from federank.methods.fedrec.settings import RatingFederationSettings, SVDPlusPlusFederationSettings
-from federank.methods.fedrec.simulation import RatingFederation
+from federank.methods.fedrec.simulation import RatingFederation, play_reference
 from federank.service.client.federation import fetch_model, read_facts
 from federank.service.client.http import Client
 from federank.service.simulated_clients.methods import simulated_clients
@@ -61,7 +60,7 @@ def test_a_fleet_over_http_learns_the_model_of_the_simulation(tmp_path, method, 
     with served(tmp_path, "--data", written(tmp_path), "--method", method, *flags(chosen), *ROUND) as address:
         played, _, model = play(address)
     simulated = RatingFederation.established(kind(**chosen), people())
-    reference.play(simulated, ROUNDS)
+    play_reference(simulated, ROUNDS)
     np.testing.assert_allclose(model.vectors, simulated.item_vectors[:, :4], atol=TOLERANCE)
     np.testing.assert_allclose(played.vectors, simulated.user_vectors[:, :4], atol=TOLERANCE)
     np.testing.assert_allclose(implicit_of(model), simulated.implicit_vectors[:, :4], atol=TOLERANCE)

@@ -9,10 +9,9 @@ from tests.service.helper.helpers import ThreadedHelper
 
 from federank.cli.serve import _report_guarantee
 from federank.errors import SettingError
-from federank.methods.fedrec import reference
 from federank.methods.fedrec.client import implicit_of, iteration_of
 from federank.methods.fedrec.settings import RatingFederationSettings, SVDPlusPlusFederationSettings
-from federank.methods.fedrec.simulation import RatingFederation
+from federank.methods.fedrec.simulation import RatingFederation, play_reference
 from federank.service.client.federation import fetch_model
 from federank.service.client.http import Client
 from federank.service.server.bootstrap import Demand, open_store
@@ -51,7 +50,7 @@ def test_without_noise_the_sums_give_the_model_of_the_simulation(tmp_path, helpe
     simulated = RatingFederation.established(
         kind(**SETTINGS, learning_rate=RATES[method], filling="none", rho=0), people()
     )
-    reference.play(simulated, ROUNDS)
+    play_reference(simulated, ROUNDS)
     np.testing.assert_allclose(model.vectors, simulated.item_vectors[:, :4], atol=TOLERANCE)
     np.testing.assert_allclose(played.vectors, simulated.user_vectors[:, :4], atol=TOLERANCE)
     np.testing.assert_allclose(implicit_of(model), simulated.implicit_vectors[:, :4], atol=TOLERANCE)

@@ -35,7 +35,7 @@ from federank.methods.fedrec.kernels import Raters, Workspace, lay_out
 from federank.methods.fedrec.method import compute_ratings, share_ratings
 from federank.methods.fedrec.recommender import RatingFactors
 from federank.methods.fedrec.settings import RatingRecipe
-from federank.methods.fedrec.simulation import RatingFederation, play, workspace_for_raters
+from federank.methods.fedrec.simulation import RatingFederation, play_compiled, workspace_for_raters
 from federank.methods.fedrec.wire import RatingUpdate, choose_one, choose_raters
 from federank.simulation.options import TrainingOptions
 
@@ -134,7 +134,7 @@ def two_answers(
         with words_wrap_around():
             chosen = [int(user) for user in choose_raters(recipe, number) if int(user) in wanted]
         if chosen:
-            play(established, number - established.round_number)
+            play_compiled(established, number - established.round_number)
         for user in chosen:
             answers[user].append(_answer(established, user))
             if len(answers[user]) == 2:

@@ -32,7 +32,7 @@ from federank.methods.fedrec.factors import (
 )
 from federank.methods.fedrec.method import round_of_sample, sample_unrated
 from federank.methods.fedrec.settings import RatingRecipe, predicts, rate_after
-from federank.methods.fedrec.wire import choose_one
+from federank.methods.fedrec.wire import choose_one, draw_order
 
 AHEAD = 8
 """How many ratings ahead an item's row is asked for."""
@@ -123,10 +123,20 @@ def client_rate(recipe: Any, raters: Any, user: Any, iteration: Any) -> Any:
 
 
 @inlined
-def begin_turn(recipe: Any, raters: Any, round_number: Any, n_items: Any, workspace: Any) -> Any:
+def order_of_round(recipe: Any, round_number: Any, order: Any, begins: Any) -> Any:
+    """Whose turns these are: without a federation everyone's, in an order that each iteration draws again."""
+    if not recipe.federated and (begins or round_number % recipe.rounds_per_epoch == 0):
+        return draw_order(recipe.seed, round_number // recipe.rounds_per_epoch, recipe.participants)
+    return order
+
+
+@inlined
+def begin_turn(recipe: Any, raters: Any, round_number: Any, order: Any, n_items: Any, workspace: Any) -> Any:
     """The one client of a stochastic round, and what it learns from."""
-    user = recipe.participants[choose_one(recipe.seed, round_number, recipe.participants)]
-    iteration = round_number // recipe.rounds_per_epoch
+    iteration, position = round_number // recipe.rounds_per_epoch, round_number % recipe.rounds_per_epoch
+    if recipe.federated:
+        position = choose_one(recipe.seed, round_number, order)
+    user = order[position]
     rate = client_rate(recipe, raters, user, iteration)
     size, count = lay_out(recipe, raters, user, round_number, n_items, workspace)
     predicting = predicts(recipe, iteration)
@@ -150,8 +160,11 @@ def play_pmf(run: RatingRun, workspace: Workspace, first_round: int, rounds: int
     recipe, raters, V, _, U, width = run
     # Records of arrays are taken apart outside the inner loops: handing them on costs a count for every array.
     items, values, regulariser, after = workspace.items, workspace.values, recipe.regulariser, recipe.after
+    order = recipe.participants
     for r in range(first_round, first_round + rounds):
-        user, rate, server_rate, size, count, predicting, training = begin_turn(recipe, raters, r, len(V), workspace)
+        order = order_of_round(recipe, r, order, r == first_round)
+        turn = begin_turn(recipe, raters, r, order, len(V), workspace)
+        user, rate, server_rate, size, count, predicting, training = turn
         u = load_row(U, user, width)
         if training:
             local = u
@@ -275,8 +288,11 @@ def play_svdpp(run: RatingRun, workspace: Workspace, first_round: int, rounds: i
     recipe, raters, V, W, U, width = run
     items, values, regulariser, after = workspace.items, workspace.values, recipe.regulariser, recipe.after
     own, trial = workspace.own, workspace.trial
+    order = recipe.participants
     for r in range(first_round, first_round + rounds):
-        user, rate, server_rate, size, count, predicting, training = begin_turn(recipe, raters, r, len(V), workspace)
+        order = order_of_round(recipe, r, order, r == first_round)
+        turn = begin_turn(recipe, raters, r, order, len(V), workspace)
+        user, rate, server_rate, size, count, predicting, training = turn
         rule, alone = _Rule(rate, regulariser, after, size), _Rule(rate, regulariser, False, size)
         norm, norm_of_all = normaliser(size - 1), normaliser(size)
         u = load_row(U, user, width)

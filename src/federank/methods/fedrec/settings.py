@@ -160,7 +160,7 @@ def rating_recipe(settings: RatingSettings, sizes: LongVector, n_items: int) -> 
         local_passes=settings.t_local,
         local_own=settings.local_training == "own",
         local_all=settings.local_ratings == "all",
-        after=settings.item_gradients == "after",
+        after=settings.item_gradients == "after" and settings.federated,
         rate_by_participation=settings.client_rate == "participation" and settings.federated and not batch,
         participants=participants,
         virtual=np.minimum(wanted, n_items - sizes).astype(np.int32),

@@ -1,33 +1,22 @@
-"""A federation that learns ratings, in memory: the shared model, the devices' private state, and how far it has come.
+"""A simulation of learning ratings: what server and clients hold between two rounds, and the engines.
 
 `item_vectors` (V) and `implicit_vectors` (W, without rows for PMF) are the server's; `user_vectors` (U), the ratings
-and `participations` are the devices'. Rows are padded (see models/rows.py); the padding stays zero.
+and `participations` are the clients'. Rows are padded (_numerics/rows.py); the padding stays zero. Without a federation
+the same steps are taken, by all users in an order that is drawn again for each iteration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank._numerics.compiling import compiled
-from federank._numerics.rows import inlined, load_row, padded_width, store_row
+from federank._numerics.rows import padded_width
 from federank.data.interactions import Interactions, Profiles
-from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, ORDER, SERVER, USER_FACTORS, WORDS, below, words
-from federank.methods.fedrec.factors import (
-    Shift,
-    implicit_row,
-    item_gradient,
-    moved_without,
-    needs_settling,
-    normaliser,
-    rating_error,
-    settled,
-    user_gradient,
-)
+from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, WORDS, words
 from federank.methods.fedrec.kernels import (
     AHEAD,
     Raters,
@@ -38,9 +27,10 @@ from federank.methods.fedrec.kernels import (
     play_pmf_batch,
     play_svdpp,
 )
-from federank.methods.fedrec.settings import RatingRecipe, RatingSettings, rate_after, rating_recipe
-from federank.methods.fedrec.wire import RatingPrivate, SharedFactors
-from federank.simulation.federated import EngineName, Open, Tables
+from federank.methods.fedrec.method import compute_ratings, share_ratings
+from federank.methods.fedrec.settings import RatingRecipe, RatingSettings, rating_recipe
+from federank.methods.fedrec.wire import RatingBroadcast, RatingPrivate, RatingUpdate, SharedFactors, choose_raters
+from federank.simulation.federated import EngineName, Open, Tables, in_this_process, play_in_memory
 
 
 @dataclass(eq=False)
@@ -121,8 +111,6 @@ class RatingFederation:
     @property
     def engines(self) -> Mapping[EngineName, Open]:
         """The engines that can play its rounds."""
-        from federank.methods.fedrec.reference import ENGINES  # made of functions on federations: looked up late
-
         return ENGINES
 
     def tables(self) -> Tables:
@@ -153,130 +141,12 @@ def _fill_uniform(table: FloatMatrix, columns: int, seed: int, purpose: int, spa
                     table[row, 4 * block + position] = np.float32(span * (np.float64(word) / WORDS - 0.5))
 
 
-# Learning ratings without a federation: plain loops over everyone's ratings in one place.
+# The compiled engine: prepares what the kernels need, and calls the one that fits the recipe.
 
 
-_ONE = np.float32(1.0)
-
-
-@inlined
-def _draw_order(seed: Any, iteration: Any, participants: Any) -> Any:
-    """The participants in an order that is drawn again for each iteration (Fisher and Yates)."""
-    order = participants.copy()
-    for last in range(len(order) - 1, 0, -1):
-        word, _, _, _ = words(seed, SERVER, ORDER, iteration, last)
-        position = below(word, last + 1)
-        order[last], order[position] = order[position], order[last]
-    return order
-
-
-def _learn_from_each(run: RatingRun, first_round: int, rounds: int) -> None:
-    """Stochastic PMF and SVD++; a round is one user."""
-    recipe, raters, V, W, U, width = run
-    profiles, ratings = raters.profiles, raters.ratings
-    most_rated = 0
-    for user in recipe.participants:
-        most_rated = max(most_rated, profiles.starts[user + 1] - profiles.starts[user])
-    rows = np.empty((most_rated if recipe.implicit else 0, len(width)), np.float32)
-    order = recipe.participants
-    for r in range(first_round, first_round + rounds):
-        iteration, position = r // recipe.rounds_per_epoch, r % recipe.rounds_per_epoch
-        if position == 0 or r == first_round:
-            order = _draw_order(recipe.seed, iteration, recipe.participants)
-        user = order[position]
-        rate = rate_after(recipe, iteration)
-        keep = _ONE - rate * recipe.regulariser
-        start = profiles.starts[user]
-        size = profiles.starts[user + 1] - start
-        norm = normaliser(size - 1)
-        u = load_row(U, user, width)
-        shift = Shift(_ONE, u - u, u - u)
-        if recipe.implicit:
-            for k in range(size):
-                w = load_row(W, profiles.items[start + k], width)
-                store_row(rows, k, w)
-                shift = Shift(_ONE, shift.offset, shift.total + w)
-        for k in range(size):
-            item = profiles.items[start + k]
-            v = load_row(V, item, width)
-            bracket = u
-            if recipe.implicit:
-                own = implicit_row(rows, k, shift, width)
-                bracket = u + norm * (shift.total - own)
-                error = rating_error(bracket, v, ratings[start + k])
-                shift = moved_without(rows, k, own, shift, keep, (rate * error * norm) * v, size)
-                if needs_settling(shift):
-                    shift = settled(rows, size, shift, width)
-            else:
-                error = rating_error(bracket, v, ratings[start + k])
-            u = u - rate * user_gradient(error, u, v, recipe.regulariser)
-            store_row(V, item, v - rate * item_gradient(error, bracket, v, recipe.regulariser))
-        store_row(U, user, u)
-        if recipe.implicit:
-            for k in range(size):
-                store_row(W, profiles.items[start + k], implicit_row(rows, k, shift, width))
-
-
-def _learn_from_all(run: RatingRun, users: IntVector, first_round: int, rounds: int) -> None:
-    """PMF in batch style; a round is an iteration."""
-    recipe, raters, V, _, U, width = run
-    items, ratings = raters.profiles.items, raters.ratings
-    user_counts, item_counts = np.zeros(len(U), np.int64), np.zeros(len(V), np.int64)
-    for row in range(len(items)):
-        user_counts[users[row]] += 1
-        item_counts[items[row]] += 1
-    for r in range(first_round, first_round + rounds):
-        rate = rate_after(recipe, r)
-        user_sums, item_sums = np.zeros_like(U), np.zeros_like(V)
-        for row in range(len(items)):
-            user, item = users[row], items[row]
-            u, v = load_row(U, user, width), load_row(V, item, width)
-            error = rating_error(u, v, ratings[row])
-            gradient = user_gradient(error, u, v, recipe.regulariser)
-            store_row(user_sums, user, load_row(user_sums, user, width) + gradient)
-            gradient = item_gradient(error, u, v, recipe.regulariser)
-            store_row(item_sums, item, load_row(item_sums, item, width) + gradient)
-        for user in range(len(U)):
-            step = np.float32(rate / max(user_counts[user], 1)) * load_row(user_sums, user, width)
-            store_row(U, user, load_row(U, user, width) - step)
-        for item in range(len(V)):
-            step = np.float32(rate / max(item_counts[item], 1)) * load_row(item_sums, item, width)
-            store_row(V, item, load_row(V, item, width) - step)
-
-
-_learn_from_each_compiled = compiled(_learn_from_each)
-_learn_from_all_compiled = compiled(_learn_from_all)
-
-
-def play_plainly(federation: RatingFederation, rounds: int) -> None:
-    """The loops, interpreted."""
-    _play(federation, rounds, _learn_from_each, _learn_from_all)
-
-
-def play_compiled(federation: RatingFederation, rounds: int) -> None:
-    """The loops, compiled."""
-    _play(federation, rounds, _learn_from_each_compiled, _learn_from_all_compiled)
-
-
-def _play(federation: RatingFederation, rounds: int, learn_from_each: Any, learn_from_all: Any) -> None:
-    run, first_round = federation.run, federation.round_number
-    if run.recipe.batch:
-        users = np.repeat(np.arange(len(run.user_vectors), dtype=np.int32), federation.profiles.sizes)
-        learn_from_all(run, users, first_round, rounds)
-    else:
-        learn_from_each(run, first_round, rounds)
-    federation.round_number += rounds
-
-
-# The compiled engine of learning ratings: prepares what the kernels need, and calls the one that fits the recipe.
-
-
-def play(federation: RatingFederation, rounds: int, _threads: int = 1) -> None:
-    """Play this many rounds of a federation."""
+def play_compiled(federation: RatingFederation, rounds: int, _threads: int = 1) -> None:
+    """Play this many rounds by the compiled kernels."""
     recipe, run, begin = federation.recipe, federation.run, federation.round_number
-    if not recipe.federated:
-        play_compiled(federation, rounds)
-        return
     workspace = workspace_for_raters(federation)
     if recipe.batch:
         V = federation.item_vectors
@@ -302,3 +172,38 @@ def workspace_for_raters(federation: RatingFederation) -> Workspace:
         own=np.empty((most_rated, width), dtype=np.float32),
         trial=np.empty((most_rated, width), dtype=np.float32),
     )
+
+
+# The reference engine: plain Python, slow, and the place to read first. Broadcasts and Updates pass between a server
+# and clients that share no array.
+
+
+class RatersInMemory:
+    """Clients that live in this process, each with its own private state."""
+
+    def __init__(self, federation: RatingFederation) -> None:
+        self.recipe = federation.recipe
+        self.devices = [federation.device(user) for user in range(len(federation.user_vectors))]
+
+    def choose(self, round_number: int) -> IntVector:
+        """The clients that take part in this round."""
+        return choose_raters(self.recipe, round_number)
+
+    def train(self, clients: IntVector, broadcast: RatingBroadcast) -> Iterator[RatingUpdate]:
+        """Computation and transmission on each of these clients."""
+        for user in clients:
+            yield share_ratings(compute_ratings(self.recipe, self.devices[user], broadcast))
+
+
+def play_reference(federation: RatingFederation, rounds: int, _threads: int = 1) -> None:
+    """Play this many rounds by the readable steps of method.py."""
+    fleet = RatersInMemory(federation)
+    play_in_memory(federation, fleet, rounds)
+    federation.user_vectors[:, : federation.recipe.factors] = [device.vector for device in fleet.devices]
+    federation.participations[:] = [device.participations for device in fleet.devices]
+
+
+ENGINES: dict[EngineName, Open] = {
+    "compiled": in_this_process(play_compiled),
+    "reference": in_this_process(play_reference),
+}

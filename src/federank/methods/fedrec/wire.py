@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
 from federank._numerics.rows import inlined
 from federank.errors import BadMessage
-from federank.federation.rng import SELECT, SERVER, below, words
+from federank.federation.rng import ORDER, SELECT, SERVER, below, words
 from federank.federation.wire import Array, check_items, check_values, decode_parts, encode_parts
 from federank.methods.fedrec.settings import RatingRecipe, rate_after
 from federank.secagg.ring import C_INT, in_units
@@ -183,10 +183,25 @@ def choose_one(seed: Any, round_number: Any, participants: Any) -> Any:
     return below(word, len(participants))
 
 
+@inlined
+def draw_order(seed: Any, iteration: Any, participants: Any) -> Any:
+    """The participants in an order that is drawn again for each iteration (Fisher and Yates)."""
+    order = participants.copy()
+    for last in range(len(order) - 1, 0, -1):
+        word, _, _, _ = words(seed, SERVER, ORDER, iteration, last)
+        position = below(word, last + 1)
+        order[last], order[position] = order[position], order[last]
+    return order
+
+
 def choose_raters(recipe: RatingRecipe, round_number: int) -> IntVector:
-    """The devices that take part in this round."""
+    """The clients that take part in this round; without a federation each user once per iteration."""
     if recipe.batch:
         return recipe.participants
+    iteration, position = divmod(round_number, recipe.rounds_per_epoch)
+    if not recipe.federated:
+        ordered: IntVector = draw_order(recipe.seed, iteration, recipe.participants)
+        return ordered[position : position + 1]
     position = choose_one(recipe.seed, round_number, recipe.participants)
     return recipe.participants[position : position + 1]
 
