@@ -17,9 +17,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from federank.methods.fpl import simulation as compiled
 from federank.methods.fpl.cluster import opened
-from federank.methods.fpl.simulation import Federation
+from federank.methods.fpl.simulation import Federation, play_compiled
 from training import established, training_part
 
 
@@ -32,11 +31,11 @@ def seconds(play: Callable[[Federation, int, int], None], federation: Federation
 def measure(preset: str, rounds: int, repeats: int) -> dict[str, object]:
     name, data = training_part()
     alone, spread = established(data, preset), established(data, preset)
-    compiled.play(alone, 0, 2)
+    play_compiled(alone, 0, 2)
     begin = time.perf_counter()
     with opened(spread, "local", 2) as engine:
         started = time.perf_counter() - begin
-        turns = [(seconds(compiled.play, alone, rounds), seconds(engine.play, spread, rounds)) for _ in range(repeats)]
+        turns = [(seconds(play_compiled, alone, rounds), seconds(engine.play, spread, rounds)) for _ in range(repeats)]
         begin = time.perf_counter()
         engine.bring_home()
         gathered = time.perf_counter() - begin

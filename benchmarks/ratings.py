@@ -23,10 +23,11 @@ import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import DataError
 from federank.methods.fedrec.settings import PMFSettings, RatingSettings, SVDPlusPlusSettings
-from federank.methods.fedrec.simulation import RatingFederation, play_compiled
-from federank.methods.fpl import simulation as compiled
+from federank.methods.fedrec.simulation import RatingFederation
+from federank.methods.fedrec.simulation import play_compiled as play_ratings
 from federank.methods.fpl.settings import PRESETS, FPLSettings, recipe_for
 from federank.methods.fpl.simulation import Federation
+from federank.methods.fpl.simulation import play_compiled as play_pairs
 
 FACTORS = 20
 CITY = {"people": 100_000, "places": 20_000, "checkins": 10_000_000}
@@ -65,12 +66,12 @@ def heaviest(data: Interactions) -> Interactions:
 
 def ratings_per_second(settings: RatingSettings, data: Interactions, iterations: int) -> float:
     federation = RatingFederation.established(settings, data)
-    play_compiled(federation, 1)
+    play_ratings(federation, 1)
     rounds = iterations * federation.rounds_per_epoch
     # Clients are drawn, so what is counted is what they hold, not what they hold on average.
     before = federation.participations.copy()
     begin = time.perf_counter()
-    play_compiled(federation, rounds)
+    play_ratings(federation, rounds)
     seconds = time.perf_counter() - begin
     learnt = (federation.participations - before) @ (data.profiles.sizes + federation.recipe.virtual)
     return float(learnt) / seconds
@@ -80,9 +81,9 @@ def triples_per_second(data: Interactions, triples: int) -> float:
     settings = FPLSettings(factors=FACTORS, **PRESETS["sfpl"])
     recipe = recipe_for(settings, data.profiles.sizes, data.n_items, np.ones(data.n_users))
     federation = Federation.established(settings, recipe, data.profiles, data.n_items)
-    compiled.play(federation, 1)
+    play_pairs(federation, 1)
     begin = time.perf_counter()
-    compiled.play(federation, triples)
+    play_pairs(federation, triples)
     return triples / (time.perf_counter() - begin)
 
 

@@ -24,9 +24,8 @@ import numpy as np
 import federank as fr
 from datasets import benchmark_data
 from federank.data.interactions import Interactions
-from federank.methods.fpl import simulation as compiled
 from federank.methods.fpl.settings import PRESETS, FPLSettings, recipe_for
-from federank.methods.fpl.simulation import Federation
+from federank.methods.fpl.simulation import Federation, play_compiled
 
 FACTORS = 20
 LARGE = {"people": 1_000_000, "places": 100_000, "checkins": 50_000_000}
@@ -48,7 +47,7 @@ def triples_per_second(federation: Federation, triples: int, threads: int = 1) -
     per_round = recipe.clients_per_round * int(recipe.triples[0])
     rounds = max(1, triples // per_round)
     begin = time.perf_counter()
-    compiled.play(federation, rounds, threads)
+    play_compiled(federation, rounds, threads)
     return rounds * per_round / (time.perf_counter() - begin)
 
 
@@ -70,8 +69,8 @@ def measure(repeats: int) -> dict[str, object]:
     begin = time.perf_counter()
     runs = {preset: established(data, preset) for preset in PRESETS}
     for federation in runs.values():
-        compiled.play(federation, 0, threads=2)
-        compiled.play(federation, 1, threads=1)
+        play_compiled(federation, 0, threads=2)
+        play_compiled(federation, 1, threads=1)
     prepared = time.perf_counter() - begin
     implicit_triples_per_second(data)
     turns = [
@@ -108,10 +107,10 @@ def measure_large() -> dict[str, object]:
     data = fr.city(**LARGE)
     sfpl, pfpl = established(data, "sfpl"), established(data, "pfpl")
     for federation in (sfpl, pfpl):
-        compiled.play(federation, 0)
+        play_compiled(federation, 0)
     speed = triples_per_second(sfpl, len(data))
     begin = time.perf_counter()
-    compiled.play(pfpl, 1)
+    play_compiled(pfpl, 1)
     return {
         "million_users_sfpl_million_triples_per_second": round(speed / 1e6, 2),
         "million_users_pfpl_round_seconds": round(time.perf_counter() - begin, 2),

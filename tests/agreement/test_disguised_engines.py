@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from tests.worlds import federation, random_world
 
-from federank.methods.fpl import reference
-from federank.methods.fpl import simulation as compiled
+from federank.methods.fpl.simulation import play_compiled, play_reference
 
 pytestmark = pytest.mark.slow
 
@@ -33,8 +32,8 @@ EVERYONE = {"clients_per_round": "all", "triples": 3}
 def test_engines_clip_alike(settings):
     one, other = (federation(DATA, **settings) for _ in range(2))
     before = one.item_vectors.copy()
-    compiled.play(one, 30)
-    reference.play(other, 30)
+    play_compiled(one, 30)
+    play_reference(other, 30)
     for name in one.tables().all:
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=2e-5)
     assert not np.allclose(one.item_vectors, before)
@@ -46,26 +45,26 @@ def test_a_mean_of_updates_is_their_sum_over_their_number():
     summed, mean = federation(DATA, **EVERYONE), federation(DATA, weights="mean", **EVERYONE)
     before = summed.item_vectors.copy()
     clients = summed.recipe.clients_per_round
-    compiled.play(summed, 1)
-    compiled.play(mean, 1)
+    play_compiled(summed, 1)
+    play_compiled(mean, 1)
     np.testing.assert_allclose(summed.item_vectors - before, clients * (mean.item_vectors - before), atol=2e-6)
 
 
 def test_where_a_device_is_alone_in_a_round_every_weight_is_one():
     plain, weighted = federation(DATA, triples=2), federation(DATA, triples=2, weights="profile")
-    compiled.play(plain, 30)
-    compiled.play(weighted, 30)
+    play_compiled(plain, 30)
+    play_compiled(weighted, 30)
     np.testing.assert_array_equal(plain.item_vectors, weighted.item_vectors)
 
 
 def test_a_clip_that_is_never_reached_changes_nothing():
     plain, clipped = federation(DATA, **EVERYONE), federation(DATA, clip=1e9, **EVERYONE)
-    compiled.play(plain, 30)
-    compiled.play(clipped, 30)
+    play_compiled(plain, 30)
+    play_compiled(clipped, 30)
     np.testing.assert_allclose(plain.item_vectors, clipped.item_vectors, atol=2e-5)
 
 
-@pytest.mark.parametrize("play", [compiled.play, reference.play], ids=["compiled", "reference"])
+@pytest.mark.parametrize("play", [play_compiled, play_reference], ids=["compiled", "reference"])
 @pytest.mark.parametrize(("noise_on", "deviation"), [("all-rows", 2 * np.sqrt(6)), ("sums", 2.0)])
 def test_the_noise_of_a_round_has_the_same_deviation_on_both_engines(play, noise_on, deviation):
     noise = np.array([_noise_of_a_round(play, noise_on, seed) for seed in range(5)])
@@ -73,7 +72,7 @@ def test_the_noise_of_a_round_has_the_same_deviation_on_both_engines(play, noise
     assert abs(noise.mean()) < 5 * deviation / np.sqrt(noise.size)
 
 
-@pytest.mark.parametrize("play", [compiled.play, reference.play], ids=["compiled", "reference"])
+@pytest.mark.parametrize("play", [play_compiled, play_reference], ids=["compiled", "reference"])
 @pytest.mark.parametrize("noise_on", ["all-rows", "sums"])
 def test_a_device_that_drops_out_sends_no_noise(play, noise_on):
     lost = federation(DATA, clip=1.0, noise=2.0, noise_on=noise_on, dropout=1.0, **EVERYONE)

@@ -9,9 +9,8 @@ import pytest
 from tests.worlds import federation, random_world
 
 from federank.methods.fpl import kernels as pairs
-from federank.methods.fpl import reference
-from federank.methods.fpl import simulation as compiled
 from federank.methods.fpl.settings import PRESETS
+from federank.methods.fpl.simulation import play_compiled, play_reference, shard_count
 from federank.privacy.policy import Policy
 
 TOLERANCE = 2e-5
@@ -89,8 +88,8 @@ def test_engines_learn_the_same_factors(name):
     one, other = (federation(data, **CONFIGURATIONS[name]) for _ in range(2))
     before = [table.copy() for table in tables(one)]
     rounds = min(40, 2 * one.recipe.rounds_per_epoch)
-    compiled.play(one, rounds)
-    reference.play(other, rounds)
+    play_compiled(one, rounds)
+    play_reference(other, rounds)
     assert one.round_number == other.round_number == rounds
     for fast, plain in zip(one.tables().all.values(), other.tables().all.values(), strict=True):
         np.testing.assert_allclose(fast, plain, atol=TOLERANCE, rtol=TOLERANCE)
@@ -109,9 +108,9 @@ def large_round(**server):
 @pytest.mark.parametrize("server", [{}, {"server": "adam", "item_pull": 3.0}], ids=["plain", "adam"])
 def test_the_number_of_threads_changes_no_bit(server):
     one, two = large_round(**server), large_round(**server)
-    assert compiled.shard_count(one.recipe, *one.item_vectors.shape) > 2
-    compiled.play(one, 5, threads=1)
-    compiled.play(two, 5, threads=2)
+    assert shard_count(one.recipe, *one.item_vectors.shape) > 2
+    play_compiled(one, 5, threads=1)
+    play_compiled(two, 5, threads=2)
     for a, b in zip(tables(one), tables(two), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -120,8 +119,8 @@ def test_a_sparse_round_is_folded_in_with_the_same_bits():
     # Few rows touched of a large catalogue: the other way of folding shards in.
     data = random_world(users=1500, items=40_000, interactions=30_000)
     one, two = (federation(data, clients_per_round="all", triples=2) for _ in range(2))
-    compiled.play(one, 3, threads=1)
-    compiled.play(two, 3, threads=2)
+    play_compiled(one, 3, threads=1)
+    play_compiled(two, 3, threads=2)
     for a, b in zip(tables(one), tables(two), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -130,9 +129,9 @@ def test_a_sparse_round_is_folded_in_with_the_same_bits():
 def test_where_a_run_is_cut_changes_no_bit(name):
     data = random_world()
     whole, cut = (federation(data, **CONFIGURATIONS[name]) for _ in range(2))
-    compiled.play(whole, 61)
+    play_compiled(whole, 61)
     for part in (1, 7, 40, 13):
-        compiled.play(cut, part)
+        play_compiled(cut, part)
     for a, b in zip(tables(whole), tables(cut), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -141,10 +140,10 @@ def test_where_a_run_is_cut_changes_no_bit(name):
 def test_a_population_too_large_for_bits_draws_the_same_pairs(name, monkeypatch):
     data = random_world()
     with_bits, without = (federation(data, **CONFIGURATIONS[name]) for _ in range(2))
-    compiled.play(with_bits, 100)
+    play_compiled(with_bits, 100)
     monkeypatch.setattr(pairs, "_MOST_BIT_BYTES", 0)
     assert len(without.histories.bits) == 0 < len(with_bits.histories.bits)
-    compiled.play(without, 100)
+    play_compiled(without, 100)
     for a, b in zip(tables(with_bits), tables(without), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -153,9 +152,9 @@ def test_blocks_of_draws_do_not_show():
     # More rounds than a block holds, in one piece and in pieces that straddle its border.
     data = random_world()
     whole, cut = federation(data), federation(data)
-    compiled.play(whole, 1300)
+    play_compiled(whole, 1300)
     for part in (511, 1, 2, 786):
-        compiled.play(cut, part)
+        play_compiled(cut, part)
     for a, b in zip(tables(whole), tables(cut), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -164,14 +163,14 @@ def test_another_seed_is_another_run():
     one, other = federation(random_world(), seed=1), federation(random_world(), seed=2)
     assert not np.allclose(one.item_vectors, other.item_vectors)
     other.item_vectors[:], other.item_biases[:], other.user_vectors[:] = tables(one)
-    compiled.play(one, 100)
-    compiled.play(other, 100)
+    play_compiled(one, 100)
+    play_compiled(other, 100)
     assert not np.allclose(one.item_vectors, other.item_vectors)
 
 
 @pytest.mark.parametrize("server", ["plain", "adam"])
 def test_padding_stays_zero(server):
     established = federation(random_world(), factors=5, triples=4, clients_per_round=3, server=server)
-    compiled.play(established, 50)
+    play_compiled(established, 50)
     assert not established.item_vectors[:, 5:].any()
     assert not established.user_vectors[:, 5:].any()

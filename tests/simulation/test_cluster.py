@@ -15,10 +15,9 @@ from tests.worlds import federation, random_world
 
 from federank.errors import ClusterGone, SettingError
 from federank.federation.rng import words_wrap_around
-from federank.methods.fpl import simulation as compiled
 from federank.methods.fpl.cluster import Cluster, Shard, clients_by_district, opened, part_of, partitions_of
 from federank.methods.fpl.method import make_broadcast
-from federank.methods.fpl.reference import FleetInMemory
+from federank.methods.fpl.simulation import FleetInMemory, play_compiled, shard_count
 from federank.methods.fpl.wire import check_update
 from federank.simulation.cluster import connected
 from federank.simulation.options import TrainingOptions
@@ -107,7 +106,7 @@ def test_every_client_of_a_round_is_in_one_district_in_the_order_of_the_round(na
 
 def test_districts_are_the_compiled_engines_shards_where_everybody_takes_part():
     one = established("everybody")
-    assert len(partitions(one)) - 1 == compiled.shard_count(one.recipe, *one.item_vectors.shape) > 2
+    assert len(partitions(one)) - 1 == shard_count(one.recipe, *one.item_vectors.shape) > 2
 
 
 def test_a_shard_is_handed_nothing_of_other_people():
@@ -233,7 +232,7 @@ def test_the_number_of_shards_changes_no_bit(name, nodes):
     one, three = (played(name, 6, shards) for shards in (1, 3))
     assert_same_bits(one, three)
     alone = established(name)
-    compiled.play(alone, 6)
+    play_compiled(alone, 6)
     if name in AS_COMPILED:
         assert_same_bits(one, alone)
     for mine, theirs in zip(tables(one), tables(alone), strict=True):
@@ -297,7 +296,7 @@ def test_a_node_lost_in_the_middle_of_a_round_changes_no_bit(name, nodes):
 @pytest.mark.slow
 def test_a_run_is_stopped_and_resumed_on_a_cluster_with_the_same_bits(nodes, tmp_path):
     whole, cut = established(), established()
-    compiled.play(whole, 2 * whole.rounds_per_epoch)
+    play_compiled(whole, 2 * whole.rounds_per_epoch)
     seen = []
     checkpoint = tmp_path / "run.checkpoint"
 
@@ -311,7 +310,7 @@ def test_a_run_is_stopped_and_resumed_on_a_cluster_with_the_same_bits(nodes, tmp
     train(again, 2, TrainingOptions(engine="cluster", shards=3, checkpoint=checkpoint, resume=True), "run")
     assert_same_bits(again, whole)
     half = established()
-    compiled.play(half, half.rounds_per_epoch)
+    play_compiled(half, half.rounds_per_epoch)
     np.testing.assert_array_equal(seen[0], half.user_vectors)  # anyone who looks after an epoch finds it whole
 
 
@@ -324,7 +323,7 @@ from ray.cluster_utils import Cluster
 from tests.simulation.test_cluster import assert_same_bits, established
 from tests.two_nodes import STORE
 
-from federank.methods.fpl import simulation as compiled
+from federank.methods.fpl.simulation import play_compiled
 from federank.errors import ClusterGone
 from federank.simulation.options import TrainingOptions
 from federank.simulation.training import train
@@ -347,7 +346,7 @@ except ClusterGone as gone:
 nodes.shutdown()
 assert checkpoint.exists()
 assert one.round_number >= one.rounds_per_epoch
-compiled.play(other, one.round_number)
+play_compiled(other, one.round_number)
 assert_same_bits(one, other)
 print("the same bits")
 """

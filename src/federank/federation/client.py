@@ -216,11 +216,6 @@ class Played(NamedTuple):
     recorded: IntVector  # whose lines of the ledger are new or have changed
 
 
-def _likes(_settings: Any) -> Scale | None:
-    """Nothing is rated."""
-    return None
-
-
 class SecureClientMethod(NamedTuple):
     """What a device must know of a method whose messages no single server reads, to check what the federation config
     says.
@@ -264,7 +259,7 @@ class ClientMethod:
     """Whether the ledger counts uploads against a quota."""
     is_home_alone: bool
     """Whether recommendations always come from the home vector."""
-    scale: Callable[[Any], Scale | None] = _likes
+    scale: Callable[[Any], Scale | None] = lambda _settings: None
     """(settings) -> the rating scale; None where items are liked, and not rated."""
     needs_others: bool = True
     """Whether there must be items that its owner does not have: to compare with, or to hide among."""

@@ -1,61 +1,20 @@
-"""A round of a reference engine: the only place where its four steps meet.
+"""A round of a reference engine: the only place where its four steps meet; and Adam, which ends some of them.
 
 The round is the same for every method; the maths is the method's. Its *shared model* is what the server holds (factors,
-moments of an optimizer): it makes the Broadcast and takes the Updates in. A *fleet* has the clients: it selects those
-that take part and gets the Broadcast; computation and transmission happen there, and Updates come back.
+moments of an optimizer): `distribute` makes the Broadcast, `aggregate` adds the Updates, all or none. A *fleet* has the
+clients: `choose` selects those that take part, `train` sends them the Broadcast and returns the Updates that arrive.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix
 
-RecipeT = TypeVar("RecipeT")
-RecipeIn = TypeVar("RecipeIn", contravariant=True)
-ClientsT = TypeVar("ClientsT")
-BroadcastT = TypeVar("BroadcastT")
-BroadcastIn = TypeVar("BroadcastIn", contravariant=True)
-BroadcastOut = TypeVar("BroadcastOut", covariant=True)
-UpdateT = TypeVar("UpdateT")
-UpdateIn = TypeVar("UpdateIn", contravariant=True)
-UpdateOut = TypeVar("UpdateOut", covariant=True)
 
-
-class SharedModel(Protocol[RecipeIn, BroadcastOut, UpdateIn]):
-    """What the server holds between rounds, and its two steps."""
-
-    round_number: int
-
-    def distribute(self, recipe: RecipeIn) -> BroadcastOut:
-        """The round's Broadcast, which no later round changes."""
-        ...
-
-    def aggregate(self, recipe: RecipeIn, updates: Iterable[UpdateIn]) -> None:
-        """Aggregate a round's Updates, all or none; the next round begins."""
-        ...
-
-
-class Fleet(Protocol[ClientsT, BroadcastIn, UpdateOut]):
-    """Clients, wherever they are."""
-
-    def choose(self, round_number: int) -> ClientsT:
-        """The clients that take part in this round."""
-        ...
-
-    def train(self, clients: ClientsT, broadcast: BroadcastIn) -> Iterable[UpdateOut]:
-        """Send the Broadcast to these clients; the Updates that arrive."""
-        ...
-
-
-def play_round(
-    recipe: RecipeT,
-    shared: SharedModel[RecipeT, BroadcastT, UpdateT],
-    fleet: Fleet[ClientsT, BroadcastT, UpdateT],
-) -> None:
+def play_round(recipe: Any, shared: Any, fleet: Any) -> None:
     """Distribution, computation and transmission on the clients, aggregation."""
     clients = fleet.choose(shared.round_number)
     broadcast = shared.distribute(recipe)

@@ -193,11 +193,6 @@ class SecurePlan(NamedTuple):
     """Largest share of users to whom one item may be shown, unless the operator names one; None: no bound."""
 
 
-def _no_forecast(_people: int, _items: int, _delta: float) -> float | None:
-    """No noise unless the operator asks for it."""
-    return None
-
-
 class SecureServerMethod(NamedTuple):
     """What a server must know of a method whose messages may be sent as sums that no single server can open."""
 
@@ -214,7 +209,7 @@ class SecureServerMethod(NamedTuple):
     """
     is_drawn: Callable[[Content], bool]
     """(first content) -> whether a federation's seed has drawn it, and it is no trained model."""
-    affordable: Callable[[int, int, float], float | None] = _no_forecast
+    affordable: Callable[[int, int, float], float | None] = lambda _clients, _items, _delta: None
     """(clients per round, items, delta) -> the epsilon of a federation that names none; None: no noise."""
     idle: tuple[str, ...] = ()
     """Settings that mean nothing where messages are sums."""
@@ -222,40 +217,10 @@ class SecureServerMethod(NamedTuple):
     """Settings that mean nothing elsewhere."""
 
 
-def _never(_settings: Any, _model: Published, _body: bytes) -> str | None:
-    """Whatever is of the right form may have been sent."""
-    return None
-
-
-def _any_scale(_settings: Any, _before: Content, _after: Content) -> str | None:
-    """Scores have no scale that they could leave."""
-    return None
-
-
-def _none_counted(_model: Published) -> dict[str, Array]:
-    """A model that does not remember whom it was learnt from."""
-    return {}
-
-
-def _low(_settings: Any, content: Content, n_items: int) -> Content:
-    """New rows of a larger catalogue start low; the server's state is not about items."""
-    return lowest_rows(content, n_items)
-
-
-def _without_end(_settings: Any) -> int | None:
-    """A client may be invited to every round."""
-    return None
-
-
 def as_promised(settings: Any) -> int | None:
     """A client is invited as often as its quota says; without end where there is none."""
     messages: int | None = settings.messages
     return messages
-
-
-def _nothing_suggested(_settings: Any) -> dict[str, Any] | None:
-    """Only what the operator suggests."""
-    return None
 
 
 class Exported(NamedTuple):
@@ -298,7 +263,7 @@ class ServerMethod:
     """(settings, Broadcast, number of items) -> its rows as a client reads them, or `BadMessage`."""
     kinds: Mapping[str, UploadKind]
     """Every kind of upload that it takes; `plain` is one client's update, readable by the server."""
-    invitations: Callable[[Any], int | None] = _without_end
+    invitations: Callable[[Any], int | None] = lambda _settings: None
     """(settings) -> how often a client is invited in its lifetime at most; None: in every round."""
     rounds: Mapping[str, Any] = field(default_factory=dict)
     """Where a federation's defaults of `RoundSettings` are not the record's."""
@@ -306,15 +271,15 @@ class ServerMethod:
     """The sharing policies that its clients can follow."""
     defences: Defences = NO_DEFENCES
     """What one server step may do to the model, unless the operator says otherwise (defences.py)."""
-    implausible: Callable[[Any, Published, bytes], str | None] = _never
+    implausible: Callable[[Any, Published, bytes], str | None] = lambda _settings, _model, _body: None
     """(settings, model of its round, plain upload) -> why no honest client can have sent it; None if one can."""
-    out_of_scale: Callable[[Any, Content, Content], str | None] = _any_scale
+    out_of_scale: Callable[[Any, Content, Content], str | None] = lambda _settings, _before, _after: None
     """(settings, content before, content after) -> why an aggregate must not be published; None if it may."""
-    heard: Callable[[Published], dict[str, Array]] = _none_counted
+    heard: Callable[[Published], dict[str, Array]] = lambda _model: {}
     """(model) -> how many users it was learnt from and how many have each item, where known; for exports."""
-    extend: Callable[[Any, Content, int], Content] = _low
+    extend: Callable[[Any, Content, int], Content] = lambda _settings, content, n_items: lowest_rows(content, n_items)
     """(settings, content, number of items) -> the same for a catalogue that has grown: new rows start low."""
-    suggests: Callable[[Any], dict[str, Any] | None] = _nothing_suggested
+    suggests: Callable[[Any], dict[str, Any] | None] = lambda _settings: None
     """(settings) -> the policy that clients are suggested where the operator names none."""
     exported: Callable[[Mapping[str, Any], Mapping[str, Array]], Exported]
     """(settings, tables of a version) -> the same as a model."""

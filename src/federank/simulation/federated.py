@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal, NamedTuple, Protocol
 
 from federank.federation.rng import words_wrap_around
-from federank.federation.round import Fleet, play_round
+from federank.federation.round import play_round
 
 EngineName = Literal["compiled", "reference", "cluster"]
 Play = Callable[[Any, int, int], None]
@@ -92,26 +92,11 @@ def in_this_process(play: Play) -> Open:
 # Rounds of clients in this process: what the reference engines share.
 
 
-class TakenApart(Protocol):
-    """A federation whose server's half can be taken out and put back."""
+def play_in_memory(federation: Any, fleet: Any, rounds: int) -> None:
+    """Play this many rounds with these clients, whose state stays with them.
 
-    @property
-    def recipe(self) -> Any:
-        """What is played."""
-        ...
-
-    @property
-    def shared(self) -> Any:
-        """What the server holds, as the protocol speaks of it: a copy."""
-        ...
-
-    def take(self, shared: Any) -> None:
-        """Keep what the server holds now."""
-        ...
-
-
-def play_in_memory(federation: TakenApart, fleet: Fleet[Any, Any, Any], rounds: int) -> None:
-    """Play this many rounds with these clients, whose state stays with them."""
+    The server's half of the federation is taken out as a copy (`shared`) and put back at the end (`take`).
+    """
     shared = federation.shared
     with words_wrap_around():
         for _ in range(rounds):

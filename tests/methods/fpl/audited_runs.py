@@ -4,8 +4,8 @@ import numpy as np
 
 from federank.federation.rng import words_wrap_around
 from federank.methods.fpl.method import Shared
-from federank.methods.fpl.reference import FleetInMemory
 from federank.methods.fpl.settings import FPLSettings
+from federank.methods.fpl.simulation import FleetInMemory
 from federank.privacy.population import Choices
 
 CONFIGURATIONS = {

@@ -5,9 +5,9 @@ import pytest
 from tests.methods.fpl.audited_runs import everybody_alike
 from tests.worlds import federation, random_world
 
-from federank.methods.fpl import simulation as compiled
 from federank.methods.fpl.attacks import ATTACKS, CERTAIN, fused, profile_sizes
 from federank.methods.fpl.observer import Observer, views
+from federank.methods.fpl.simulation import play_compiled
 from federank.methods.fpl.views import recovered_vectors
 
 ONE_BY_ONE = ATTACKS["updates"]
@@ -16,7 +16,7 @@ ONE_BY_ONE = ATTACKS["updates"]
 def watched(data, rounds, **settings):
     """A run that has been played and watched: the federation and the server's view of everyone."""
     established = federation(data, **settings)
-    compiled.play(established, rounds)
+    play_compiled(established, rounds)
     people = established.recipe.participants
     observer = Observer(established, people)
     observer.watch_until(rounds)

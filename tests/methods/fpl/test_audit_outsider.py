@@ -4,16 +4,16 @@ import numpy as np
 from tests.worlds import federation, random_world
 
 from federank.audit.audit import audit_training
-from federank.methods.fpl import simulation as compiled
 from federank.methods.fpl.observer import next_sums, next_updates
 from federank.methods.fpl.recommender import FPL
+from federank.methods.fpl.simulation import play_compiled
 
 PEOPLE = np.arange(4, dtype=np.int32)
 
 
 def played(clients, **settings):
     established = federation(random_world(), clients_per_round=clients, triples=5, **settings)
-    compiled.play(established, 3)
+    play_compiled(established, 3)
     return established
 
 

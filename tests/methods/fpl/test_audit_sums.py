@@ -9,8 +9,8 @@ from federank import FPL
 from federank.audit.audit import audit_model, audit_training
 from federank.errors import SettingError
 from federank.federation.rng import words_wrap_around
-from federank.methods.fpl import simulation as compiled
 from federank.methods.fpl.observer import SumsObserver
+from federank.methods.fpl.simulation import play_compiled
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ def test_watching_plays_the_very_run(clip_and_noise):
     observer = SumsObserver(watched, ALL_USERS)
     for until in (20, 130):
         observer.watch_until(until)
-    compiled.play(alone, 130)
+    play_compiled(alone, 130)
     np.testing.assert_allclose(watched.item_biases, alone.item_biases, atol=1e-5)
     np.testing.assert_allclose(watched.item_vectors, alone.item_vectors, atol=1e-5)
     assert watched.round_number == observer.round_number == 130

@@ -7,8 +7,8 @@ from tests.worlds import federation, random_world
 
 from federank.federation.round import play_round
 from federank.methods.fpl.communication import count_communication, replay
-from federank.methods.fpl.reference import FleetInMemory
 from federank.methods.fpl.settings import PRESETS
+from federank.methods.fpl.simulation import FleetInMemory
 from federank.methods.fpl.wire import Update, broadcast_bytes, encode
 
 DATA = random_world()

@@ -6,10 +6,9 @@ from tests.methods.fpl.audited_runs import CONFIGURATIONS
 from tests.worlds import federation, random_world
 
 from federank.federation.rng import words_wrap_around
-from federank.methods.fpl import simulation as compiled
 from federank.methods.fpl.method import make_broadcast
 from federank.methods.fpl.observer import next_updates
-from federank.methods.fpl.reference import FleetInMemory
+from federank.methods.fpl.simulation import FleetInMemory, play_compiled
 
 
 @pytest.mark.slow
@@ -17,7 +16,7 @@ from federank.methods.fpl.reference import FleetInMemory
 def test_the_next_update_is_what_the_reference_engines_device_would_send(settings):
     data = random_world()
     established = federation(data, **settings)
-    compiled.play(established, 20)
+    play_compiled(established, 20)
     recipe = established.recipe._replace(dropout=0.0)
     fleet = FleetInMemory(recipe, data.profiles, established.user_vectors[:, :4])
     broadcast = make_broadcast(20, established.item_vectors[:, :4], established.item_biases)

@@ -11,7 +11,7 @@ from federank.federation.round import play_round
 from federank.methods.fpl.communication import replay
 from federank.methods.fpl.kernels import BOTH
 from federank.methods.fpl.method import Shared
-from federank.methods.fpl.reference import FleetInMemory
+from federank.methods.fpl.simulation import FleetInMemory
 from federank.methods.fpl.wire import Update
 from federank.privacy.ledger import Entry, Ledger
 from federank.privacy.policy import Policy

@@ -9,7 +9,7 @@ from federank.methods.fpl import communication as module
 from federank.methods.fpl.communication import clients_of_round, participations, replay
 from federank.methods.fpl.kernels import BOTH, LOST
 from federank.methods.fpl.method import make_broadcast
-from federank.methods.fpl.reference import FleetInMemory
+from federank.methods.fpl.simulation import FleetInMemory
 
 DATA = random_world()
 ROUNDS = 15

@@ -8,7 +8,7 @@ from federank.errors import BadMessage
 from federank.federation.rng import words_wrap_around
 from federank.federation.round import play_round
 from federank.methods.fpl.method import Shared, compute, share
-from federank.methods.fpl.reference import FleetInMemory
+from federank.methods.fpl.simulation import FleetInMemory
 from federank.methods.fpl.wire import Broadcast, Update
 
 

@@ -16,8 +16,8 @@ from federank.data.interactions import Interactions
 from federank.errors import BadAnswer, DataError, NoAnswer
 from federank.federation.client import Model
 from federank.federation.rng import words_wrap_around
-from federank.methods.fpl import simulation as compiled
 from federank.methods.fpl.method import compute, share
+from federank.methods.fpl.simulation import play_compiled
 from federank.methods.fpl.wire import Broadcast, Private
 from federank.privacy.policy import shared_profile
 from federank.service.client.federation import fetch_model, read_facts, read_rows
@@ -300,7 +300,7 @@ def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(
         _, version, vectors, biases = shared_model(address)
     simulated = simulated_clients(federation.facts, federation.ids, data, 1, specs).federation
     first = simulated.item_vectors.copy()
-    compiled.play(simulated, 6)
+    play_compiled(simulated, 6)
     assert version == 6
     assert len(played.users) == played.tally.interactions / 6 == data.n_users
     np.testing.assert_allclose(vectors, simulated.item_vectors[:, :20], atol=TOLERANCE)
@@ -350,7 +350,7 @@ def simulated_precision(address, split, rounds, clients, specs):
     rehearsal = Rehearsal(plan=Plan(address=address), data=split.train, specs=specs)
     simulated = simulated_clients(federation.facts, federation.ids, split.train, 1, specs).federation
     simulated.recipe = simulated.recipe._replace(clients_per_round=clients)
-    compiled.play(simulated, rounds)
+    play_compiled(simulated, rounds)
     model = Model(rounds, {"vectors": simulated.item_vectors[:, :20], "biases": simulated.item_biases})
     listed = recommendations(rehearsal, federation, model, simulated.user_vectors[:, :20], 10)
     return fr.evaluate(listed, split).means["precision@10"]

@@ -25,7 +25,6 @@ from federank._numerics.compiling import compiled
 from federank._numerics.rows import padded_width
 from federank.audit.observer import Senders, in_blocks, known_policies
 from federank.federation.rng import words_wrap_around
-from federank.methods.fpl import simulation as engine
 from federank.methods.fpl.communication import clients_of_round, replay
 from federank.methods.fpl.kernels import (
     BOTH,
@@ -195,23 +194,8 @@ def watch_plain(federation: Federation, rounds: int, row_of_user: IntVector, tal
     federation.round_number += rounds
 
 
-def watch_noised(federation: Federation, rounds: int, row_of_user: IntVector, tally: Tally) -> None:
-    """The same where Updates are clipped and noisy."""
-    recipe, everything = federation.recipe, np.arange(len(federation.item_biases), dtype=np.int32)
-    no_stamps = np.zeros(0, dtype=np.int64)
-    dense = np.zeros(len(everything), dtype=np.float32)
-    for _ in range(rounds):
-        clients = clients_of_round(recipe, federation.round_number, len(row_of_user))
-        vectors, biases = federation.item_vectors.copy(), federation.item_biases.copy()
-        engine.play(federation, 1)
-        vectors = (federation.item_vectors - vectors) / recipe.learning_rate
-        biases = (federation.item_biases - biases) / recipe.learning_rate
-        total = ShardSum(vectors, biases, no_stamps, everything)
-        _tally_sum(total, len(everything), clients, row_of_user, tally, dense)
-
-
 def watch_stepped(federation: Federation, rounds: int, row_of_user: IntVector, tally: Tally) -> None:
-    """The same where the server's step is another than adding: the sum is taken before it."""
+    """The same where Updates are clipped, noisy or weighted, or the server does more than add: step by step."""
     everything, factors = np.arange(len(federation.item_biases), dtype=np.int32), federation.recipe.factors
     dense, padded = np.zeros(len(everything), dtype=np.float32), np.zeros_like(federation.item_vectors)
     sums, no_stamps = workspace_for_sums(1, *federation.item_vectors.shape), np.zeros(0, dtype=np.int64)
@@ -355,8 +339,7 @@ class SumsObserver:
 
     def _play(self, rounds: int) -> None:
         recipe = self.federation.recipe
-        adding = watch_noised if recipe.clip > 0 else watch_plain
-        watch = adding if recipe.only_adds else watch_stepped
+        watch = watch_plain if recipe.only_adds and not recipe.one_by_one else watch_stepped
         watch(self.federation, rounds, self._row_of_user, self._tally)
         self.round_number += rounds
 

@@ -6,17 +6,27 @@ and `profiles` are the devices'. Rows are padded (see models/rows.py); the paddi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from federank._numerics.arrays import FloatMatrix, FloatVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank._numerics.compiling import at_once, compiled
 from federank._numerics.rows import padded_width
 from federank.data.interactions import Profiles
-from federank.federation.rng import SERVER, USER_FACTORS, first_items, normal_rows
+from federank.federation.rng import (
+    DROPOUT,
+    SERVER,
+    USER_FACTORS,
+    first_items,
+    happens,
+    normal_rows,
+    words,
+    words_wrap_around,
+)
 from federank.methods.fpl.communication import clients_of_round
 from federank.methods.fpl.kernels import (
     Histories,
@@ -33,10 +43,30 @@ from federank.methods.fpl.kernels import (
     workspace_for_sum,
     workspace_for_sums,
 )
-from federank.methods.fpl.method import Shared, choose_clients, first_moments, fold, no_moments
-from federank.methods.fpl.privacy import fill_with_noise
+from federank.methods.fpl.method import (
+    Shared,
+    choose_clients,
+    compute,
+    first_moments,
+    fold,
+    no_moments,
+    share,
+    weighted,
+)
+from federank.methods.fpl.privacy import clip_and_noise, fill_with_noise
 from federank.methods.fpl.settings import FPLSettings, Recipe
-from federank.simulation.federated import EngineName, Open, Tables
+from federank.methods.fpl.wire import Broadcast, Private, Update, by_sign
+from federank.privacy.ledger import Ledger
+from federank.privacy.population import shared_profile_of
+from federank.simulation.federated import (
+    Engine,
+    EngineName,
+    Machines,
+    Open,
+    Tables,
+    in_this_process,
+    play_in_memory,
+)
 
 
 @dataclass(eq=False)
@@ -76,8 +106,6 @@ class Federation:
     @property
     def engines(self) -> Mapping[EngineName, Open]:
         """The engines that can play its rounds."""
-        from federank.methods.fpl.reference import ENGINES  # made of functions on federations: looked up late
-
         return ENGINES
 
     def tables(self) -> Tables:
@@ -267,7 +295,7 @@ _MOST_SHARDS = 32
 _MOST_SUM_BYTES = 2**30
 
 
-def play(federation: Federation, rounds: int, threads: int = 1) -> None:
+def play_compiled(federation: Federation, rounds: int, threads: int = 1) -> None:
     """Play this many rounds of a federation on this many threads; the result does not depend on how many."""
     recipe = federation.recipe
     n_items, width = federation.item_vectors.shape
@@ -297,3 +325,77 @@ def shard_count(recipe: Recipe, n_items: int, width: int) -> int:
     fitting = _MOST_SUM_BYTES // (n_items * (4 * width + 16))
     most = int(max(1, min(_MOST_SHARDS, recipe.clients_per_round, pairs // _PAIRS_PER_SHARD, fitting)))
     return 1 << (most.bit_length() - 1)  # a power of two: dealt out evenly to two, four, eight workers
+
+
+# The reference engine: plain Python, slow, and the place to read first. Broadcasts and Updates pass between a server
+# and clients that share no array. The compiled engine is tested against it.
+
+
+class FleetInMemory:
+    """Clients that live in this process, each with its own private state and its own ledger."""
+
+    def __init__(self, recipe: Recipe, profiles: Profiles, vectors: FloatMatrix) -> None:
+        self.recipe = recipe
+        self.shared_profiles = [
+            shared_profile_of(recipe.shared_profile, profiles, user) for user in range(len(vectors))
+        ]
+        self.ledgers = [Ledger() for _ in self.shared_profiles]
+        self.devices = [
+            Private(
+                user,
+                vectors[user].copy(),
+                shared_profile.profile,
+                float(recipe.pi[user]),
+                shared_profile.allowed,
+                int(recipe.triples[user]),
+                shared_profile.lifelong,
+            )
+            for user, shared_profile in enumerate(self.shared_profiles)
+        ]
+        self._marks = np.zeros(len(self.devices), dtype=np.int64)
+
+    def choose(self, round_number: int) -> IntVector:
+        """The clients that take part in this round."""
+        chosen = np.empty(len(self.devices), dtype=np.int32)
+        recipe = self.recipe
+        with words_wrap_around():
+            count = choose_clients(recipe, round_number, recipe.clients_per_round, self._marks, chosen)
+        return chosen[:count]
+
+    def train(self, clients: IntVector, broadcast: Broadcast) -> Iterator[Update]:
+        """Computation and transmission on each of these clients; one that drops out has learnt but does not answer."""
+        return weighted(self.recipe, self._answers(clients, broadcast))
+
+    def _answers(self, clients: IntVector, broadcast: Broadcast) -> Iterator[tuple[int, Update]]:
+        for user in clients:
+            device = self.devices[user]
+            gradients = compute(self.recipe, device, broadcast)
+            word, _, _, _ = words(self.recipe.seed, user, DROPOUT, broadcast.round_number, 0)
+            if not happens(word, self.recipe.dropout):
+                update = share(self.recipe, device, broadcast.round_number, gradients)
+                self.ledgers[user].record(broadcast.round_number, self.shared_profiles[user], *by_sign(update))
+                sent = clip_and_noise(self.recipe, int(user), broadcast.round_number, update, len(broadcast.items))
+                yield int(user), sent
+
+
+def play_reference(federation: Federation, rounds: int, _threads: int = 1) -> None:
+    """Play this many rounds by the readable steps of method.py."""
+    recipe, factors = federation.recipe, federation.recipe.factors
+    fleet = FleetInMemory(recipe, federation.profiles, federation.user_vectors[:, :factors])
+    play_in_memory(federation, fleet, rounds)
+    federation.user_vectors[:, :factors] = [device.vector for device in fleet.devices]
+
+
+@contextmanager
+def _on_a_cluster(federation: Federation, machines: Machines) -> Iterator[Engine]:
+    from federank.methods.fpl.cluster import opened
+
+    with opened(federation, machines.address or "local", machines.shards) as cluster:
+        yield Engine(cluster.play, cluster.bring_home)
+
+
+ENGINES: dict[EngineName, Open] = {
+    "compiled": in_this_process(play_compiled),
+    "reference": in_this_process(play_reference),
+    "cluster": _on_a_cluster,
+}
