@@ -137,6 +137,7 @@ def server(asked: argparse.Namespace, data: Path, store: str, *more: str) -> Ite
         "--admin-port",
         "0",
         "--rehearsal",
+        "--plain",
         "--quiet",
     ]
     command += ["--data", str(data), "--store", store, *more]

@@ -7,8 +7,13 @@ from federank.errors import FedeRankError
 
 
 def serve_words(*flags: object) -> list[str]:
-    """The words of `federank serve` with these flags; `--method M` among them names the method."""
+    """The words of `federank serve` with these flags; `--method M` among them names the method.
+
+    Uploads are plain where no helper is named.
+    """
     words = [str(flag) for flag in flags]
+    if not {"--helper", "--local-helper", "--plain"} & set(words):
+        words.append("--plain")
     if "--method" not in words:
         return ["serve", *words]
     place = words.index("--method")

@@ -17,7 +17,7 @@ from federank.extras import PACKAGES, is_installed, need
 
 ROOT = Path(__file__).parents[2]
 SERVICE = {
-    "serve": "serve --data table.csv --port 0",
+    "serve": "serve --plain --data table.csv --port 0",
     "serve (help)": "serve --help",
     "helper": "helper --port 0",
     "client (simulate)": "client simulate --server http://127.0.0.1:9 --rounds 1",

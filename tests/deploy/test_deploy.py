@@ -89,7 +89,8 @@ def test_the_compose_file_starts_a_server_a_database_and_a_proxy():
     assert set(compose["services"]) == {"database", "server", "proxy"}
     server = compose["services"]["server"]
     assert server["command"][0] == "serve"
-    assert {word.split("=")[0] for word in server["command"][1:]} <= flags_of_serve()
+    assert server["command"][1].startswith("${FEDERANK_READERS:?"), "who can read uploads is the operator's decision"
+    assert {word.split("=")[0] for word in server["command"][2:]} <= flags_of_serve()
     assert server["build"]["dockerfile"] == "deploy/Containerfile"
     assert all(port.startswith("127.0.0.1:") for port in server["ports"]), "the operator's address is not for everyone"
 

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.test_extras import CORE, EXTRA_OF, answers_of
 from tests.packaging.environments import Clone
 
-SERVE = ("serve", "--data", "city", "--port", "0", "--admin-port", "0")
+SERVE = ("serve", "--plain", "--data", "city", "--port", "0", "--admin-port", "0")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 

@@ -27,7 +27,7 @@ def test_the_wheel_brings_all_it_needs(wheel, tmp_path):
     assert "Open city/report.html" in run("demo", "--out", "city")
     assert (tmp_path / "city" / "report.html").stat().st_size > 10_000
 
-    serve = [command, "serve", "--data", "city", "--port", "0", "--admin-port", "0"]
+    serve = [command, "serve", "--plain", "--data", "city", "--port", "0", "--admin-port", "0"]
     with subprocess.Popen(serve, stdout=subprocess.PIPE, **user) as server:
         try:
             told = next(line for line in server.stdout if line.startswith("federation"))

@@ -107,7 +107,7 @@ def established(folder, method, data, clients, helper=None, seed=1):
     """A federation of a method with its defaults, on the items of `data`; with a helper, under secure aggregation."""
     store = f"sqlite:///{folder / 'federation.sqlite'}"
     sums = None if helper is None else SumsDemand(helper=helper)
-    token = open_store(store, Demand(data=lambda: data, source="tests", method=method, sums=sums))
+    token = open_store(store, Demand(data=lambda: data, source="tests", method=method, sums=sums, plain=sums is None))
     facts, ids = asyncio.run(_facts(store, token))
     database = Database(store)
     whole = lambda _terms, whole: whole  # noqa: E731

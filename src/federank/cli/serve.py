@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -39,6 +42,9 @@ if TYPE_CHECKING:
     from federank.service.server.secure_config import SumsDemand
 
 DEFAULT = "frugal"
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+LOCAL = "this machine"
+"""The helper's address until a local one is started."""
 _PRESETS = {"federank": ("fpl", {"order": "as-printed", "mask": "as-printed"})}
 
 _HELP = {
@@ -83,7 +89,7 @@ def _command(name: str) -> click.Command:
     return Command(
         name,
         callback=run,
-        help=f"{help_of(name)}\n\n\b\nExample:\n  federank serve {name} --data city",
+        help=f"{help_of(name)}\n\n\b\nExample:\n  federank serve {name} --data city --plain",
         params=[*_method_options(served), *own, *rounds, *settings_options(TrustSettings, section=LIMITS)],
     )
 
@@ -119,17 +125,19 @@ def serve() -> None:
     The data give the catalogue (ids, titles, categories) and the mean number of items per user. No history is stored.
     The federation's configuration stays in the store; a server that is started again continues.
 
+    A new federation needs a decision that cannot be changed later: --helper, --local-helper or --plain.
+
     \b
     Examples:
-      federank serve --data city
-      federank serve frugal --data city --messages 3
-      federank serve frugal --data city --helper https://helper.example --epsilon 4
+      federank serve --data city --helper https://helper.example --epsilon 4
+      federank serve --data city --local-helper
+      federank serve frugal --data city --plain --messages 3
       federank serve --store postgresql://federank@localhost/federank --workers 2
       federank serve frugal --help
     """
 
 
-_OF_SUMS = ("helper", "helper_ca", "epsilon", "sigma", "delta", "least_cohort", "norm_check")
+_OF_SUMS = ("helper", "local_helper", "helper_ca", "epsilon", "sigma", "delta", "least_cohort", "norm_check")
 
 
 @click.command()
@@ -184,6 +192,12 @@ _OF_SUMS = ("helper", "helper_ca", "epsilon", "sigma", "delta", "least_cohort", 
     metavar="URL",
     help="Secure aggregation: a second server, run by another organisation, so that neither can read an upload.",
 )
+@click.option(
+    "--local-helper",
+    is_flag=True,
+    help="Secure aggregation for trying out: both servers run on this machine, which could read every upload.",
+)
+@click.option("--plain", is_flag=True, help="No secure aggregation: the operator can read every upload.")
 @more(
     "--helper-ca",
     type=click.Path(path_type=Path),
@@ -245,17 +259,22 @@ def _serve(reading: Reading, name: str, served: ServerMethod, values: dict[str, 
     if admin_port is None:
         admin_port = port + 1 if port else 0
     # The token of a federation is shown once, so every other error comes before there is one.
-    with bind(host, port) as public, bind(values["admin_host"], admin_port, "--admin-port") as admin:
+    with ExitStack() as stack:
+        public = stack.enter_context(bind(host, port))
+        admin = stack.enter_context(bind(values["admin_host"], admin_port, "--admin-port"))
+        if demand.sums is not None and demand.sums.helper == LOCAL:
+            local = stack.enter_context(_local_helper(values, certificate, key))
+            demand = replace(demand, sums=replace(demand.sums, **local))
         token = open_store(store, demand, Log(None if values["quiet"] else sys.stderr))
         scheme = "https" if certificate else "http"
         operator = f"{scheme}://{shown_host(values['admin_host'])}:{admin.getsockname()[1]}/admin"
         _report(f"{scheme}://{shown_host(host)}:{public.getsockname()[1]}", operator, store, token)
-        _report_guarantee(store)
+        _report_guarantee(store, local=bool(values.get("local_helper")))
         if certificate is not None and values["self_signed"]:
             click.echo(
                 f"certificate  {certificate}  (for {', '.join(hosts_of(certificate))}; give it to clients: --ca)"
             )
-        if certificate is None and host not in ("127.0.0.1", "::1", "localhost"):
+        if certificate is None and host not in LOOPBACK:
             click.echo("federank: without TLS, put a proxy that has it in front: clients refuse plain HTTP.", err=True)
         serving = Serving(
             store=store,
@@ -267,6 +286,23 @@ def _serve(reading: Reading, name: str, served: ServerMethod, values: dict[str, 
             quiet=values["quiet"],
         )
         return serve_federation(serving, public, admin)
+
+
+@contextmanager
+def _local_helper(values: dict[str, Any], certificate: Path | None, key: Path | None) -> Iterator[dict[str, Any]]:
+    """A helper on this machine, while the block runs; as fields of `SumsDemand`."""
+    from federank.service.local_helper import allows_leader, helper_port_of, helper_store_of, running_helper
+
+    host, store = values["host"], helper_store_of(values["store"])
+    if host in ("0.0.0.0", "::") or (certificate is None and host not in LOOPBACK):
+        raise SettingError(
+            f"--local-helper with --host {host}: clients ask the helper too, at an address that they can reach and "
+            "over TLS. Name this machine's address with --host, and add --self-signed; or leave --host out."
+        )
+    port = helper_port_of(values["store"], values["port"])
+    with running_helper(store, host=host, port=port, certificate=certificate, key=key) as address:
+        authority = None if certificate is None else certificate.read_text()
+        yield {"helper": address, "authority": authority, "allow": allows_leader(store)}
 
 
 def _demand(reading: Reading, name: str, served: ServerMethod, values: dict[str, Any]) -> Demand:
@@ -309,6 +345,7 @@ def _demand(reading: Reading, name: str, served: ServerMethod, values: dict[str,
         restored=values["restored"],
         new_admin_token=values["new_admin_token"],
         sums=_sums_demand(values),
+        plain=values["plain"],
         accepts_few=values["accepts_few"],
     )
 
@@ -317,20 +354,24 @@ def _sums_demand(values: dict[str, Any]) -> SumsDemand | None:
     """The helper and the guarantee that the flags describe."""
     from federank.service.server.secure_config import SumsDemand
 
-    helper, authority = values.get("helper"), values.get("helper_ca")
+    helper, authority, local = values.get("helper"), values.get("helper_ca"), bool(values.get("local_helper"))
+    if (helper is not None) + local + values["plain"] > 1:
+        raise SettingError("--helper, --local-helper and --plain exclude one another; give one of them.")
     names = ("epsilon", "sigma", "delta", "least_cohort")
     given = {name: values[name] for name in names if values.get(name) is not None}
     if values.get("norm_check") is not None:
         given["projections"] = 0 if values["norm_check"] == "off" else int(values["norm_check"])
+    if local:
+        return SumsDemand(helper=LOCAL, **given)
     if helper is None:
         if given or authority is not None:
             raise SettingError(
-                "--epsilon, --sigma, --delta, --least-cohort, --norm-check and --helper-ca go with --helper: name the "
-                "helper too."
+                "--epsilon, --sigma, --delta, --least-cohort, --norm-check and --helper-ca go with --helper or "
+                "--local-helper: give one of them too."
             )
         return None
     parts = urlsplit(helper)
-    if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
+    if parts.scheme != "https" and parts.hostname not in LOOPBACK:
         raise SettingError(
             f"--helper is {helper}, but the two servers speak TLS unless both are on this machine; give https://..., "
             "and --helper-ca FILE where the helper's certificate is its own."
@@ -351,8 +392,8 @@ def _report(public: str, operator: str, store: str, token: str | None) -> None:
     click.echo(f"store        {without_password(store)}")
 
 
-def _report_guarantee(store: str) -> None:
-    """The privacy guarantee, the bounds on malicious clients and the norm check; or what their absence means."""
+def _report_guarantee(store: str, local: bool = False) -> None:
+    """Who can read uploads, the privacy guarantee, bounds on malicious clients, the norm check; or their absence."""
     from federank.cli.plan import SURELY_LITTLE
     from federank.privacy.accountant import epsilon_of_mu
     from federank.secagg.config import GRADIENTS
@@ -367,9 +408,12 @@ def _report_guarantee(store: str) -> None:
     agreed = federation.sums
     if agreed is None:
         how = "--helper URL" if federation.served.sums else "federank serve frugal --helper URL"
-        click.echo(f"guarantee    none: this server can read every upload ({how}: only sums, for a new --store)")
+        click.echo(f"uploads      plain: the operator can read every upload ({how}: only sums, for a new --store)")
+        click.echo("guarantee    none")
         return
     config = agreed.config
+    who = "both servers run on this machine, which could read every upload" if local else "neither server reads one"
+    click.echo(f"uploads      secure aggregation; {who} (helper {config.helper_origin})")
     if all(config.noises):
         epsilon = epsilon_of_mu(config.mu(), float(config.delta))
         click.echo(f"guarantee    epsilon {epsilon:.2f} at delta {config.delta}, for all uploads of a client")

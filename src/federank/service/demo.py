@@ -22,11 +22,10 @@ import hashlib
 import itertools
 import socket
 import ssl
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,7 +37,6 @@ from federank.extras import need
 from federank.service.watching import RUNNING, STARTING, Watched
 
 if TYPE_CHECKING:
-    from federank.service.server.store.database import Connection
     from federank.service.simulated_clients.rehearsal import Fleet
 
 
@@ -157,7 +155,6 @@ SIMULATED_SHARE = {"sharing": "fixed-subset", "pi": 1.0, "basis": "shared"}
 """Simulated clients have nothing to keep back. If each shared a third of its list, the model would become one of
 thirds: in 900 rounds its precision@10 for people whom it has not met fell from .083 to .063."""
 LEAST_COHORT = 8
-MEMORY = Path("/dev/shm")
 ROUND = {"target": LEAST_COHORT, "minimum": LEAST_COHORT, "over_selection": 1.0, "deadline": 20.0}
 WORLDS = {
     "city": World(
@@ -259,6 +256,7 @@ def serve_demo(
     """Open a federation with neighbours and serve it until told to stop; an exit code."""
     need("service", "federank demo --serve")
     from federank.methods.registry import recommender_class
+    from federank.service.local_helper import MEMORY, allows_leader, running_helper
     from federank.service.server.bootstrap import establish
     from federank.service.server.http.listening import self_signed
     from federank.service.server.methods import SERVER_METHODS
@@ -280,20 +278,29 @@ def serve_demo(
     with ExitStack() as open_ones:
         folder = open_ones.enter_context(tempfile.TemporaryDirectory(prefix="federank-neighbourhood-"))
         certificate, key = (None, None) if shown in LOOPBACK else self_signed(Path(folder), (shown, *LOOPBACK))
-        helper = open_ones.enter_context(helper_beside(Path(folder), shown, certificate, key))
+        helper, helper_store = None, Path(folder) / "helper.sqlite"
+        if MEMORY.is_dir():
+            keys = open_ones.enter_context(tempfile.TemporaryDirectory(prefix="federank-neighbourhood-", dir=MEMORY))
+            helper = open_ones.enter_context(
+                running_helper(helper_store, host=shown, certificate=certificate, key=key, keys=keys)
+            )
         authority = None if certificate is None else certificate.read_text()
         # So few people cannot have noise and recommendations both: there is none, and the page claims no figure for it.
         demand = (
             None
             if helper is None
-            else SumsDemand(helper=helper, sigma=0.0, least_cohort=LEAST_COHORT, authority=authority)
+            else SumsDemand(
+                helper=helper,
+                sigma=0.0,
+                least_cohort=LEAST_COHORT,
+                authority=authority,
+                allow=allows_leader(helper_store),
+            )
         )
         store = f"sqlite:///{Path(folder) / 'federation.sqlite'}"
         database = Database(store)
         with database.connection() as connection:
             create_tables(connection)
-            if demand is not None:
-                allow_own_helper(connection, helper_store(Path(folder)))
             settings, rounds = trained.settings, RoundSettings(**ROUND)  # type: ignore[arg-type]
             token = establish(
                 connection,
@@ -354,56 +361,6 @@ def serve_demo(
             return serve(serving, public, admin)
         finally:
             company.stop()
-
-
-def allow_own_helper(connection: Connection, helper: str) -> None:
-    """Let a helper on this machine, named by its store, serve the federation that is about to begin."""
-    from federank.secagg.keys import fingerprint, public_key_of
-    from federank.service.helper.store import allow_leader
-    from federank.service.server.secure_config import leader_key
-    from federank.service.server.store.database import Database
-
-    database = Database(helper)
-    with database.connection() as other, other.transaction():
-        allow_leader(other, fingerprint(public_key_of(leader_key(connection))), "this machine", "")
-    database.release()
-
-
-def helper_store(folder: Path) -> str:
-    """Where the helper of a demo keeps its rounds."""
-    return f"sqlite:///{folder / 'helper.sqlite'}"
-
-
-@contextmanager
-def helper_beside(
-    folder: Path, host: str = "127.0.0.1", certificate: Path | None = None, key: Path | None = None
-) -> Iterator[str | None]:
-    """A helper as a process on a free port of this machine, while the block runs; its address.
-
-    The keys of its rounds are in memory, and gone with it; where there is no such memory there is no helper (None).
-    """
-    if not MEMORY.is_dir():
-        yield None
-        return
-    command = [sys.executable, "-m", "federank", "helper", "--host", host, "--port", "0"]
-    command.append("--quiet")
-    if certificate is not None:
-        command += ["--tls-cert", str(certificate), "--tls-key", str(key)]
-    with tempfile.TemporaryDirectory(prefix="federank-neighbourhood-", dir=MEMORY) as keys:
-        command += ["--store", helper_store(folder), "--keys", keys]
-        # Ctrl-C is for the leader, which still needs its helper while it ends.
-        helper = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
-        try:
-            assert helper.stdout is not None
-            words = helper.stdout.readline().split()
-            if len(words) != 2:
-                raise SettingError("The helper could not be started; what it said stands above.")
-            yield words[1]
-        finally:
-            helper.terminate()
-            helper.wait()
-            if helper.stdout is not None:
-                helper.stdout.close()
 
 
 def _main(address: str, world: str, seed: str, starts: str, ca: str | None = None) -> int:

@@ -7,7 +7,7 @@ from tests.forked import typed
 from tests.rated_worlds import two_opinions
 
 DATA, ADDRESS = "ml-100k", "http://127.0.0.1:8470"
-SERVE = ("serve", "pmf", "--data", DATA, "--rehearsal", "--store", "sqlite:///rehearsal.sqlite")
+SERVE = ("serve", "pmf", "--plain", "--data", DATA, "--rehearsal", "--store", "sqlite:///rehearsal.sqlite")
 FLEET = (
     "client",
     "simulate",

@@ -103,10 +103,10 @@ def test_the_operator_is_told_the_promise_and_what_noise_does_to_ratings(
 )
 def test_the_operator_is_told_that_a_server_without_a_helper_reads_every_message(tmp_path, capsys, method, how):
     store = f"sqlite:///{tmp_path / 'f.sqlite'}"
-    open_store(store, Demand(data=people, source="two", method=method, accepts_few=True))
+    open_store(store, Demand(data=people, source="two", method=method, plain=True, accepts_few=True))
     _report_guarantee(store)
-    told = f"guarantee    none: this server can read every upload ({how}: only sums, for a new --store)\n"
-    assert capsys.readouterr().out == told
+    told = f"uploads      plain: the operator can read every upload ({how}: only sums, for a new --store)\n"
+    assert capsys.readouterr().out == f"{told}guarantee    none\n"
 
 
 def test_virtual_ratings_and_sums_are_not_asked_for_together(tmp_path):
@@ -117,7 +117,8 @@ def test_virtual_ratings_and_sums_are_not_asked_for_together(tmp_path):
         ({"messages": 5}, None, "--messages 5 means something only where messages are sums"),
         ({"clip": 5.0}, None, "--clip 5.0 means something only"),
     ):
-        demand = Demand(data=people, source="two", method="pmf", accepts_few=True, settings=settings, sums=sums)
+        choices = {"settings": settings, "sums": sums, "plain": sums is None}
+        demand = Demand(data=people, source="two", method="pmf", accepts_few=True, **choices)
         with pytest.raises(SettingError, match=sentence):
             open_store(store, demand)
     assert not list(tmp_path.glob("f.sqlite*"))

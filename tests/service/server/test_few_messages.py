@@ -347,14 +347,14 @@ def test_a_federation_that_cannot_be_is_refused_with_a_sentence(given, trained, 
 
 def test_a_suggestion_that_devices_cannot_follow_is_not_made(store):
     suggested = {"sharing": "all", "pi": 0.3, "basis": "history"}
-    demand = Demand(data=small_world, source="small", method="frugal", suggested_policy=suggested)
+    demand = Demand(data=small_world, source="small", method="frugal", plain=True, suggested_policy=suggested)
     with pytest.raises(SettingError, match="fixed-subset or randomized-response is needed"):
         open_store(store, demand)
 
 
 def test_settings_of_another_method_are_refused(store):
     with pytest.raises(SettingError, match="has no --messages"):
-        open_store(store, Demand(data=small_world, source="small", method="fpl", settings={"messages": 3}))
+        open_store(store, Demand(data=small_world, source="small", method="fpl", plain=True, settings={"messages": 3}))
 
 
 def test_shared_is_what_the_store_keeps_of_it():

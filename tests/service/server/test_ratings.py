@@ -169,7 +169,9 @@ def test_what_a_federation_of_ratings_cannot_be_is_refused_in_a_sentence(tmp_pat
         ({"suggested_policy": {"sharing": "randomized-response"}}, "suggest-sharing is randomized-response"),
     ):
         with pytest.raises(SettingError, match=match):
-            open_store(store, Demand(data=two_opinions, source="two", method="pmf", accepts_few=True, **demand))
+            open_store(
+                store, Demand(data=two_opinions, source="two", method="pmf", plain=True, accepts_few=True, **demand)
+            )
     assert not (tmp_path / "f.sqlite").exists()
 
 

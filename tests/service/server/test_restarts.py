@@ -55,7 +55,7 @@ LINES = {
     "sums of no one's choice": f"{DATA} --helper HELPER --target 90",
     "sums of ratings": f"{DATA} --method pmf --messages 4 --clip 2 --sigma 1 {SUMS}",
 }
-ELSEWHERE = {"port", "admin_port", "store", "tls_cert", "tls_key", "help_all", "_click_default_help"}
+ELSEWHERE = {"local_helper", "port", "admin_port", "store", "tls_cert", "tls_key", "help_all", "_click_default_help"}
 """Flags that each start of these tests gives, and those of a certificate that is not made."""
 
 

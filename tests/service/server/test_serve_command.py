@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from tests.commands import serve_words
 from tests.service.federations import PATIENT, Device, Served, establish_small, some_update, stored
 
-from federank.cli import federank
+from federank.cli import federank, main
 from federank.errors import FedeRankError
 from federank.service.server.http.listening import TLSError, self_signed, server_context
 
@@ -76,6 +76,59 @@ def test_what_cannot_be_is_refused_before_anything_begins(flags, sentence, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "explained"),
+    [
+        (("frugal",), ("--helper URL", "--plain: the operator can read every upload", "--local-helper")),
+        (("fpl",), ("the operator can read every upload", "--plain", "serve frugal with --helper URL")),
+        ((), ("--helper URL",)),
+        (("--plain", "--local-helper"), ("exclude one another",)),
+        (("--plain", "--helper", "http://127.0.0.1:9"), ("exclude one another",)),
+        (("--plain", "--epsilon", "2"), ("go with --helper or --local-helper",)),
+        (("--local-helper", "--store", "postgresql:///federank"), ("SQLite",)),
+        (("--local-helper", "--host", "0.0.0.0"), ("an address that they can reach",)),
+        (("fpl", "--plain", "--local-helper"), ("No such option",)),
+    ],
+)
+def test_a_new_federation_needs_a_decision_about_who_reads_uploads(words, explained, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["federank", "serve", *words, "--port", "0"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert [text for text in explained if text not in error] == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_later_start_needs_no_decision(sqlite_store, monkeypatch):
+    establish_small(sqlite_store, {"target": 5})
+    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
+    outcome = CliRunner().invoke(federank, ["serve", "--port", "0", "--store", sqlite_store])
+    assert outcome.exit_code == 0
+    assert "uploads      plain: the operator can read every upload" in outcome.output
+
+
+@pytest.mark.slow
+def test_a_local_helper_is_the_same_one_at_a_later_start(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
+    words = ["serve", "--data", "city", "--port", "0", "--admin-port", "0", "--local-helper"]
+    helpers = []
+    for _ in range(2):
+        outcome = CliRunner().invoke(federank, words)
+        assert outcome.exit_code == 0, outcome.output
+        helpers += [line for line in outcome.output.splitlines() if line.startswith("uploads")]
+    assert len(set(helpers)) == 1
+    assert "both servers run on this machine, which could read every upload" in helpers[0]
+    assert sorted(path.name for path in tmp_path.glob("*.sqlite")) == [
+        "federation.helper.sqlite",
+        "federation.sqlite",
+    ]
+    outcome = CliRunner().invoke(federank, ["serve", "--port", "0", "--plain"])
+    assert "--plain is for a new --store" in str(outcome.exception)
+
+
 @pytest.mark.parametrize("flag", ["--port", "--admin-port"])
 def test_a_port_in_use_is_told_before_a_federation_is_founded_whose_token_nobody_would_see(flag, tmp_path):
     with socket.socket() as taken:
@@ -91,7 +144,7 @@ def test_settings_of_rounds_can_be_changed_at_a_later_start(sqlite_store, monkey
     monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
     assert "but 5 reports end a round" in refused("--store", sqlite_store, "--minimum", "6")
     flags = ("--port", "0", "--store", sqlite_store, "--target", "9", "--suggest-pi", "0.3")
-    assert CliRunner().invoke(federank, ["serve", *flags]).exit_code == 0
+    assert CliRunner().invoke(federank, serve_words(*flags)).exit_code == 0
     kept = dict(stored(sqlite_store, "SELECT name, value FROM facts"))
     assert b'"target": 9' in kept["rounds"]
     assert b'"deadline": 7.0' in kept["rounds"]
@@ -103,7 +156,7 @@ def test_items_are_called_as_the_operator_says_or_as_a_known_set_does(tmp_path, 
     store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
     told = []
     for flags in (("--data", "city"), (), ("--noun", "corner / corners"), ()):
-        assert CliRunner().invoke(federank, ["serve", "--port", "0", "--store", store, *flags]).exit_code == 0
+        assert CliRunner().invoke(federank, serve_words("--port", "0", "--store", store, *flags)).exit_code == 0
         told.append(json.loads(dict(stored(store, "SELECT name, value FROM facts"))["noun"]))
     places, corners = {"one": "place", "many": "places"}, {"one": "corner", "many": "corners"}
     assert told == [places, places, corners, corners]
@@ -120,7 +173,7 @@ def test_a_new_federation_takes_an_upload_per_day_unless_told_otherwise(tmp_path
         ("c", ("--every", "0")),
     ):
         store = f"sqlite:///{tmp_path / name}"
-        assert CliRunner().invoke(federank, ["serve", "--port", "0", "--store", store, *flags]).exit_code == 0
+        assert CliRunner().invoke(federank, serve_words("--port", "0", "--store", store, *flags)).exit_code == 0
         periods.append(json.loads(dict(stored(store, "SELECT name, value FROM facts"))["upload_period"]))
     assert periods == [86_400, 43_200, 43_200, 0, 0]
 
@@ -148,7 +201,7 @@ def test_a_minimum_is_held_against_the_target_that_the_store_has(sqlite_store, m
     establish_small(sqlite_store, {"target": 60})
     monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
     flags = ("--port", "0", "--store", sqlite_store, "--minimum", "50")
-    assert CliRunner().invoke(federank, ["serve", *flags]).exit_code == 0
+    assert CliRunner().invoke(federank, serve_words(*flags)).exit_code == 0
     assert b'"minimum": 50' in dict(stored(sqlite_store, "SELECT name, value FROM facts"))["rounds"]
 
 
@@ -162,7 +215,7 @@ def test_a_new_federation_has_rounds_of_twenty_at_least_and_smaller_ones_need_to
     minima = []
     for number, flags in enumerate(((), ("--target", "60", "--minimum", "50"), ("--target", "5", accepted))):
         store = f"sqlite:///{tmp_path / f'{number}.sqlite'}"
-        outcome = CliRunner().invoke(federank, ["serve", "--port", "0", "--data", "city", "--store", store, *flags])
+        outcome = CliRunner().invoke(federank, serve_words("--port", "0", "--data", "city", "--store", store, *flags))
         assert outcome.exit_code == 0, outcome.output
         minima.append(kept_minimum(store))
     assert minima == [20, 50, 1]
@@ -172,10 +225,10 @@ def test_a_new_federation_has_rounds_of_twenty_at_least_and_smaller_ones_need_to
 def test_a_store_with_small_rounds_goes_on_and_a_rehearsal_may_have_them(sqlite_store, tmp_path, monkeypatch):
     monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
     establish_small(sqlite_store, {"target": 5})
-    assert CliRunner().invoke(federank, ["serve", "--port", "0", "--store", sqlite_store]).exit_code == 0
+    assert CliRunner().invoke(federank, serve_words("--port", "0", "--store", sqlite_store)).exit_code == 0
     assert kept_minimum(sqlite_store) == 1
     flags = ("--data", "city", "--store", f"sqlite:///{tmp_path / 'new.sqlite'}", "--target", "3", "--rehearsal")
-    assert CliRunner().invoke(federank, ["serve", "--port", "0", *flags]).exit_code == 0
+    assert CliRunner().invoke(federank, serve_words("--port", "0", *flags)).exit_code == 0
 
 
 def test_a_made_certificate_is_for_its_owner_alone_and_used_again(tmp_path):
@@ -273,7 +326,7 @@ def test_a_new_federation_prints_its_operator_s_token_once(tmp_path):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_workers_have_one_blas_thread(tmp_path, workers):
     """As processes of their own, with BLAS asked to use four: in a fork the library would be set up already."""
-    words = [sys.executable, "-m", "federank", "serve", "--data", "city", "--port", "0", "--admin-port", "0"]
+    words = [sys.executable, "-m", "federank", *serve_words("--data", "city", "--port", "0", "--admin-port", "0")]
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "4")
     process = subprocess.Popen(
         [*words, "--workers", str(workers)], cwd=tmp_path, env=os.environ | threads, stderr=subprocess.PIPE, text=True

@@ -172,6 +172,8 @@ class Demand:
     """Seconds: a client uploads at most once in each such period."""
     sums: SumsDemand | None = None
     """A helper, where uploads are to be such that no single server can read one."""
+    plain: bool = False
+    """The operator has decided to read uploads. A new federation needs this decision, or `sums`."""
     restored: bool = False
     """The store is a backup that was put back."""
     new_admin_token: bool = False
@@ -267,6 +269,7 @@ def _chosen(demand: Demand, learnt_by: str) -> tuple[ServerMethod, Any, RoundSet
     if name not in SERVER_METHODS:
         raise SettingError(unknown_name("method", name, SERVER_METHODS))
     served = SERVER_METHODS[name]
+    _refuse_undecided(served, demand)
     _refuse_settings_of_others(served, demand)
     _refuse_idle_settings(served, demand)
     _refuse_sharing(served, demand)
@@ -287,6 +290,8 @@ def _go_on(connection: Connection, config: FederationConfig, demand: Demand) -> 
         raise SettingError(
             "The store holds a federation whose uploads its server reads; --helper is for a new --store."
         )
+    if demand.plain and config.sums is not None:
+        raise SettingError("The store holds a federation with secure aggregation; --plain is for a new --store.")
     if demand.rounds and config.sums is not None:
         least = config.sums.config.least_cohort
         if demand.rounds.get("minimum", least) < least:
@@ -308,6 +313,22 @@ def _go_on(connection: Connection, config: FederationConfig, demand: Demand) -> 
         version = jump_ahead(connection)
         with connection.transaction():
             note_action(connection, "restored", version=version)
+
+
+def _refuse_undecided(served: ServerMethod, demand: Demand) -> None:
+    """Who can read uploads cannot be changed later, so a new federation says it."""
+    if demand.plain or demand.sums is not None:
+        return
+    if served.sums is None:
+        raise SettingError(
+            f"A new federation needs a decision: uploads of {served.name} cannot be aggregated securely, so the "
+            "operator can read every upload. Say --plain if that is intended, or serve frugal with --helper URL."
+        )
+    raise SettingError(
+        "A new federation needs a decision that cannot be changed later: who can read uploads. --helper URL: neither "
+        "of two servers can; another organisation runs the helper. --plain: the operator can read every upload. "
+        "--local-helper: both servers run on this machine, for trying out; it could read everything."
+    )
 
 
 def _refuse_settings_of_others(served: ServerMethod, demand: Demand) -> None:

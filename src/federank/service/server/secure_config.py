@@ -58,6 +58,8 @@ class SumsDemand:
     """With how many projections the norm of every message is checked (docs/norm-proof.md); 0: not at all."""
     authority: str | None = None
     """Certificates (PEM) by which the helper is known, where the system's do not know it."""
+    allow: Callable[[bytes], None] | None = None
+    """Lets a helper on this machine serve the leader with this public key; another helper's operator does that."""
 
     def __post_init__(self) -> None:
         if self.sigma is not None and not (math.isfinite(self.sigma) and self.sigma >= 0):
@@ -233,6 +235,8 @@ def agree(
             leader_key=public_key_of(private).hex(),
             **fields_of_check(demand.chosen_projections),
         )
+        if demand.allow is not None:
+            demand.allow(public_key_of(private))
         line.register(config.to_bytes())
     except HelperRefused as refusal:
         if refusal.slug != "not-allowed":
