@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from typing import Any
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from federank.errors import SettingError
 
@@ -88,3 +91,65 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# Records of settings: each field declares its type and bounds, which are checked when a record is made.
+
+
+def setting(
+    default: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    positive: bool = False,
+    fraction: bool = False,
+    extensible: bool = False,
+    paper: bool = False,
+) -> Any:
+    """A field of a record of settings: from `low` to `high`; or above 0; or from 0 to below 1.
+
+    `extensible`: packages may bring other words, so it is checked where it is used. `paper`: it only reproduces a
+    publication.
+    """
+    bounds = {"low": low, "high": high, "positive": positive, "fraction": fraction, "extensible": extensible}
+    return field(default=default, metadata={**bounds, "paper": paper})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings of a method, checked as they are declared."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+def check_fields(record: Any) -> None:
+    """Raise unless each field is of its declared type and within its bounds. Where None is a default, it is open."""
+    for name, kind, bounds, is_open in _declared(record.__class__):
+        value = getattr(record, name)
+        if (value is None and is_open) or bounds.get("extensible"):
+            continue
+        if get_origin(kind) is Literal:
+            check_choice(name, value, get_args(kind))
+        elif kind is int:
+            check_int(name, value, int(max(bounds.get("low", -math.inf), -(2**53))), bounds.get("high", math.inf))
+        elif kind is bool:
+            check_type(name, value, bool, "true or false")
+        elif kind is float and bounds.get("positive"):
+            check_positive(name, value)
+        elif kind is float and bounds.get("fraction"):
+            check_fraction(name, value)
+        elif kind is float:
+            check_range(name, value, bounds.get("low", -math.inf), bounds.get("high", math.inf))
+
+
+@cache
+def _declared(record: Any) -> Sequence[tuple[str, Any, Mapping[str, Any], bool]]:
+    """Each field's name, type without None, bounds, and whether it may be left open."""
+    hints, declared = get_type_hints(record), []
+    for part in fields(record):
+        kind = hints[part.name]
+        if isinstance(kind, UnionType) and len(kinds := [one for one in get_args(kind) if one is not NoneType]) == 1:
+            kind = kinds[0]
+        declared.append((part.name, kind, part.metadata, part.default is None))
+    return declared

@@ -16,15 +16,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from functools import cache, cached_property
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from importlib import import_module
-from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, IntVector
-from federank.checks import check_choice, check_int, check_name, check_range
+from federank.checks import check_fields, check_name
+from federank.checks import setting as setting
 from federank.errors import SettingError
 from federank.federation import wire
 from federank.federation.wire import Array, array
@@ -37,11 +38,6 @@ HOME_ROUNDS = 10
 _CLOSE = 1e-4
 NO_ITEMS: IntVector = np.zeros(0, dtype=np.int32)
 NO_RATINGS = np.zeros(0, dtype=np.float32)
-
-
-def setting(default: Any, low: float = -np.inf, high: float = np.inf, *, paper: bool = False) -> Any:
-    """A field of a method, with its bounds. `paper`: it only reproduces a publication."""
-    return field(default=default, metadata={"low": low, "high": high, "paper": paper})
 
 
 class Scale(NamedTuple):
@@ -190,9 +186,7 @@ class FederatedMethod:
     """Standard deviation of each server's noise on a secure sum, in units of clip / 4096 (0: none)."""
 
     def __post_init__(self) -> None:
-        own: Any = type(self)
-        for name, (kind, low, high) in _bounds(own).items():
-            _check(name, getattr(self, name), kind, low, high)
+        check_fields(self)
         if self.uploads == "secure" and not self.clip:
             raise SettingError("uploads is secure, and clip is 0; secure aggregation needs a bound of one upload.")
         if self.noise and self.uploads != "secure":
@@ -287,29 +281,3 @@ def from_configuration(kind: type[Any], values: Mapping[str, Any]) -> Any:
     for name in values:
         check_name(kind.__name__, name, names)
     return kind(**values)
-
-
-@cache
-def _bounds(kind: type[Any]) -> dict[str, tuple[Any, float, float]]:
-    hints = get_type_hints(kind)
-    # The settings of a simulation are checked by their own record (methods/federated_model.py).
-    others = [base for base in kind.__mro__ if is_dataclass(base) and not issubclass(base, FederatedMethod)]
-    foreign = {part.name for base in others for part in fields(base)}
-    return {
-        part.name: (hints[part.name], part.metadata.get("low", -np.inf), part.metadata.get("high", np.inf))
-        for part in fields(kind)
-        if part.name not in foreign
-    }
-
-
-def _check(name: str, value: Any, kind: Any, low: float, high: float) -> None:
-    if value is AUTO:
-        return
-    if get_origin(kind) is Literal:
-        check_choice(name, value, get_args(kind))
-    elif kind is int:
-        check_int(name, value, int(max(low, -(2**53))), high)
-    elif kind is float:
-        check_range(name, value, low, high)
-    elif kind is bool and not isinstance(value, bool):
-        raise SettingError(f"{name} is {value!r}; true or false is needed.")

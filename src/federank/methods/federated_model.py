@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
-from federank.checks import check_int, check_range
+from federank.checks import setting
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import BadMessage, ModelError, SettingError
 from federank.federation import wire
@@ -47,21 +47,15 @@ _NOTHING = Profiles(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32))
 class FederatedSettings(SharedProfileSettings):
     """Settings of a simulation of any federated method: rounds, who takes part, and what users share."""
 
-    rounds: int = 20
+    rounds: int = setting(20, 1)
     """Number of rounds; every client that is online takes part in each."""
-    online: float = 1.0
+    online: float = setting(1.0, 0, 1)
     """Probability that a client is online when a round begins."""
-    dropout: float = 0.0
+    dropout: float = setting(0.0, 0, 1)
     """Probability that a client takes part and its upload never arrives."""
     leak: bool = False
     """Never draw held-out items as negatives, as several published programs do. It lets the test leak into training:
     for studies of that leak alone."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_int("rounds", self.rounds, 1)
-        check_range("online", self.online, 0, 1)
-        check_range("dropout", self.dropout, 0, 1)
 
 
 class FederatedModel(ChoosingUsers):

@@ -18,99 +18,45 @@ if TYPE_CHECKING:
 
 Kind = TypeVar("Kind", bound=type[Any])
 
+_FRUGAL, _FPL, _FEDREC = (f"federank.methods.{folder}.recommender" for folder in ("frugal", "fpl", "fedrec"))
+_BASELINES = "federank.methods.baselines."
 METHODS = {
     "frugal": (
-        "federank.methods.frugal.recommender",
+        _FRUGAL,
         "Frugal",
         "Frugal, our own: a handful of uploads per client; the server solves from their sums.",
     ),
-    "fpl": ("federank.methods.fpl.recommender", "FPL", "Federated pair-wise learning (FPL), as in the authors' code."),
-    "federank": ("federank.methods.fpl.recommender", "FedeRank", "FedeRank: FPL as the equations are printed."),
-    "bpr": (
-        "federank.methods.fpl.recommender",
-        "BPR",
-        "BPR-MF, centralised: the same maths with everyone's history in one place.",
-    ),
-    "pmf": (
-        "federank.methods.fedrec.recommender",
-        "PMF",
-        "FedRec: federated rating prediction by matrix factorisation.",
-    ),
-    "svdpp": (
-        "federank.methods.fedrec.recommender",
-        "SVDPlusPlus",
-        "FedRec with SVD++: which items a person has rated counts too.",
-    ),
-    "popular": (
-        "federank.methods.baselines.popular",
-        "MostPopular",
-        "The most popular items, for everyone the same.",
-    ),
-    "random": ("federank.methods.baselines.popular", "Random", "Items at random: the floor under every method."),
-    "userknn": ("federank.methods.baselines.knn", "UserKNN", "What similar users have (cosine)."),
-    "itemknn": (
-        "federank.methods.baselines.knn",
-        "ItemKNN",
-        "What is similar to what the user has (cosine).",
-    ),
-    "ease": ("federank.methods.baselines.ease", "EASE", "EASE: item-item weights in closed form (Steck, 2019)."),
-    "rp3beta": (
-        "federank.methods.baselines.graph",
-        "RP3beta",
-        "RP3beta: random walks of three steps (Paudel et al., 2017).",
-    ),
-    "gfcf": (
-        "federank.methods.baselines.graph",
-        "GFCF",
-        "GF-CF: a filter on the graph of users and items (Shen et al., 2021).",
-    ),
-    "slim": (
-        "federank.methods.baselines.slim",
-        "SLIM",
-        "SLIM: a few item-item weights for each item (Ning and Karypis, 2011).",
-    ),
-    "ials": (
-        "federank.methods.baselines.ials",
-        "IALS",
-        "Implicit alternating least squares, solved exactly (Hu et al., 2008).",
-    ),
-    "dpals": (
-        "federank.methods.baselines.dpals",
-        "PrivateALS",
-        "Private ALS with a trusted server (Chien et al., 2021).",
-    ),
-    "biases": (
-        "federank.methods.baselines.biases",
-        "Biases",
-        "Ratings as the mean of all, with users' and items' biases.",
-    ),
-    "vae": (
-        "federank.methods.baselines.vae",
-        "MultVAE",
-        "Mult-VAE: a variational autoencoder (needs the extra `vae`).",
-    ),
-    "fcf": (
-        "federank.methods.frugal.recommender",
-        "FCF",
-        "Federated collaborative filtering (Ammad-ud-din et al., 2019).",
-    ),
-    "fedmf": (
-        "federank.methods.baselines.fedmf",
-        "FedMF",
-        "Federated matrix factorisation by gradients (Chai et al., 2020).",
-    ),
+    "fpl": (_FPL, "FPL", "Federated pair-wise learning (FPL), as in the authors' code."),
+    "federank": (_FPL, "FedeRank", "FedeRank: FPL as the equations are printed."),
+    "bpr": (_FPL, "BPR", "BPR-MF, centralised: the same maths with everyone's history in one place."),
+    "pmf": (_FEDREC, "PMF", "FedRec: federated rating prediction by matrix factorisation."),
+    "svdpp": (_FEDREC, "SVDPlusPlus", "FedRec with SVD++: which items a person has rated counts too."),
+    "popular": (_BASELINES + "popular", "MostPopular", "The most popular items, for everyone the same."),
+    "random": (_BASELINES + "popular", "Random", "Items at random: the floor under every method."),
+    "userknn": (_BASELINES + "knn", "UserKNN", "What similar users have (cosine)."),
+    "itemknn": (_BASELINES + "knn", "ItemKNN", "What is similar to what the user has (cosine)."),
+    "ease": (_BASELINES + "ease", "EASE", "EASE: item-item weights in closed form (Steck, 2019)."),
+    "rp3beta": (_BASELINES + "graph", "RP3beta", "RP3beta: random walks of three steps (Paudel et al., 2017)."),
+    "gfcf": (_BASELINES + "graph", "GFCF", "GF-CF: a filter on the graph of users and items (Shen et al., 2021)."),
+    "slim": (_BASELINES + "slim", "SLIM", "SLIM: a few item-item weights for each item (Ning and Karypis, 2011)."),
+    "ials": (_BASELINES + "ials", "IALS", "Implicit alternating least squares, solved exactly (Hu et al., 2008)."),
+    "dpals": (_BASELINES + "dpals", "PrivateALS", "Private ALS with a trusted server (Chien et al., 2021)."),
+    "biases": (_BASELINES + "biases", "Biases", "Ratings as the mean of all, with users' and items' biases."),
+    "vae": (_BASELINES + "vae", "MultVAE", "Mult-VAE: a variational autoencoder (needs the extra `vae`)."),
+    "fcf": (_FRUGAL, "FCF", "Federated collaborative filtering (Ammad-ud-din et al., 2019)."),
+    "fedmf": (_BASELINES + "fedmf", "FedMF", "Federated matrix factorisation by gradients (Chai et al., 2020)."),
     "local": (
-        "federank.methods.baselines.pfedrec",
+        _BASELINES + "pfedrec",
         "LocalOnly",
         "Every client trains alone and sends nothing: the control of federated methods.",
     ),
     "fedrap": (
-        "federank.methods.baselines.fedrap",
+        _BASELINES + "fedrap",
         "FedRAP",
         "Additive personalisation: an own item table beside the shared one (Li et al., 2024).",
     ),
     "pfedrec": (
-        "federank.methods.baselines.pfedrec",
+        _BASELINES + "pfedrec",
         "PFedRec",
         "Everyone's own score function and view of the items (Zhang et al., 2023).",
     ),

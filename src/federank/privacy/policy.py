@@ -38,7 +38,7 @@ from federank import extensions
 from federank._numerics.arrays import IntVector, LongVector
 from federank._numerics.compiling import compiled
 from federank._numerics.rows import inlined
-from federank.checks import check_choice, check_int, check_positive, check_range
+from federank.checks import check_choice, check_int, check_positive, check_range, setting
 from federank.errors import SettingError
 from federank.federation.rng import DENIABLE, STICKY, happens, words
 
@@ -298,7 +298,7 @@ def randomized_response_words(seed: int, user: int, drawn: np.ndarray[Any, np.dt
 class SharedProfileSettings:
     """What everyone lets out who has made no choice of their own."""
 
-    sharing: Literal["fixed-subset", "randomized-response"] = "fixed-subset"
+    sharing: Literal["fixed-subset", "randomized-response"] = setting("fixed-subset", extensible=True)
     """What stands for a history in uploads: a share of it, drawn once per lifetime (fixed-subset), or that share with
     decoys (randomized-response). What is held back is still used to recommend locally."""
     pi: float | str = 1.0

@@ -17,8 +17,8 @@ from typing import Literal
 
 import numpy as np
 
-from federank import checks
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealVector
+from federank.checks import Settings, setting
 from federank.data.interactions import Interactions
 from federank.errors import ModelError, SettingError
 from federank.methods.predicting import PredictsRatings, refuse_bad_ratings
@@ -29,16 +29,16 @@ from federank.simulation.options import TrainingOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class BiasesSettings:
+class BiasesSettings(Settings):
     """What can be chosen about means and biases."""
 
     of: Literal["both", "users", "items", "none"] = "both"
     """Whose habits count: users' and items', one of them alone, or none (the mean of all)."""
-    user_damping: float = 5.0
+    user_damping: float = setting(5.0, 0)
     """As many ratings of exactly the mean are counted to every user's own."""
-    item_damping: float = 5.0
+    item_damping: float = setting(5.0, 0)
     """As many ratings of exactly the mean are counted to every item's own."""
-    passes: int = 15
+    passes: int = setting(15, 1)
     """How many times both sides are solved for."""
     lowest: float = 1.0
     """The lowest rating that there is."""
@@ -46,10 +46,7 @@ class BiasesSettings:
     """The highest rating that there is."""
 
     def __post_init__(self) -> None:
-        checks.check_choice("of", self.of, ("both", "users", "items", "none"))
-        checks.check_range("user_damping", self.user_damping, 0, np.inf)
-        checks.check_range("item_damping", self.item_damping, 0, np.inf)
-        checks.check_int("passes", self.passes, 1)
+        super().__post_init__()
         if not self.lowest < self.highest:
             raise SettingError(f"lowest is {self.lowest} and highest {self.highest}; the first must be smaller.")
 

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from federank import checks
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
+from federank.checks import Settings, setting
 from federank.data.interactions import Interactions, Profiles
 from federank.methods.baselines.ials import new_workspace, solve_rows
 from federank.methods.recommender import Arrays, Recommender, made_from, restored_table
@@ -40,39 +40,29 @@ _SHARES = {"A": 0.4, "b": 0.5, "K": 0.1}
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateALSSettings:
+class PrivateALSSettings(Settings):
     """Settings of private ALS."""
 
-    epsilon: float = 1.0
+    epsilon: float = setting(1.0, positive=True)
     """Differential privacy of users (one user added or removed)."""
-    delta: float = 1e-6
+    delta: float = setting(1e-6, 1e-12, 0.1)
     """Probability with which the guarantee may fail."""
-    factors: int = 16
+    factors: int = setting(16, 1)
     """Length of the vectors that describe users and items."""
-    iterations: int = 2
+    iterations: int = setting(2, 1)
     """Iterations; each costs a part of the budget."""
-    items_per_user: int = 50
+    items_per_user: int = setting(50, 1)
     """Items of a user that count at most."""
-    items: int = 1000
+    items: int = setting(1000, 1)
     """Number of items that get a vector: the most popular by noisy counts."""
-    unobserved_weight: float = 0.1
+    unobserved_weight: float = setting(0.1, 0, 1)
     """Weight of the pairs that did not occur (w)."""
-    regularization: float = 10.0
+    regularization: float = setting(10.0, positive=True)
     """L2 regularisation of item vectors (lambda)."""
-    user_regularization: float = 1.0
+    user_regularization: float = setting(1.0, positive=True)
     """L2 regularisation of user vectors."""
-    seed: int = 1
+    seed: int = setting(1, 0, 2**32 - 1)
     """Seed of the first vectors and of the noise."""
-
-    def __post_init__(self) -> None:
-        checks.check_positive("epsilon", self.epsilon)
-        checks.check_range("delta", self.delta, 1e-12, 0.1)
-        for name in ("factors", "iterations", "items_per_user", "items"):
-            checks.check_int(name, getattr(self, name), 1)
-        checks.check_range("unobserved_weight", self.unobserved_weight, 0, 1)
-        checks.check_positive("regularization", self.regularization)
-        checks.check_positive("user_regularization", self.user_regularization)
-        checks.check_seed(self.seed)
 
 
 class PrivateALS(Recommender):

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, spotrf, spotri
 from scipy.sparse import csr_array
 
-from federank import checks
 from federank._numerics.arrays import FloatMatrix, RealMatrix
+from federank.checks import Settings, setting
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.methods.from_histories import ItemWeights
@@ -74,14 +74,11 @@ def _item_weights_in_place(histories: csr_array, regulariser: float) -> FloatMat
 
 
 @dataclass(frozen=True, kw_only=True)
-class EASESettings:
+class EASESettings(Settings):
     """The one thing to choose about EASE."""
 
-    regulariser: float = 250.0
+    regulariser: float = setting(250.0, positive=True)
     """Pull of all weights towards zero (lambda): the larger, the more often items must go together to count."""
-
-    def __post_init__(self) -> None:
-        checks.check_positive("regulariser", self.regulariser)
 
 
 class EASE(ItemWeights):

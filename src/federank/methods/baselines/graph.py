@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from federank import checks
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
+from federank.checks import Settings, setting
 from federank.data.interactions import Interactions
 from federank.methods.from_histories import FromHistories, ItemWeights, dense, restored_weights, stored_weights
 from federank.methods.recommender import Arrays, made_from, restored_table
@@ -46,20 +46,15 @@ def _best_of_rows(table: csr_array, k: int) -> csr_array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RP3betaSettings:
+class RP3betaSettings(Settings):
     """Settings of RP3beta."""
 
-    alpha: float = 0.7
+    alpha: float = setting(0.7, positive=True)
     """Exponent of the transition probabilities: below 1, rare transitions count more."""
-    beta: float = 0.3
+    beta: float = setting(0.3, 0, 2)
     """Exponent of the popularity that scores are divided by (0: none, 1: fully)."""
-    k: int = 400
+    k: int = setting(400, 1)
     """Number of items kept per item: those that walks from it reach most often."""
-
-    def __post_init__(self) -> None:
-        checks.check_positive("alpha", self.alpha)
-        checks.check_range("beta", self.beta, 0, 2)
-        checks.check_int("k", self.k, 1)
 
 
 class RP3beta(ItemWeights):
@@ -99,20 +94,15 @@ class RP3beta(ItemWeights):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GFCFSettings:
+class GFCFSettings(Settings):
     """Settings of GF-CF."""
 
-    factors: int = 256
+    factors: int = setting(256, 1)
     """Number of singular vectors of the ideal low-pass filter; at most as many as users or items."""
-    low_pass: float = 0.3
+    low_pass: float = setting(0.3, 0)
     """Weight of the ideal low-pass filter beside the linear one (0: only the linear filter)."""
-    seed: int = 1
+    seed: int = setting(1, 0, 2**32 - 1)
     """Seed of the randomised singular value decomposition."""
-
-    def __post_init__(self) -> None:
-        checks.check_int("factors", self.factors, 1)
-        checks.check_range("low_pass", self.low_pass, 0, np.inf)
-        checks.check_seed(self.seed)
 
 
 class GFCF(FromHistories):

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from federank import checks
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
 from federank._numerics.compiling import at_once, compiled
 from federank._numerics.rows import inlined
+from federank.checks import Settings, setting
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import Diverged, SettingError
 from federank.federation.rng import ITEM_FACTORS, normal_rows
@@ -129,35 +129,28 @@ def _solve_lower(sides: Any, aim: Any) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class IALSSettings:
+class IALSSettings(Settings):
     """What can be chosen about alternating least squares."""
 
-    factors: int = 64
+    factors: int = setting(64, 1)
     """Length of the vectors that describe users and items."""
-    iterations: int = 15
+    iterations: int = setting(15, 1)
     """How many times both sides are solved for."""
-    alpha: float = 1.0
+    alpha: float = setting(1.0, 0)
     """How much surer it is that users like what they have than that they dislike the rest: confidence 1 + alpha."""
-    unobserved_weight: float = 1.0
+    unobserved_weight: float = setting(1.0, 0)
     """Confidence that users dislike what they do not have."""
-    regulariser: float = 10.0
+    regulariser: float = setting(10.0, positive=True)
     """Pull of all vectors towards zero (lambda)."""
-    frequency: float = 0.0
+    frequency: float = setting(0.0, 0, 1)
     """How that pull grows with how much a user or an item has: 0 not at all, 1 in proportion."""
-    initial_scale: float = 0.1
+    initial_scale: float = setting(0.1, positive=True)
     """Standard deviation of the first values of the item vectors."""
-    seed: int = 1
+    seed: int = setting(1, 0, 2**32 - 1)
     """Names the run: the same seed gives the same model."""
 
     def __post_init__(self) -> None:
-        checks.check_int("factors", self.factors, 1)
-        checks.check_int("iterations", self.iterations, 1)
-        checks.check_range("alpha", self.alpha, 0, np.inf)
-        checks.check_range("unobserved_weight", self.unobserved_weight, 0, np.inf)
-        checks.check_positive("regulariser", self.regulariser)
-        checks.check_range("frequency", self.frequency, 0, 1)
-        checks.check_positive("initial_scale", self.initial_scale)
-        checks.check_seed(self.seed)
+        super().__post_init__()
         if self.unobserved_weight > 1 + self.alpha:
             raise SettingError(
                 f"unobserved_weight is {self.unobserved_weight:g}, more than 1 + alpha ({1 + self.alpha:g}): what "

@@ -20,9 +20,9 @@ import numba
 import numpy as np
 from scipy.sparse import csr_array
 
-from federank import checks
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntMatrix, IntVector, LongVector, RealVector
 from federank._numerics.compiling import compiled
+from federank.checks import Settings, setting
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import ModelError
 from federank.methods.from_histories import FromHistories, ItemWeights, dense
@@ -170,46 +170,33 @@ def _worse(row: int, similarity: np.float32, other: int, other_similarity: np.fl
 
 
 @dataclass(frozen=True, kw_only=True)
-class UserKNNSettings:
+class UserKNNSettings(Settings):
     """How many neighbours, and how much to trust those who share little."""
 
-    k: int = 50
+    k: int = setting(50, 1)
     """How many of the most similar users count."""
-    shrinkage: float = 0.0
+    shrinkage: float = setting(0.0, 0)
     """Added to the cosine's denominator: the larger, the less a few shared items count (0: plain cosine)."""
-    item_weight_exponent: float = 0.0
+    item_weight_exponent: float = setting(0.0, 0, 2)
     """Down-weights popular items in the cosine: an item with n users has weight n^-item_weight_exponent (0: none)."""
     fill: bool = False
     """Fill lists up with items that no neighbour speaks for (score 0), as in the tables of the papers."""
 
-    def __post_init__(self) -> None:
-        _check(self.k, self.shrinkage)
-        checks.check_range("item_weight_exponent", self.item_weight_exponent, 0, 2)
-
 
 @dataclass(frozen=True, kw_only=True)
-class ItemKNNSettings:
+class ItemKNNSettings(Settings):
     """How many neighbours, how much to trust those that share little, and whether their sum is taken as a share."""
 
-    k: int = 50
+    k: int = setting(50, 1)
     """How many of the most similar items count."""
-    shrinkage: float = 0.0
+    shrinkage: float = setting(0.0, 0)
     """Added to the cosine's denominator: the larger, the less a few shared users count (0: plain cosine)."""
-    user_weight_exponent: float = 0.0
+    user_weight_exponent: float = setting(0.0, 0, 2)
     """Down-weights active users in the cosine: a user with n items has weight n^-user_weight_exponent (0: none)."""
     normalised: bool = False
     """Divide by the similarities of all k neighbours: more even lists, less precise ones on dense data."""
     fill: bool = False
     """Fill lists up with items that no neighbour speaks for (score 0), as in the tables of the papers."""
-
-    def __post_init__(self) -> None:
-        _check(self.k, self.shrinkage)
-        checks.check_range("user_weight_exponent", self.user_weight_exponent, 0, 2)
-
-
-def _check(k: int, shrinkage: float) -> None:
-    checks.check_int("k", k, 1)
-    checks.check_range("shrinkage", shrinkage, 0, np.inf)
 
 
 class UserKNN(FromHistories):

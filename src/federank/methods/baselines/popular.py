@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from federank import checks
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector
+from federank.checks import Settings, setting
 from federank.data.interactions import Interactions
 from federank.errors import ModelError
 from federank.methods.recommender import Arrays, Recommender, made_from
@@ -82,14 +82,11 @@ class MostPopular(Recommender):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomSettings:
+class RandomSettings(Settings):
     """What chance depends on."""
 
-    seed: int = 1
+    seed: int = setting(1, 0, 2**32 - 1)
     """The seed of the random scores: the same seed gives the same lists."""
-
-    def __post_init__(self) -> None:
-        checks.check_seed(self.seed)
 
 
 class Random(Recommender):

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from federank import checks
 from federank._numerics.arrays import FloatVector, IntVector, LongVector, RealVector
 from federank._numerics.compiling import at_once, compiled
+from federank.checks import Settings, setting
 from federank.data.interactions import Interactions
 from federank.methods.from_histories import ItemWeights, restored_weights, stored_weights
 from federank.methods.recommender import Arrays, made_from
@@ -104,20 +104,15 @@ def weights_of(
 
 
 @dataclass(frozen=True, kw_only=True)
-class SLIMSettings:
+class SLIMSettings(Settings):
     """What can be chosen about SLIM."""
 
-    l1: float = 1.0
+    l1: float = setting(1.0, 0)
     """How many people who have two items do not count: the larger, the fewer weights are left."""
-    l2: float = 20.0
+    l2: float = setting(20.0, 0)
     """Pull of all weights towards zero: the larger, the more evenly items share in explaining another."""
-    tolerance: float = 0.001
+    tolerance: float = setting(0.001, positive=True)
     """The largest change of a weight that counts as none."""
-
-    def __post_init__(self) -> None:
-        checks.check_range("l1", self.l1, 0, np.inf)
-        checks.check_range("l2", self.l2, 0, np.inf)
-        checks.check_positive("tolerance", self.tolerance)
 
 
 class SLIM(ItemWeights):

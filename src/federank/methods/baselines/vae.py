@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from federank import checks
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank._numerics.topn import top_n
+from federank.checks import Settings, setting
 from federank.data.interactions import Interactions
 from federank.data.splits import split_random, split_temporal
 from federank.errors import Diverged, SettingError
@@ -50,40 +50,34 @@ _USERS_AT_A_TIME = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultVAESettings:
+class MultVAESettings(Settings):
     """What can be chosen about the network and its training."""
 
     topology: str = "200-100-200"
     """Widths of the layers, hidden-latent-hidden; the papers try 200-100-200, 300-100-300 and 600-200-600."""
-    epochs: int = 200
+    epochs: int = setting(200, 1)
     """Passes over all users, if training is not stopped earlier."""
-    held_back: float = 0.1
+    held_back: float = setting(0.1, fraction=True)
     """Share of each user's history, the newest, kept back to stop early by (0: learn from all, for all epochs)."""
-    patience: int = 20
+    patience: int = setting(20, 1)
     """Stop after this many epochs without a better ranking of what was held back."""
-    batch_size: int = 100
+    batch_size: int = setting(100, 1)
     """Users per step."""
-    learning_rate: float = 0.001
+    learning_rate: float = setting(0.001, positive=True)
     """Size of a step (Adam)."""
-    dropout: float = 0.5
+    dropout: float = setting(0.5, fraction=True)
     """Probability that an item of a history is hidden from the network in a step."""
-    beta: float = 0.2
+    beta: float = setting(0.2, 0)
     """Largest weight of the divergence, which keeps the latent numbers near a normal distribution."""
-    anneal_epochs: int = 100
+    anneal_epochs: int = setting(100, 0)
     """Epochs over which that weight grows from 0 (0: the full weight at once)."""
-    seed: int = 1
+    seed: int = setting(1, 0, 2**32 - 1)
     """Names the run: the same seed gives the same model on the same machine."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[1-9]\d*-[1-9]\d*-[1-9]\d*", self.topology):
             raise SettingError(f"topology is {self.topology!r}; three widths are needed, such as 200-100-200.")
-        for name, least in (("epochs", 1), ("patience", 1), ("batch_size", 1), ("anneal_epochs", 0)):
-            checks.check_int(name, getattr(self, name), least)
-        for name in ("held_back", "dropout"):
-            checks.check_fraction(name, getattr(self, name))
-        checks.check_positive("learning_rate", self.learning_rate)
-        checks.check_range("beta", self.beta, 0, inf)
-        checks.check_seed(self.seed)
+        super().__post_init__()
 
 
 class MultVAE(FromHistories):

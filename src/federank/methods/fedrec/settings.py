@@ -24,15 +24,13 @@ import numpy as np
 
 from federank._numerics.arrays import FloatVector, IntVector, LongVector
 from federank._numerics.rows import inlined
-from federank.checks import check_choice, check_int, check_positive, check_range
+from federank.checks import Settings, check_range, setting
 from federank.errors import SettingError
-from federank.federation.method import Scale, setting
-
-_STYLES = ("stochastic", "batch")
+from federank.federation.method import Scale
 
 
 @dataclass(frozen=True, kw_only=True)
-class RatingSettings:
+class RatingSettings(Settings):
     """What can be chosen about learning to predict ratings; the defaults are the authors' values."""
 
     implicit: ClassVar[bool] = False  # SVD++: items have a second vector
@@ -42,26 +40,26 @@ class RatingSettings:
     """Through the rounds of a federation; or with everyone's ratings in one place."""
     filling: Literal["hybrid", "average", "none"] = "hybrid"
     """Virtual ratings: first averages, later predictions (hybrid); the user's average; or none."""
-    rho: float = 0.0
+    rho: float = setting(0.0, 0)
     """Virtual ratings for every rating a user has given, on items that the user has not rated."""
     sampling: Literal["fresh", "fixed"] = setting("fresh", paper=True)
     """Draw these items again in every round, as published, so that what comes back every time is what was rated; or
     once for its lifetime (fixed), so that it is not."""
-    t_predict: int = setting(5, paper=True)
+    t_predict: int = setting(5, 0, paper=True)
     """Iterations before virtual ratings are predicted (T_predict; hybrid filling only)."""
-    t_local: int = setting(15, paper=True)
+    t_local: int = setting(15, 0, paper=True)
     """Passes over the own ratings before virtual ratings are predicted (T_local; hybrid filling only)."""
-    factors: int = 20
+    factors: int = setting(20, 1)
     """Length of the vectors that describe users and items."""
-    iterations: int = 100
+    iterations: int = setting(100, 1)
     """How many times every user's ratings are met."""
-    learning_rate: float | None = None
+    learning_rate: float | None = setting(None, positive=True)
     """Size of a step; the papers' values if not given: 0.8 in batch style, 0.01 in stochastic style."""
-    decay: float = setting(0.9, paper=True)
+    decay: float = setting(0.9, positive=True, paper=True)
     """What the learning rate is multiplied with after an iteration."""
-    regulariser: float = 0.001
+    regulariser: float = setting(0.001, 0)
     """Pull of all vectors towards zero (lambda)."""
-    initial_range: float = setting(0.01, paper=True)
+    initial_range: float = setting(0.01, positive=True, paper=True)
     """First values of all vectors are uniform in a range of this width around zero."""
     item_gradients: Literal["before", "after"] = setting("before", paper=True)
     """Item gradients use the user's vector before its step (the authors' code) or after it (the paper)."""
@@ -78,11 +76,23 @@ class RatingSettings:
     """The lowest rating there can be."""
     highest: float = 5.0
     """The highest rating there can be; predictions are clipped to the range, in tests and answers only."""
-    seed: int = 1
+    seed: int = setting(1, 0, 2**32 - 1)
     """Names the run: the same seed gives the same model."""
 
     def __post_init__(self) -> None:
-        check_rating_settings(self)
+        super().__post_init__()
+        if not self.lowest < self.highest:
+            raise SettingError(
+                f"Ratings are declared to lie between {self.lowest} and {self.highest}; a lowest and a greater highest "
+                "are needed."
+            )
+        if self.rho > 0 and self.filling == "none":
+            raise SettingError(f"rho is {self.rho:g}, but filling is none; choose average or hybrid, or rho 0.")
+        if self.rho > 0 and not self.federated:
+            raise SettingError(
+                f"rho is {self.rho:g}, but without a federation nothing is sent that virtual ratings could hide; "
+                "choose rho 0, or federated."
+            )
 
     def without_effect(self) -> dict[str, str]:
         """The settings that do nothing beside the others, each with the reason."""
@@ -182,38 +192,6 @@ def predicts(recipe: Any, iteration: Any) -> Any:
     return recipe.hybrid and iteration >= recipe.predict_from
 
 
-def check_rating_settings(settings: RatingSettings) -> None:
-    """Refuse what cannot be, with a sentence."""
-    check_choice("style", settings.style, ("stochastic",) if isinstance(settings, SVDPlusPlusSettings) else _STYLES)
-    check_choice("filling", settings.filling, ("hybrid", "average", "none"))
-    check_choice("sampling", settings.sampling, ("fresh", "fixed"))
-    check_choice("item_gradients", settings.item_gradients, ("before", "after"))
-    check_choice("client_rate", settings.client_rate, ("participation", "iteration"))
-    check_choice("filling_start", settings.filling_start, ("late", "early"))
-    check_choice("local_training", settings.local_training, ("copy", "own"))
-    check_choice("local_ratings", settings.local_ratings, ("rated", "all"))
-    for name, least in (("factors", 1), ("iterations", 1), ("t_predict", 0), ("t_local", 0)):
-        check_int(name, getattr(settings, name), least)
-    check_int("seed", settings.seed, 0, 2**32 - 1)
-    for name in ("initial_range", "decay", "learning_rate"):
-        if getattr(settings, name) is not None:
-            check_positive(name, getattr(settings, name))
-    for name in ("rho", "regulariser"):
-        check_range(name, getattr(settings, name), 0, math.inf)
-    if not -math.inf < settings.lowest < settings.highest < math.inf:
-        raise SettingError(
-            f"Ratings are declared to lie between {settings.lowest} and {settings.highest}; a lowest and a greater "
-            "highest are needed."
-        )
-    if settings.rho > 0 and settings.filling == "none":
-        raise SettingError(f"rho is {settings.rho:g}, but filling is none; choose average or hybrid, or rho 0.")
-    if settings.rho > 0 and not settings.federated:
-        raise SettingError(
-            f"rho is {settings.rho:g}, but without a federation nothing is sent that virtual ratings could hide; "
-            "choose rho 0, or federated."
-        )
-
-
 # Federations of ratings in the world: what one decides beside the recipe, and the scale that its ratings are on.
 
 
@@ -229,35 +207,29 @@ class RatingFederationSettings(PMFSettings):
     """Anyone who takes part in a round steps by mean gradients."""
     filling: Literal["hybrid", "average", "none"] = "hybrid"
     """Suggested to devices: virtual ratings that are first averages, later predictions (hybrid), averages, or none."""
-    rho: float = 1.0
+    rho: float = setting(1.0, 0)
     """Suggested to devices: virtual ratings for every rating a person has given."""
     sampling: Literal["fixed", "fresh"] = "fixed"
     """Suggested to devices: what gets a virtual rating is drawn once for its lifetime (fixed), or again in every
     round, so that
     what comes back every time is what was rated (fresh)."""
-    learning_rate: float | None = None
+    learning_rate: float | None = setting(None, positive=True)
     """Size of a step.  [default: 1 / the highest rating, and half of that for svdpp]"""
-    prior_count: float = 10.0
+    prior_count: float = setting(10.0, 0)
     """Items move as if this many more clients had reported a gradient of zero: those with few ratings move slowly."""
     first_prediction: Literal["mean", "zero"] = "mean"
     """What a new federation predicts: each client's own mean rating, or about zero, as published."""
     step: float | None = None
     """Smallest difference between two ratings: 1 for whole stars, 0.5 for half ones, 0 for any number; as in the data
     if not given."""
-    messages: int | None = None
+    messages: int | None = setting(None, 1)
     """With --helper: how many messages a device sends in its life.  [default: 50, with noise 20]"""
-    clip: float | None = None
+    clip: float | None = setting(None, positive=True)
     """With --helper: the bound of what one person's ratings can change, as the length of a message of gradients and
     counts; longer ones are scaled down.  [default: 64, with noise 8]"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range("prior_count", self.prior_count, 0, math.inf)
-        check_choice("first_prediction", self.first_prediction, ("mean", "zero"))
-        if self.messages is not None:
-            check_int("messages", self.messages, 1)
-        if self.clip is not None:
-            check_positive("clip", self.clip)
         if self.step is not None:
             check_range("step", self.step, 0, self.highest - self.lowest)
             steps = (self.highest - self.lowest) / self.step if self.step else 1.0

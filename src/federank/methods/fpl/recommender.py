@@ -13,8 +13,9 @@ from typing import Any, Literal
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, IntVector, LongVector, RealVector
+from federank.checks import Settings
 from federank.data.interactions import Interactions
-from federank.errors import ModelError, SettingError
+from federank.errors import ModelError
 from federank.methods.fpl.communication import count_communication, item_updates, paper_costs, participations
 from federank.methods.fpl.factors import PairwiseFactors
 from federank.methods.fpl.privacy import privacy_figure
@@ -132,7 +133,7 @@ class FedeRank(FPL):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BPRSettings:
+class BPRSettings(Settings):
     """What can be chosen about centralised pair-wise learning."""
 
     factors: int = 20
@@ -157,8 +158,7 @@ class BPRSettings:
     """First values of the item biases: drawn like the vectors, or zero."""
 
     def __post_init__(self) -> None:
-        if self.user_draw not in ("activity", "uniform"):
-            raise SettingError(f"user_draw is {self.user_draw!r}; it can be activity or uniform.")
+        super().__post_init__()
         self.as_fpl()
 
     def as_fpl(self) -> FPLSettings:

@@ -26,10 +26,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from federank._numerics.arrays import IntVector, LongVector, RealVector
-from federank.checks import check_choice, check_fraction, check_int, check_positive, check_range
+from federank.checks import Settings, check_int, check_positive, check_range, setting
 from federank.errors import SettingError
-from federank.federation.method import setting
-from federank.privacy.policy import BASES, Policy, default_basis
+from federank.privacy.policy import Policy, default_basis
 from federank.privacy.population import AS_HISTORIES_ARE, SharedProfiles
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -59,12 +58,12 @@ FEDERATION_SETTINGS = (*DEVICE_SETTINGS, "initial_biases", "seed")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FPLSettings:
+class FPLSettings(Settings):
     """What can be chosen about federated pair-wise learning; the defaults are the authors' values."""
 
-    factors: int = 20
+    factors: int = setting(20, 1, 1024)
     """Length of the vectors that describe users and items."""
-    learning_rate: float = 0.05
+    learning_rate: float = setting(0.05, positive=True)
     """Size of a step, on the device and on the server."""
     pi: float | str | Sequence[float] = 1.0
     """Probability that a positive item's gradient is sent (0: never, 1: always); or a CSV file `user,pi`.
@@ -74,16 +73,16 @@ class FPLSettings:
     triples: int | str = 1
     """Pairs a device trains on in a round: a number, `mean` = int(X+/U), `profile` = its own history's size, or
     `3x profile` = three times that."""
-    most_triples: int | None = None
+    most_triples: int | None = setting(None, 1)
     """People may choose how many pairs their own device trains on, up to this many; without it, up to `triples`."""
-    epochs: int = 20
+    epochs: int = setting(20, 1)
     """Passes over the data: an epoch has as many client-server interactions as there are training interactions."""
-    seed: int = 1
+    seed: int = setting(1, 0, 2**32 - 1)
     """Names the run: the same seed gives the same model."""
     order: Literal["as-in-code", "as-printed"] = setting("as-in-code", paper=True)
     """Within a round the client's own vector moves with every pair, as in the authors' code; or once at the end by the
     sum of all steps, as FedeRank's Eq. 1-3 are printed."""
-    sharing: Literal["all", "fixed-subset", "randomized-response"] = "all"
+    sharing: Literal["all", "fixed-subset", "randomized-response"] = setting("all", extensible=True)
     """Which positives are sent: each with probability pi, drawn every time, as published (all); a share pi of them,
     drawn once per lifetime (fixed-subset); or that share with decoys among it (randomized-response)."""
     item_epsilon: float | None = None
@@ -95,9 +94,9 @@ class FPLSettings:
     """At most this many items of a history are ever sent."""
     policies: str | None = None
     """TOML file of who chooses what: [default], [groups.NAME] with a `share` of people, [people."ID"]."""
-    clip: float | None = None
+    clip: float | None = setting(None, positive=True)
     """Scale every Update down to this length at most (the L2 norm of all its numbers)."""
-    noise: float = 0.0
+    noise: float = setting(0.0, 0)
     """Deviation of normal noise on what is sent, as a multiple of `clip`; states a differential-privacy figure."""
     noise_on: Literal["all-rows", "sums"] = setting("all-rows", paper=True)
     """Noise on every row of the catalogue; or a share of it from each device of a round, for a server that sees only
@@ -107,13 +106,13 @@ class FPLSettings:
     mask: Literal["as-in-code", "as-printed"] = setting("as-in-code", paper=True)
     """The coin of pi is tossed for every pair, as in the authors' code; or once per positive item and round, as
     FedeRank's Eq. 4-5 are printed."""
-    user_regulariser: float = setting(1 / 20, paper=True)
+    user_regulariser: float = setting(1 / 20, 0, paper=True)
     """Pull of the user vector towards zero, as a multiple of the learning rate."""
-    positive_regulariser: float = setting(1 / 20, paper=True)
+    positive_regulariser: float = setting(1 / 20, 0, paper=True)
     """Pull of a positive item's vector towards zero, as a multiple of the learning rate."""
-    negative_regulariser: float = setting(1 / 200, paper=True)
+    negative_regulariser: float = setting(1 / 200, 0, paper=True)
     """Pull of a negative item's vector towards zero, as a multiple of the learning rate."""
-    initial_scale: float = setting(0.1, paper=True)
+    initial_scale: float = setting(0.1, positive=True, paper=True)
     """Standard deviation of the first values of all vectors."""
     initial_biases: Literal["normal", "zero"] = setting("normal", paper=True)
     """First values of the item biases: drawn like the vectors, or zero."""
@@ -123,37 +122,25 @@ class FPLSettings:
     weights: Literal["sum", "mean", "profile"] = setting("sum", paper=True)
     """What a round's Updates are multiplied with before the server adds them up (w_u of FPL, 2020, Eq. 1): 1; one over
     their number; or each device's share of all their histories, which a simulation knows and a real server does not."""
-    online: float = 1.0
+    online: float = setting(1.0, 0, 1)
     """Probability that a device is there when a round begins."""
     trace: str | None = None
     """CSV file `round,user` of which device is there when, starting over at its end; instead of `online`."""
-    dropout: float = 0.0
+    dropout: float = setting(0.0, 0, 1)
     """Probability that a device vanishes before its answer arrives: its update is lost, nothing else."""
     server: Literal["plain", "adam"] = "plain"
     """What the server does with the sum of a round: add it, times the learning rate (plain), or a step of Adam."""
-    beta1: float = 0.9
+    beta1: float = setting(0.9, fraction=True)
     """How long the server remembers the direction of past sums (Adam)."""
-    beta2: float = 0.999
+    beta2: float = setting(0.999, fraction=True)
     """How long the server remembers the size of past sums (Adam)."""
-    item_pull: float = 0.0
+    item_pull: float = setting(0.0, 0)
     """Pull of all item vectors towards zero at the server, once a round, beside the sum of the Updates."""
 
     def __post_init__(self) -> None:
-        check_int("factors", self.factors, 1, 1024)
-        check_int("epochs", self.epochs, 1)
-        check_int("seed", self.seed, 0, 2**32 - 1)
-        check_positive("learning_rate", self.learning_rate)
-        check_positive("initial_scale", self.initial_scale)
-        for name in ("user_regulariser", "positive_regulariser", "negative_regulariser"):
-            check_range(name, getattr(self, name), 0, math.inf)
-        check_range("online", self.online, 0, 1)
-        check_range("dropout", self.dropout, 0, 1)
-        self._check_server()
+        super().__post_init__()
         if self.pi is None or isinstance(self.pi, float | int):
             check_range("pi", self.pi, 0, 1)
-        check_choice("order", self.order, ("as-in-code", "as-printed"))
-        check_choice("user_draw", self.user_draw, ("uniform", "activity"))
-        check_choice("weights", self.weights, ("sum", "mean", "profile"))
         if self.weights == "profile" and self.noise:
             raise SettingError(
                 "weights is profile, by which noise would count more where a history is long, and noise is "
@@ -164,34 +151,19 @@ class FPLSettings:
                 f"user_draw is activity, which is a draw of one client a round, and clients_per_round is "
                 f"{self.clients_per_round}; set it to 1, or draw users uniformly."
             )
-        check_range("noise", self.noise, 0, math.inf)
-        check_choice("noise_on", self.noise_on, ("all-rows", "sums"))
-        if self.clip is not None:
-            check_positive("clip", self.clip)
-        elif self.noise:
+        if self.noise and self.clip is None:
             raise SettingError(f"noise is {self.noise:g} times the clip, and there is no clip; choose one, such as 1.")
         if not 0 < self.delta < 1:
             raise SettingError(f"delta is {self.delta!r}; a probability above 0 and below 1 is needed.")
-        check_choice("basis", self.basis, ("default", *BASES))
         self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)
-        check_choice("mask", self.mask, ("as-in-code", "as-printed"))
-        check_choice("initial_biases", self.initial_biases, ("normal", "zero"))
         if not isinstance(self.triples, str):
             check_int("triples", self.triples, 1)
         elif self.triples != "mean" and not _profile_multiple(self.triples):
             raise SettingError(
                 f"triples is {self.triples!r}; an integer, `mean`, `profile` or such as `3x profile` is needed."
             )
-        if self.most_triples is not None:
-            check_int("most_triples", self.most_triples, 1)
         if self.clients_per_round != "all":
             check_positive("clients_per_round", self.clients_per_round)
-
-    def _check_server(self) -> None:
-        check_choice("server", self.server, ("plain", "adam"))
-        check_fraction("beta1", self.beta1)
-        check_fraction("beta2", self.beta2)
-        check_range("item_pull", self.item_pull, 0, math.inf)
         for name in ("beta1", "beta2"):
             if self.server == "plain" and getattr(self, name) != self.__dataclass_fields__[name].default:
                 raise SettingError(
