@@ -145,6 +145,30 @@ def make_invitations(operator: Operator, count: int) -> None:
         click.echo("federank: no one needs them yet; start `federank serve` with --invited-only.", err=True)
 
 
+@admin.command("move-store")
+@click.argument("target", metavar="POSTGRESQL")
+@click.option("--store", default="sqlite:///federation.sqlite", show_default=True, help="The store to be moved.")
+def move(target: str, store: str) -> None:
+    """Move a federation from SQLite to POSTGRESQL, an empty database: postgresql://USER@HOST/NAME.
+
+    Stop the server first. Every upload, version and quota is copied in one transaction and compared. The old file is
+    kept under another name; delete it once the server runs on the new store.
+
+    \b
+    Example:
+      federank admin move-store postgresql://federank@localhost/federank
+    """
+    from federank.cli.tables import new_table, show
+    from federank.service.server.store.moving import move_store
+
+    moved, kept = move_store(store, target)
+    table = new_table("Table", "Rows>", "Digest")
+    for entry in moved:
+        table.add_row(entry.table, f"{entry.rows:,}", entry.digest[:16])
+    show(table)
+    click.echo(f"All tables are the same in both stores. The old one is {kept}.")
+
+
 @admin.command("rotate-token")
 @click.pass_obj
 def rotate_token(operator: Operator) -> None:

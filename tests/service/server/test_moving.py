@@ -1,0 +1,96 @@
+"""A federation that moves from SQLite to PostgreSQL: all of it or nothing, and it continues there."""
+
+from pathlib import Path
+
+import pytest
+from tests.commands import refused, succeeded
+from tests.service.federations import PATIENT, establish_small, in_a_loop, serving, some_update, stored
+
+from federank.errors import StoreError
+from federank.service.server.store import moving
+from federank.service.server.store.database import Database
+from federank.service.server.store.leader_lock import LeaderLock
+from federank.service.server.store.moving import TABLES, move_store
+from federank.service.server.store.schema import create_tables
+
+
+def everything(address):
+    return {
+        table: sorted(repr([bytes(v) if isinstance(v, memoryview) else v for v in row]) for row in rows)
+        for table in TABLES
+        for rows in [stored(address, f"SELECT * FROM {table}")]
+    }
+
+
+def test_every_table_is_moved(sqlite_store):
+    database = Database(sqlite_store)
+    with database.connection() as connection:
+        create_tables(connection)
+        names = {name for (name,) in connection.all("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    database.release()
+    assert names - {"store_format"} == set(TABLES)
+
+
+@pytest.mark.slow
+@in_a_loop
+async def test_a_moved_federation_continues(sqlite_store, postgresql_server):
+    rounds = {"target": 2, "over_selection": 1.0} | PATIENT
+    async with serving(sqlite_store, rounds) as running:
+        devices = [await running.device() for _ in range(3)]
+        for number in range(2):
+            for device in devices[:2]:
+                assert (await device.take_part(some_update(number))).status_code == 201
+            await running.version(number + 1)
+        assert (await devices[2].take_part(some_update(7))).status_code == 201  # of a round that is under way
+        headers, token = [device.headers for device in devices], running.token
+    before, target = everything(sqlite_store), postgresql_server.database()
+    output = succeeded("admin", "move-store", target, "--store", sqlite_store).output
+    assert "All tables are the same in both stores" in output
+    assert everything(target) == before
+    path = Path(sqlite_store.removeprefix("sqlite:///"))
+    assert not path.exists()
+    assert "There is no store" in str(refused("admin", "move-store", target, "--store", sqlite_store))
+    path.with_name(f"{path.name}.moved").rename(path)
+    assert "holds a federation already" in str(refused("admin", "move-store", target, "--store", sqlite_store))
+    assert path.exists()
+    async with serving(target, rounds, token=token) as running:
+        device = await running.device()
+        device.headers = headers[0]
+        assert (await device.take_part(some_update(8))).status_code == 201
+        await running.version(3)
+
+
+@pytest.mark.slow
+def test_a_copy_that_differs_is_not_kept(sqlite_store, postgresql_server, monkeypatch):
+    establish_small(sqlite_store)
+    before, target = everything(sqlite_store), postgresql_server.database()
+    digests = iter(range(1000))
+    monkeypatch.setattr(moving, "_table", lambda _, table, __: moving.Moved(table, 0, str(next(digests))))
+    with pytest.raises(StoreError, match="nothing was moved"):
+        move_store(sqlite_store, target)
+    assert everything(sqlite_store) == before
+    assert stored(target, "SELECT COUNT(*) FROM facts") == [(0,)]
+    monkeypatch.undo()
+    move_store(sqlite_store, target)
+    assert everything(target) == before
+
+
+def test_a_store_that_cannot_be_moved_stays_as_it_is(sqlite_store, tmp_path):
+    target = "postgresql://federank@127.0.0.1:9/federank"
+    for source, to, reason in (
+        (target, sqlite_store, "from sqlite:///FILE to postgresql://"),
+        (sqlite_store, f"{sqlite_store}.other", "from sqlite:///FILE to postgresql://"),
+        (f"sqlite:///{tmp_path / 'none'}", target, "There is no store"),
+    ):
+        assert reason in str(refused("admin", "move-store", to, "--store", source))
+    assert list(tmp_path.iterdir()) == []
+    establish_small(sqlite_store)
+    before = everything(sqlite_store)
+    database = Database(sqlite_store)
+    lock = LeaderLock(database)
+    with database.connection() as connection:
+        assert lock.acquire(connection)
+    assert "in use by a running server" in str(refused("admin", "move-store", target, "--store", sqlite_store))
+    lock.release()
+    assert "cannot be used" in str(refused("admin", "move-store", target, "--store", sqlite_store))
+    assert everything(sqlite_store) == before
