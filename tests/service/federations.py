@@ -11,7 +11,7 @@ import os
 import re
 import signal
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import wraps
 
 import httpx
@@ -31,6 +31,7 @@ from federank.service.server.service import open_service
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.schema import create_tables
+from federank.service.server.store.versions import newest_model
 
 ITEMS, FACTORS, TRIPLES = 12, 3, 4
 TENSORS = {"Content-Type": "application/octet-stream"}
@@ -74,15 +75,35 @@ def small_world():
     return Interactions.from_columns(users, items, titles=titles, categories=categories, name="Testville")
 
 
-def establish_small(address, rounds=None, data=None, **settings):
-    """Found the small federation in a store; the operator's token."""
+@contextmanager
+def opened(address):
+    """A connection to a store."""
     database = Database(address)
-    with database.connection() as connection:
+    try:
+        with database.connection() as connection:
+            yield connection
+    finally:
+        database.close()
+
+
+def establish_in(address, settings, served, rounds=None, data=None, **more):
+    """Establish a federation in a store; the operator's token."""
+    with opened(address) as connection:
         create_tables(connection)
-        chosen = FPLSettings(**({"factors": FACTORS, "triples": TRIPLES, "learning_rate": 0.5} | settings))
-        token = establish(connection, chosen, data or small_world(), RoundSettings(**(rounds or {})), served=FPL_SERVER)
-    database.release()
-    return token
+        chosen = RoundSettings(**(rounds or {}))
+        return establish(connection, settings, data or small_world(), chosen, served=served, **more)
+
+
+def establish_small(address, rounds=None, data=None, **settings):
+    """Establish a small federation of FPL in a store; the operator's token."""
+    chosen = FPLSettings(**({"factors": FACTORS, "triples": TRIPLES, "learning_rate": 0.5} | settings))
+    return establish_in(address, chosen, FPL_SERVER, rounds, data)
+
+
+def newest(address):
+    """The newest model that a store has."""
+    with opened(address) as connection:
+        return newest_model(connection)
 
 
 def some_update(seed, rows=3, items=ITEMS, factors=FACTORS):
@@ -202,12 +223,8 @@ async def serving(address, rounds=None, trust=None, log=None, token=None, data=N
 
 def stored(address, query, *values):
     """What the store holds."""
-    database = Database(address)
-    try:
-        with database.connection() as connection:
-            return connection.all(query, *values)
-    finally:
-        database.release()
+    with opened(address) as connection:
+        return connection.all(query, *values)
 
 
 def recomputed(address):
@@ -215,8 +232,7 @@ def recomputed(address):
     of their digests, summed in float32 and multiplied by the learning rate (the stated order), row by row shortened."""
     from safetensors.numpy import load
 
-    database = Database(address)
-    with database.connection() as connection:
+    with opened(address) as connection:
         config = read_config(connection)
         first = load(bytes(connection.one("SELECT body FROM versions WHERE version = 0")[0]))
         vectors, biases = first["vectors"].copy(), first["biases"].copy()
@@ -230,7 +246,6 @@ def recomputed(address):
                     sums[0][item] += update.vectors[place]
                     sums[1][item] += update.biases[place]
             vectors, biases = vectors + rate * sums[0], biases + rate * sums[1]
-    database.release()
     return vectors, biases
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.federation.conftest import example
 from tests.service.device.test_sums import Home, Leader, everybody_once
-from tests.service.federations import PATIENT, small_world
+from tests.service.federations import PATIENT, establish_in, newest, small_world
 from tests.service.helper.helpers import ThreadedHelper
 
 import federank as fr
@@ -19,13 +19,8 @@ from federank.service.client.federation import fetch_facts, fetch_model
 from federank.service.client.http import Client
 from federank.service.client.owner import recommend
 from federank.service.operator import recommender_of
-from federank.service.server.bootstrap import establish
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.secure_config import SumsDemand
-from federank.service.server.settings import RoundSettings
-from federank.service.server.store.database import Database
-from federank.service.server.store.schema import create_tables
-from federank.service.server.store.versions import newest_model
 from federank.service.simulated_clients.processes import Rehearsal, rehearse
 from federank.service.simulated_clients.rehearsal import Plan
 from federank.service.verification import Servers, verify
@@ -40,24 +35,11 @@ def gradients(monkeypatch):
     return kind
 
 
-def founded(store, method, sums=None, trained=None, data=None):
+def established(store, method, sums=None, trained=None, clients=CLIENTS):
     """A federation of a method in a store."""
-    database = Database(store)
-    with database.connection() as connection:
-        create_tables(connection)
-        rounds = RoundSettings(target=CLIENTS, minimum=CLIENTS, over_selection=1.0, **PATIENT)
-        data, served = data or small_world(), SERVER_METHODS[method.name]
-        establish(connection, method, data, rounds, served=served, sums=sums, trained=trained)
-    database.close()
+    rounds = {"target": clients, "minimum": clients, "over_selection": 1.0} | PATIENT
+    establish_in(store, method, SERVER_METHODS[method.name], rounds, sums=sums, trained=trained)
     return store
-
-
-def published(store):
-    database = Database(store)
-    with database.connection() as connection:
-        model = newest_model(connection)
-    database.close()
-    return model
 
 
 def wait_for_version(address, version):
@@ -72,7 +54,7 @@ def wait_for_version(address, version):
 @pytest.mark.slow
 def test_it_is_served_with_plain_uploads(gradients, tmp_path):
     method = gradients(factors=4)
-    store = founded(f"sqlite:///{tmp_path / 'server.sqlite'}", method)
+    store = established(f"sqlite:///{tmp_path / 'server.sqlite'}", method)
     leader = Leader(store)
     try:
         homes = [Home(leader.address, tmp_path, number) for number in range(CLIENTS)]
@@ -83,7 +65,7 @@ def test_it_is_served_with_plain_uploads(gradients, tmp_path):
         leader.stop()
     first = method.resolve(fr.DataSummary(len(model.vectors))).initial_state()
     assert not np.allclose(model.vectors, first.vectors)
-    np.testing.assert_array_equal(model.vectors, published(store).vectors)
+    np.testing.assert_array_equal(model.vectors, newest(store).vectors)
     for home in homes:
         ledger = home.read(lambda store: store.ledger())
         liked = home.read(lambda store: store.profile())
@@ -96,7 +78,7 @@ def test_it_is_served_under_secure_aggregation_and_verified(gradients, tmp_path)
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
         demand = SumsDemand(helper=helper.origin, sigma=0.05, least_cohort=CLIENTS)
         method = gradients(factors=4, clip=20.0, uploads_per_client=2)
-        leader = Leader(founded(f"sqlite:///{tmp_path / 'leader.sqlite'}", method, demand))
+        leader = Leader(established(f"sqlite:///{tmp_path / 'leader.sqlite'}", method, demand))
         try:
             homes = [Home(leader.address, tmp_path, number) for number in range(CLIENTS)]
             for version in (1, 2):
@@ -115,21 +97,15 @@ def test_it_is_served_under_secure_aggregation_and_verified(gradients, tmp_path)
 def test_secure_aggregation_needs_a_clip(gradients, tmp_path):
     demand = SumsDemand(helper="http://127.0.0.1:1", sigma=0.0, least_cohort=CLIENTS)
     with pytest.raises(SettingError, match="clip"):
-        founded(f"sqlite:///{tmp_path / 'leader.sqlite'}", gradients(), demand)
+        established(f"sqlite:///{tmp_path / 'leader.sqlite'}", gradients(), demand)
 
 
 @pytest.mark.slow
 def test_simulated_clients_learn_what_the_simulation_learns(gradients, tmp_path):
     data, method = small_world(), gradients(factors=4)
     expected = method.fit(data, rounds=2)
-    database = Database(store := f"sqlite:///{tmp_path / 'server.sqlite'}")
     users = int((expected.trained > 0).sum())
-    with database.connection() as connection:
-        create_tables(connection)
-        rounds = RoundSettings(target=users, minimum=users, over_selection=1.0, **PATIENT)
-        establish(connection, method, data, rounds, served=SERVER_METHODS[method.name])
-    database.close()
-    leader = Leader(store)
+    leader = Leader(established(f"sqlite:///{tmp_path / 'server.sqlite'}", method, clients=users))
     try:
         rehearse(Rehearsal(plan=Plan(address=leader.address), data=data, rounds=2, seed=1, specs={}), 1)
         model = wait_for_version(leader.address, 2)
@@ -142,8 +118,8 @@ def test_a_federation_starts_from_a_trained_model_and_is_exported_as_one(gradien
     data = small_world()
     trained = gradients(factors=4).fit(data, rounds=2)
     trained.save(tmp_path / "model")
-    store = founded(f"sqlite:///{tmp_path / 'server.sqlite'}", gradients(), trained=load_model(tmp_path / "model"))
-    model = published(store)
+    store = established(f"sqlite:///{tmp_path / 'server.sqlite'}", gradients(), trained=load_model(tmp_path / "model"))
+    model = newest(store)
     np.testing.assert_array_equal(model.vectors, trained.broadcast.vectors)
     about = {"method": "gradients", "name": "small", "version": 0, "settings": configuration(trained.method)}
     items = [{"id": str(item), "title": "", "categories": []} for item in data.item_ids.tolist()]

@@ -12,6 +12,7 @@ from tests.service.device.test_few_messages import HISTORY
 from tests.service.device.test_few_messages import Home as FewMessages
 from tests.service.device.test_sums import Home, outcomes_of, two_servers
 from tests.service.device.worlds import ITEMS, scripted_federation
+from tests.service.federations import opened
 
 from federank.cli import federank
 from federank.errors import BadAnswer
@@ -26,7 +27,6 @@ from federank.service.client.outcomes import wait_after
 from federank.service.client.rules import FIRST_WAIT, LONGEST_WAIT
 from federank.service.client.state import Upload
 from federank.service.client.store import DeviceStore
-from federank.service.server.store.database import Database
 from federank.service.server.store.queries import put_fact
 
 DAY = 86_400
@@ -230,11 +230,9 @@ def discarded(leader, *homes):
 
 
 def end_round(leader):
-    database = Database(leader.store)
-    with database.connection() as connection, connection.transaction():
+    with opened(leader.store) as connection, connection.transaction():
         newest = connection.all("SELECT MAX(number) FROM rounds WHERE state = 'open'")
         put_fact(connection, "close", newest[0][0])
-    database.close()
     return newest
 
 

@@ -5,14 +5,12 @@ import threading
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from tests.rated_worlds import two_opinions
+from tests.service.device.owner import complaint, told
 from tests.service.device.test_sums import Leader
-from tests.service.federations import stored
+from tests.service.federations import PATIENT, establish_in, stored
 from tests.service.helper.helpers import ThreadedHelper
 
-from federank.cli import federank
-from federank.errors import FedeRankError
 from federank.federation.client import History
 from federank.federation.rng import words_wrap_around
 from federank.methods.fedrec.client import starting_vector
@@ -25,11 +23,7 @@ from federank.service.client.federation import fetch_facts, fetch_model
 from federank.service.client.http import Client
 from federank.service.client.store import DeviceStore
 from federank.service.server import secure_rounds
-from federank.service.server.bootstrap import establish
 from federank.service.server.secure_config import SumsDemand
-from federank.service.server.settings import RoundSettings
-from federank.service.server.store.database import Database
-from federank.service.server.store.schema import create_tables
 from federank.service.verification import Servers, verify
 
 pytestmark = pytest.mark.slow
@@ -47,35 +41,15 @@ PEOPLE = {
 def servers(tmp_path):
     address = f"sqlite:///{tmp_path / 'leader.sqlite'}"
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
-        database = Database(address)
-        with database.connection() as connection:
-            create_tables(connection)
-            rounds = RoundSettings(target=3, minimum=3, over_selection=1.0, deadline=600.0)
-            sums = SumsDemand(helper=helper.origin, sigma=0.0, least_cohort=3)
-            chosen = RatingFederationSettings(**SETTINGS)
-            establish(connection, chosen, two_opinions(40, ITEMS), rounds, served=PMF_SERVER, sums=sums)
-        database.release()
+        rounds = {"target": 3, "minimum": 3, "over_selection": 1.0} | PATIENT
+        sums = SumsDemand(helper=helper.origin, sigma=0.0, least_cohort=3)
+        chosen = RatingFederationSettings(**SETTINGS)
+        establish_in(address, chosen, PMF_SERVER, rounds, two_opinions(40, ITEMS), sums=sums)
         leader = Leader(address)
         try:
             yield leader, helper
         finally:
             leader.stop()
-
-
-def run(*words):
-    return CliRunner().invoke(federank, ["client", *map(str, words)])
-
-
-def told(*words):
-    result = run(*words)
-    assert result.exit_code == 0, result.output + repr(result.exception)
-    return result
-
-
-def complaint(*words):
-    result = run(*words)
-    assert isinstance(result.exception, FedeRankError), result.output + repr(result.exception)
-    return str(result.exception)
 
 
 def history(folder, name, stars):
@@ -117,7 +91,7 @@ def test_people_who_rated_one_thing_everything_and_some_are_added_up(servers, tm
         assert f"At most {MESSAGES} uploads" in words
     wanted = sum(expected(states[name], stars, first) for name, stars in PEOPLE.items())
     for _ in range(MESSAGES):
-        threads = [threading.Thread(target=run, args=("--state", state, "--rounds", 1)) for state in states.values()]
+        threads = [threading.Thread(target=told, args=("--state", state, "--rounds", 1)) for state in states.values()]
         for thread in threads:
             thread.start()
         for thread in threads:

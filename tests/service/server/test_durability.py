@@ -13,6 +13,7 @@ from tests.service.federations import (
     Served,
     establish_small,
     in_a_loop,
+    opened,
     recomputed,
     same_bits,
     serving,
@@ -21,7 +22,6 @@ from tests.service.federations import (
 )
 from tests.service.server.killing import Forked, Persistent, play_between_kills
 
-from federank.service.server.store.database import Database
 from federank.service.server.store.versions import newest_model
 
 
@@ -42,10 +42,8 @@ def test_a_server_killed_at_random_moments_loses_nothing_and_applies_nothing_twi
     assert not any(device.twice for device in devices)
     assert set(receipts) <= set(kept), "an acknowledged upload is in the store"
     assert len(kept) == len(set(kept)), "none is there twice"
-    database = Database(store)
-    with database.connection() as connection:
+    with opened(store) as connection:
         model = newest_model(connection)
-    database.close()
     vectors, biases = recomputed(store)
     assert model.version == len(stored(store, "SELECT 1 FROM rounds WHERE state = 'folded'")) > 0
     assert same_bits(model.vectors, vectors)

@@ -2,11 +2,10 @@
 
 import asyncio
 
-from tests.service.federations import ITEMS, in_a_loop, serving, stored
+from tests.service.federations import ITEMS, in_a_loop, opened, serving, stored
 from tests.service.server.test_few_messages import FACTORS, HISTORIES, few, message_of
 
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
-from federank.service.server.store.database import Database
 from federank.service.server.store.grants import note_waiting, waiting_elsewhere
 from federank.service.server.store.queries import (
     enrol,
@@ -43,17 +42,14 @@ async def test_two_workers_invite_all_clients_equally_often(store):
 
 
 def change(store, statement, number):
-    database = Database(store)
-    with database.connection() as connection, connection.transaction():
+    with opened(store) as connection, connection.transaction():
         if not connection.run(statement, str(number).encode()):
             connection.run("INSERT INTO facts (name, value) VALUES ('close', ?)", str(number).encode())
-    database.release()
 
 
 def test_a_worker_that_has_ended_keeps_no_room(store, monkeypatch):
     few(store)
-    database = Database(store)
-    with database.connection() as connection, connection.transaction():
+    with opened(store) as connection, connection.transaction():
         for name in ("a", "b"):
             enrol(connection, name, name.encode())
         assert note_waiting(connection, "ended", ["a", "b"]) == {"a": 0, "b": 0}
@@ -61,7 +57,6 @@ def test_a_worker_that_has_ended_keeps_no_room(store, monkeypatch):
         assert waiting_elsewhere(connection, "ended") == {}
         monkeypatch.setattr("federank.service.server.store.grants.WAITING_SECONDS", -1.0)
         assert waiting_elsewhere(connection, "mine") == {}
-    database.close()
 
 
 @in_a_loop

@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 import pytest
-from tests.service.federations import ITEMS, PATIENT, in_a_loop, serving, small_world, stored
+from tests.service.federations import ITEMS, PATIENT, establish_in, in_a_loop, opened, serving, small_world, stored
 
 import federank as fr
 from federank.data.interactions import Interactions
@@ -19,9 +19,8 @@ from federank.methods.frugal.server_update import FrugalState, first_shared
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
 from federank.privacy.policy import SharedProfile
-from federank.service.server.bootstrap import Demand, establish, open_store, renew_admin_token
+from federank.service.server.bootstrap import Demand, open_store, renew_admin_token
 from federank.service.server.model_versions import first_model
-from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.grants import grant
 from federank.service.server.store.queries import (
@@ -29,7 +28,6 @@ from federank.service.server.store.queries import (
     enrol,
     open_round,
 )
-from federank.service.server.store.schema import create_tables
 from federank.service.server.store.versions import jump_ahead, model_to_fold
 from federank.service.server.tickets import make_ticket
 
@@ -43,12 +41,8 @@ def settings_of(**given):
 
 def few(address, rounds=None, **given):
     """Establish a federation of few messages in a store; its address."""
-    database = Database(address)
-    with database.connection() as connection:
-        create_tables(connection)
-        chosen = RoundSettings(**({"target": 3, "over_selection": 1.0} | PATIENT | (rounds or {})))
-        establish(connection, settings_of(**given), small_world(), chosen, served=FRUGAL_SERVER)
-    database.close()
+    chosen = {"target": 3, "over_selection": 1.0} | PATIENT | (rounds or {})
+    establish_in(address, settings_of(**given), FRUGAL_SERVER, chosen)
     return address
 
 
@@ -104,10 +98,8 @@ async def test_cohorts_that_come_as_they_come_are_folded_as_in_the_simulation(st
         folded(simulated, 6, [await take_part(people[n], HISTORIES[n]) for n in (0, 2, 4)])
         await running.version(3)
         content = (await running.client.get("/api/v1/model")).content
-    database = Database(store)
-    with database.connection() as connection:
+    with opened(store) as connection:
         kept = model_to_fold(connection).content
-    database.close()
     assert np.array_equal(kept.tables["vectors"], simulated.vectors)
     assert np.array_equal(kept.tables["weights"], simulated.weights)
     assert (kept.overall["regulariser"][0], kept.state["heard"][0]) == (simulated.regulariser, simulated.heard)
@@ -139,8 +131,7 @@ async def test_a_device_is_invited_as_often_as_it_has_messages_and_never_twice_t
 
 
 def test_those_who_were_invited_least_often_come_first(store):
-    database = Database(few(store))
-    with database.connection() as connection:
+    with opened(few(store)) as connection:
         for name in ("known", "newcomer", "other"):
             enrol(connection, name, name.encode())
         asking = ("known", "other", "newcomer")
@@ -151,7 +142,6 @@ def test_those_who_were_invited_least_often_come_first(store):
             granted = grant(connection, number, tickets, set(), 1, 3)
             given += [tickets[ticket] for ticket in granted.tickets]
             close_round(connection, number, 0)
-    database.close()
     assert given == ["known", "other", "newcomer"]
 
 
@@ -166,10 +156,8 @@ async def test_invitations_are_remembered_by_a_worker_that_was_started_anew(stor
         assert stored(store, "SELECT invitations FROM devices") == [(1,)]
         assert stored(store, "SELECT granted FROM grants") == [(1,)]
         await running.admin.post("/admin/api/v1/close", headers=running.operator)
-    database = Database(store)
-    with database.connection() as connection:
+    with opened(store) as connection:
         jump_ahead(connection)
-    database.close()
     async with serving(store) as running:
         device.client = running.client
         assert (await device.work(wait=5)).json()["error"] == "spent"
@@ -207,10 +195,8 @@ async def test_a_message_that_is_sent_twice_counts_once_and_a_round_cut_off_befo
     async with serving(store) as running:
         await running.version(1)
         await running.open_round(1)
-    database = Database(store)
-    with database.connection() as connection:
+    with opened(store) as connection:
         kept = model_to_fold(connection)
-    database.close()
     assert (kept.version, kept.content.state["heard"][0], kept.content.state["folds"][0]) == (1, 2, 1)
 
 
@@ -375,10 +361,8 @@ async def test_an_exported_federation_of_few_messages_is_a_model_that_recommends
     from federank.service.operator import recommender_of
 
     few(store, {"target": 2})
-    database = Database(store)
-    with database.connection() as connection:
+    with opened(store) as connection:
         token = renew_admin_token(connection)
-    database.close()
     async with serving(store, token=token) as running:
         devices = [await running.device() for _ in range(2)]
         for device, history in zip(devices, HISTORIES[1:3], strict=True):

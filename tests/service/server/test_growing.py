@@ -12,6 +12,7 @@ from tests.service.federations import (
     NO_LIMITS,
     PATIENT,
     in_a_loop,
+    opened,
     same_bits,
     serving,
     small_world,
@@ -35,7 +36,6 @@ from federank.service.server.growing import begins_with, checked_items
 from federank.service.server.logs import Log
 from federank.service.server.service import open_service
 from federank.service.server.settings import TrustSettings
-from federank.service.server.store.database import Database
 from federank.service.server.store.versions import model_to_fold
 from federank.service.server.store.writer import all_actions, is_unbroken
 
@@ -198,10 +198,8 @@ def test_ids_are_of_the_kind_that_the_catalogue_has():
 @in_a_loop
 async def test_a_federation_of_few_messages_learns_new_items_and_goes_back_across_them(sqlite_store):
     few(sqlite_store, {"target": 2, "minimum": 1}, messages=5)
-    database = Database(sqlite_store)
-    with database.connection() as connection:
+    with opened(sqlite_store) as connection:
         token = renew_admin_token(connection)
-    database.close()
     trust = {"refuse_implausible": True}
 
     async def cohort(running, devices, histories):
@@ -226,12 +224,10 @@ async def test_a_federation_of_few_messages_learns_new_items_and_goes_back_acros
         await running.version(4)
         await cohort(running, devices, ([0, 1, 2], [0, 1, ITEMS + 1]))
         assert running.service.latest.model.version == 5
-    database = Database(sqlite_store)
-    with database.connection() as connection:
+    with opened(sqlite_store) as connection:
         state = model_to_fold(connection).content.state
         assert len(state["counts"]) == len(state["sketch"]) == ITEMS + 2
         assert is_unbroken(all_actions(connection))
-    database.close()
 
 
 def test_where_the_memory_of_a_fold_is_not_by_item_it_stays_as_it_is():

@@ -4,15 +4,13 @@ import asyncio
 
 import numpy as np
 import pytest
-from tests.service.federations import PATIENT, in_a_loop, serving, some_update, stored
+from tests.service.federations import PATIENT, establish_in, in_a_loop, serving, some_update, stored
 from tests.service.server.sums.federations import HISTORIES, LEAST, federation, prepared_upload
 
 from federank.data.interactions import Interactions
-from federank.service.server.bootstrap import establish
 from federank.service.server.health import ATTENTION, FAILING, LEVELS, OK, HealthInputs, health_of, round_due
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.model_versions import Extent, extent_of
-from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.queries import (
     RECENT,
@@ -177,12 +175,10 @@ async def test_a_federation_that_learns_is_ok(sqlite_store):
 
 
 def establish_ratings(address):
-    """Found a federation of PMF on a scale of 1 to 5; the operator's token."""
+    """Establish a federation of PMF on a scale of 1 to 5; the operator's token."""
     data = Interactions.from_columns([0] * 8, list(range(8)), [1.0, 5.0] * 4)
-    with Database(address).connection() as connection:
-        create_tables(connection)
-        settings = SERVER_METHODS["pmf"].settings(factors=3)
-        return establish(connection, settings, data, RoundSettings(**PATIENT), served=SERVER_METHODS["pmf"])
+    served = SERVER_METHODS["pmf"]
+    return establish_in(address, served.settings(factors=3), served, PATIENT, data)
 
 
 def publish_next(address, change):

@@ -7,11 +7,10 @@ import httpx
 import numpy as np
 import pytest
 from safetensors.numpy import load
-from tests.service.federations import FACTORS, ITEMS, establish_small, same_bits, stored
+from tests.service.federations import FACTORS, ITEMS, establish_small, opened, same_bits, stored
 from tests.service.server.killing import Forked, Persistent, play_between_kills
 
 from federank.methods.fpl.wire import decode_update
-from federank.service.server.store.database import Database
 from federank.service.server.store.versions import newest_model
 from federank.service.server.store.writer import all_actions, is_unbroken
 
@@ -95,11 +94,9 @@ def test_kills_rollbacks_bans_and_new_items_together_lose_nothing_and_apply_noth
     for device in devices:
         lost = [receipt for receipt in device.receipts if receipt not in kept]
         assert len(lost) <= (device.name in banned), "only what a ban withdraws is gone"
-    database = Database(sqlite_store)
-    with database.connection() as connection:
+    with opened(sqlite_store) as connection:
         model = newest_model(connection)
         assert is_unbroken(all_actions(connection))
-    database.close()
     (vectors, biases), went_back, grew = replayed(sqlite_store, model.version)
     assert went_back, "the operator has gone back at least once"
     assert grew, "items were added at least once"

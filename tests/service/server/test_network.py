@@ -12,6 +12,7 @@ from tests.service.federations import (
     PATIENT,
     establish_small,
     in_a_loop,
+    opened,
     persistent_life,
     recomputed,
     same_bits,
@@ -20,7 +21,6 @@ from tests.service.federations import (
 )
 from tests.service.server.test_limits import on_a_socket
 
-from federank.service.server.store.database import Database
 from federank.service.server.store.versions import newest_model
 
 DEVICES = """
@@ -94,10 +94,8 @@ def test_rounds_are_exact_over_a_slow_network_that_loses_packets(wire, tmp_path)
     finally:
         server.terminate()
         server.wait(30)
-    database = Database(store)
-    with database.connection() as connection:
+    with opened(store) as connection:
         model = newest_model(connection)
-    database.close()
     assert same_bits(model.vectors, recomputed(store)[0])
 
 

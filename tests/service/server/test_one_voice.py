@@ -1,9 +1,8 @@
 """One voice each, and none lost: who has reported in a fold, which rounds have tickets to give."""
 
 import pytest
-from tests.service.federations import PATIENT, establish_small, in_a_loop, serving, some_update
+from tests.service.federations import PATIENT, establish_small, in_a_loop, opened, serving, some_update
 
-from federank.service.server.store.database import Database
 from federank.service.server.store.grants import grant
 from federank.service.server.store.queries import (
     close_round,
@@ -29,10 +28,8 @@ async def test_another_worker_gives_no_ticket_to_who_has_reported(store):
 @pytest.fixture
 def connection(store):
     establish_small(store)
-    database = Database(store)
-    with database.connection() as connection:
+    with opened(store) as connection:
         yield connection
-    database.close()
 
 
 def test_a_round_that_is_not_open_has_no_ticket_to_give(connection):

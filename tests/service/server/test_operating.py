@@ -18,6 +18,7 @@ from tests.service.federations import (
     Served,
     establish_small,
     in_a_loop,
+    opened,
     same_bits,
     serving,
     small_world,
@@ -31,7 +32,6 @@ from federank.methods.fpl.server import FPL_SERVER
 from federank.methods.model_folder import load_model
 from federank.service.server.model_versions import first_model
 from federank.service.server.store import versions as store_versions
-from federank.service.server.store.database import Database
 from federank.service.server.store.queries import close_round, open_round
 from federank.service.server.store.versions import kept_versions, model_at, model_to_fold, publish, roll_back
 from federank.service.server.store.writer import all_actions, is_unbroken, note_action
@@ -115,8 +115,7 @@ def test_versions_are_kept_by_the_stated_rule_and_each_of_them_can_be_worked_out
     monkeypatch.setattr(store_versions, "KEPT_FULL", 3)
     monkeypatch.setattr(store_versions, "KEPT_EVERY", 16)
     establish_small(sqlite_store)
-    database = Database(sqlite_store)
-    with database.connection() as connection:
+    with opened(sqlite_store) as connection:
         first = model = model_to_fold(connection)
         for number in range(42):
             model = fold(connection, number, model)
@@ -128,7 +127,6 @@ def test_versions_are_kept_by_the_stated_rule_and_each_of_them_can_be_worked_out
             assert np.allclose(found.vectors, first.vectors + version, atol=1e-4), version
         assert model_at(connection, 20) is None
         assert roll_back(connection, 20, lowest_rows) is None
-    database.release()
 
 
 @in_a_loop
@@ -195,8 +193,7 @@ async def test_every_action_is_a_line_of_the_log_and_none_can_be_taken_out_unsee
         actions = [line["action"] for line in found["actions"]]
         assert actions == ["established", "pause", "go on", "accuracy", "rollback", "ban"]
         assert found["unbroken"] is True
-    database = Database(store)
-    with database.connection() as connection:
+    with opened(store) as connection:
         for damage in ("DELETE FROM actions WHERE number = 2", "UPDATE actions SET detail = '{}' WHERE number = 4"):
             connection.raw.execute("BEGIN")
             connection.run(damage)
@@ -205,7 +202,6 @@ async def test_every_action_is_a_line_of_the_log_and_none_can_be_taken_out_unsee
         with connection.transaction():
             note_action(connection, "another")
         assert is_unbroken(all_actions(connection))
-    database.release()
 
 
 def test_items_that_a_trained_model_lacks_start_low():

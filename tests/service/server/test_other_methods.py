@@ -10,20 +10,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from tests.service.federations import ITEMS, PATIENT, in_a_loop, serving, small_world, stored
+from tests.service.federations import ITEMS, PATIENT, establish_in, in_a_loop, opened, serving, small_world, stored
 
 import federank as fr
 from federank import extensions
 from federank.errors import BadMessage, StoreError
 from federank.federation import wire
-from federank.service.server.bootstrap import Demand, establish, open_store
+from federank.service.server.bootstrap import Demand, open_store
 from federank.service.server.config import read_config
 from federank.service.server.logs import Log
 from federank.service.server.methods import SERVER_METHODS
-from federank.service.server.settings import RoundSettings
 from federank.service.server.store import versions
-from federank.service.server.store.database import Database
-from federank.service.server.store.schema import create_tables
 from federank.service.server.store.versions import jump_ahead, model_to_fold, newest_model
 
 
@@ -85,12 +82,8 @@ def message(value):
 def counting(store, monkeypatch):
     """The address of a store with a federation of the method."""
     monkeypatch.setitem(extensions._registered["methods"], "counting", Counting)
-    database = Database(store)
-    with database.connection() as connection:
-        create_tables(connection)
-        rounds = RoundSettings(target=2, over_selection=1.0, **PATIENT)
-        establish(connection, Counting(), small_world(), rounds, served=SERVER_METHODS["counting"])
-    database.close()
+    rounds = {"target": 2, "over_selection": 1.0} | PATIENT
+    establish_in(store, Counting(), SERVER_METHODS["counting"], rounds)
     return store
 
 
@@ -115,13 +108,11 @@ async def test_a_federation_of_another_package_learns_and_remembers_over_a_resta
     assert message.version == 2
     assert message.part.vectors.tolist() == [[0.5 * 4.0 * 2 + 0.5 * 0.5 * 4]] * ITEMS, "two clients, then four"
     assert message.part.size.tolist() == [2.0]
-    database = Database(counting)
-    with database.connection() as connection:
+    with opened(counting) as connection:
         assert model_to_fold(connection).content.state["heard"].tolist() == [4]
         assert newest_model(connection).content.state == {}, "who does not fold does not read it"
         jump_ahead(connection)
         assert model_to_fold(connection).content.state["heard"].tolist() == [4]
-    database.close()
 
 
 @in_a_loop
@@ -161,13 +152,10 @@ def test_a_federation_does_not_begin_with_a_model_that_clients_would_refuse(stor
             return replace(super().initial_state(), vectors=np.full((self.n_items, 1), np.nan))
 
     monkeypatch.setitem(extensions._registered["methods"], "counting", Broken)
-    database = Database(store)
-    with database.connection() as connection:
-        create_tables(connection)
-        with pytest.raises(BadMessage, match="finite"):
-            establish(connection, Broken(), small_world(), RoundSettings(), served=SERVER_METHODS["counting"])
+    with pytest.raises(BadMessage, match="finite"):
+        establish_in(store, Broken(), SERVER_METHODS["counting"])
+    with opened(store) as connection:
         assert read_config(connection) is None
-    database.close()
 
 
 @in_a_loop
@@ -184,16 +172,12 @@ async def test_an_upload_is_judged_by_its_own_method(counting):
 def test_a_store_keeps_its_method_and_its_settings(counting):
     for given in ({}, {"method": "fpl"}, {"settings": {"step": 2}}):
         assert open_store(counting, Demand(data=small_world, source="small", names_data=False, **given)) is None
-    database = Database(counting)
-    with database.connection() as connection:
+    with opened(counting) as connection:
         config = read_config(connection)
-    database.close()
     assert (config.served.name, config.settings.step) == ("counting", 0.5)
 
 
 def test_a_method_that_this_version_does_not_know_is_told_in_a_sentence(counting, monkeypatch):
     monkeypatch.delitem(extensions._registered["methods"], "counting")
-    database = Database(counting)
-    with database.connection() as connection, pytest.raises(StoreError, match="method is counting, and this version"):
+    with opened(counting) as connection, pytest.raises(StoreError, match="method is counting, and this version"):
         read_config(connection)
-    database.close()

@@ -7,12 +7,11 @@ import shutil
 import subprocess
 
 import pytest
-from tests.service.federations import in_a_loop, serving
+from tests.service.federations import in_a_loop, opened, serving
 
 from federank.service.server.http.app import PAGE
 from federank.service.server.http.bundle import BundleError, bundle
 from federank.service.server.http.page import START, STYLE, WORKER, bundles, preferred
-from federank.service.server.store.database import Database
 from federank.service.server.store.queries import put_fact
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
@@ -104,11 +103,9 @@ async def test_the_page_names_the_federation_in_the_visitors_language(sqlite_sto
     }
     async with serving(sqlite_store):
         pass
-    database = Database(sqlite_store)
-    with database.connection() as connection, connection.transaction():
+    with opened(sqlite_store) as connection, connection.transaction():
         for name, value in facts.items():
             put_fact(connection, name, value)
-    database.release()
     async with serving(sqlite_store) as running:
         pages = {}
         for code in ("en", "de", "it"):

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import numpy as np
 import pytest
 from tests.rated_worlds import two_opinions
-from tests.service.federations import PATIENT, Device, in_a_loop, serving
+from tests.service.federations import PATIENT, Device, establish_in, in_a_loop, serving
 
 import federank as fr
 from federank.errors import DataError, ModelError, SettingError
@@ -16,13 +16,10 @@ from federank.methods.fedrec.method import solved_taste
 from federank.methods.fedrec.server import PMF_SERVER, SVDPP_SERVER, first_content, iteration_of, judge, settle, summand
 from federank.methods.fedrec.settings import RatingFederationSettings
 from federank.methods.fedrec.wire import RatingUpdate, decode_rating_rows, encode_rating_message
-from federank.service.server.bootstrap import Demand, establish, open_store
+from federank.service.server.bootstrap import Demand, open_store
 from federank.service.server.logs import Log
 from federank.service.server.model_versions import first_model
-from federank.service.server.settings import RoundSettings
-from federank.service.server.store.database import Database
 from federank.service.server.store.evaluation import Judged, judged_versions
-from federank.service.server.store.schema import create_tables
 
 FACTORS, ITEMS = 3, 24
 
@@ -42,12 +39,7 @@ def settings(**more):
 @asynccontextmanager
 async def rated_service(store, chosen, trust, log=None):
     """A worker on a new federation of ratings, with rounds of two."""
-    database = Database(store)
-    with database.connection() as connection:
-        create_tables(connection)
-        rounds = RoundSettings(target=2, over_selection=1.0, **PATIENT)
-        token = establish(connection, chosen, two_opinions(), rounds, served=PMF_SERVER)
-    database.release()
+    token = establish_in(store, chosen, PMF_SERVER, {"target": 2, "over_selection": 1.0} | PATIENT, two_opinions())
     async with serving(store, trust=trust, log=log, token=token) as running:
         yield running
 

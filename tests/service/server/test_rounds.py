@@ -6,7 +6,17 @@ import hashlib
 import numpy as np
 import pytest
 from safetensors.numpy import load
-from tests.service.federations import KEEP, PATIENT, in_a_loop, recomputed, same_bits, serving, some_update, stored
+from tests.service.federations import (
+    KEEP,
+    PATIENT,
+    in_a_loop,
+    opened,
+    recomputed,
+    same_bits,
+    serving,
+    some_update,
+    stored,
+)
 
 from federank.methods.fpl.wire import Update, encode
 from federank.service.server import rounds
@@ -258,17 +268,14 @@ async def test_rounds_go_on_where_they_were_after_a_restart(store):
 
 @in_a_loop
 async def test_a_round_that_was_closed_but_not_folded_is_folded_by_whoever_comes_next(store):
-    from federank.service.server.store.database import Database
     from federank.service.server.store.queries import close_round
 
     rounds = {"target": 9} | PATIENT
     async with serving(store, rounds, KEEP) as running:
         device = await running.device()
         await device.take_part(some_update(1))
-    database = Database(store)
-    with database.connection() as connection:
+    with opened(store) as connection:
         assert close_round(connection, 0, 1) == 1
-    database.close()
     async with serving(store, rounds, KEEP) as running:
         await running.version(1)
         assert same_bits(running.service.latest.model.vectors, recomputed(store)[0])
@@ -276,7 +283,6 @@ async def test_a_round_that_was_closed_but_not_folded_is_folded_by_whoever_comes
 
 @in_a_loop
 async def test_a_restored_backup_gives_out_no_number_twice(store):
-    from federank.service.server.store.database import Database
     from federank.service.server.store.versions import LEAP, jump_ahead
 
     async with serving(store, {"target": 1} | PATIENT) as running:
@@ -284,10 +290,8 @@ async def test_a_restored_backup_gives_out_no_number_twice(store):
         await device.take_part(some_update(1))
         await running.version(1)
         old = await device.ticket()
-    database = Database(store)
-    with database.connection() as connection:
+    with opened(store) as connection:
         assert jump_ahead(connection) == 1 + LEAP
-    database.close()
     async with serving(store, {"target": 1} | PATIENT) as running:
         device.client = running.client
         await running.until(lambda view: view.round.number > LEAP)

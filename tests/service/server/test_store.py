@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.service.federations import ITEMS, establish_small, small_world, some_update
+from tests.service.federations import ITEMS, establish_small, opened, small_world, some_update
 
 from federank.errors import ModelError, SettingError
 from federank.federation.server import Content, Published
@@ -68,10 +68,8 @@ def test_tables_are_created_once_by_whoever_comes_first(store):
     created = []
 
     def open_store():
-        database = Database(store)
-        with database.connection() as connection:
+        with opened(store) as connection:
             created.append(create_tables(connection))
-        database.close()
 
     threads = [threading.Thread(target=open_store) for _ in range(4)]
     for thread in threads:
@@ -89,10 +87,8 @@ def test_a_commit_is_on_the_disk_before_it_is_acknowledged(sqlite_store):
 
 def test_a_new_file_may_be_opened_by_many_at_once(tmp_path):
     def looked_into(path):
-        database = Database(f"sqlite:///{path}")
-        with database.connection() as connection:
+        with opened(f"sqlite:///{path}") as connection:
             create_tables(connection)
-        database.close()
 
     with ThreadPoolExecutor(6) as threads:
         for number in range(60):
@@ -110,22 +106,18 @@ def test_a_store_of_another_format_is_refused_and_left_as_it_is(database, name):
 
 
 def test_a_store_of_before_the_first_release_is_refused(store):
-    database = Database(store)
-    with database.connection() as connection:
+    with opened(store) as connection:
         connection.run("CREATE TABLE migrations (number INTEGER PRIMARY KEY)")
         connection.run("CREATE TABLE rounds (number INTEGER PRIMARY KEY)")
         with pytest.raises(StoreError):
             create_tables(connection)
-    database.close()
 
 
 def test_a_failed_creation_leaves_the_store_empty(store):
-    database = Database(store)
-    with database.connection() as connection:
+    with opened(store) as connection:
         with pytest.raises(Exception, match=r"nonsense|syntax"):
             create_tables(connection, [*SCHEMA, "nonsense"])
         assert create_tables(connection)
-    database.close()
 
 
 def test_an_upload_is_stored_once_and_only_in_an_open_round(database):
@@ -282,10 +274,8 @@ def test_a_federation_is_established_once(database):
 
 def test_the_mean_of_the_data_is_taken_as_the_number_of_triples(sqlite_store):
     establish_small(sqlite_store, triples="mean")
-    database = Database(sqlite_store)
-    with database.connection() as connection:
+    with opened(sqlite_store) as connection:
         assert read_config(connection).settings.triples == 6
-    database.close()
 
 
 def test_a_server_cannot_follow_sizes_of_histories_it_does_not_know(sqlite_store):
@@ -299,14 +289,12 @@ def test_a_federation_starts_from_a_trained_model_by_the_ids_of_its_items(sqlite
 
     data = small_world()
     trained = FPL(factors=2, epochs=1).fit(data.take(data.items != 3).compact())
-    database = Database(sqlite_store)
-    with database.connection() as connection:
+    with opened(sqlite_store) as connection:
         create_tables(connection)
         with pytest.raises(ModelError, match="something else"):
             establish(connection, FPLSettings(), data, RoundSettings(), served=FPL_SERVER, trained=object())
         establish(connection, FPLSettings(triples=1), data, RoundSettings(), served=FPL_SERVER, trained=trained)
         model = versions.newest_model(connection)
-    database.close()
     others = np.arange(ITEMS) != 3
     assert np.array_equal(model.vectors[others], trained.item_vectors)
     assert np.array_equal(model.content.tables["biases"][others], trained.item_biases)
@@ -341,11 +329,9 @@ def test_a_store_of_no_known_kind_is_refused():
 
 def test_a_store_s_file_and_those_beside_it_are_their_owner_s_alone(sqlite_store, tmp_path):
     establish_small(sqlite_store)
-    database = Database(sqlite_store)
-    with database.connection() as connection, connection.transaction():
+    with opened(sqlite_store) as connection, connection.transaction():
         put_fact(connection, "name", 1)
-        assert {path.stat().st_mode & 0o777 for path in database.path.parent.glob(f"{database.path.name}*")} == {0o600}
-    database.close()
+        assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("federation.sqlite*")} == {0o600}
 
 
 def test_a_file_of_something_else_is_left_as_it_is(tmp_path):

@@ -4,9 +4,9 @@ import json
 
 import pytest
 from playwright.sync_api import expect
+from tests.service.federations import opened
 from tests.service.web.browsing import PATIENCE
 
-from federank.service.server.store.database import Database
 from federank.service.server.store.queries import put_fact
 
 pytestmark = pytest.mark.slow
@@ -14,10 +14,8 @@ pytestmark = pytest.mark.slow
 
 def report(server, state):
     """What the demo's process writes when the state of the simulated clients has changed."""
-    database = Database(f"sqlite:///{server.folder / 'federation.db'}")
-    with database.connection() as connection, connection.transaction():
+    with opened(f"sqlite:///{server.folder / 'federation.db'}") as connection, connection.transaction():
         put_fact(connection, "simulated", {"state": state, "clients": 123})
-    database.release()
 
 
 def taking_part(server, visit):

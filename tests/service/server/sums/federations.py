@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import numpy as np
 from tests.secagg.proof.uploads import liars_upload
-from tests.service.federations import ITEMS, PATIENT, serving, small_world
+from tests.service.federations import ITEMS, PATIENT, establish_in, serving
 from tests.service.helper.helpers import ThreadedHelper
 
 from federank.errors import BadMessage
@@ -24,11 +24,7 @@ from federank.secagg.ring import round_message
 from federank.secagg.round_config import check_offer, model_digest, read_offer
 from federank.secagg.upload import rounding_chances
 from federank.service.client.secure import helper_key
-from federank.service.server.bootstrap import establish
 from federank.service.server.secure_config import SumsDemand
-from federank.service.server.settings import RoundSettings
-from federank.service.server.store.database import Database
-from federank.service.server.store.schema import create_tables
 
 FACTORS, LEAST = 4, 3
 HISTORIES = [[0, 1, 2], [0, 1, 3], [4, 5, 6], [4, 5, 7, 8], [1, 2, 9], [5, 6, 10]]
@@ -40,17 +36,9 @@ def settings_of(**given):
 
 def establish_sums(store, helper, rounds=None, sigma=0.0, least=LEAST, data=None, projections=None, **given):
     """Establish a federation of sums in a store; the operator's token."""
-    database = Database(store)
-    with database.connection() as connection:
-        create_tables(connection)
-        usual = {"target": LEAST, "minimum": LEAST, "over_selection": 1.0}
-        chosen = RoundSettings(**(usual | PATIENT | (rounds or {})))
-        demand = SumsDemand(helper=helper, sigma=sigma, least_cohort=least, projections=projections)
-        token = establish(
-            connection, settings_of(**given), data or small_world(), chosen, served=FRUGAL_SERVER, sums=demand
-        )
-    database.close()
-    return token
+    chosen = {"target": LEAST, "minimum": LEAST, "over_selection": 1.0} | PATIENT | (rounds or {})
+    demand = SumsDemand(helper=helper, sigma=sigma, least_cohort=least, projections=projections)
+    return establish_in(store, settings_of(**given), FRUGAL_SERVER, chosen, data, sums=demand)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.rated_worlds import two_opinions
 from tests.service.device.test_sums import Leader
-from tests.service.federations import stored
+from tests.service.federations import PATIENT, establish_in, stored
 from tests.service.helper.helpers import ThreadedHelper
 
 from federank.audit.scoring import judge
@@ -23,12 +23,8 @@ from federank.methods.fedrec.wire import RatingUpdate, decode_rating_update
 from federank.secagg.proof.parameters import FULL
 from federank.secagg.proof.upload import decode_checked
 from federank.secagg.ring import C_INT, centred
-from federank.service.server.bootstrap import establish
 from federank.service.server.http import client_api as devices
 from federank.service.server.secure_config import SumsDemand
-from federank.service.server.settings import RoundSettings
-from federank.service.server.store.database import Database
-from federank.service.server.store.schema import create_tables
 from federank.service.simulated_clients.processes import Rehearsal, rehearse
 from federank.service.simulated_clients.rehearsal import Plan
 
@@ -79,15 +75,11 @@ class Watched:
 
 def played(tmp_path, helper=None, **settings):
     """A real federation, with everyone in every round."""
-    store, database = f"sqlite:///{tmp_path / 'leader.sqlite'}", Database(f"sqlite:///{tmp_path / 'leader.sqlite'}")
-    rounds = RoundSettings(target=PEOPLE, minimum=PEOPLE, over_selection=1.0, deadline=600.0)
+    store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
+    rounds = {"target": PEOPLE, "minimum": PEOPLE, "over_selection": 1.0} | PATIENT
     sums = None if helper is None else SumsDemand(helper=helper.origin, sigma=0.0, least_cohort=PEOPLE)
-    with database.connection() as connection:
-        create_tables(connection)
-        establish(
-            connection, RatingFederationSettings(**SETTINGS, **settings), people(), rounds, served=PMF_SERVER, sums=sums
-        )
-    database.release()
+    chosen = RatingFederationSettings(**SETTINGS, **settings)
+    establish_in(store, chosen, PMF_SERVER, rounds, people(), sums=sums)
     leader = Leader(store)
     try:
         rehearse(Rehearsal(plan=Plan(address=leader.address), data=people(), rounds=ROUNDS, seed=3, specs={}))

@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from tests.service.federations import Served, in_a_loop, serving
+from tests.service.federations import Served, in_a_loop, opened, serving
 from tests.service.helper.helpers import ThreadedHelper, helping
 from tests.service.server.sums.federations import establish_sums
 
@@ -25,7 +25,6 @@ from federank.errors import SettingError
 from federank.service.helper.store import RoundKeys
 from federank.service.server.helper_line import CERTIFICATE, FULL, REMEDIES, HelperAway, HelperLine
 from federank.service.server.logs import Log
-from federank.service.server.store.database import Database
 
 
 class Faulty:
@@ -47,11 +46,9 @@ class Faulty:
 
 
 def change(store, *statements):
-    database = Database(store)
-    with database.connection() as connection, connection.transaction():
+    with opened(store) as connection, connection.transaction():
         for statement in statements:
             connection.run(statement)
-    database.close()
 
 
 def spoil_identity(helper):

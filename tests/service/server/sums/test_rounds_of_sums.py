@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.service.federations import ITEMS, in_a_loop, serving, small_world, stored
+from tests.service.federations import ITEMS, in_a_loop, opened, serving, small_world, stored
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.sums.federations import (
     FACTORS,
@@ -34,7 +34,6 @@ from federank.service.server.plausibility import implausible
 from federank.service.server.secure_config import SumsDemand, get_agreement, settings_from, settings_text
 from federank.service.server.service import open_service
 from federank.service.server.settings import TrustSettings
-from federank.service.server.store.database import Database
 from federank.service.server.store.versions import model_to_fold
 
 
@@ -50,11 +49,8 @@ def simulated(rounds, devices):
 
 
 def kept_model(store):
-    database = Database(store)
-    with database.connection() as connection:
-        model = model_to_fold(connection)
-    database.close()
-    return model
+    with opened(store) as connection:
+        return model_to_fold(connection)
 
 
 @in_a_loop
@@ -319,10 +315,8 @@ def test_settings_are_published_in_bytes_that_give_them_back():
 def test_secrets_of_an_agreement_are_not_shown(sqlite_store, tmp_path):
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
         establish_sums(sqlite_store, helper.origin)
-    database = Database(sqlite_store)
-    with database.connection() as connection:
+    with opened(sqlite_store) as connection:
         kept = get_agreement(connection)
-    database.close()
     assert kept.private.hex() not in repr(kept)
     assert repr(kept.private) not in repr(kept)
 

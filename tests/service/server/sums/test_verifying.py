@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.service.federations import in_a_loop, serving
+from tests.service.federations import in_a_loop, opened, serving
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.sums.federations import HISTORIES, establish_sums, federation, take_part
 
@@ -21,7 +21,6 @@ from federank.service.server.http.listening import ConnectionLimits, bind, uvico
 from federank.service.server.logs import Log
 from federank.service.server.model_versions import EncodedRows
 from federank.service.server.store import secure as store
-from federank.service.server.store.database import Database
 from federank.service.server.store.versions import jump_ahead
 from federank.service.verification import Servers, verify
 
@@ -91,10 +90,8 @@ async def test_what_was_changed_afterwards_is_found(sqlite_store, tmp_path, tabl
         if "total = terms" in change:
             change = "UPDATE rounds SET total = (SELECT total FROM rounds WHERE number = 0) WHERE number = 1"
             sentence = "not those that the records name"
-        database = Database(sqlite_store if table == "leader" else helper_store)
-        with database.connection() as connection:
+        with opened(sqlite_store if table == "leader" else helper_store) as connection:
             connection.run(change)
-        database.close()
         if "settings" in change:
             sums = both[1].service.config.sums
             object.__setattr__(
@@ -109,12 +106,10 @@ async def test_attack_lying_about_how_many_messages_a_sum_has(sqlite_store, tmp_
     """A leader signs a record of one message more: the helper has counted them, and its record says otherwise."""
     async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
         agreement = both[1].service.config.sums
-        database = Database(sqlite_store)
-        with database.connection() as connection:
+        with opened(sqlite_store) as connection:
             told = read_record(store.sum_row(connection, 1).record, agreement.config.leader_public())
             poisoning_attack = sign_record(agreement.private, replace(told, messages=told.messages + 1))
             connection.run("UPDATE sums SET record = ? WHERE round = 1", poisoning_attack)
-        database.close()
         with pytest.raises(BadMessage, match="records of round 1 differ: the leader has 4 as messages, the helper 3"):
             await published.verify()
 
@@ -164,11 +159,9 @@ async def test_versions_of_before_a_new_identity_are_still_recomputed(sqlite_sto
 
 def change(store, *statements):
     """What someone does to a server's store behind its back."""
-    database = Database(store)
-    with database.connection() as connection, connection.transaction():
+    with opened(store) as connection, connection.transaction():
         for statement in statements:
             connection.run(statement)
-    database.close()
 
 
 @in_a_loop
@@ -177,12 +170,10 @@ async def test_without_noise_the_chain_of_versions_is_checked(sqlite_store, tmp_
         found, _ = await published.verify()
         assert (found.versions, found.recomputed, found.findings) == (2, 0, ())
         agreement = both[1].service.config.sums
-        database = Database(sqlite_store)
-        with database.connection() as connection:
+        with opened(sqlite_store) as connection:
             record = read_record(store.sum_row(connection, 0).record, agreement.config.leader_public())
             other = sign_record(agreement.private, replace(record, model="00" * 32))
             connection.run("UPDATE sums SET record = ? WHERE round = 0", other)
-        database.close()
         with pytest.raises(BadMessage):
             await published.verify()
 
@@ -232,10 +223,8 @@ async def test_a_restored_leader_is_understood_and_what_it_lost_is_named(tmp_pat
         for part in ("", "-wal", "-shm"):
             (tmp_path / f"leader.sqlite{part}").unlink(missing_ok=True)
         backup.rename(leader)
-        database = Database(f"sqlite:///{leader}")
-        with database.connection() as connection:
+        with opened(f"sqlite:///{leader}") as connection:
             version = jump_ahead(connection)
-        database.close()
         async with serving(f"sqlite:///{leader}", token=token) as running, Published(helper, running, 0) as published:
             for _, history in zip(range(3), HISTORIES, strict=False):
                 await take_part(await running.device(), history)
