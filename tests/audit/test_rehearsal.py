@@ -12,9 +12,9 @@ from federank.cli import federank
 from federank.data.splits import split_random
 from federank.data.synthetic import city
 from federank.errors import SettingError
-from federank.methods.fpl.checks import why_implausible
 from federank.methods.fpl.poisoning import POISONING_ATTACKS, PoisoningAttack
 from federank.methods.fpl.settings import FPLSettings, recipe_for
+from federank.methods.fpl.wire import why_implausible
 from federank.methods.frugal.server_steps import SummedMessages, bound_rows
 
 

@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from federank.data.interactions import Interactions
 from federank.federation.defences import LEAST_ITEMS, NO_DEFENCES, Defences, Rows, defend
-from federank.methods.fpl.checks import why_implausible
 from federank.methods.fpl.kernels import sum_of_updates, workspace_for_clients
 from federank.methods.fpl.settings import FPLSettings, recipe_for
 from federank.methods.fpl.simulation import Federation
-from federank.methods.fpl.wire import Update
+from federank.methods.fpl.wire import Update, why_implausible
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import FrugalUpdate
 from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user

@@ -8,7 +8,7 @@ from federank import FPL
 from federank.audit.audit import audit_model
 from federank.audit.scoring import Guess, judge_shares, shares_of, table_of
 from federank.data.interactions import Categories
-from federank.methods.fpl.learned_attack import _fit
+from federank.methods.fpl.attacks import _fit
 
 SETTINGS = {"triples": 6, "factors": 4, "epochs": 40}
 

@@ -5,9 +5,9 @@ import pytest
 from tests.worlds import federation, random_world, two_tastes
 
 from federank.errors import ModelError, SettingError
-from federank.methods.fpl.factors import home_vectors
 from federank.methods.fpl.method import home_vector, make_broadcast
 from federank.methods.fpl.recommender import FPL
+from federank.methods.fpl.simulation import home_vectors
 from federank.methods.model_folder import load_model
 from federank.privacy.policy import Policy
 from federank.simulation.options import TrainingOptions

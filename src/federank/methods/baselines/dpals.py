@@ -23,11 +23,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
+from federank._numerics.arrays import FloatMatrix, IntVector, LongVector, RealMatrix, RealVector
 from federank.checks import Settings, setting
 from federank.data.interactions import Interactions, Profiles
-from federank.methods.baselines.ials import new_workspace, solve_rows
-from federank.methods.recommender import Arrays, Recommender, made_from, restored_table
+from federank.methods.baselines.ials import SolvedFactors, new_workspace, solve_rows
+from federank.methods.recommender import made_from
 from federank.privacy.accountant import mu_for
 from federank.simulation.options import TrainingOptions
 
@@ -65,14 +65,12 @@ class PrivateALSSettings(Settings):
     """Seed of the first vectors and of the noise."""
 
 
-class PrivateALS(Recommender):
+class PrivateALS(SolvedFactors):
     """Private alternating least squares with a trusted server (Chien et al., 2021)."""
 
     name = "dpals"
     settings_type = PrivateALSSettings
     settings: PrivateALSSettings
-    item_vectors: FloatMatrix
-    user_vectors: FloatMatrix
 
     @made_from(PrivateALSSettings)
     def __init__(self) -> None: ...
@@ -89,10 +87,10 @@ class PrivateALS(Recommender):
         self.item_vectors = np.zeros((train.n_items, settings.factors), dtype=np.float32)
         self.item_vectors[kept] = first
         for _ in range(settings.iterations):
-            users = self._solved(train.profiles)
+            users = self._solved(train.profiles, self.item_vectors)
             users /= np.maximum(np.linalg.norm(users, axis=1, keepdims=True), 1.0)  # clipped to length 1
             self.item_vectors[kept] = self._items(users, audiences, per_iteration, rng)
-        self.user_vectors = self._solved(train.profiles)
+        self.user_vectors = self._solved(train.profiles, self.item_vectors)
         self.report |= {
             "seconds": time.perf_counter() - begin,
             "privacy": {"epsilon": settings.epsilon, "delta": settings.delta},
@@ -113,42 +111,15 @@ class PrivateALS(Recommender):
             vectors[position] = np.linalg.solve(sides, target)
         return vectors
 
-    def _solved(self, profiles: Profiles) -> FloatMatrix:
-        """The best vector of each user for the item vectors as they are."""
-        settings, vectors = self.settings, self.item_vectors
-        count = len(profiles.starts) - 1
+    def _solved(self, having: Profiles, vectors: FloatMatrix, threads: int = 1) -> FloatMatrix:
+        settings, count = self.settings, len(having.starts) - 1
         solved = np.empty((count, settings.factors), dtype=np.float32)
         gram = vectors.T.astype(np.float64) @ vectors
         penalty = np.full(count, settings.user_regularization, dtype=np.float32)
         confidence = 1.0, float(settings.unobserved_weight)
         space = new_workspace(settings.factors)
-        solve_rows(profiles.starts, profiles.items, vectors, gram, *confidence, penalty, 0, count, solved, space)
+        solve_rows(having.starts, having.items, vectors, gram, *confidence, penalty, 0, count, solved, space)
         return solved
-
-    def enrolled(self, profile: IntVector) -> FloatVector:
-        """The vector of a user with this history, in closed form."""
-        vector: FloatVector = self._solved(Profiles(np.array([0, len(profile)], dtype=np.int64), profile))[0]
-        return vector
-
-    def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The scores of the full catalogue for a user with this vector."""
-        scores: FloatVector = self.item_vectors @ vector
-        return scores
-
-    def _score_users(self, users: IntVector) -> FloatMatrix:
-        scores: FloatMatrix = self.user_vectors[users] @ self.item_vectors.T
-        return scores
-
-    def _shared_arrays(self) -> Arrays:
-        return {"item_vectors": self.item_vectors}
-
-    def _private_arrays(self) -> Arrays:
-        return {"user_vectors": self.user_vectors}
-
-    def _restore(self, shared: Arrays, private: Arrays) -> None:
-        factors = self.settings.factors
-        self.item_vectors = restored_table(shared, "item_vectors", (self.training.n_items, factors))
-        self.user_vectors = restored_table(private, "user_vectors", (self.training.n_users, factors))
 
 
 def noisy_counts(train: Interactions, items_per_user: int, mu: float, rng: np.random.Generator) -> RealVector:

@@ -12,6 +12,7 @@ People and items are solved for one by one, so threads never change a bit.
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -128,6 +129,43 @@ def _solve_lower(sides: Any, aim: Any) -> None:
         aim[f] /= sides[f, f]
 
 
+class SolvedFactors(Recommender):
+    """Scores x_u . y_i, where a user's vector is solved for in closed form."""
+
+    item_vectors: FloatMatrix
+    user_vectors: FloatMatrix
+
+    @abstractmethod
+    def _solved(self, having: Profiles, vectors: FloatMatrix, threads: int = 1) -> FloatMatrix:
+        """The best vector of everyone (or everything) that has these others, whose vectors stand still."""
+
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """The vector of a user with this history, in closed form."""
+        alone = Profiles(np.array([0, len(profile)], dtype=np.int64), profile)
+        vector: FloatVector = self._solved(alone, self.item_vectors)[0]
+        return vector
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The scores of the full catalogue for a user with this vector."""
+        scores: FloatVector = self.item_vectors @ vector
+        return scores
+
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        scores: FloatMatrix = self.user_vectors[users] @ self.item_vectors.T
+        return scores
+
+    def _shared_arrays(self) -> Arrays:
+        return {"item_vectors": self.item_vectors}
+
+    def _private_arrays(self) -> Arrays:
+        return {"user_vectors": self.user_vectors}
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        n_users, n_items, factors = self.training.n_users, self.training.n_items, self.settings.factors
+        self.item_vectors = restored_table(shared, "item_vectors", (n_items, factors))
+        self.user_vectors = restored_table(private, "user_vectors", (n_users, factors))
+
+
 @dataclass(frozen=True, kw_only=True)
 class IALSSettings(Settings):
     """What can be chosen about alternating least squares."""
@@ -158,7 +196,7 @@ class IALSSettings(Settings):
             )
 
 
-class IALS(Recommender):
+class IALS(SolvedFactors):
     """Implicit alternating least squares (Hu et al., 2008); see `IALSSettings`."""
 
     name = "ials"
@@ -166,8 +204,6 @@ class IALS(Recommender):
     _warm = ("item_vectors",)
     settings_type = IALSSettings
     settings: IALSSettings
-    item_vectors: FloatMatrix
-    user_vectors: FloatMatrix
 
     @made_from(IALSSettings)
     def __init__(self) -> None: ...
@@ -208,29 +244,3 @@ class IALS(Recommender):
 
         at_once(solve, threads)
         return solved
-
-    def enrolled(self, profile: IntVector) -> FloatVector:
-        """The vector of someone with this history, in closed form."""
-        alone = Profiles(np.array([0, len(profile)], dtype=np.int64), profile)
-        vector: FloatVector = self._solved(alone, self.item_vectors)[0]
-        return vector
-
-    def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The scores of the full catalogue for someone with this vector."""
-        scores: FloatVector = self.item_vectors @ vector
-        return scores
-
-    def _score_users(self, users: IntVector) -> FloatMatrix:
-        scores: FloatMatrix = self.user_vectors[users] @ self.item_vectors.T
-        return scores
-
-    def _shared_arrays(self) -> Arrays:
-        return {"item_vectors": self.item_vectors}
-
-    def _private_arrays(self) -> Arrays:
-        return {"user_vectors": self.user_vectors}
-
-    def _restore(self, shared: Arrays, private: Arrays) -> None:
-        n_users, n_items, factors = self.training.n_users, self.training.n_items, self.settings.factors
-        self.item_vectors = restored_table(shared, "item_vectors", (n_items, factors))
-        self.user_vectors = restored_table(private, "user_vectors", (n_users, factors))

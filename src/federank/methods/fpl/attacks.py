@@ -6,11 +6,11 @@ They see a view and nothing else: whom they may call is arrays, guess.py, view.p
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from federank._numerics.arrays import FloatMatrix, IntVector, LongVector
+from federank._numerics.arrays import FloatMatrix, IntVector, LongVector, RealVector
 from federank.audit.scoring import BASELINE, Attack, Guess, claim, claim_typical, standardised
-from federank.methods.fpl.learned_attack import held_back, learned
-from federank.methods.fpl.views import AnyView, PairsView, SumsView, vector_recovery
+from federank.methods.fpl.views import AnyView, PairsView, ShadowModel, SumsView, vector_recovery
 from federank.methods.fpl.wire import Broadcast, Update
 
 # Absence: what never appears as a negative.
@@ -214,6 +214,118 @@ def membership(view: SumsView) -> Guess:
 def sum_vector(view: SumsView) -> Guess:
     """Rank the catalogue with the vector that differences of sums give."""
     return claim_typical(view.vectors @ view.broadcast.vectors.T + view.broadcast.biases, view.typical_size)
+
+
+# Learned: an attack with a shadow model. A server can enrol clients of its own, whose histories it knows. A logistic
+# regression over their (client, item) pairs learns what counts and gradients mean, and is applied to all other clients.
+# The features are those of the other attacks:
+#
+#     single Updates   how often sent as positive, and whether at all; ever a negative; the signed gradient in the
+#                      latest Update; what neighbours send; the recovered vector's score; popularity
+#     sums             the difference of sums; the same smoothed by the public item vectors; the vector's score;
+#                      popularity
+#
+# Fitted by Newton's method with a small ridge. Of each client's missing items only a sample is used, which moves the
+# intercept by the logarithm of the sampled share.
+
+
+_MISSING_PER_ITEM = 10
+_FEWEST_MISSING = 500
+_FEWEST_ITEMS = 5
+_RIDGE = 1e-3
+_NEWTON_STEPS = 25
+_FARTHEST_LOGIT = 30.0
+
+
+def learned(view: AnyView) -> Guess:
+    """Rank by the probability that the attacker's own clients suggest; claim as many items as it adds up to."""
+    assert view.shadow_model is not None, "the attacker has no clients of its own"
+    return _apply(view, view.shadow_model)
+
+
+def held_back(view: AnyView) -> Guess:
+    """The same by lessons about nothing but what was never sent: who looks for secrets need not rank the rest."""
+    assert view.shadow_model_held_back is not None, "the attacker's own clients have withheld nothing"
+    return _apply(view, view.shadow_model_held_back)
+
+
+def _apply(view: AnyView, shadow_model: ShadowModel) -> Guess:
+    scores = np.full((len(view.vectors), len(view.broadcast.biases)), shadow_model.intercept, dtype=np.float32)
+    for feature, centre, scale, weight in zip(
+        features(view), shadow_model.centres, shadow_model.scales, shadow_model.weights, strict=True
+    ):
+        scores += ((feature - np.float32(centre)) * np.float32(weight / scale)).astype(np.float32)
+    np.clip(scores, -_FARTHEST_LOGIT, _FARTHEST_LOGIT, out=scores)
+    return Guess(scores, np.rint((1 / (1 + np.exp(-scores))).sum(axis=1)).astype(np.int64))
+
+
+def features(view: AnyView) -> list[FloatMatrix]:
+    """What is looked at: one table of people x items each."""
+    vectors, biases = view.broadcast.vectors, view.broadcast.biases
+    taste = standardised(view.vectors @ vectors.T + biases)
+    popular = np.broadcast_to(standardised(biases[None, :]), taste.shape)
+    own = _of_sums(view) if isinstance(view, SumsView) else _of_updates(view)
+    return [*own, taste, popular]
+
+
+def _of_updates(view: PairsView) -> list[FloatMatrix]:
+    latest = np.zeros(view.seen_negative.shape, dtype=np.float32)
+    for row, update in enumerate(view.updates):
+        latest[row, update.items] = update.biases
+    often = np.log1p(view.times_positive.astype(np.float32))
+    others = [] if view.neighbours is None else [standardised(view.neighbours)]
+    return [*others, often, (view.times_positive > 0).astype(np.float32), view.seen_negative.astype(np.float32), latest]
+
+
+def _of_sums(view: SumsView) -> list[FloatMatrix]:
+    Q = view.broadcast.vectors - view.broadcast.vectors.mean(axis=0)
+    within = np.linalg.pinv(Q.T @ Q + 1e-6 * np.eye(Q.shape[1], dtype=np.float32))
+    return [view.differences, standardised(view.differences @ Q @ within.astype(np.float32) @ Q.T)]
+
+
+def learn(
+    view: AnyView, histories: list[IntVector], seed: int, sent: NDArray[np.bool_] | None = None
+) -> ShadowModel | None:
+    """What the attacker's own clients teach: their view, and their true histories.
+
+    With what they have `sent`, only the rest of their histories is asked for; nothing is learnt if that is too little.
+    """
+    rng = np.random.default_rng(seed)
+    n_items = len(view.broadcast.biases)
+    rows, columns, owned, weights = [], [], [], []
+    for row, history in enumerate(histories):
+        missing = np.setdiff1d(np.arange(n_items), history)
+        history = history if sent is None else history[~sent[row, history]]
+        wanted = min(len(missing), max(_FEWEST_MISSING, _MISSING_PER_ITEM * len(history)))
+        some = rng.choice(missing, wanted, replace=False)
+        rows.append(np.full(len(history) + len(some), row))
+        columns.append(np.concatenate((history, some)))
+        owned.append(np.concatenate((np.ones(len(history)), np.zeros(len(some)))))
+        weights.append(np.log(len(missing) / max(wanted, 1)))
+    if sum(map(len, histories)) == 0 or np.concatenate(owned).sum() < _FEWEST_ITEMS:
+        return None
+    positions = np.concatenate(rows), np.concatenate(columns)
+    X = np.stack([feature[positions] for feature in features(view)], axis=1).astype(np.float64)
+    centres, scales = X.mean(axis=0), X.std(axis=0)
+    scales[scales == 0] = 1.0
+    fitted = _fit((X - centres) / scales, np.concatenate(owned))
+    return ShadowModel(centres, scales, fitted[1:], float(fitted[0] - np.mean(weights)))
+
+
+def _fit(X: NDArray[np.float64], y: RealVector) -> RealVector:
+    """Logistic regression by Newton's method: the intercept, then the weights."""
+    design = np.concatenate((np.ones((len(X), 1)), X), axis=1)
+    ridge = _RIDGE * len(X) * np.diag([1e-6, *np.ones(X.shape[1])])
+    beta = np.zeros(design.shape[1])
+    for _ in range(_NEWTON_STEPS):
+        p = 1 / (1 + np.exp(-np.clip(design @ beta, -_FARTHEST_LOGIT, _FARTHEST_LOGIT)))
+        slope = design.T @ (y - p) - ridge @ beta
+        curvature = (design * (p * (1 - p))[:, None]).T @ design + ridge
+        step = np.linalg.solve(curvature, slope)
+        beta += step
+        if np.abs(step).max() < 1e-6:
+            break
+    return beta
 
 
 ATTACKS: dict[str, dict[str, Attack]] = {

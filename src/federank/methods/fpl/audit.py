@@ -33,8 +33,7 @@ from federank.audit.scoring import (
 )
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
-from federank.methods.fpl.attacks import ATTACKS
-from federank.methods.fpl.learned_attack import learn
+from federank.methods.fpl.attacks import ATTACKS, learn
 from federank.methods.fpl.observer import Observer, SumsObserver, views
 from federank.methods.fpl.recommender import FederatedPairs
 from federank.methods.fpl.settings import Recipe

@@ -21,14 +21,12 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongV
 from federank.audit.poisoning import Measured, PoisonSettings, World, measured
 from federank.data.interactions import Profiles
 from federank.federation.defences import Defences, Rows, defend
-from federank.methods.fpl.checks import FPL_DEFENCES, shortened, why_implausible
 from federank.methods.fpl.communication import clients_of_round
-from federank.methods.fpl.factors import home_vectors
 from federank.methods.fpl.kernels import sum_of_updates, workspace_for_clients
 from federank.methods.fpl.method import Shared
 from federank.methods.fpl.settings import FPLSettings, Recipe, recipe_for
-from federank.methods.fpl.simulation import Federation
-from federank.methods.fpl.wire import Update
+from federank.methods.fpl.simulation import Federation, home_vectors
+from federank.methods.fpl.wire import Update, shortened, why_implausible
 
 TASTES, TASTE_ITEMS, TASTE_STEPS = 20, 30, 300
 """An adaptive malicious client works out the taste of this many synthetic people, each with this many well-liked
@@ -203,4 +201,4 @@ POISONING_ATTACKS = {
 
 
 POISONED = {"fpl": play_pairs}
-USUAL_DEFENCES = {"fpl": FPL_DEFENCES}
+USUAL_DEFENCES = {"fpl": Defences()}

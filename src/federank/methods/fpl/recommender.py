@@ -1,29 +1,123 @@
-"""What FPL and Frugal with the loss pairs share: rounds of pairs, everyone's choices, and vectors at home.
+"""FPL, FedeRank and BPR as recommenders, and what they share with Frugal with the loss pairs.
 
 People may choose for themselves: a file of policies (`policies="people.toml"`), or from Python a list of them in the
 sorted order of the users' ids (`fit(train, policies=[...])`). Those whose rounds do not follow their history are
-recommended to from a home vector (protocol/pairs/home.py).
+recommended to from a home vector (`home_vector` in method.py).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from federank._numerics.arrays import FloatMatrix, IntVector, LongVector, RealVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealVector
 from federank.checks import Settings
-from federank.data.interactions import Interactions
+from federank.data.interactions import Interactions, Profiles
 from federank.errors import ModelError
 from federank.methods.fpl.communication import count_communication, item_updates, paper_costs, participations
-from federank.methods.fpl.factors import PairwiseFactors
 from federank.methods.fpl.privacy import privacy_figure
 from federank.methods.fpl.settings import FedeRankSettings, FPLSettings, Recipe, recipe_for
-from federank.methods.recommender import Arrays, made_from
+from federank.methods.fpl.simulation import Federation, home_vectors
+from federank.methods.recommender import Arrays, Recommender, made_from, put_back, restored_table, run_identity
 from federank.methods.sharing import ChoosingUsers, choices_as_arrays, choices_from_arrays, read_trace
 from federank.privacy.population import coins, shared_profiles_of_all
 from federank.simulation.options import TrainingOptions
+from federank.simulation.training import train as play_epochs
+
+_SENDS_NOTHING: dict[str, Any] = {
+    name: FPLSettings.__dataclass_fields__[name].default
+    for name in ("trace", "online", "pi", "sharing", "item_epsilon", "basis", "budget", "policies")
+}
+"""Defaults of the settings about uploads, which a fold-in has no use for."""
+
+
+class PairwiseFactors(Recommender):
+    """Scores b_i + p_u . q_i, learnt from pairs by the rounds of a federation."""
+
+    in_rounds = True
+    _warm = ("item_vectors", "item_biases", "user_vectors")
+    item_vectors: FloatMatrix
+    item_biases: FloatVector
+    user_vectors: FloatMatrix
+
+    def pairs(self) -> FPLSettings:
+        """The method's settings as those of federated pair-wise learning."""
+        raise NotImplementedError
+
+    def _run(
+        self,
+        settings: FPLSettings,
+        recipe: Recipe,
+        data: Interactions,
+        training_options: TrainingOptions,
+        chosen: str = "",
+    ) -> None:
+        """Found a federation and play its rounds; the factors follow it while it runs.
+
+        `chosen` names what people chose where the settings do not tell it, for the identity of a checkpoint.
+        """
+        federation = Federation.established(settings, recipe, data.profiles, data.n_items)
+        put_back(self._earlier, data, {name: getattr(federation, name) for name in self._warm})
+        self._follow(federation)
+        seconds = play_epochs(
+            federation, settings.epochs, training_options, run_identity(self.name + chosen, self.settings, data)
+        )
+        self._follow(federation)
+        triples = int(recipe.triples[recipe.participants].mean() * recipe.clients_per_round * federation.round_number)
+        always_there = recipe.online >= 1.0 and not len(recipe.trace)
+        self.report |= ({"triples": triples} if always_there else {}) | {
+            "seconds": seconds,
+            "rounds": federation.round_number,
+            "rounds_per_epoch": recipe.rounds_per_epoch,
+            "skipped_users": int(data.n_users - len(np.unique(recipe.participants))),
+        }
+
+    def _follow(self, federation: Federation) -> None:
+        """Views of the federation's tables without their padding: no copy, so they are current during training."""
+        factors = federation.recipe.factors
+        self.item_vectors = federation.item_vectors[:, :factors]
+        self.item_biases = federation.item_biases
+        self.user_vectors = federation.user_vectors[:, :factors]
+
+    def _tastes(self, users: IntVector) -> FloatMatrix:
+        """The vectors that these users are recommended to from, as a copy."""
+        return self.user_vectors[users]
+
+    def fold_in(self, histories: Profiles, users: IntVector) -> FloatMatrix:
+        """The vectors of these users by a client's fold-in (`home_vector` in method.py), from their full history."""
+        settings = replace(self.pairs(), **_SENDS_NOTHING)
+        settings = replace(settings, triples=1, clients_per_round=1)
+        recipe = recipe_for(settings, histories.sizes, len(self.item_biases), np.zeros(len(histories.sizes)))
+        return home_vectors(recipe, histories, self.item_vectors, self.item_biases, users)
+
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """The vector of a new user with this history; nothing is sent."""
+        alone = Profiles(np.array([0, len(profile)], dtype=np.int64), profile)
+        vector: FloatVector = self.fold_in(alone, np.zeros(1, dtype=np.int32))[0]
+        return vector
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The scores of the full catalogue for someone with this vector."""
+        scores: FloatVector = self.item_vectors @ vector + self.item_biases
+        return scores
+
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        with np.errstate(over="ignore", invalid="ignore"):  # factors on their way out of range: training says so
+            return self._tastes(users) @ self.item_vectors.T + self.item_biases
+
+    def _shared_arrays(self) -> Arrays:
+        return {"item_vectors": self.item_vectors, "item_biases": self.item_biases}
+
+    def _private_arrays(self) -> Arrays:
+        return {"user_vectors": self.user_vectors}
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        n_users, n_items, factors = self.training.n_users, self.training.n_items, self.pairs().factors
+        self.item_vectors = restored_table(shared, "item_vectors", (n_items, factors))
+        self.item_biases = restored_table(shared, "item_biases", (n_items,))
+        self.user_vectors = restored_table(private, "user_vectors", (n_users, factors))
 
 
 class FederatedPairs(ChoosingUsers, PairwiseFactors):

@@ -15,6 +15,7 @@ import numpy as np
 from federank._numerics.arrays import IntVector
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage, ModelError, SettingError
+from federank.federation.defences import Defences
 from federank.federation.rng import first_items, normal_columns
 from federank.federation.server import (
     MAX_HEADER,
@@ -28,7 +29,6 @@ from federank.federation.server import (
     lowest_rows,
 )
 from federank.federation.wire import Array
-from federank.methods.fpl.checks import FPL_DEFENCES, is_short, shortened, squared_norms, why_implausible
 from federank.methods.fpl.method import Shared
 from federank.methods.fpl.settings import (
     DEVICE_SETTINGS,
@@ -44,8 +44,12 @@ from federank.methods.fpl.wire import (
     decode_broadcast,
     decode_update,
     encode,
+    is_short,
+    shortened,
+    squared_norms,
     update_bytes,
     update_of_ours,
+    why_implausible,
 )
 
 
@@ -163,7 +167,7 @@ FPL_SERVER = ServerMethod(
     encode=encode_rows,
     decode=decode_rows,
     kinds={"plain": UploadKind(judge, summand)},
-    defences=FPL_DEFENCES,
+    defences=Defences(),
     implausible=implausible,
     exported=exported,
 )

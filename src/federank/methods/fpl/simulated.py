@@ -13,10 +13,9 @@ import numpy as np
 from federank._numerics.arrays import FloatMatrix
 from federank.federation.client import Model, Terms
 from federank.federation.simulated import Population, in_catalogue
-from federank.methods.fpl.factors import home_vectors
 from federank.methods.fpl.kernels import sum_of_updates, workspace_for_clients
 from federank.methods.fpl.settings import recipe_for
-from federank.methods.fpl.simulation import Federation
+from federank.methods.fpl.simulation import Federation, home_vectors
 from federank.methods.fpl.wire import Update, encode
 from federank.privacy.population import Choices, coins, shared_profiles_of_all
 

@@ -1,7 +1,7 @@
-"""A federation in memory: the shared model, the devices' private state, and how far the rounds have come.
+"""A simulation of FPL: what server and clients hold between two rounds, and the engines.
 
-What an engine works on. The two halves are kept apart, as they are on disk: `item_*` is the server's, `user_vectors`
-and `profiles` are the devices'. Rows are padded (see models/rows.py); the padding stays zero.
+The two halves are kept apart, as they are on disk: `item_*` is the server's, `user_vectors` and `profiles` are the
+clients'. Rows are padded (_numerics/rows.py); the padding stays zero.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector
 from federank._numerics.compiling import at_once, compiled
-from federank._numerics.rows import padded_width
+from federank._numerics.rows import load_row, padded_width, store_row
 from federank.data.interactions import Profiles
 from federank.federation.rng import (
     DROPOUT,
@@ -27,6 +28,7 @@ from federank.federation.rng import (
     words,
     words_wrap_around,
 )
+from federank.methods.fpl.bpr import pair_slope, user_gradient
 from federank.methods.fpl.communication import clients_of_round
 from federank.methods.fpl.kernels import (
     Histories,
@@ -44,9 +46,15 @@ from federank.methods.fpl.kernels import (
     workspace_for_sums,
 )
 from federank.methods.fpl.method import (
+    HOME_ROUND,
+    HOME_STEPS,
+    NO_BITS,
+    Draw,
+    Profile,
     Shared,
     choose_clients,
     compute,
+    draw_pair,
     first_moments,
     fold,
     no_moments,
@@ -325,6 +333,61 @@ def shard_count(recipe: Recipe, n_items: int, width: int) -> int:
     fitting = _MOST_SUM_BYTES // (n_items * (4 * width + 16))
     most = int(max(1, min(_MOST_SHARDS, recipe.clients_per_round, pairs // _PAIRS_PER_SHARD, fitting)))
     return 1 << (most.bit_length() - 1)  # a power of two: dealt out evenly to two, four, eight workers
+
+
+# Home vectors of many users at once: `home_vector` of method.py, compiled.
+
+
+def home_vectors(
+    recipe: Recipe,
+    histories: Profiles,
+    item_vectors: FloatMatrix,
+    item_biases: FloatVector,
+    users: IntVector,
+    steps: int = HOME_STEPS,
+) -> FloatMatrix:
+    """A vector for each of these users, learnt from their full history with the item factors as they are."""
+    factors = recipe.factors
+    width = padded_width(factors)
+    Q = np.zeros((len(item_biases), width), dtype=np.float32)
+    Q[:, :factors] = item_vectors[:, :factors]
+    vectors = np.zeros((len(users), width), dtype=np.float32)
+    starts, items = np.array(histories.starts), np.array(histories.items)
+    numbers = (recipe.seed, recipe.learning_rate, recipe.user_regulariser)
+    b = np.array(item_biases)
+    _learn_at_home(*numbers, starts, items, Q, b, np.array(users, np.int32), vectors, steps, NO_BITS, (0,) * width)
+    return vectors[:, :factors]
+
+
+@compiled
+def _learn_at_home(
+    seed: int,
+    rate: Any,
+    regulariser: Any,
+    starts: LongVector,
+    items: IntVector,
+    Q: FloatMatrix,
+    b: FloatVector,
+    users: IntVector,
+    vectors: FloatMatrix,
+    steps: int,
+    no_bits: Any,
+    width: Any,
+) -> None:
+    for row in range(len(users)):
+        user = users[row]
+        start = starts[user]
+        size = starts[user + 1] - start
+        if size == 0 or size == len(b):
+            continue
+        p, profile = load_row(vectors, row, width), Profile(items, start, size, no_bits, len(b))
+        for counter in range(steps):
+            position, j, _ = draw_pair(Draw(seed, user, HOME_ROUND, counter), profile)
+            i = items[position]
+            q_i, q_j = load_row(Q, i, width), load_row(Q, j, width)
+            g = pair_slope(p, q_i, q_j, b[i], b[j])
+            p = p + rate * user_gradient(g, p, q_i, q_j, regulariser)
+        store_row(vectors, row, p)
 
 
 # The reference engine: plain Python, slow, and the place to read first. Broadcasts and Updates pass between a server

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -115,3 +116,65 @@ def broadcast_bytes(rows: int, factors: int) -> int:
 
 def _blank_rows(rows: int, factors: int) -> tuple[IntVector, FloatMatrix, FloatVector]:
     return np.zeros(rows, np.int32), np.zeros((rows, factors), np.float32), np.zeros(rows, np.float32)
+
+
+# Plausibility: what the equations of a pair (bpr.py) can give. Another Update is refused where it is readable.
+#
+# A client trains on T pairs. Each adds g to the bias of a positive item and subtracts it from a negative one, with g
+# from 0 to 1. What the owner withholds is missing among the positives alone. So for any history and policy the biases
+# add up to 0 at most, those above 0 to T at most, and those below 0 to -T at least.
+#
+# A malicious client can still choose T pairs. The defences around aggregation bound what those do.
+
+
+SLACK = 1e-3
+"""Of T: sums of 32-bit floats are not exact."""
+
+
+def why_implausible(update: Update, triples: int) -> str | None:
+    """Why no honest client can have sent this Update; None if one can have."""
+    biases = update.biases.astype(np.float64)
+    slack = SLACK * triples
+    raised, lowered = float(biases[biases > 0].sum()), -float(biases[biases < 0].sum())
+    if float(biases.sum()) > slack:
+        return (
+            "The biases of an Update cannot add up to more than 0: each pair takes from one item what it gives another."
+        )
+    if raised > triples + slack:
+        return f"The biases of an Update cannot be raised by more than {triples} together: one for each pair."
+    if lowered > triples + slack:
+        return f"The biases of an Update cannot be lowered by more than {triples} together: one for each pair."
+    return None
+
+
+# Rows of an Update of bounded length, vector and bias together.
+
+
+def shortened(update: Update, most_norm: float) -> Update:
+    """The same Update with every row (vector and bias together) at most this long."""
+    if is_short(update, most_norm):
+        return update
+    squared = squared_norms(update)
+    long = squared > np.float64(most_norm) ** 2
+    if not long.any():
+        return update
+    factor = np.ones(len(update.items), dtype=np.float64)
+    factor[long] = most_norm / np.sqrt(squared[long])
+    scale = factor.astype(np.float32)
+    return update._replace(vectors=update.vectors * scale[:, None], biases=update.biases * scale)
+
+
+def is_short(update: Update, most_norm: float) -> bool:
+    """Whether no row can be too long, by the largest of all numbers: one look that settles nearly every Update."""
+    if not len(update.items):
+        return True
+    largest = max(float(np.abs(update.vectors).max()), float(np.abs(update.biases).max()))
+    return largest * math.sqrt(update.vectors.shape[1] + 1) < 0.999 * most_norm
+
+
+def squared_norms(update: Update) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The squared length of each row, vector and bias together."""
+    # In double precision: the square of a large float32 would overflow.
+    vectors, biases = update.vectors.astype(np.float64), update.biases.astype(np.float64)
+    squares: np.ndarray[tuple[int], np.dtype[np.float64]] = np.einsum("ij,ij->i", vectors, vectors) + biases * biases
+    return squares
