@@ -12,8 +12,7 @@ import click
 from federank.cli.tables import new_table, show
 from federank.cli.train import TRACK_HELP
 from federank.errors import SettingError
-from federank.studies.estimate import case_seconds
-from federank.studies.plan import Plan
+from federank.studies.plan import Plan, case_seconds
 from federank.studies.results import Results
 from federank.studies.run import changed_data
 
@@ -200,7 +199,7 @@ def _changed(
     return saying_what_changed(document, read)
 
 
-def _executor(cluster: str | None, workers: int | None) -> Executor:
+def _executor(cluster: str | None, workers: int | None) -> Executor[Any, Any]:
     if cluster is None:
         from federank.studies.pool import Pool
 

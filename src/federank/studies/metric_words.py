@@ -32,7 +32,20 @@ POISONED: tuple[tuple[str, str, str, str, Better], ...] = (
     ("precision", "P@10", "Precision of the first ten", ".4f", "higher"),
     ("rank", "Rank", "Median rank of the pushed item", ",.0f", "higher"),
 )
-"""What honest people get from a poisoned federation (run/poisoning.py)."""
+"""What honest people get from a poisoned federation (task.py)."""
+
+_SIDE_KNOWLEDGE = {
+    "shares": "shares of users",
+    "cosines": "cosines of items",
+    "model": "the published model",
+    "weights": "item-item weights",
+}
+"""What an attacker who knows ten items of a user goes by."""
+_KNOWN_ITEMS: tuple[tuple[str, str, str, str, Better], ...] = (
+    ("", "In", "Right of 10 names, 10 items known, ", ".3f", "lower"),
+    ("_left_out", "Out", "The same of users left out of the federation", ".3f", None),
+    ("_advantage", "In - out", "What taking part adds, ", "+.3f", "lower"),
+)
 
 COMPLEXITY = {
     "vectors_up": Words("Vectors up", "Item vectors that a device sends in a round", ",.1f", "lower"),
@@ -50,7 +63,7 @@ COMPLEXITY = {
     "device_operations": Words("Device operations", "Multiplications of a device in a round", ",.0f", "lower"),
     "server_operations": Words("Server operations", "Operations of the server in an iteration", ",.0f", "lower"),
 }
-"""What a round costs a device and the server (engines/complexity.py)."""
+"""What a round costs a device and the server (simulation/complexity.py)."""
 
 KNOWN = {
     **COMPLEXITY,
@@ -80,10 +93,10 @@ KNOWN = {
     "mae": Words("MAE", "Error of the ratings (MAE)", ".4f", "lower"),
     "rmse": Words("RMSE", "Error of the ratings (RMSE)", ".4f", "lower"),
     "cce": Words("CCE", "Item vectors sent per epoch (CCE)", ",.0f", "lower"),
-    "lifetime_messages": Words("Messages", "Messages of a device in its lifetime", ",.0f", "lower"),
-    "lifetime_megabytes": Words("MB", "Megabytes of a device in its lifetime, up and down", ",.2f", "lower"),
-    "lifetime_up": Words("MB up", "Megabytes that a device sends in its lifetime", ",.2f", "lower"),
-    "lifetime_down": Words("MB down", "Megabytes that a device receives in its lifetime", ",.2f", "lower"),
+    "lifetime_messages": Words("Messages", "Messages of a device over its lifetime", ",.0f", "lower"),
+    "lifetime_megabytes": Words("MB", "Megabytes of a device over its lifetime, up and down", ",.2f", "lower"),
+    "lifetime_up": Words("MB up", "Megabytes that a device sends over its lifetime", ",.2f", "lower"),
+    "lifetime_down": Words("MB down", "Megabytes that a device receives over its lifetime", ",.2f", "lower"),
     "lifetime_written_out": Words("MB, written out", "Megabytes of a device, messages written out", ",.2f", "lower"),
     "rounds_per_epoch": Words("Rounds/epoch", "Rounds per epoch", ",.0f", None),
     "normalised_freshness": Words("Freshness", "Freshness: rounds per training interaction", ".4%", "higher"),
@@ -95,22 +108,13 @@ KNOWN = {
     "gain_held_back": Words("Hidden: gain", "Best attack on what was held back, above popularity", "+.3f", "lower"),
     "auc": Words("All: attacker", "Order of full histories, by the best attack", ".3f", "lower"),
     "gain": Words("All: gain", "Best attack on full histories, above popularity", "+.3f", "lower"),
-    "known_shares": Words("In: shares", "Right of 10 names, 10 items known, by shares of users", ".3f", "lower"),
-    "known_shares_left_out": Words("Out: shares", "The same of users left out of the federation", ".3f", None),
-    "known_shares_advantage": Words("In - out: shares", "What taking part adds, by shares of users", "+.3f", "lower"),
-    "known_cosines": Words("In: cosines", "Right of 10 names, 10 items known, by cosines of items", ".3f", "lower"),
-    "known_cosines_left_out": Words("Out: cosines", "The same of users left out of the federation", ".3f", None),
-    "known_cosines_advantage": Words(
-        "In - out: cosines", "What taking part adds, by cosines of items", "+.3f", "lower"
-    ),
-    "known_model": Words("In: model", "Right of 10 names, 10 items known, by the published model", ".3f", "lower"),
-    "known_model_left_out": Words("Out: model", "The same of users left out of the federation", ".3f", None),
-    "known_model_advantage": Words("In - out: model", "What taking part adds, by the published model", "+.3f", "lower"),
-    "known_weights": Words("In: weights", "Right of 10 names, 10 items known, by item-item weights", ".3f", "lower"),
-    "known_weights_left_out": Words("Out: weights", "The same of users left out of the federation", ".3f", None),
-    "known_weights_advantage": Words(
-        "In - out: weights", "What taking part adds, by item-item weights", "+.3f", "lower"
-    ),
+    **{
+        f"known_{attack}{of}": Words(
+            f"{short}: {attack}", f"{axis}by {by}" if axis[-1] == " " else axis, digits, better
+        )
+        for attack, by in _SIDE_KNOWLEDGE.items()
+        for of, short, axis, digits, better in _KNOWN_ITEMS
+    },
     "gain_low": Words("All: gain, lower end", "Lower end of the gain's 95 % interval", "+.3f", "lower"),
     "gain_high": Words("All: gain, upper end", "Upper end of the gain's 95 % interval", "+.3f", "lower"),
     "precision_defended": Words("P@10 with defences", "Precision with defences, no attack", ".4f", "higher"),

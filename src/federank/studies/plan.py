@@ -3,11 +3,11 @@
 A *case* is one row: a model on a data set (and fold), with one combination of swept values. Its runs:
 
 1. choose: every combination of the grid is trained on the development part and judged after each epoch, unless there
-   is nothing to choose; with `search = "halving"` first for a few epochs each (halving.py);
+   is nothing to choose; with `search = "halving"` first for a few epochs each;
 2. test: with the values and the epoch that were best, the model learns from the full training part and is tested
    once, for every seed.
 
-The second kind is known only when the first is done (run/choose.py). A run's id is a digest of what its result depends
+The second kind is known only when the first is done (run.py). A run's id is a digest of what its result depends
 on: the data's fingerprint, filters and split, the method and all its settings, the seed, the task and how it is judged.
 Labels are not in it: a row may be renamed, and two rows may share a run.
 """
@@ -26,7 +26,7 @@ from federank.data.splits import FOLDS
 from federank.errors import DataError, SettingError
 from federank.methods.registry import recommender_class
 from federank.studies.report_spec import asks_for_traffic, wanted_extras
-from federank.studies.results import FORMAT
+from federank.studies.results import FORMAT, Line
 from federank.studies.sources import missing, part_of, source_of
 from federank.studies.spec import Choose, DataSet, ModelEntry, Over, Study, settings_of
 from federank.studies.vocabulary import Audit, Poison, crossed, epochs_setting, refuse_impossible_audit, setting_names
@@ -82,18 +82,18 @@ class Run:
     seed: int
     epochs: int | None
     """The budget, of a method that learns in epochs."""
-    epoch: int | None
+    epoch: int | None = None
     """The epoch to stop at; None to go through the budget."""
     part: Literal["validation", "test"]
     metric: str | None
     lower_is_better: bool
-    patience: int | None
-    best_epoch: bool
-    chosen_on: Literal["validation", "test"] | None
+    patience: int | None = None
+    best_epoch: bool = False
+    chosen_on: Literal["validation", "test"] | None = None
     at: tuple[int, ...]
     metrics: tuple[str, ...] | None
-    curve: bool
-    extras: tuple[str, ...]
+    curve: bool = False
+    extras: tuple[str, ...] = ()
     audit: Audit | None = None
     repeats_left_out: int = 0
     """Rows of the source that repeated a pair: no part of the id, because the content says what was kept."""
@@ -217,9 +217,7 @@ def _cases(study: Study, data: DataSet, model: ModelEntry, number: int) -> list[
             if choose.search == "halving" and learns_in_epochs and choose.best_epoch:
                 case = replace(case, rungs=_rungs(case, grid, choosing_seeds))
         else:
-            run_that_tests(
-                case, case.fixed, None, seeds[0]
-            )  # settings that cannot be are refused before anything is run
+            run_that_tests(case, case.fixed, None, seeds[0])  # refuses impossible settings before anything is run
         cases.append(case)
     return cases
 
@@ -242,15 +240,11 @@ def _choosing(case: Case, values: Mapping[str, Any], seed: int, epochs: int | No
         settings=budgeted,
         chosen=dict(values),
         seed=seed,
-        epoch=None,
         part=case.choose.part,
         metric=case.choose.metric,
         patience=case.choose.patience if case.choose.best_epoch else None,
         best_epoch=case.choose.best_epoch,
-        chosen_on=None,
         at=_cut(case.choose.metric),
-        curve=False,
-        extras=(),
     )
 
 
@@ -266,8 +260,6 @@ def run_that_tests(case: Case, chosen: Mapping[str, Any], epoch: int | None, see
         epoch=epoch,
         part="test",
         metric=case.choose.metric if case.candidates else None,
-        patience=None,
-        best_epoch=False,
         chosen_on=case.choose.part if case.candidates else None,
         at=case.study.at,
         curve=case.model.curve and first,
@@ -325,3 +317,56 @@ def _identity(run: Run) -> str:
 def _cut(metric: str) -> tuple[int, ...]:
     _, _, length = metric.partition("@")
     return (int(length) if length else 10,)
+
+
+# How long a study may take, before it is started. Where the results folder has runs of the same kind (same model, data
+# and task), their mean time per epoch counts. Else the time follows from what a method's cost grows with, at speeds
+# measured on one core of an ordinary server: good to a factor of two. Where patience may end a run early, twice the
+# patience is taken for its length.
+
+
+_TRIPLES = 12e6  # a second: FPL and BPR
+_RATINGS = 25e6  # a second: PMF and SVD++
+_SCORES = 100e6  # a second: ranking the catalogue for everyone
+_START = 0.2  # seconds
+
+
+def run_seconds(run: Run, known: Sequence[Line]) -> float:
+    """About how long a run takes on one core."""
+    epochs = (run.epochs if run.epoch is None else run.epoch) or 1
+    if run.patience is not None:
+        epochs = min(epochs, 2 * run.patience)
+    kind = (run.method, run.data.name, run.task)
+    alike = [line for line in known if (line.model, line.data, line.task) == kind and line.seconds]
+    alike = [line for line in alike if line.settings.get("triples") == run.settings.get("triples")]
+    if alike:
+        per_epoch = [(line.seconds or 0.0) / max(1, len(line.curve) or line.epoch or 1) for line in alike]
+        return float(epochs * sum(per_epoch) / len(per_epoch))
+    part = source_of(run.data).parts[0].full.train
+    judged = part.n_users * part.n_items / _SCORES
+    times_judged = epochs if run.task == "choose" and run.best_epoch else 1
+    return _START + times_judged * judged + epochs * _epoch_seconds(run.method, run.settings, len(part), part.n_users)
+
+
+def case_seconds(case: Case, known: Sequence[Line]) -> float:
+    """About how long all runs of a case take on one core; the epoch that will be chosen is guessed."""
+    choosing = case.expected
+    patience = case.choose.patience if choosing and case.choose.best_epoch else None
+    first = run_that_tests(case, choosing[0].chosen if choosing else case.fixed, None, case.seeds[0])
+    test = replace(first, patience=patience)
+    return sum(run_seconds(run, known) for run in choosing) + len(case.seeds) * run_seconds(test, known)
+
+
+def _epoch_seconds(method: str, settings: dict[str, Any], interactions: int, users: int) -> float:
+    """What an epoch of training costs; a method without epochs has one."""
+    if method in ("fpl", "federank", "bpr"):
+        triples = settings.get("triples", 1)
+        factor = interactions / users if triples in ("mean", "profile") else float(triples)
+        return float(interactions * factor / _TRIPLES * settings.get("factors", 20) / 20)
+    if method in ("pmf", "svdpp"):
+        return float(interactions * (1 + settings.get("rho", 0)) / _RATINGS * (2 if method == "svdpp" else 1))
+    if method == "vae":
+        return 2 * users / 1000
+    if method == "fcf":
+        return interactions / 2e6
+    return interactions / 5e5 if method.endswith("knn") else 0.0

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from federank.studies.plan import Run
 from federank.studies.task import Finished, carry_out, failed
@@ -32,8 +32,8 @@ Worker = TypeVar("Worker")
 Key = TypeVar("Key")
 
 
-class Workers(ABC, Generic[Worker, Key]):
-    """Workers that are idle, workers that are busy, and the runs that wait for one."""
+class Executor(ABC, Generic[Worker, Key]):
+    """Where runs are carried out: its workers, idle or busy, and the runs that wait for one."""
 
     slots: int
     """How many runs can be carried out at a time."""
@@ -50,6 +50,10 @@ class Workers(ABC, Generic[Worker, Key]):
         """Give out a run, at once or when a worker is free."""
         self._waiting.append(run)
         self._give_out()
+
+    @abstractmethod
+    def next(self, timeout: float | None) -> Finished | None:
+        """Wait for a run to be finished; None where none was in this time, in seconds."""
 
     @abstractmethod
     def close(self) -> None:
@@ -104,31 +108,12 @@ ONE_THREAD = {
 }
 
 
-class Executor(Protocol):
-    """Where runs are carried out: worker processes here, or a cluster (see ray_executor.py)."""
-
-    slots: int
-    """How many runs it can carry out at a time."""
-
-    def submit(self, run: Run) -> None:
-        """Give out a run."""
-        ...
-
-    def next(self, timeout: float | None) -> Finished | None:
-        """Wait for a run to be finished; None where none was in this time, in seconds."""
-        ...
-
-    def close(self) -> None:
-        """End all workers; runs that are not finished are given up."""
-        ...
-
-
 class _Worker(NamedTuple):
     process: BaseProcess
     line: Connection
 
 
-class Pool(Workers[_Worker, int]):
+class Pool(Executor[_Worker, int]):
     """An executor of worker processes on this machine; busy ones are known by the numbers of their processes."""
 
     attempts = 2

@@ -29,7 +29,7 @@ from federank.simulation.cluster import (
     watch_head,
 )
 from federank.studies.plan import Run
-from federank.studies.pool import ONE_THREAD, Workers
+from federank.studies.pool import ONE_THREAD, Executor
 from federank.studies.sources import Source, hand, source_of
 from federank.studies.task import Finished, carry_out, failed
 
@@ -56,8 +56,8 @@ def environment(address: str, python: str) -> dict[str, Any]:
     return {"env_vars": ONE_THREAD, **quoted}
 
 
-class RayExecutor(Workers[Any, Any]):
-    """An executor on a Ray cluster: `local` for this machine, or an address (see engines/cluster/machines.py).
+class RayExecutor(Executor[Any, Any]):
+    """An executor on a Ray cluster: `local` for this machine, or an address (see simulation/cluster.py).
 
     A busy worker is known by the reference to what it will answer.
     """

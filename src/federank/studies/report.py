@@ -1,7 +1,7 @@
 """The report of a study: its results folder as a page to read.
 
 1. The runs are gathered into rows (rows.py), the specification is read from the TOML (report_spec.py). What came
-   out is said in the first sentence (finding.py).
+   out is said in the first sentence.
 2. Each table is filled for each data set, ours beside the paper's (tables.py); then what differs and why, what
    an audit found, how long the runs took, which failed, and with what versions (run_tables.py).
 3. Each wished figure is drawn (figures/).

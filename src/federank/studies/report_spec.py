@@ -9,7 +9,7 @@
     [[paper]]    data, group, metrics = { "precision@10" = 0.118 }, source; settings = { pi = 0.1 }: at one point;
                  formulas = ["server_operations"]: where the paper has a formula, worked out for each run
     [[note]]     text; data, group, metric: why ours differs from the paper's there (a missing one: everywhere);
-                 shown_by = { group, data, sweep, test, paper }: what shows that it is so (report/explanations.py)
+                 shown_by = { group, data, sweep, test, paper }: what shows that it is so (run_tables.py)
 
 A study without one gets a table of the usual metrics, and every figure that its runs can fill.
 """
@@ -52,7 +52,7 @@ class TableSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class FigureSpec:
-    """A figure of a study; what it leaves open follows from the kind (figures/kinds.py)."""
+    """A figure of a study; what it leaves open follows from the kind (figures/draw.py)."""
 
     kind: str | None = None
     title: str | None = None
@@ -119,7 +119,7 @@ SHOWN_BY = ("group", "data", "sweep", "test", "paper")
 """What a note may name as its evidence."""
 
 NEEDS = {"cost-against-precision": "communication", "item-updates": "item_updates", "popularity": "popularity"}
-"""Which extra each kind of figure draws (run/extras.py); all other kinds are drawn from metrics and curves."""
+"""Which extra each kind of figure draws (task.py); all other kinds are drawn from metrics and curves."""
 _NEEDED_BY_METRICS = {
     **dict.fromkeys(("cce", "rounds_per_epoch", "normalised_freshness"), "communication"),
     **dict.fromkeys(COMPLEXITY, "complexity"),

@@ -7,7 +7,7 @@
     users/ID.parquet     each user's values in the test run with this id
     claims/ID            locked by the process that carries this run out
 
-A run is named by its content (plan/plan.py), so runs.jsonl only ever grows: a line is appended under a lock and forced
+A run is named by its content (plan.py), so runs.jsonl only ever grows: a line is appended under a lock and forced
 to the disk. A process that dies while it writes leaves a torn last line, which readers pass over and the next writer
 cuts off. The users' values are written before their line, under a temporary name: a line that is there is complete.
 """
@@ -146,7 +146,7 @@ class Line:
     transient: bool = False
     """Whether a failure may pass: then the run is tried again."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """What figures need beyond metrics (run/extras.py), and what audits add."""
+    """What figures need beyond metrics (task.py), and what audits add."""
     best: bool = False
     """Whether it stands here as the best point of a sweep: mostly named in its label."""
 

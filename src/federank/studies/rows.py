@@ -34,7 +34,7 @@ class Row:
     """The swept settings with their values; empty where the group is one row."""
     lines: tuple[Line, ...]
     sees: str = ""
-    """What the server saw whose findings these are, in a table of audits (priced.py)."""
+    """What the server saw whose findings these are, in a table of audits (rows.py)."""
 
     @property
     def is_best(self) -> bool:

@@ -2,7 +2,7 @@
 
 1. Runs that choose are given out in the order of the study; as soon as those of a case are finished, its values are
    chosen and its test runs join the queue. With halving, the runs of a rung are known once those before are finished.
-2. Before a run is given out it is claimed (results/results.py). What another process has claimed is left to it, and
+2. Before a run is given out it is claimed (results.py). What another process has claimed is left to it, and
    looked for again later: its line, if it has finished; the run itself, if it has died.
 3. A finished run is kept at once. Stopped or killed at any moment, the same command goes on from there.
 """
@@ -232,7 +232,7 @@ def changed_data(plan: Plan, results: Results) -> list[str]:
 
 
 def carry_out_study(
-    study: Study, folder: str | Path, executor: Executor, watch: Watch, plan: Plan | None = None
+    study: Study, folder: str | Path, executor: Executor[Any, Any], watch: Watch, plan: Plan | None = None
 ) -> Results:
     """Carry out what is missing of a study, and keep it in the folder."""
     plan = plan_study(study) if plan is None else plan
@@ -245,7 +245,7 @@ def carry_out_study(
 class Underway:
     """A study under way."""
 
-    def __init__(self, plan: Plan, results: Results, executor: Executor, watch: Watch) -> None:
+    def __init__(self, plan: Plan, results: Results, executor: Executor[Any, Any], watch: Watch) -> None:
         self.plan, self.results, self.executor, self.watch = plan, results, executor, watch
         self.choosing: dict[int, list[Run]] = {}
         self.choices: dict[int, Choice | NoChoice] = {}

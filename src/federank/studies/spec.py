@@ -1,4 +1,4 @@
-"""A study in memory: data sets, models, and how values are chosen; study_file.py reads it from TOML."""
+"""A study in memory: data sets, models, and how values are chosen, and how it is read from its TOML file."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Choose:
     best_epoch: bool = True
     """Choose the epoch as well; otherwise the last of the budget counts."""
     search: Literal["grid", "halving"] = "grid"
-    """Try every combination to the end, or drop those that are behind after a few epochs (halving.py)."""
+    """Try every combination to the end, or drop those that are behind after a few epochs."""
     seeds: tuple[int, ...] = ()
     """The seeds that choose: the mean over them decides (by default the study's first seed)."""
 

@@ -5,7 +5,7 @@ column, whether it deserves a second look. Columns come in bundles: the metric's
 the difference.
 
     results_table   one data set: a row per method, ours | paper | difference in percent, marks of significance; where
-                    audits are asked for, a row per method and server, and whether a goal is met (results/priced.py)
+                    audits are asked for, a row per method and server, and whether a goal is met (rows.py)
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def largest_shares(counts: LongVector, most: int) -> list[float]:
     return [float(f"{count / total:.6g}") for count in np.sort(counts)[::-1][:most]]
 
 
-# What one device has sent and received in its lifetime: messages and megabytes, means over all devices of a run.
+# What one device has sent and received over its lifetime: messages and megabytes, means over all devices of a run.
 
 
 _MEGABYTE = 1e6
@@ -350,26 +350,32 @@ def _peak_memory() -> float | None:
     return round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)
 
 
+_OF_THE_RUN = (
+    *(
+        "id",
+        "group",
+        "settings",
+        "swept",
+        "chosen",
+        "seed",
+        "fold",
+        "task",
+        "part",
+        "metric",
+        "epochs",
+        "patience",
+        "at",
+    ),
+    *("chosen_on", "repeats_left_out"),
+)
+
+
 def _line(run: Run) -> Line:
     """What a line has of any run."""
     return Line(
-        id=run.id,
-        group=run.group,
+        **{name: getattr(run, name) for name in _OF_THE_RUN},
         data=run.data.name,
         model=run.method,
-        settings=run.settings,
-        swept=run.swept,
-        chosen=run.chosen,
-        seed=run.seed,
-        fold=run.fold,
-        task=run.task,
-        part=run.part,
-        metric=run.metric,
-        epochs=run.epochs,
-        patience=run.patience,
-        at=run.at,
-        chosen_on=run.chosen_on,
         versions=dict(_versions()),
         data_fingerprint=run.fingerprint,
-        repeats_left_out=run.repeats_left_out,
     )

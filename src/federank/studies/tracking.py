@@ -1,8 +1,7 @@
 """Experiment tracking: `--track mlflow`, `--track tensorboard:FOLDER`.
 
-1. A run has a key (of a study, the run's id; of a model, its folder and content), so that it is logged once.
-2. Parameters are its settings, metrics its figures, points its curve with one step per epoch.
-3. Trackers allow few characters in names: `ndcg@10` is logged as `ndcg_at_10`.
+A run has a key (of a study, the run's id; of a model, its folder and content), so that it is logged once. Trackers
+allow few characters in names: `ndcg@10` is logged as `ndcg_at_10`.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -39,11 +38,21 @@ class Tracked:
 
     key: str
     name: str
-    params: Mapping[str, Any] = field(default_factory=dict)
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    points: Sequence[Point] = ()
-    tags: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, Any]
+    metrics: Mapping[str, float]
+    points: Sequence[Point]
+    """Its curve."""
+    tags: Mapping[str, str]
     failed: bool = False
+
+    def scalars(self) -> Iterator[tuple[str, float, int]]:
+        """Every value with its name and step: the curve's at their epochs, then the metrics at the last epoch."""
+        for point in self.points:
+            for name, value in point.values.items():
+                yield plain_name(name), value, point.epoch
+        last = max((point.epoch for point in self.points), default=0)
+        for name, value in self.metrics.items():
+            yield plain_name(name), value, last
 
 
 class Tracker(Protocol):
@@ -70,7 +79,6 @@ def open_tracker(where: str, experiment: str) -> Tracker:
     need("tracking", f"--track {kind}", _PACKAGES[kind])
     if kind == "mlflow":
         return MLflow(place, experiment)
-
     return TensorBoard(place, experiment)
 
 
@@ -78,10 +86,7 @@ def tracked_line(line: Line) -> Tracked:
     """A run of a study."""
     where = [line.data, line.group, *(f"{name} {value}" for name, value in {**line.swept, **line.chosen}.items())]
     tags = {"task": line.task, "data": line.data, "group": line.group, "data_fingerprint": line.data_fingerprint or ""}
-    if line.part is not None:
-        tags["judged_by"] = line.part
-    if line.reason is not None:
-        tags["reason"] = line.reason
+    tags |= {name: value for name, value in (("judged_by", line.part), ("reason", line.reason)) if value is not None}
     costs = {"seconds": line.seconds, "memory_mb": line.memory_mb, "epoch": line.epoch}
     figures = {name: float(value) for name, value in {**line.metrics, **costs}.items() if value is not None}
     return Tracked(
@@ -167,13 +172,7 @@ class MLflow:
         tags = {_KEY: run.key, **{f"federank.{name}": value for name, value in run.tags.items()}}
         made = self._client.create_run(self._experiment, tags=tags, run_name=run.name).info.run_id
         now = int(time.time() * 1000)
-        last = max((point.epoch for point in run.points), default=0)
-        metrics = [
-            Metric(plain_name(name), value, now, point.epoch)
-            for point in run.points
-            for name, value in point.values.items()
-        ]
-        metrics += [Metric(plain_name(name), value, now, last) for name, value in run.metrics.items()]
+        metrics = [Metric(name, value, now, step) for name, value, step in run.scalars()]
         params = [Param(plain_name(name), str(value)[:_LONGEST_PARAM]) for name, value in run.params.items()]
         self._client.log_batch(made, params=params)
         for begin in range(0, len(metrics), _BATCH):
@@ -210,12 +209,8 @@ class TensorBoard:
         with SummaryWriter(str(self._folder / name)) as events:
             about = {"settings": dict(run.params), "about": dict(run.tags), "failed": run.failed}
             events.add_text("run", f"```\n{json.dumps(about, indent=2, default=str)}\n```")
-            for point in run.points:
-                for metric, value in point.values.items():
-                    events.add_scalar(plain_name(metric), value, point.epoch)
-            last = max((point.epoch for point in run.points), default=0)
-            for metric, value in run.metrics.items():
-                events.add_scalar(plain_name(metric), value, last)
+            for metric, value, step in run.scalars():
+                events.add_scalar(metric, value, step)
 
 
 # A study that is tracked: each run is logged when it finishes, and earlier ones at the end.

@@ -1,7 +1,7 @@
 """The words of a study's TOML file: which keys each table may have.
 
 A key that no one knows is an error that names the nearest known one: a misspelt setting that is silently passed over
-would make a study of something else. Settings of a method come from its record (recommenders/), and are not written
+would make a study of something else. Settings of a method come from its record (methods/), and are not written
 here again.
 """
 

@@ -2,8 +2,7 @@ import pytest
 from tests.studies.worlds import small_data, small_study
 
 from federank.errors import BadSplit, DataError, SettingError
-from federank.studies.estimate import case_seconds
-from federank.studies.plan import plan_study, run_that_tests
+from federank.studies.plan import case_seconds, plan_study, run_that_tests
 from federank.studies.results import Line
 from federank.studies.spec import as_study
 

@@ -138,7 +138,7 @@ def _leave_out_the_start(axes: Any, curves: Sequence[Curve], metric: str) -> Non
         axes.set_ylim(low - 0.05 * (top - low), top)
 
 
-# Accuracy against what one device sends and receives in its lifetime, on a logarithmic axis.
+# Accuracy against what one device sends and receives over its lifetime, on a logarithmic axis.
 
 
 _COST, _MESSAGES = "lifetime_megabytes", "lifetime_messages"
@@ -176,7 +176,7 @@ def draw_lifetime(shown: Shown) -> Drawn | None:
     reached, spent = written_once(up, best.mean(up)), written_once(up, dearest.mean(up))
     return Drawn(
         figure,
-        f"Best: {best.label} ({words_of(up).short} {reached}) with {_megabytes(best)} a device in its lifetime. "
+        f"Best: {best.label} ({words_of(up).short} {reached}) with {_megabytes(best)} a device over its lifetime. "
         f"Dearest: {dearest.label} ({spent}) with {_megabytes(dearest)}.",
     )
 

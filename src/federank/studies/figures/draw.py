@@ -2,7 +2,7 @@
 
 `draw_figures` draws the figures of the study's report, or, if it names none, every kind its runs can fill. A
 picture is a title, a caption that says what to look at, and its panels as SVG; under each panel stands what it shows,
-in a sentence made from the numbers. The kinds are in kinds.py.
+in a sentence made from the numbers.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ KINDS = {
     ),
     "lifetime": Kind(
         draw_lifetime,
-        title="Accuracy against what a device sends and receives in its lifetime",
+        title="Accuracy against what a device sends and receives over its lifetime",
         caption="Up is more accurate, left is cheaper; each step along the bottom is ten times as much. Lines join the "
         "numbers of messages of one method, black marks are the best of methods with one such number, level lines see "
         "every history.",

@@ -193,7 +193,7 @@ def legible(name: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
-# What a panel is to show: handed to the function that draws its kind of figure (kinds.py).
+# What a panel is to show: handed to the function that draws its kind of figure (draw.py).
 
 
 class Shown(NamedTuple):
