@@ -89,7 +89,7 @@ def _imported_by(file: Path) -> frozenset[Path]:
 
 
 def _file_of(module: str) -> Path | None:
-    """Where a module of ours is; nothing for the name of a function, or the front door, which no kernel uses."""
+    """Where a module of ours is; nothing for the name of a function, or federank/__init__.py, which no kernel uses."""
     place = _PACKAGE.parent / module.replace(".", "/")
     found = [path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()]
     return found[0] if found and found[0] != _PACKAGE / "__init__.py" else None

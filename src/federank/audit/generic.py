@@ -14,14 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
-from federank.audit.observer import (
-    KnownPolicies,
-    Senders,
-    draw_users,
-    judge_everyone,
-    known_policies,
-    with_own_attacks,
-)
+from federank.audit.observer import KnownPolicies, Senders, draw_users, judge_everyone, known_policies, with_own_attacks
 from federank.audit.scoring import (
     BASELINE,
     THREAT_MODELS,

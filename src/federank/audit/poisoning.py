@@ -15,13 +15,12 @@ import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, IntVector, LongVector
 from federank._numerics.topn import top_n
-from federank.checks import check_choice, check_fraction, check_int, check_positive
+from federank.checks import check_fields, setting
 from federank.data.interactions import Interactions, Profiles
 from federank.data.splits import Split
 from federank.errors import SettingError
 from federank.evaluation.metrics import find_hits, precision
 
-ATTACKS = ("loud", "histories", "noise", "adaptive", "twin")
 Attack = Literal["loud", "histories", "noise", "adaptive", "twin"]
 Aim = Literal["push", "sabotage"]
 SHORT = 4
@@ -36,45 +35,45 @@ class PoisonSettings:
     """What the federation learns by."""
     attack: Attack = "adaptive"
     """How the malicious clients go about it: one row of maximal norm (loud), the protocol with synthetic histories
-    (histories),
-    noise at the largest norm (noise), what the defences let through (adaptive), or, for checked sums, what is true of
-    the most popular item (twin)."""
+    (histories), noise at the largest norm (noise), what the defences let through (adaptive), or, for checked sums,
+    what is true of the most popular item (twin)."""
     aim: Aim = "push"
     """Show an item that no one likes to everyone (push), or spoil everyone's lists (sabotage)."""
-    share: float = 0.05
+    share: float = setting(0.05, fraction=True)
     """Share of malicious clients."""
-    rounds: int = 200
+    rounds: int = setting(200, 1)
     """Rounds of fpl; frugal has as many as its messages take."""
-    reports: int = 100
+    reports: int = setting(100, 1)
     """Reports in a round of fpl."""
     sees: Literal["updates", "sums", "checked"] = "updates"
     """What the server can read: single Updates, of which it refuses what no device can have sent; only sums; or only
-    sums of messages that were checked to be no louder than the norm check lets pass (frugal)."""
+    sums of messages whose norm was checked (frugal)."""
     bounds: Literal["all", "rows", "caps"] = "all"
     """Checked sums only: what else defends, bounds on rows of the sum (rows), caps on how many people an item is shown
     to (caps), or both, as `federank serve --helper` has them."""
     recipe: Literal["spectral", "private"] = "spectral"
     """Checked sums only: Frugal's own recipe (spectral), or that of sums with noise (private), which has no rows to
     bound."""
-    epsilon: float | None = None
+    epsilon: float | None = setting(None, positive=True)
     """Recipe private only: the guarantee of noise.  [default: none]"""
-    clip: float = 1.0
+    clip: float = setting(1.0, positive=True)
     """Checked sums only: the length that honest messages are scaled down to where they are longer; of the recipe
     private all are of length 1."""
     most_norm: float = 100.0
     """Longest row, or message of frugal, that a server takes as it is."""
-    seed: int = 1
+    seed: int = setting(1, 0, 2**32 - 1)
     """Names the split, the target and all draws."""
 
     def __post_init__(self) -> None:
-        check_choice("method", self.method, ("fpl", "frugal"))
-        check_choice("attack", self.attack, ATTACKS)
-        check_choice("aim", self.aim, ("push", "sabotage"))
-        check_choice("sees", self.sees, ("updates", "sums", "checked"))
-        check_choice("bounds", self.bounds, ("all", "rows", "caps"))
-        check_choice("recipe", self.recipe, ("spectral", "private"))
-        check_positive("clip", self.clip)
-        self._refuse_of_other_sums()
+        check_fields(self)
+        if self.epsilon is not None and self.recipe != "private":
+            raise SettingError(
+                f"epsilon is {self.epsilon:g}, but Frugal's own recipe has no noise; say recipe private."
+            )
+        if self.recipe == "private" and (self.sees, self.bounds) != ("checked", "all"):
+            raise SettingError(
+                "The recipe private is of checked sums, with one bound; say sees checked, and no bounds."
+            )
         if self.sees == "checked" and self.method != "frugal":
             raise SettingError("Messages of frugal are checked where only sums are read; fpl has none. Say sees sums.")
         if self.sees != "checked" and self.bounds != "all":
@@ -83,30 +82,13 @@ class PoisonSettings:
             )
         if self.attack == "twin" and (self.sees, self.aim) != ("checked", "push"):
             raise SettingError("A twin is pushed where sums are checked; say sees checked and aim push.")
-        check_fraction("share", self.share)
-        check_int("rounds", self.rounds, 1)
-        check_int("reports", self.reports, 1)
-        check_int("seed", self.seed, 0, 2**32 - 1)
-
-    def _refuse_of_other_sums(self) -> None:
-        """Refuse what belongs to sums of another kind."""
-        if self.epsilon is not None:
-            check_positive("epsilon", self.epsilon)
-            if self.recipe != "private":
-                raise SettingError(
-                    f"epsilon is {self.epsilon:g}, but Frugal's own recipe has no noise; say recipe private."
-                )
-        if self.recipe == "private" and (self.sees, self.bounds) != ("checked", "all"):
-            raise SettingError(
-                "The recipe private is of checked sums, with one bound; say sees checked, and no bounds."
-            )
 
 
 @dataclass(frozen=True, eq=False)
 class World:
     """Honest people first, malicious clients after them, over one catalogue."""
 
-    profiles: Profiles  # of everyone; those of malicious clients are made up
+    profiles: Profiles  # of everyone; those of malicious clients are synthetic
     test: Profiles  # of honest people
     honest: int
     malicious_users: int
@@ -137,11 +119,11 @@ def make_world(split: Split, settings: PoisonSettings, *, malicious_users: bool 
     count = (
         max(1, round(data.n_users * settings.share / (1 - settings.share))) if malicious_users and settings.share else 0
     )
-    made_up = [_history(settings, popularity, target, mean, rng) for _ in range(count)]
+    synthetic = [_history(settings, popularity, target, mean, rng) for _ in range(count)]
     all_users = np.concatenate(
-        [users, *(np.full(len(history), data.n_users + n) for n, history in enumerate(made_up))]
+        [users, *(np.full(len(history), data.n_users + n) for n, history in enumerate(synthetic))]
     ).astype(np.int32)
-    chosen = np.concatenate([items, *made_up]).astype(np.int32)
+    chosen = np.concatenate([items, *synthetic]).astype(np.int32)
     return World(
         _profiles(all_users, chosen, data.n_users + count),
         _without(split.test, target),

@@ -31,7 +31,7 @@ class Rehearsed(NamedTuple):
             "precision@10_honest_defended": self.honest_defended.precision,
             "median_rank": self.defended.median_rank,
             "median_rank_undefended": self.undefended.median_rank,
-            "liars": self.malicious_users,
+            "malicious_clients": self.malicious_users,
             "target": self.target,
         }
 

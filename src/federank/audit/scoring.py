@@ -215,7 +215,7 @@ def judge_shares(
     return list(zip(errors[judged].tolist(), correlations[judged].tolist(), strict=True))
 
 
-# What an audit finds: the attacks' marks by the end of an epoch, and facts about the audit itself.
+# What an audit finds: the attacks' marks by the end of an epoch, and a description of the audit itself.
 
 
 THREAT_MODELS = {
@@ -262,7 +262,7 @@ def about_audit(
     training_seconds: float,
     audit_seconds: float,
 ) -> dict[str, Any]:
-    """Facts about an audit itself."""
+    """A description of the audit itself."""
     return {
         "sees": sees,
         "threat_model": threat_model,

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from federank._numerics.arrays import IntVector, RealVector
-from federank.checks import check_int, check_positive
+from federank.checks import Settings, setting
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.privacy.accountant import mu_for
@@ -34,26 +34,19 @@ LEADER, OUTSIDER = OBSERVERS = ("leader", "outsider")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SybilSettings:
+class SybilSettings(Settings):
     """A rehearsal of sybil clients."""
 
-    cohort: int = 100
+    cohort: int = setting(100, max(HONEST) + 1)
     """Clients in a round; all but 1, 5, 20 or 50 of them are the attacker's."""
-    epsilon: float = 4.0
+    epsilon: float = setting(4.0, positive=True)
     """Differential privacy guarantee of the rows with noise, for all uploads of a client, at delta 1e-6."""
-    uploads: int = 5
+    uploads: int = setting(5, 1)
     """Uploads of a client, which share the guarantee equally."""
-    victims: int = 200
+    victims: int = setting(200, 1)
     """Victims over which the results are means, each in a cohort of its own."""
-    seed: int = 1
+    seed: int = setting(1, 0)
     """Seed of the cohorts and of the noise."""
-
-    def __post_init__(self) -> None:
-        check_int("cohort", self.cohort, max(HONEST) + 1)
-        check_positive("epsilon", self.epsilon)
-        check_int("uploads", self.uploads, 1)
-        check_int("victims", self.victims, 1)
-        check_int("seed", self.seed, 0)
 
 
 class SybilRow(NamedTuple):

@@ -6,11 +6,11 @@
 
 1. The evaluated users are those with a test item. Everything in training that a user does not have yet is ranked
    (a recommender does this in blocks of users, so that users x items is never in memory), and the first N kept.
-2. Each user's list is compared with the user's test items (metrics/ranking.py); means are taken over all evaluated
+2. Each user's list is compared with the user's test items (metrics.py); means are taken over all evaluated
    users: one without a list counts as zero, and `user_coverage` says what share of the users has one.
-3. The lists together are compared with the catalogue (metrics/exposure.py), and with its categories (metrics/bias.py).
+3. The lists together are compared with the catalogue and with its categories.
 
-What a reader of the numbers should know (users left out, lists that end early, items without category) is told in
+What a reader of the numbers should know (users left out, lists that end early, items without category) is in
 `notes`, a sentence each.
 """
 
@@ -238,11 +238,11 @@ def evaluate(
     `source` is a fitted recommender, any object with `recommend(users, n)` that answers with a list of item ids per
     user, a `Recommendations`, a frame with the columns user, item and score, a dictionary of lists by user, or the
     path of a three-column file. `metrics` names those wanted (all by default; `mae` and `rmse` of models that predict
-    ratings), and may hold functions of your own with the form of those in metrics/ranking.py: `f(hits, relevant, n)`, a
+    ratings), and may hold functions of your own with the form of those in metrics.py: `f(hits, relevant, n)`, a
     value per user. Means are over all users with a test item; `over="covered"` takes those who got a list.
     `categories` replaces the categories of the split's items; kinds of places are gathered into the papers' nine.
     `groups` maps users' ids to names of groups, for bias per group.
-    `negatives` adds the metrics of test items ranked among this many items drawn at random (sampled.py), which some
+    `negatives` adds the metrics of test items ranked among this many items drawn at random (lists.py), which some
     papers print; they can be asked for by name too (`sampled_hit_rate`, `sampled_ndcg`, `sampled_mrr`: among 99).
     """
     check_type("split", split, Split, "a Split, such as fr.split_random(data) gives,")

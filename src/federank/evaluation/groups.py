@@ -38,11 +38,7 @@ def popularity_groups(popularity: LongVector) -> LongVector:
 
 
 def group_table(
-    split: Split,
-    users: IntVector,
-    items: IntMatrix,
-    hits: Hits,
-    values: Mapping[int, Mapping[str, RealVector]],
+    split: Split, users: IntVector, items: IntMatrix, hits: Hits, values: Mapping[int, Mapping[str, RealVector]]
 ) -> pl.DataFrame:
     """A row per N, kind of group and group: its bounds, its size, and the means of the metrics that it has."""
     sizes, popularity = split.history.profiles.sizes[users], split.train.popularity

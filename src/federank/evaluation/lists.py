@@ -6,8 +6,8 @@ user. Numbers differ between a model (which knows training only) and a split (wh
 users and items are matched by their original ids. A model that knows no one (one
 that a federation has exported) recommends to everyone as to someone new.
 
-What would make a judgement worthless is refused: a model that has learnt from what it is tested on, an item
-no one has heard of, an item twice in a list, an item that the person already has in training. A user without a
+What would make a judgement worthless is refused: a model that has learnt from what it is tested on, an
+unknown item, an item twice in a list, an item that the person already has in training. A user without a
 list keeps an empty row: every position counts as a miss.
 """
 
@@ -208,7 +208,14 @@ def sampled_means(
     model: Recommender, split: Split, at: Sequence[int], *, negatives: int = NEGATIVES, seed: int = 1
 ) -> dict[str, RealVector]:
     """Each metric at each N, a value per user who is tested, in the order of their numbers: the mean of their items."""
-    ranks = _refusing_ranks(model, split, negatives, max(at), seed)
+    if negatives < 1 or min(at) < 1:
+        raise SettingError(f"negatives is {negatives} and at is {min(at)}; both must be at least 1.")
+    refuse_learnt_test(model.training, split)
+    if split.fold_in is not None:
+        raise SettingError("Sampled negatives are drawn for users of training; this split tests held-out users.")
+    if not len(split.test):
+        raise SettingError("The test part is empty; hold out more to have something to test on.")
+    ranks = _ranks(model, split, negatives, seed)
     sizes = split.test.profiles.sizes
     owners = np.repeat(np.arange(np.count_nonzero(sizes)), sizes[sizes > 0])
     found = {}
@@ -216,26 +223,6 @@ def sampled_means(
         for name, values in _worth(ranks, n).items():
             found[f"{name}@{n}"] = np.bincount(owners, weights=values) / np.bincount(owners)
     return found
-
-
-def evaluate_with_sampled_negatives(
-    model: Recommender, split: Split, *, negatives: int = 100, at: int = 10, seed: int = 1
-) -> dict[str, float]:
-    """Sampled hit rate, nDCG and reciprocal rank at N, as means over test interactions."""
-    ranks = _refusing_ranks(model, split, negatives, at, seed)
-    means = {f"{name}@{at}": float(values.mean()) for name, values in _worth(ranks, at).items()}
-    return means | {"sampled_negatives": negatives, "test_interactions": len(ranks)}
-
-
-def _refusing_ranks(model: Recommender, split: Split, negatives: int, at: int, seed: int) -> RealVector:
-    if negatives < 1 or at < 1:
-        raise SettingError(f"negatives is {negatives} and at is {at}; both must be at least 1.")
-    refuse_learnt_test(model.training, split)
-    if split.fold_in is not None:
-        raise SettingError("Sampled negatives are drawn for users of training; this split tests held-out users.")
-    if not len(split.test):
-        raise SettingError("The test part is empty; hold out more to have something to test on.")
-    return _ranks(model, split, negatives, seed)
 
 
 def _worth(ranks: RealVector, at: int) -> dict[str, RealVector]:

@@ -236,7 +236,7 @@ def _folds(values: Values) -> RealVector:
 # Bias of categories: which kinds of items people choose more than their number suggests, and how lists shift that.
 
 
-ALL_USERS = "everybody"
+ALL_USERS = "all users"
 
 
 def bias(categories: Categories, counts: LongVector, catalogue: LongVector) -> RealVector:

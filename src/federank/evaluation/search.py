@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 from typing import Any, Literal
 
@@ -188,7 +188,7 @@ class Stop:
 
     def as_dict(self) -> dict[str, Any]:
         """As a report has it."""
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {"curve": list(self.curve)}
+        return asdict(self) | {"curve": list(self.curve)}
 
 
 class _Enough(Exception):

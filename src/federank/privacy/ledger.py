@@ -7,7 +7,7 @@ who links the device's Updates reads the very same from them: above zero it was 
 Where ratings are learnt, liked stands for rated and compared with for sampled: an item that got a virtual rating to
 hide the others among. An observer cannot read that difference; the owner can.
 The ledger is written before an Update is sent, because what may have left counts as left; with noise
-(pairs/noise.py) it lists what went in, and an observer sees less.
+it lists what went in, and an observer sees less.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class SentMessage:
     """One upload that was computed from everything the client takes part with."""
 
     number: int
-    """The how-many-th it is."""
+    """Its position among the client's uploads, from 1."""
     allowed: int
-    """How many its owner allowed in a lifetime when it left."""
+    """Upload quota of the client when it left."""
     round: int
     items: int
     """How many items stood for the history in it, decoys included."""

@@ -17,7 +17,7 @@ What an Update is computed from is the policy's *basis*. With `history`, as publ
 full history, and negatives avoid it. With `shared` the device takes part with its shared profile in the place of
 its history; all that leaves is then a function of that profile and of draws. docs/sharing.md has the proof.
 
-Where a federation is of ratings (ratings/), what leaves is the rated items that the policy allows, with virtual ratings
+Where a federation is of ratings, what leaves is the rated items that the policy allows, with virtual ratings
 of others among them: `filling`, `rho` and `sampling` say which and how many. They take the place of decoys.
 
 A way of sharing of your own is a function, registered by name (`register_policy`, or an entry point of the group
@@ -127,13 +127,10 @@ class Policy:
         known_sharing(self.sharing, SHARING)
         check_choice("basis", self.basis, BASES)
         check_range("pi", self.pi, 0, 1)
-        if self.budget is not None:
-            check_int("budget", self.budget, 0)
-        if self.messages is not None:
-            check_int("messages", self.messages, 0)
+        for name, least in (("budget", 0), ("messages", 0), ("triples", 1)):
+            if getattr(self, name) is not None:
+                check_int(name, getattr(self, name), least)
         self._check_virtual_ratings()
-        if self.triples is not None:
-            check_int("triples", self.triples, 1)
         if not isinstance(self.paused, bool):  # the text "false" would be taken for true
             raise SettingError(f"paused is {self.paused!r}; true or false is needed.")
         if self.sharing != "randomized-response":
@@ -177,7 +174,7 @@ class Policy:
 
     @property
     def brought(self) -> bool:
-        """Whether its way of sharing comes from outside (own_sharing.py)."""
+        """Whether its way of sharing comes from outside."""
         return self.sharing not in SHARING
 
     @property

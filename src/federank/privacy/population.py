@@ -1,9 +1,8 @@
 """Everyone's policies at once, and everyone's shared profile: `policy.py` for a population.
 
 Many people choose alike, so a population's choices are a few *kinds* of policy, the kind of each person, and each
-person's own pi. `everyones_outward` gives, row by row, what `shared` gives for one person (a test holds the two
-together), fast enough for a million people; where no one restricts anything there is nothing to compute and histories
-are used as they are.
+person's own pi. `shared_profiles_of_all` gives, row by row, what `shared_profile` gives for one person, fast enough
+for a million people; where no one restricts anything there is nothing to compute and histories are used as they are.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Choices:
         randomized_response = self.where(policy.sharing == "randomized-response" for policy in self.kinds)
         if np.any(randomized_response & (self.pi >= 1)):
             raise SettingError(
-                "Someone who shares deniably has a pi of 1: what is not seen is then surely not liked; choose less."
+                "Randomized response with a pi of 1: what is not seen is then surely not liked; choose less than 1."
             )
 
     def __len__(self) -> int:
@@ -147,14 +146,14 @@ def shared_profiles_of_all(choices: Choices, seed: int, histories: Profiles, n_i
     liked = may_starts.astype(np.int64), items[may]
     _answer(seed, np.flatnonzero(randomized_response), *liked, *rates, n_items, sizes, np.zeros(0, np.int64), *_NOTHING)
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    outward_items = np.empty(starts[-1], dtype=np.int32)
+    shared_items = np.empty(starts[-1], dtype=np.int32)
     real, may_leave = np.ones(starts[-1], dtype=np.bool_), np.ones(starts[-1], dtype=np.bool_)
-    _answer(seed, np.flatnonzero(randomized_response), *liked, *rates, n_items, sizes, starts, outward_items, real)
+    _answer(seed, np.flatnonzero(randomized_response), *liked, *rates, n_items, sizes, starts, shared_items, real)
     positions = ~np.repeat(randomized_response, sizes)
-    outward_items[positions], may_leave[positions] = items[kept], allowed[kept]
+    shared_items[positions], may_leave[positions] = items[kept], allowed[kept]
     made = SharedProfiles(
         starts,
-        outward_items,
+        shared_items,
         real,
         np.zeros(0, dtype=np.bool_) if may_leave.all() else may_leave,
         choices.where(policy.sharing != "all" for policy in choices.kinds),
@@ -194,7 +193,7 @@ def _never(choices: Choices, users: LongVector, items: IntVector, n_items: int) 
 def _allowed(
     choices: Choices, seed: int, histories: Profiles, users: LongVector, items: IntVector, may: Flags
 ) -> Flags:
-    """Which entries of histories may ever leave, of those who do not share deniably."""
+    """Which entries of histories may ever leave, of those who do not share by randomized response."""
     candidates = np.bincount(users[may], minlength=len(choices))
     fixed_subset = choices.where(policy.sharing == "fixed-subset" for policy in choices.kinds)
     most = np.where(fixed_subset, np.ceil(choices.pi * candidates - 1e-9), candidates)

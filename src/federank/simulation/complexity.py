@@ -1,10 +1,10 @@
 """What a round costs a client and the server: sent, received and computed.
 
 A `Cost` is of an iteration in which everyone takes part once: figures of a device are means over all devices, those
-of the server are for all of them together. Two families count theirs (ratings/operations.py, squares/operations.py),
-and have beside it what a paper's formulas say.
+of the server are for all of them together. FedRec and FCF count theirs, and have beside it what a paper's
+formulas say.
 
-Multiplications are counted by handing the plain forms of the steps (protocol/, models/) arrays that keep count.
+Multiplications are counted by handing the reference steps arrays that keep count.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Counted(np.ndarray[Any, Any]):
     """An array that counts the multiplications it takes part in; whatever comes of it counts too."""
 
     made = 0
-    """How many there have been since `multiplications` was called."""
+    """Multiplications since `multiplications` was called."""
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **how: Any) -> Any:
         plain = [part.view(np.ndarray) if isinstance(part, Counted) else part for part in inputs]

@@ -19,13 +19,7 @@ from federank.federation import wire
 from federank.federation.method import NO_ITEMS, NO_RATINGS, Client, ClientResult, FederatedMethod
 from federank.federation.rng import HELPER, SERVER
 from federank.federation.schedule import Schedule, arriving, selected
-from federank.federation.secure import (
-    aggregate_from,
-    length_of,
-    secure_message,
-    simulated_chances,
-    simulated_noise,
-)
+from federank.federation.secure import aggregate_from, length_of, secure_message, simulated_chances, simulated_noise
 from federank.privacy.population import SharedProfiles, all_shared_items
 from federank.simulation.federated import EngineName, Open, Tables, in_this_process, traffic
 

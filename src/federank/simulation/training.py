@@ -1,9 +1,9 @@
 """Training: rounds played in chunks, so that a run can be watched, stopped and resumed.
 
-Every random choice is named by its round (protocol/draws.py), so where a run is cut changes nothing: a run that is
+Every random choice is named by its round (federation/rng.py), so where a run is cut changes nothing: a run that is
 stopped, saved and resumed ends with the same bits as one that was not. Ctrl-C takes effect between two chunks, when
-the model is complete; the checkpoint is written under a temporary name and renamed. What can be asked of a run is in
-conduct.py.
+the model is complete; the checkpoint is written under a temporary name and renamed. The options
+of a run are in options.py.
 """
 
 from __future__ import annotations
@@ -72,65 +72,59 @@ class Stopped(KeyboardInterrupt):
     """The run was stopped by its user, and its state is in the checkpoint (if one was named)."""
 
 
-def train(federation: Federated, epochs: int, training_options: TrainingOptions, identity: str) -> float:
+def train(federation: Federated, epochs: int, options: TrainingOptions, identity: str) -> float:
     """Play the rounds of this many epochs; the seconds they took. `identity` names the run that a checkpoint is of."""
-    if training_options.resume and training_options.kept_in is not None:
-        resume(federation, training_options.kept_in, identity)
-    if training_options.engine not in federation.engines:
+    if options.resume and options.kept_in is not None:
+        resume(federation, options.kept_in, identity)
+    if options.engine not in federation.engines:
         raise SettingError(
-            f"The {training_options.engine} engine does not play this method's rounds; the engines that do are "
+            f"The {options.engine} engine does not play this method's rounds; the engines that do are "
             f"{' and '.join(federation.engines)}."
         )
-    with federation.engines[training_options.engine](
-        federation, Machines(training_options.cluster, training_options.shards)
-    ) as engine:
+    machines = Machines(options.cluster, options.shards)
+    with federation.engines[options.engine](federation, machines) as engine:
         try:
-            return _play_epochs(federation, epochs, training_options, identity, engine)
+            return _play_epochs(federation, epochs, options, identity, engine)
         except ClusterGone as gone:
-            if training_options.kept_in is None:
+            if options.kept_in is None:
                 raise
             # The federation is back at the last complete round.
-            save_checkpoint(federation, training_options.kept_in, identity)
+            save_checkpoint(federation, options.kept_in, identity)
             raise ClusterGone(
-                f"{gone} What was played up to round {federation.round_number:,} is kept in "
-                f"{training_options.kept_in}; the "
+                f"{gone} What was played up to round {federation.round_number:,} is kept in {options.kept_in}; the "
                 "same command with --resume goes on."
             ) from gone
 
 
-def _play_epochs(
-    federation: Federated, epochs: int, training_options: TrainingOptions, identity: str, engine: Engine
-) -> float:
+def _play_epochs(federation: Federated, epochs: int, options: TrainingOptions, identity: str, engine: Engine) -> float:
     play, bring_home = engine
     per_round, per_epoch = federation.steps_per_round, federation.rounds_per_epoch
     rounds = epochs * per_epoch
-    chunk = max(1, int(20_000 / per_round)) if training_options.engine == "compiled" else 1
-    play(
-        federation, 0, training_options.threads
-    )  # no round, but whatever needs compiling is compiled now, outside the clock
+    chunk = max(1, int(20_000 / per_round)) if options.engine == "compiled" else 1
+    play(federation, 0, options.threads)  # no round, but whatever needs compiling is compiled now, outside the clock
     playing, last_saved = 0.0, time.perf_counter()
     with _stop_between_chunks() as stopped:
         while federation.round_number < rounds:
             until = (federation.round_number // per_epoch + 1) * per_epoch
             now = min(chunk, until - federation.round_number)
             started = time.perf_counter()
-            play(federation, now, training_options.threads)
+            play(federation, now, options.threads)
             elapsed = max(time.perf_counter() - started, 1e-9)
             playing += elapsed
-            _refuse_divergence(federation, training_options.kept_in)
+            _refuse_divergence(federation, options.kept_in)
             done = federation.round_number
-            if training_options.progress is not None:
+            if options.progress is not None:
                 epoch = (done - 1) // per_epoch + 1
-                training_options.progress(Progress(epoch, epochs, done, rounds, now * per_round / elapsed))
+                options.progress(Progress(epoch, epochs, done, rounds, now * per_round / elapsed))
             if now == chunk:
                 chunk = max(1, min(4 * chunk, int(chunk * _CHUNK_SECONDS / elapsed)))
-            if done == until and training_options.after_epoch is not None:
+            if done == until and options.after_epoch is not None:
                 bring_home()
-                training_options.after_epoch(done // per_epoch)
+                options.after_epoch(done // per_epoch)
             long_ago = time.perf_counter() - last_saved > _CHECKPOINT_SECONDS
-            if training_options.kept_in is not None and (long_ago or stopped.is_set()):
+            if options.kept_in is not None and (long_ago or stopped.is_set()):
                 bring_home()
-                save_checkpoint(federation, training_options.kept_in, identity)
+                save_checkpoint(federation, options.kept_in, identity)
                 last_saved = time.perf_counter()
             if stopped.is_set():
                 raise Stopped(f"stopped after round {done:,} of {rounds:,}")

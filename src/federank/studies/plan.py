@@ -20,7 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from federank.data.splits import FOLDS
 from federank.errors import DataError, SettingError
@@ -29,7 +29,17 @@ from federank.studies.report_spec import asks_for_traffic, wanted_extras
 from federank.studies.results import FORMAT, Line
 from federank.studies.sources import missing, part_of, source_of
 from federank.studies.spec import Choose, DataSet, ModelEntry, Over, Study, settings_of
-from federank.studies.vocabulary import Audit, Poison, crossed, epochs_setting, refuse_impossible_audit, setting_names
+from federank.studies.vocabulary import (
+    Audit,
+    crossed,
+    epochs_setting,
+    poison_identity,
+    refuse_impossible_audit,
+    setting_names,
+)
+
+if TYPE_CHECKING:
+    from federank.audit.poisoning import PoisonSettings
 
 # Successive halving: most combinations of a grid show early that they will not win.
 
@@ -97,7 +107,7 @@ class Run:
     audit: Audit | None = None
     repeats_left_out: int = 0
     """Rows of the source that repeated a pair: no part of the id, because the content says what was kept."""
-    poison: Poison | None = None
+    poison: tuple[PoisonSettings, ...] = ()
     over: Over = "all"
     """Whom means are taken over in a test: everyone, or those who got a list."""
     counts_traffic: bool = True
@@ -306,8 +316,8 @@ def _identity(run: Run) -> str:
         content["judged"] = [run.metric, run.patience, run.best_epoch]
     if run.audit is not None:  # a run that no one watches keeps the id it always had
         content["audit"] = [run.audit.sees, run.audit.people]
-    if run.poison is not None:
-        content["poison"] = run.poison.content()
+    if run.poison:
+        content["poison"] = poison_identity(run.poison)
     if run.over != "all":
         content["over"] = run.over
     text = json.dumps(content, sort_keys=True, default=list)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -238,12 +239,10 @@ def _with_audits(results: Results) -> list[Line]:
 
 def _users_of(results: Results) -> Callable[[str], pl.DataFrame | None]:
     """People's values by the id of their run, each file read once; None where a run has none."""
-    read: dict[str, pl.DataFrame | None] = {}
 
+    @cache
     def users_of(run: str) -> pl.DataFrame | None:
-        if run not in read:
-            read[run] = results.users(run) if results.has_users(run) else None
-        return read[run]
+        return results.users(run) if results.has_users(run) else None
 
     return users_of
 

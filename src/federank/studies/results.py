@@ -195,16 +195,6 @@ def line_as_json(line: Line) -> dict[str, Any]:
     }
 
 
-def read_label(content: Mapping[str, Any]) -> Label:
-    """A label from its JSON."""
-    return Label(**content)
-
-
-def label_as_json(label: Label) -> dict[str, Any]:
-    """A label as current.json has it."""
-    return label._asdict()
-
-
 def _point(content: Mapping[str, Any]) -> Point:
     return Point(int(content["epoch"]), {name: value for name, value in content.items() if name != "epoch"})
 
@@ -322,7 +312,7 @@ class Results:
 
     def keep_current(self, labels: Sequence[Label], count: int) -> None:
         """Keep which runs belong to the study as it is now, and how many it will have (tests are known late)."""
-        content = json.dumps({"count": count, "rows": [label_as_json(label) for label in labels]})
+        content = json.dumps({"count": count, "rows": [label._asdict() for label in labels]})
         with _telling(self.folder):
             _write(self.folder / "current.json", content.encode())
 
@@ -338,7 +328,7 @@ class Results:
             return None
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
-            return int(kept["count"]), [read_label(document) for document in kept["rows"]]
+            return int(kept["count"]), [Label(**document) for document in kept["rows"]]
         except (OSError, ValueError, KeyError, TypeError) as reason:
             raise BadFile(
                 f"{path} is damaged ({reason}); start the study again: it is written again, and no run is repeated."

@@ -48,25 +48,17 @@ def explanations(specs: ReportSpec, differences: Sequence[Difference], rows: Seq
     def _evidence(note: Note, difference: Difference, asked: frozenset[str]) -> tuple[bool, str]:
         """Whether what the note names shows it, and a sentence that says so."""
         by = note.shown_by
-        if not by:
-            return False, ""
-        held, sentences = [], []
+        evidence: list[tuple[bool, str]] = []
         if "test" in by:
-            held.append(True)
-            sentences.append(f"Shown by {by['test']}.")
+            evidence.append((True, f"Shown by {by['test']}."))
         if "paper" in by:
-            held.append(True)
-            sentences.append(f"The paper says so itself: {by['paper']}.")
+            evidence.append((True, f"The paper says so itself: {by['paper']}."))
         if "sweep" in by:
             precise = compared.get((difference.row.data, difference.row.group, PRECISION))
-            found, sentence = _sweep_shows(by["sweep"], difference, rows, precise)
-            held.append(found)
-            sentences.append(sentence)
+            evidence.append(_sweep_shows(by["sweep"], difference, rows, precise))
         if "group" in by or "data" in by:
-            found, sentence = _row_shows(by, difference, asked)
-            held.append(found)
-            sentences.append(sentence)
-        return all(held), " ".join(sentences)
+            evidence.append(_row_shows(by, difference, asked))
+        return bool(evidence) and all(shown for shown, _ in evidence), " ".join(text for _, text in evidence)
 
     def _row_shows(by: Mapping[str, str], difference: Difference, asked: frozenset[str]) -> tuple[bool, str]:
         data, group = by.get("data", difference.row.data), by.get("group", difference.row.group)
@@ -109,9 +101,13 @@ def _near(ours: float | None, paper: float) -> bool:
     return ours is not None and abs(ours - paper) <= NOTABLE / 100 * abs(paper)
 
 
-_ORDERS = ("popularity/auc", "auc", "popularity/auc_held_back", "auc_held_back")
-"""The orders that the privacy table shows: the honest baseline and the server's best attack, of everything and of what
-never left."""
+_ORDERS = {
+    "Order|popularity>": "popularity/auc",
+    "Order|attacker>": "auc",
+    "Order of what never left|popularity>": "popularity/auc_held_back",
+    "Order of what never left|attacker>": "auc_held_back",
+}
+"""The AUCs of the privacy table: popularity's and the best attack's, of everything and of what never left."""
 
 
 def differences_table(differences: Sequence[Difference], explain: Explain) -> Table | None:
@@ -146,37 +142,26 @@ def privacy_table(lines: Sequence[Line]) -> Table | None:
     audits = [line for line in lines if line.task == "audit" and line.done]
     if not audits:
         return None
-    several = len({line.data for line in audits}) > 1
-    priced = any(PRECISION in line.metrics for line in audits)
-    cells = []
-    for line in audits:
-        found = line.metrics
-        pi = line.settings.get("pi")
-        orders = [found.get(name) for name in _ORDERS]
-        openly = None if line.extra.get("sees", "").startswith("sums") else found.get("disclosed_share")
-        cells.append(
-            [
-                *([line.data] if several else []),
-                line.group,
-                "-" if pi is None else f"{pi:g}",
-                *([written_once(PRECISION, found.get(PRECISION))] if priced else []),
-                _percent(openly),
-                _percent(found.get("fused/recall")),
-                _percent(found.get("fused/precision")),
-                *("-" if order is None else f"{order:.3f}" for order in orders),
-            ]
-        )
-    columns = [
-        "Sharing",
-        "pi>",
-        *(["P@10>"] if priced else []),
-        "Sent openly>",
-        "Named>",
-        "Right>",
-        "Order|popularity>",
-        "Order|attacker>",
+    figures = [line.metrics for line in audits]
+    openly = [
+        None if line.extra.get("sees", "").startswith("sums") else line.metrics.get("disclosed_share")
+        for line in audits
     ]
-    columns += ["Order of what never left|popularity>", "Order of what never left|attacker>"]
+    columns: dict[str, list[str]] = {
+        "Data": [line.data for line in audits],
+        "Sharing": [line.group for line in audits],
+        "pi>": ["-" if (pi := line.settings.get("pi")) is None else f"{pi:g}" for line in audits],
+        "P@10>": [written_once(PRECISION, each.get(PRECISION)) for each in figures],
+        "Sent openly>": [_percent(share) for share in openly],
+        "Named>": [_percent(each.get("fused/recall")) for each in figures],
+        "Right>": [_percent(each.get("fused/precision")) for each in figures],
+    }
+    for head, mark in _ORDERS.items():
+        columns[head] = ["-" if (auc := each.get(mark)) is None else f"{auc:.3f}" for each in figures]
+    if len(set(columns["Data"])) == 1:
+        del columns["Data"]
+    if not any(PRECISION in each for each in figures):
+        del columns["P@10>"]
     caption = (
         "A server that keeps every message, or has only sums of them, guesses what each person's history holds. Sent "
         "openly: the share of a history that was sent as liked at least once, for the server to read. Named: the share "
@@ -184,9 +169,8 @@ def privacy_table(lines: Sequence[Line]) -> Table | None:
         "so. Order: how often it ranks one of a person's items above another item (0.5 is chance, 1 is certainty), by "
         "popularity alone and with the best attack; then the same for those items that never left."
     )
-    return plain_table(
-        "What a honest-but-curious server learns", caption, ["Data", *columns] if several else columns, cells
-    )
+    cells = list(zip(*columns.values(), strict=True))
+    return plain_table("What a honest-but-curious server learns", caption, list(columns), cells)
 
 
 def groups_table(rows: Sequence[Row]) -> Table | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from federank.checks import check_choice, check_int, unknown_name
 from federank.data.splits import FOLDS, GIVEN, Division
@@ -18,7 +18,6 @@ from federank.studies import vocabulary as words
 from federank.studies.report_spec import KEYS, SHOWN_BY, ReportSpec, report_spec_of
 from federank.studies.vocabulary import (
     Audit,
-    Poison,
     as_table,
     as_tables,
     epochs_setting,
@@ -29,6 +28,9 @@ from federank.studies.vocabulary import (
     setting_names,
     several,
 )
+
+if TYPE_CHECKING:
+    from federank.audit.poisoning import PoisonSettings
 
 Over = Literal["all", "covered"]
 RATING_METRICS = ("mae", "rmse")
@@ -98,8 +100,8 @@ class ModelEntry:
     choose: dict[str, Any]
     audit: Audit | None = None
     """Who watches the test runs, if anyone does."""
-    poison: Poison | None = None
-    """Malicious clients of the test runs, if any."""
+    poison: tuple[PoisonSettings, ...] = ()
+    """Malicious clients of the test runs: settings for each share of them."""
     over: Over = "all"
     """Whom the means of the test runs are taken over: everyone, or those who got a list."""
 
@@ -264,6 +266,8 @@ def _model(entry: dict[str, Any], seeds: tuple[int, ...]) -> ModelEntry:
             raise SettingError(f"{min(both)} of {group} is in {one} and in {other}; one of them is needed.")
     if entry.get("best", False) and len(sweep) < 2:
         raise SettingError(f"{group} asks for the best of a sweep, and has no sweep; add one, or leave `best` out.")
+    over = entry.get("over", "all")
+    check_choice(f"over of {group}", over, get_args(Over))
     return ModelEntry(
         group=group,
         method=method,
@@ -277,13 +281,8 @@ def _model(entry: dict[str, Any], seeds: tuple[int, ...]) -> ModelEntry:
         choose=_choose(entry.get("choose", {}), f"choose of {group}"),
         audit=read_audit(entry.get("audit"), group, method),
         poison=read_poison(entry.get("poison"), group, method),
-        over=_over(entry.get("over", "all"), group),
+        over=over,
     )
-
-
-def _over(content: Any, group: str) -> Over:
-    check_choice(f"over of {group}", content, get_args(Over))
-    return content  # type: ignore[no-any-return]
 
 
 def _seeds(content: Any, where: str, least: int = 0) -> tuple[int, ...]:

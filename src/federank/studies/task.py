@@ -13,7 +13,7 @@ import math
 import platform
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
@@ -41,9 +41,10 @@ from federank.studies.report_spec import EXTRAS
 from federank.studies.results import Line, Point, Traffic
 from federank.studies.sources import part_of, source_of
 from federank.studies.spec import RATING_METRICS
-from federank.studies.vocabulary import Audit, Poison, epochs_setting
+from federank.studies.vocabulary import Audit, epochs_setting
 
 if TYPE_CHECKING:
+    from federank.audit.poisoning import PoisonSettings
     from federank.audit.scoring import Findings
 
 
@@ -171,25 +172,24 @@ def lifetime(sent: dict[str, Any], devices: int) -> dict[str, float]:
 # What honest people get from a poisoned federation, as metrics of the run:
 
 
-def poisoned(method: str, split: Split, poison: Poison, seed: int) -> dict[str, float]:
+def poisoned(split: Split, poison: Sequence[PoisonSettings], seed: int) -> dict[str, float]:
     """Play the federation honest, and attacked by each share of malicious clients."""
     from federank.audit.poisoning import make_world
     from federank.audit.rehearsal import play, usual_defences
 
-    bounds = usual_defences(method)
-    first = poison.settings(method, poison.shares[0], seed)
-    calm = make_world(split, first, malicious_users=False)
+    attacks = [replace(settings, seed=seed) for settings in poison]
+    bounds = usual_defences(attacks[0].method)
+    calm = make_world(split, attacks[0], malicious_users=False)
     metrics = {
-        "precision@10": play(calm, first, None).precision,
-        "precision_defended": play(calm, first, bounds).precision,
+        "precision@10": play(calm, attacks[0], None).precision,
+        "precision_defended": play(calm, attacks[0], bounds).precision,
     }
-    for share in poison.shares:
-        settings = poison.settings(method, share, seed)
-        world, percent = make_world(split, settings), f"{100 * share:g}"
-        for name, found in (("_undefended", play(world, settings, None)), ("", play(world, settings, bounds))):
-            metrics[f"exposure{name}_{percent}"] = found.exposure
-            metrics[f"precision{name}_{percent}"] = found.precision
-            metrics[f"rank{name}_{percent}"] = found.median_rank
+    for settings in attacks:
+        world, percent = make_world(split, settings), f"{100 * settings.share:g}"
+        for name, result in (("_undefended", play(world, settings, None)), ("", play(world, settings, bounds))):
+            metrics[f"exposure{name}_{percent}"] = result.exposure
+            metrics[f"precision{name}_{percent}"] = result.precision
+            metrics[f"rank{name}_{percent}"] = result.median_rank
     return metrics
 
 
@@ -260,8 +260,8 @@ def _chosen_by(run: Run, model: Recommender, split: Split) -> tuple[dict[str, An
 
 
 def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any], bytes | None]:
-    if run.poison is not None:
-        return {"metrics": poisoned(run.method, split, run.poison, run.seed), "epoch": None}, None
+    if run.poison:
+        return {"metrics": poisoned(split, run.poison, run.seed), "epoch": None}, None
     curve: list[Point] = []
     traced = RATING_METRICS if isinstance(model, PredictsRatings) else (f"precision@{run.at[-1]}",)
 

@@ -1,6 +1,6 @@
 """The words of a study's TOML file: which keys each table may have.
 
-A key that no one knows is an error that names the nearest known one: a misspelt setting that is silently passed over
+An unknown key is an error that names the nearest known one: a misspelt setting that is silently passed over
 would make a study of something else. Settings of a method come from its record (methods/), and are not written
 here again.
 """
@@ -8,17 +8,20 @@ here again.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from federank.checks import check_int, did_you_mean
 from federank.data.splits import Division
 from federank.errors import SettingError
 from federank.methods.registry import AUDITED, audited_names, recommender_class
 from federank.methods.registry import epochs_setting as epochs_of
+
+if TYPE_CHECKING:
+    from federank.audit.poisoning import PoisonSettings
 
 TOP = (
     *("title", "description", "benchmark", "at", "seeds", "metrics", "filters", "split", "choose", "data", "model"),
@@ -205,59 +208,36 @@ def refuse_impossible_audit(audit: Audit | None, group: str, settings: Any) -> N
         )
 
 
-# Poisoned federations in a study: a model whose test runs are attacked by malicious clients, with the defences and
-# without.
+# Poisoned federations in a study: test runs that malicious clients attack, with the defences and without.
 
 
 POISON_KEYS = ("attack", "aim", "shares", "sees", "bounds", "recipe", "epsilon", "clip", "rounds", "reports")
 METHODS = ("fpl", "frugal")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Poison:
-    """Malicious clients of a model's test runs."""
-
-    attack: str
-    aim: str
-    shares: tuple[float, ...]
-    sees: str = "updates"
-    bounds: str = "all"
-    recipe: str = "spectral"
-    epsilon: float | None = None
-    clip: float = 1.0
-    rounds: int = 200
-    reports: int = 100
-
-    def content(self) -> dict[str, Any]:
-        """What names a run; what was not there when earlier runs were made is left out where it says nothing."""
-        silent: dict[str, Any] = {"bounds": "all", "recipe": "spectral", "epsilon": None}
-        if self.sees != "checked":
-            silent["clip"] = self.clip  # of others it says nothing
-        return {name: value for name, value in asdict(self).items() if name not in silent or value != silent[name]}
-
-    def settings(self, method: str, share: float, seed: int) -> Any:
-        """The rehearsal of one share of malicious clients."""
-        from federank.audit.poisoning import PoisonSettings
-
-        words: dict[str, Any] = {"method": method, "attack": self.attack, "aim": self.aim, "sees": self.sees}
-        words |= {"bounds": self.bounds, "recipe": self.recipe, "epsilon": self.epsilon, "clip": self.clip}
-        return PoisonSettings(share=share, rounds=self.rounds, reports=self.reports, seed=seed, **words)
+def poison_identity(poison: Sequence[PoisonSettings]) -> dict[str, Any]:
+    """What names a run with malicious clients: what differs from the usual, of settings that were added later."""
+    first = poison[0]
+    usual: dict[str, Any] = {"bounds": "all", "recipe": "spectral", "epsilon": None}
+    if first.sees != "checked":
+        usual["clip"] = first.clip  # of others it says nothing
+    content = {name: getattr(first, name) for name in POISON_KEYS if name != "shares"}
+    content = {name: value for name, value in content.items() if name not in usual or value != usual[name]}
+    return content | {"shares": [settings.share for settings in poison]}
 
 
-def read_poison(content: Any, group: str, method: str) -> Poison | None:
-    """What a [[model]] says of its malicious clients, checked; None where it says nothing."""
+def read_poison(content: Any, group: str, method: str) -> tuple[PoisonSettings, ...]:
+    """What a [[model]] says of its malicious clients, checked: settings for each share of them."""
+    from federank.audit.poisoning import PoisonSettings
+
     if content is None:
-        return None
+        return ()
     where = f"poison of {group}"
     table = as_table(content, where)
     if method not in METHODS:
         raise SettingError(f"{group} ({method}) cannot be poisoned, only {', '.join(METHODS)}; leave its poison out.")
     refuse_unknown(table, POISON_KEYS, where)
-    shares = table.get("shares", [0.05])
+    shares = table.pop("shares", [0.05])
     if not isinstance(shares, list) or not shares:
         raise SettingError(f"shares in the {where} is {shares!r}; one or more are needed, such as [0.01, 0.05].")
-    values = {name: table[name] for name in POISON_KEYS if name in table and name != "shares"}
-    poison = Poison(**{"attack": "adaptive", "aim": "push"} | values, shares=tuple(map(float, shares)))
-    for share in poison.shares:
-        poison.settings(method, share, 1)  # what cannot be is refused before anything is run
-    return poison
+    return tuple(PoisonSettings(**{"method": method, **table, "share": share}) for share in shares)

@@ -69,17 +69,12 @@ def _colours() -> str:
 
 def _contents(report: Report) -> str:
     """Where to find what; left out on a page of few parts."""
-    titles = [table.title for table in report.results]
-    titles += [picture.title for picture in report.pictures]
-    titles += [table.title for table in report.about]
-    if len(titles) < 4:
+    parts = [(_anchor(table), table.title) for table in report.results]
+    parts += [(f"figure-{number}", picture.title) for number, picture in enumerate(report.pictures, start=1)]
+    parts += [(_anchor(table), table.title) for table in report.about]
+    if len(parts) < 4:
         return ""
-    anchors = [_anchor(table) for table in report.results]
-    anchors += [f"figure-{number}" for number in range(1, len(report.pictures) + 1)]
-    anchors += [_anchor(table) for table in report.about]
-    links = "".join(
-        f'<li><a href="#{anchor}">{escape(title)}</a></li>' for anchor, title in zip(anchors, titles, strict=True)
-    )
+    links = "".join(f'<li><a href="#{anchor}">{escape(title)}</a></li>' for anchor, title in parts)
     return f'<nav aria-label="Contents"><ul>{links}</ul></nav>'
 
 

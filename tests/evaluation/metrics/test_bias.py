@@ -73,7 +73,7 @@ def test_disparity_is_0_for_the_same_bias_and_minus_1_for_a_category_left_out():
 def test_groups_of_users_are_told_apart():
     users, items = np.array([0, 1], dtype=np.int32), np.array([[2], [1]], dtype=np.int32)  # ann: cars, bob: brazil
     table = bias_table(films.categories, films, users, items, {"ann": "young", "bob": "old"})
-    assert table["group"].unique(maintain_order=True).to_list() == ["everybody", "old", "young"]
+    assert table["group"].unique(maintain_order=True).to_list() == ["all users", "old", "young"]
     young = {row["category"]: row for row in table.filter(group="young").iter_rows(named=True)}
     assert young["ServerMethod"]["bias"] == pytest.approx(1 / (1 / 4))
     assert young["Sci-Fi"]["bias_train"] == pytest.approx((2 / 2) / (2 / 4))

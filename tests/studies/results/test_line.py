@@ -11,9 +11,7 @@ from federank.studies.results import (
     Line,
     Point,
     Traffic,
-    label_as_json,
     line_as_json,
-    read_label,
     read_line,
 )
 
@@ -65,6 +63,6 @@ def test_an_unknown_key_is_refused():
 
 def test_a_label_is_put_on_a_line_and_survives_its_file():
     label = Label("a", "FPL, best pi", "city", {"pi": 0.5}, {}, "validation", best=True)
-    assert read_label(json.loads(json.dumps(label_as_json(label)))) == label
+    assert Label(**json.loads(json.dumps(label._asdict()))) == label
     labelled = label.put_on(WHOLE)
     assert (labelled.group, labelled.best, labelled.metrics) == ("FPL, best pi", True, WHOLE.metrics)
