@@ -116,7 +116,7 @@ def test_bias_is_told_for_groups_of_users_from_a_file(run, models, split, tmp_pa
     assert "groups.tsv" in out.replace("\n", "")
     _, out, _ = run("evaluate", models / "popular", "--groups", tmp_path / "groups.tsv", "--json")
     told = json.loads(out)
-    assert {row["group"] for row in told["bias_of_groups"]} == {"everybody", "even", "odd"}
+    assert {row["group"] for row in told["bias_of_groups"]} == {"all users", "even", "odd"}
     assert not any("odd" in name for name in told)
 
 

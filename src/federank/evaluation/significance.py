@@ -102,6 +102,14 @@ def compare(
     ]
 
 
+def paired(one: pl.DataFrame, other: pl.DataFrame, metric: str) -> pl.DataFrame:
+    """The values of the users whom both tables have a value for, as the columns first and second."""
+    table = one.select("user", first=metric).join(
+        other.select("user", second=metric), on="user", how="inner", maintain_order="left"
+    )
+    return table.drop_nulls(["first", "second"])
+
+
 def paired_tests(differences: RealVector) -> tuple[float, float]:
     """The p-values of the t-test and of Wilcoxon's test; 1 where no one's values differ."""
     if not differences.any():
@@ -148,10 +156,7 @@ def _compared(
         if metric not in evaluation.per_user.columns:
             known = [column for column in evaluation.per_user.columns if "@" in column]
             raise SettingError(f"The users of {name} have no {metric!r} to compare; they have {', '.join(known)}.")
-    table = one.per_user.select("user", first=metric).join(
-        other.per_user.select("user", second=metric), on="user", how="inner", maintain_order="left"
-    )
-    table = table.filter(pl.col("first").is_not_null() & pl.col("second").is_not_null())
+    table = paired(one.per_user, other.per_user, metric)
     if len(table) < 2:
         raise DataError(
             f"{first} and {second} have {len(table)} users in common; a test needs two or more: evaluate both on the "

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -15,12 +13,12 @@ from federank.studies.results import Line
 
 def content(run: Run) -> str:
     """A run in a few words."""
-    return _words(run.data.name, run.group, run.swept, run.chosen, run.seed, run.fold, run.task)
+    return _words(run.data.name, run)
 
 
 def sent_line(line: Line) -> str:
     """A finished run in a few words."""
-    words = _words(line.data, line.group, line.swept, line.chosen, line.seed, line.fold, line.task)
+    words = _words(line.data, line)
     if not line.done:
         return f"{words}: FAILED. {line.reason}"
     metric = line.metric if line.metric in line.metrics else next(iter(line.metrics), None)
@@ -29,18 +27,10 @@ def sent_line(line: Line) -> str:
     return f"{words}{epoch}{'' if value is None else f', {metric} {value:.5f}'} ({line.seconds or 0.0:.1f} s)"
 
 
-def _words(
-    data: str,
-    group: str,
-    swept: Mapping[str, Any],
-    chosen: Mapping[str, Any],
-    seed: int | None,
-    fold: int | None,
-    task: str,
-) -> str:
-    values = ", ".join(f"{name} {value}" for name, value in {**swept, **chosen}.items())
-    fold_words = "" if fold is None else f", fold {fold}"
-    return f"{data}: {group}{f' ({values})' if values else ''}, seed {seed}{fold_words}, {task}"
+def _words(data: str, run: Run | Line) -> str:
+    values = ", ".join(f"{name} {value}" for name, value in {**run.swept, **run.chosen}.items())
+    fold = "" if run.fold is None else f", fold {run.fold}"
+    return f"{data}: {run.group}{f' ({values})' if values else ''}, seed {run.seed}{fold}, {run.task}"
 
 
 class Bar:

@@ -155,29 +155,31 @@ def asks_for_traffic(specs: ReportSpec) -> bool:
     )
 
 
+def read_document(path: Path) -> dict[str, Any]:
+    """The content of a TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as reason:
+        raise BadFile(f"The study {path} cannot be read: {getattr(reason, 'strerror', None) or reason}.") from reason
+    except tomllib.TOMLDecodeError as reason:
+        raise BadFile(f"The study {path} is not TOML: {reason}.") from reason
+
+
 def read_report_spec(folder: Path) -> ReportSpec:
     """The report specification of the study in a folder of results."""
-    path = folder / "study.toml"
-    try:
-        study = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as reason:
+    if not (folder / "study.toml").is_file():
         raise BadFile(
             f"{folder} has no study.toml, so it is not a study's results; name the folder that `federank study run` "
             "wrote with --out."
-        ) from reason
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as reason:
-        raise BadFile(
-            f"{path} cannot be read: {reason}. Take it away and run the study again to have it written again."
-        ) from reason
-    return report_spec_of(study, folder.name)
+        )
+    return report_spec_of(read_document(folder / "study.toml"), folder.name)
 
 
 def report_spec_of(study: Mapping[str, Any], name: str) -> ReportSpec:
     """The report specification in a study's document; unknown keys are refused in spec.py."""
-    about = dict(study) | (study["study"] if isinstance(study.get("study"), Mapping) else {})
     return ReportSpec(
-        title=str(about.get("title") or about.get("name") or name),
-        description=str(about.get("description") or ""),
+        title=str(study.get("title") or name),
+        description=str(study.get("description") or ""),
         data=_data_names(study.get("data", ())),
         tables=_read(TableSpec, study.get("table", ())),
         figures=_read(FigureSpec, study.get("figure", ())),

@@ -1,10 +1,9 @@
 """Rows: a study's finished test runs, gathered for tables and figures.
 
 A row is what a table shows in one line: one method (the runs' `group`) on one data set, at one value of what was swept
-(pi = 0.3), over all its seeds. What was swept is in the runs themselves (`swept`), or is that setting, pi or rho
-first, which differs between runs of one group and one seed. A setting that was *chosen* (a learning rate) may differ
-from seed to seed and makes no rows of its own. A sweep whose best point was chosen on validation has that point once
-more, under a label of its own ("FPL, best pi"): one row, whatever was best for each fold.
+(pi = 0.3), over all its seeds. A setting that was *chosen* (a learning rate) may differ from seed to seed and makes no
+rows of its own. A sweep whose best point was chosen on validation has that point once more, under a label of its own
+("FPL, best pi").
 """
 
 from __future__ import annotations
@@ -20,8 +19,6 @@ from federank.errors import SettingError
 from federank.evaluation.metrics import mean_difference, standard_deviation_range
 from federank.studies.metric_words import LOSS, MD, SHARE, STDR
 from federank.studies.results import Line
-
-_SWEPT_FIRST = ("pi", "rho")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +86,8 @@ def gather(lines: Iterable[Line]) -> list[Row]:
             families.setdefault((line.data, line.group), []).append(line)
     rows = []
     for (data, group), members in families.items():
-        names = _swept_names(members)
+        # The best point of a sweep is one row, whatever was best for each fold.
+        names = [] if any(line.best for line in members) else sorted({name for line in members for name in line.swept})
         points: dict[tuple[tuple[str, Any], ...], list[Line]] = {}
         for line in members:
             point = tuple((name, _setting(line, name)) for name in names)
@@ -108,26 +106,6 @@ def best_of_sweeps(rows: Sequence[Row], score: Callable[[Row], float]) -> list[R
         if key not in best or (row.is_best, score(row)) > (best[key].is_best, score(best[key])):
             best[key] = row
     return list(best.values())
-
-
-def _swept_names(lines: Sequence[Line]) -> list[str]:
-    if any(line.best for line in lines):
-        return []
-    content = [line.swept for line in lines if line.swept]
-    if content:
-        names = sorted({name for names in content for name in names})
-        points = {tuple(repr(_setting(line, name)) for name in names) for line in lines}
-        # Settings that go along with pi or rho (rho = 2 with its own T_local) need not be named beside it.
-        alone = [name for name in _SWEPT_FIRST if len({repr(_setting(line, name)) for line in lines}) == len(points)]
-        return alone[:1] if set(alone) & set(names) else names
-    varying: list[str] = []
-    for run in dict.fromkeys((line.seed, line.fold) for line in lines):
-        of_seed = [line.settings for line in lines if (line.seed, line.fold) == run]
-        for name in dict.fromkeys(name for settings in of_seed for name in settings):
-            if len({repr(settings.get(name)) for settings in of_seed}) > 1 and name not in varying:
-                varying.append(name)
-    first = [name for name in _SWEPT_FIRST if name in varying]
-    return first or sorted(varying)
 
 
 def _setting(line: Line, name: str) -> Any:

@@ -143,10 +143,7 @@ def privacy_table(lines: Sequence[Line]) -> Table | None:
     if not audits:
         return None
     figures = [line.metrics for line in audits]
-    openly = [
-        None if line.extra.get("sees", "").startswith("sums") else line.metrics.get("disclosed_share")
-        for line in audits
-    ]
+    openly = [None if line.extra.get("sees") == "neither" else line.metrics.get("disclosed_share") for line in audits]
     columns: dict[str, list[str]] = {
         "Data": [line.data for line in audits],
         "Sharing": [line.group for line in audits],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
@@ -12,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from federank.checks import check_choice, check_int, unknown_name
 from federank.data.splits import FOLDS, GIVEN, Division
-from federank.errors import BadFile, SettingError
+from federank.errors import SettingError
 from federank.methods.registry import recommender_class
 from federank.studies import vocabulary as words
-from federank.studies.report_spec import KEYS, SHOWN_BY, ReportSpec, report_spec_of
+from federank.studies.report_spec import KEYS, SHOWN_BY, ReportSpec, read_document, report_spec_of
 from federank.studies.vocabulary import (
     Audit,
     as_table,
@@ -136,16 +135,6 @@ def settings_of(model: ModelEntry, *, values: Mapping[str, Any], budget: int | N
 
 
 # A study: which runs to make, read from one TOML file.
-
-
-def read_document(path: Path) -> dict[str, Any]:
-    """The content of a TOML file."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as reason:
-        raise BadFile(f"The study {path} cannot be read: {getattr(reason, 'strerror', None) or reason}.") from reason
-    except tomllib.TOMLDecodeError as reason:
-        raise BadFile(f"The study {path} is not TOML: {reason}.") from reason
 
 
 def as_study(document: dict[str, Any], name: str) -> Study:

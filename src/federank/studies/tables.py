@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from federank.evaluation.significance import holm, paired_tests
+from federank.evaluation.significance import holm, paired, paired_tests
 from federank.studies.metric_words import LOSS, has_chance, score, words_of, written, written_once
 from federank.studies.report_spec import ReportSpec, TableSpec, by_formula, published
 from federank.studies.rows import (
@@ -63,10 +63,8 @@ def significance_marks(
                 and metric in table.columns
                 and metric in people[reference].columns
             ):
-                pairs = table.select("user", ours=metric).join(
-                    people[reference].select("user", theirs=metric), on="user", how="inner", maintain_order="left"
-                )
-                differences = (pairs["ours"] - pairs["theirs"]).drop_nulls().to_numpy()
+                both = paired(table, people[reference], metric)
+                differences = (both["first"] - both["second"]).to_numpy()
                 if len(differences) > 1:
                     positions.append((position, metric))
                     p_values.append(paired_tests(differences)[0])

@@ -397,7 +397,9 @@ def test_a_folder_in_the_place_of_a_file_is_said(folder, tmp_path, monkeypatch, 
 
 def test_settings_that_go_along_with_rho_are_not_told_beside_it(tmp_path):
     swept = [{"rho": 0, "filling": "average"}, {"rho": 1, "filling": "hybrid", "t_local": 15}]
-    lines = [line("Popular", id=f"run{place}", swept=one, settings=one) for place, one in enumerate(swept)]
+    lines = [
+        line("Popular", id=f"run{place}", swept={"rho": one["rho"]}, settings=one) for place, one in enumerate(swept)
+    ]
     report = make_report(results_folder(tmp_path / "results", 'title = "Mine"\n[[table]]', lines))
     assert [row[0].text for row in report.results[0].rows] == ["Popular, rho = 0", "Popular, rho = 1"]
 

@@ -8,9 +8,9 @@ from tests.studies.small_results import results_folder
 
 from federank.errors import SettingError
 from federank.studies.figures.draw import draw_figures
-from federank.studies.figures.privacy import apart as moved_apart
 from federank.studies.figures.privacy import shapes_of
 from federank.studies.figures.style import BLUE, PAPER
+from federank.studies.figures.style import apart as moved_apart
 from federank.studies.metric_words import words_of
 from federank.studies.report import make_report, write_report
 from federank.studies.report_spec import FigureSpec, ReportSpec

@@ -22,9 +22,9 @@ from federank.studies.figures.style import (
     PAPER,
     Drawn,
     Shown,
+    label_beside,
     legend_below,
     legend_of,
-    legible,
     look,
     new_panel,
 )
@@ -145,11 +145,6 @@ _COST, _MESSAGES = "lifetime_megabytes", "lifetime_messages"
 _HEIGHT = 4.1
 _MARKS = ("o", "s", "^", "D", "X", "v", "P")
 
-_NAME_HEIGHT = 0.05
-"""How much of the panel's height a level line's name takes."""
-_LETTER_WIDTH = 0.018
-"""How much of the panel's width one of its letters takes."""
-
 Points = list[tuple[float, float]]
 
 
@@ -167,7 +162,10 @@ def draw_lifetime(shown: Shown) -> Drawn | None:
     _draw_single(axes, {group: rows for group, rows in groups.items() if len(rows) == 1}, list(paths), up)
     axes.set_xscale("log")
     axes.margins(0.1)
-    _draw_levels(axes, [row for row in judged if not row.mean(_COST)], up)
+    level = {row.label: row.mean(up) or 0.0 for row in judged if not row.mean(_COST)}
+    for value in level.values():
+        axes.axhline(value, color=FAINT, linewidth=0.8, linestyle=(0, (2, 3)))
+    label_beside(axes, list(level.values()), list(level))
     axes.set(xlabel=words_of(_COST).axis, ylabel=words_of(up).axis)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     legend_below(figure)
@@ -220,22 +218,6 @@ def _draw_single(axes: Axes, single: Mapping[str, Sequence[Row]], paths: Sequenc
         else:
             held = {"color": look(parent)["color"], "marker": "*", "markersize": 10, "linestyle": "none"}
             axes.plot(*point, label=group, markerfacecolor=PAPER, zorder=4, **held)
-
-
-def _draw_levels(axes: Axes, rows: Sequence[Row], up: str) -> None:
-    """Level lines with their names at the right; where lines are close, names stand side by side."""
-    for row in rows:
-        axes.axhline(row.mean(up) or 0.0, color=FAINT, linewidth=0.8, linestyle=(0, (2, 3)))
-    bottom, top = axes.get_ylim()
-    workspace = _NAME_HEIGHT * (top - bottom)
-    lowest, place = bottom - workspace, 0.0
-    for row in sorted(rows, key=lambda row: row.mean(up) or 0.0):
-        level, name = row.mean(up) or 0.0, legible(row.label)
-        if level - lowest >= workspace:
-            lowest, place = level, 0.995
-        beside = axes.get_yaxis_transform()
-        axes.text(place, level, name, transform=beside, fontsize=8, color=FAINT, ha="right", va="bottom")
-        place -= _LETTER_WIDTH * (len(name) + 1)
 
 
 # What malicious clients reach, attack by attack: without the defences, and with them; between the two is what these

@@ -24,6 +24,7 @@ from federank.studies.figures.style import (
     VERMILLION,
     Drawn,
     Shown,
+    apart,
     legend_below,
     legend_of,
     legible,
@@ -214,15 +215,6 @@ def _keys(colors: Mapping[str, str], shapes: Mapping[str, str]) -> list[tuple[An
         (Patch(**_BAND), f"the goal: at most {GOAL:g}"),
         (Line2D([], [], **_FRONT | {"markersize": 8}), f"not beaten (gains to {ALIKE:g})"),
     ]
-
-
-def apart(places: Sequence[float], workspace: float) -> list[float]:
-    """Where labels stand that need this much space each: at their places, or moved to the right of their neighbours."""
-    moved = list(places)
-    order = sorted(range(len(places)), key=lambda position: places[position])
-    for before, after in itertools.pairwise(order):
-        moved[after] = max(moved[after], moved[before] + workspace)
-    return moved
 
 
 def family_of(row: Row, starts: Sequence[str]) -> str:

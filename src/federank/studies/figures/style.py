@@ -11,6 +11,7 @@ import io
 import re
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib as mpl
@@ -138,22 +139,25 @@ def legend_of(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
         )
 
 
+def apart(places: Sequence[float], gap: float) -> list[float]:
+    """Where labels stand that need a gap between them: at their places, or moved beyond their neighbours."""
+    moved = list(places)
+    order = sorted(range(len(places)), key=lambda position: places[position])
+    for before, after in pairwise(order):
+        moved[after] = max(moved[after], moved[before] + gap)
+    return moved
+
+
 def label_beside(axes: Axes, values: Sequence[float], names: Sequence[str]) -> None:
     """Write names at the right end of horizontal lines, moved apart where they would overlap."""
     low, high = axes.get_ylim()
     gap = 0.062 * (high - low)
-    order = sorted(range(len(values)), key=lambda position: values[position])
-    heights: list[float] = []
-    for position in order:
-        heights.append(max(values[position], heights[-1] + gap) if heights else values[position])
-    over = heights[-1] - high if heights else 0.0
-    for at in range(len(heights) - 1, -1, -1):
-        # What was pushed beyond the top comes down again, and pushes those below it.
-        limit = high if at == len(heights) - 1 else heights[at + 1] - gap
-        heights[at] = min(heights[at], limit) if over > 0 else heights[at]
-    for position, height in zip(order, heights, strict=True):
+    heights = apart(values, gap)
+    if max(heights, default=high) > high:  # what was pushed beyond the top comes down again, and pushes those below it
+        heights = [high - below for below in apart([high - min(height, high) for height in heights], gap)]
+    for name, height in zip(names, heights, strict=True):
         axes.annotate(
-            legible(names[position]),
+            legible(name),
             (1.0, height),
             (4, 0),
             xycoords=("axes fraction", "data"),
