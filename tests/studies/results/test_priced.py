@@ -147,8 +147,8 @@ def test_the_picture_tells_who_hides_nothing_who_keeps_to_the_goal_and_who_is_no
 
 
 def test_labels_that_would_lie_on_one_another_are_moved_to_the_right():
-    assert moved_apart([5.0, 0.0, 0.1, 0.2], workspace=1.0) == [5.0, 0.0, 1.0, 2.0]
-    assert moved_apart([], workspace=1.0) == []
+    assert moved_apart([5.0, 0.0, 0.1, 0.2], gap=1.0) == [5.0, 0.0, 1.0, 2.0]
+    assert moved_apart([], gap=1.0) == []
 
 
 def picture_of_shares(of_a_part):
