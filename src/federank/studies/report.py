@@ -109,9 +109,10 @@ def _reported_metric(spec: TableSpec) -> str | None:
 
 
 def _clause(rows: Sequence[Row], data: str, metric: str) -> str:
-    federated = set(audited_names())
-    at_home = _best([row for row in rows if row.lines[0].model in federated], metric)
-    collected = _best([row for row in rows if row.lines[0].model not in federated], metric)
+    fair = [row for row in rows if not row.lines[0].settings.get("leak")]  # what has seen the test part is no result
+    local = {*audited_names(), "local"}
+    at_home = _best([row for row in fair if row.lines[0].model in local], metric)
+    collected = _best([row for row in fair if row.lines[0].model not in local], metric)
     if at_home and collected:
         return f"on {data}, {at_home} with histories left on devices, {collected} with histories collected"
     best = at_home or collected
