@@ -77,7 +77,7 @@ class Copy:
         if ended in (None, 0, 5):  # 5: all tests are slow
             return None
         output = (self.folder.parent / "output.txt").read_text()
-        return re.search(r"^(?:FAILED|ERROR|\++) (.+?)(?: - | \+|$)", output, re.MULTILINE)[1]
+        return re.search(r"^(?:FAILED|ERROR|\++|ImportError) (.+?)(?: - | \+|$)", output, re.MULTILINE)[1]
 
     @contextmanager
     def changed(self, mutant):
