@@ -1,4 +1,9 @@
-"""Commands as they are typed, in this process: most tests need no interpreter of their own to see what came of them."""
+"""Commands as they are typed: in this process where that is enough, else in one of their own."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO
 
 from click.testing import CliRunner, Result
 
@@ -18,6 +23,12 @@ def serve_words(*flags: object) -> list[str]:
         return ["serve", *words]
     place = words.index("--method")
     return ["serve", words[place + 1], *words[:place], *words[place + 2 :]]
+
+
+def started(*words: object, cwd: Path, stderr: IO[bytes] | int | None = None) -> subprocess.Popen[str]:
+    """`federank WORDS` in a process of its own; what it prints can be read."""
+    command = [sys.executable, "-m", "federank", *map(str, words)]
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=stderr, text=True)
 
 
 def run(*words: object) -> Result:

@@ -7,12 +7,9 @@ import signal
 import threading
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
-
-from tests.scheduling import WholeFiles, in_order, workers
 
 # No time limits, and the same examples every time: a test's outcome depends on the code alone. `make check` has fewer.
 settings.register_profile("federank", deadline=None, derandomize=True)
@@ -52,24 +49,10 @@ def real_data() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What reads real data sets takes seconds: it is left to `make test`."""
+    """What reads real data sets is slow."""
     for item in items:
         if "real_data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
-    items.sort(key=in_order)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """How many workers `-n auto` starts (scheduling.py)."""
-    return workers(config.option.markexpr)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WholeFiles:
-    """Workers take whole files (scheduling.py)."""
-    config.option.loadscopereorder = False  # in our order, and not by how many tests a file has
-    return WholeFiles(config, log)
 
 
 def _program(name: str, found: Path | None) -> Path:

@@ -16,8 +16,7 @@ from functools import wraps
 
 import httpx
 import numpy as np
-from tests.commands import serve_words
-from tests.forked import typed
+from tests.commands import serve_words, started
 
 from federank.data.interactions import Interactions
 from federank.methods.fpl.server import FPL_SERVER
@@ -264,7 +263,7 @@ class Served:
         ports = ("--port", self._ports[0], "--admin-port", self._ports[1])
         words = serve_words("--store", self.store, *self.flags, *ports)
         self.log = (self.folder / "server.log").open("ab")
-        self.process = typed(*words, cwd=self.folder, stderr=self.log)
+        self.process = started(*words, cwd=self.folder, stderr=self.log)
         told = {}
         while "store" not in told:
             line = self.process.stdout.readline()

@@ -8,8 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 from safetensors.numpy import save
-from tests.commands import serve_words
-from tests.forked import typed
+from tests.commands import serve_words, started
 
 FACTORS, ITEMS = 4, 12
 TITLES = [f"Place {number}" for number in range(ITEMS)]
@@ -257,7 +256,7 @@ def served(folder, *options):
     words = ["--port", "0", "--admin-port", "0", "--rehearsal", "--quiet"]
     store = f"sqlite:///{folder / 'federation.sqlite'}"
     words += ["--store", store, *([] if "--method" in options else ["--method", "fpl"]), *options]
-    with typed(*serve_words(*words), cwd=folder) as server:
+    with started(*serve_words(*words), cwd=folder) as server:
         try:
             for line in server.stdout:
                 if line.startswith("federation"):

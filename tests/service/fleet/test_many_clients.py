@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.forked import typed
+from tests.commands import started
 from tests.rated_worlds import two_opinions
 
 DATA, ADDRESS = "ml-100k", "http://127.0.0.1:8470"
@@ -35,10 +35,10 @@ def ratings(folder):
 @pytest.mark.slow
 def test_500_clients_rehearse(tmp_path):
     path = ratings(tmp_path)
-    with typed(*_with(SERVE, {DATA: path}), "--port", "0", "--admin-port", "0", "--quiet", cwd=tmp_path) as server:
+    with started(*_with(SERVE, {DATA: path}), "--port", "0", "--admin-port", "0", "--quiet", cwd=tmp_path) as server:
         try:
             address = next(line.split()[1] for line in server.stdout if line.startswith("federation"))
-            with typed(*_with(FLEET, {DATA: path, ADDRESS: address}), "--json", cwd=tmp_path) as played:
+            with started(*_with(FLEET, {DATA: path, ADDRESS: address}), "--json", cwd=tmp_path) as played:
                 report = json.loads(played.stdout.read())
             assert played.returncode == 0
         finally:

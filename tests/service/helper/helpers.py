@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 import numpy as np
-from tests.forked import typed
+from tests.commands import started
 from tests.pasted import free_ports
 from tests.secagg.worlds import LEADER, LENGTH, MODEL, STAGE, charter, messages, uploads
 
@@ -114,7 +114,7 @@ class HelperProcess:
 
     def start(self):
         words = ("helper", "--port", self.port, "--store", "helper.db", "--keys", self.keys, "--address-rate", 0)
-        self.process = typed(*words, "--any-leader", *self.flags, cwd=self.folder, stderr=subprocess.PIPE)
+        self.process = started(*words, "--any-leader", *self.flags, cwd=self.folder, stderr=subprocess.PIPE)
         self.said = [self.process.stdout.readline() for _ in range(4)]
         assert self.said[-1], self.process.communicate()[1]
         self.address = re.search(r"helper\s+(\S+)", self.said[0]).group(1)

@@ -1,18 +1,21 @@
 """A server that is killed and started again, many times, while devices that never give up take part."""
 
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
+from multiprocessing import get_context
 
 import httpx
 from tests.service.federations import some_update
 
 from federank.methods.fpl.wire import encode
+from federank.service.server.processes import Serving, asyncio_run, bind
+from federank.service.server.settings import TrustSettings
+
+FORKS = get_context("forkserver")
+FORKS.set_forkserver_preload([__name__, "federank.service.server.http.app", "federank.service.server.http.listening"])
 
 
 class Persistent(threading.Thread):
@@ -61,31 +64,28 @@ class Persistent(threading.Thread):
 
 
 class Forked:
-    """A server that is killed and started again, many times."""
+    """A server that is killed and started again, many times: each a fork of a process that has everything imported."""
 
     def __init__(self, store):
-        self.helper = subprocess.Popen(
-            [sys.executable, "-m", "tests.service.forked_server", store],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        public, admin = json.loads(self.helper.stdout.readline())
-        self.address, self.admin_address = f"http://127.0.0.1:{public}", f"http://127.0.0.1:{admin}"
+        self.store, self.sockets = store, [bind("127.0.0.1", 0), bind("127.0.0.1", 0)]
+        self.address, self.admin_address = (f"http://127.0.0.1:{bound.getsockname()[1]}" for bound in self.sockets)
 
     def start(self):
-        self.helper.stdin.write("start\n")
-        self.helper.stdin.flush()
-        self.child = int(self.helper.stdout.readline())
+        self.process = FORKS.Process(target=_serve, args=(self.store, *self.sockets), daemon=True)
+        self.process.start()
 
     def end(self, how):
-        os.kill(self.child, how)
-        assert self.helper.stdout.readline() == "ended\n"
+        os.kill(self.process.pid, how)
+        self.process.join()
 
     def close(self):
-        self.helper.stdin.close()
-        self.helper.wait(30)
-        self.helper.stdout.close()
+        for bound in self.sockets:
+            bound.close()
+
+
+def _serve(store, public, admin):
+    trust = TrustSettings(device_rate=0, address_rate=0, enrolment_rate=0, keep_updates=True, refuse_implausible=False)
+    asyncio_run(Serving(store=store, trust=trust, quiet=True), public, admin)
 
 
 def play_between_kills(server, devices, kills, pauses, longer, meanwhile=None):

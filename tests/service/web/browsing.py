@@ -10,14 +10,14 @@ import json
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 from playwright.sync_api import expect, sync_playwright
-from tests.forked import Forked
-from tests.service.web.server import main
 
 from federank.methods.fpl.wire import decode_update
 
@@ -28,7 +28,8 @@ ARRIVED = ("received", "aggregated", "discarded", "left out", "unknown")
 """What the page writes down of a message that the server has, before its round has ended and after."""
 
 
-PAGE = Path(__file__).parents[3] / "src" / "federank" / "service" / "web"
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "src" / "federank" / "service" / "web"
 
 
 @functools.cache
@@ -53,7 +54,8 @@ class Server:
         self.process = None
 
     def start(self):
-        self.process = Forked(main, self.folder, self.options)
+        command = [sys.executable, "-m", "tests.service.web.server", str(self.folder), json.dumps(self.options)]
+        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         told = json.loads(self.process.stdout.readline())
         self.public, self.admin = told["public"], told["admin"]
         self.token = told["token"] or self.token

@@ -1,10 +1,11 @@
-"""A real server for the page's tests: `main(FOLDER, {"people": 60, ...})` in a process of its own (tests/forked.py).
+"""A real server for the page's tests: `python -m tests.service.web.server FOLDER '{"people": 60, ...}'`.
 
 It founds a federation on a small synthetic city (or on synthetic items), binds free ports, prints one line of JSON with
 its addresses and the operator's token, and serves until it is told to stop.
 """
 
 import json
+import sys
 from pathlib import Path
 
 from federank.data.films.films import films
@@ -89,3 +90,7 @@ def main(folder, options):
         device_rate=0, address_rate=0, enrolment_rate=0, keep_updates="sums" not in options, invited_only=False
     )
     return serve(Serving(store=store, trust=trust, quiet=True), public, admin)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], json.loads(sys.argv[2])))
