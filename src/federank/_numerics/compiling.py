@@ -67,12 +67,12 @@ def is_writable(folder: Path) -> bool:
 
 def sources_of(file: Path) -> set[Path]:
     """A file and all files of ours that it imports, directly or through others."""
-    found, left = {file}, [file]
+    result, left = {file}, [file]
     while left:
-        new = _imported_by(left.pop()) - found
-        found |= new
+        new = _imported_by(left.pop()) - result
+        result |= new
         left += new
-    return found
+    return result
 
 
 @cache
@@ -91,8 +91,8 @@ def _imported_by(file: Path) -> frozenset[Path]:
 def _file_of(module: str) -> Path | None:
     """Where a module of ours is; nothing for the name of a function, or federank/__init__.py, which no kernel uses."""
     place = _PACKAGE.parent / module.replace(".", "/")
-    found = [path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()]
-    return found[0] if found and found[0] != _PACKAGE / "__init__.py" else None
+    result = [path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()]
+    return result[0] if result and result[0] != _PACKAGE / "__init__.py" else None
 
 
 def _name(file: Path) -> str:

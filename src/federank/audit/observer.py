@@ -164,14 +164,14 @@ def register_attack(function: Attack, name: str | None = None) -> Attack:
 
 def with_own_attacks(ours: dict[str, Attack], views: str, sees: str) -> dict[str, Attack]:
     """The attacks on these views of this server: ours, then those from outside."""
-    found = dict(ours)
+    result = dict(ours)
     for name, function in extensions.found("attacks").items():
         _checked(function, name)
         if function.on == views and sees in function.sees:
             if name in ours:
                 raise SettingError(f"An attack from outside is called {name!r}, as one of ours; rename it.")
-            found[name] = _judged(function, name)
-    return found
+            result[name] = _judged(function, name)
+    return result
 
 
 def _checked(function: Any, name: str) -> None:

@@ -132,17 +132,17 @@ Means = dict[str, dict[str, float | None]]
 
 def means_of(marks: dict[str, list[Marks]]) -> Means:
     """Each attack's mean marks, and by how much its order is better than popularity's, or chance's if that is worse."""
-    found: Means = {}
+    results: Means = {}
     all_joined: dict[str, Marks] = {}
     for name, parts in marks.items():
         joined = Marks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         all_joined[name] = joined
         means = {mark: _mean(values) for mark, values in joined._asdict().items()}
         # An attack that claims nothing about anyone is right about nothing.
-        found[name] = means | {"precision": means["precision"] or 0.0}
+        results[name] = means | {"precision": means["precision"] or 0.0}
     for mark, gain in (("auc", "gain"), ("auc_held_back", "gain_held_back")):
-        known = found[BASELINE][mark]
-        for name, means in found.items():
+        known = results[BASELINE][mark]
+        for name, means in results.items():
             value = means[mark]
             means[gain] = None if value is None or known is None else value - max(known, 0.5)
             own, others = getattr(all_joined[name], mark), getattr(all_joined[BASELINE], mark)
@@ -150,7 +150,7 @@ def means_of(marks: dict[str, list[Marks]]) -> Means:
             middle = means[gain]
             means[f"{gain}_low"] = None if middle is None or workspace is None else middle - workspace
             means[f"{gain}_high"] = None if middle is None or workspace is None else middle + workspace
-    return found
+    return results
 
 
 def best_of(attacks: Means) -> dict[str, Any]:

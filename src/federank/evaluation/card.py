@@ -83,9 +83,9 @@ def _metrics(model: Recommender, split: Split | None, at: int) -> Iterable[str]:
         return ["Nothing was held out with the model, so nothing is known of it here."]
     n = min(at, model.training.n_items)
     wanted = [*_SHOWN, *(RATING if isinstance(model, PredictsRatings) and split.test.ratings is not None else ())]
-    found = evaluate(model, split, at=n, metrics=wanted)
-    rows = [(name, f"{value:,}" if isinstance(value, int) else f"{value:.5f}") for name, value in found.means.items()]
-    return [_table(rows), *found.notes]
+    result = evaluate(model, split, at=n, metrics=wanted)
+    rows = [(name, f"{value:,}" if isinstance(value, int) else f"{value:.5f}") for name, value in result.means.items()]
+    return [_table(rows), *result.notes]
 
 
 def _privacy(model: Recommender, folder: Path) -> Iterable[str]:

@@ -160,14 +160,14 @@ def prediction_errors(model: PredictsRatings, test: Interactions) -> PredictionE
     check_type("test", test, Interactions, "the test part of a split")
     if test.ratings is None:
         raise DataError(f"{test.name} has no ratings to compare predictions with.")
-    found = model.predict_all(test.user_ids[test.users], test.item_ids[test.items])
+    result = model.predict_all(test.user_ids[test.users], test.item_ids[test.items])
     scale = (model.settings.lowest, model.settings.highest)
     return PredictionErrors(
-        mae(found.values, test.ratings, scale),
-        rmse(found.values, test.ratings, scale),
+        mae(result.values, test.ratings, scale),
+        rmse(result.values, test.ratings, scale),
         len(test),
-        found.unrated_items,
-        found.unknown_users,
+        result.unrated_items,
+        result.unknown_users,
     )
 
 
@@ -389,22 +389,22 @@ def _wanted(metrics: Sequence[str | Metric] | None) -> tuple[dict[str, Metric], 
     if metrics is None:
         return RANKING | brought, {*METRICS, *brought}
     check_iterable("metrics", metrics, "a list of names, such as ['ndcg'],")
-    found: dict[str, Metric] = {}
+    result: dict[str, Metric] = {}
     names = set()
     for metric in metrics:
         if callable(metric):
             name = getattr(metric, "__name__", type(metric).__name__)
             if name in (*METRICS, *SAMPLED) or not name.isidentifier():
                 raise SettingError(f"A metric of your own is called {name!r}; give the function another name.")
-            found[name] = metric
+            result[name] = metric
         elif metric in brought:
-            found[metric], name = brought[metric], metric
+            result[metric], name = brought[metric], metric
         elif metric in (*METRICS, *RATING, *SAMPLED):
             name = metric
         else:
             raise SettingError(unknown_name("metric", metric, (*METRICS, *RATING, *SAMPLED, *brought)))
         names.add(name)
-    return {name: metric for name, metric in RANKING.items() if name in names} | found, names
+    return {name: metric for name, metric in RANKING.items() if name in names} | result, names
 
 
 def _values(name: str, metric: Metric, hits: Hits, relevant: LongVector, n: int) -> RealVector:
@@ -427,8 +427,8 @@ def _sampled(
         return {}
     if not isinstance(source, Recommender):
         raise SettingError(f"A {type(source).__name__} has no scores, which {asked[0]} goes by; evaluate a model.")
-    found = sampled_means(source, split, cuts, negatives=NEGATIVES if negatives is None else negatives)
-    return {name: values for name, values in found.items() if name.partition("@")[0] in asked}
+    result = sampled_means(source, split, cuts, negatives=NEGATIVES if negatives is None else negatives)
+    return {name: values for name, values in result.items() if name.partition("@")[0] in asked}
 
 
 def _rating_errors(source: Source, split: Split, wanted: set[str]) -> dict[str, float]:
@@ -438,5 +438,5 @@ def _rating_errors(source: Source, split: Split, wanted: set[str]) -> dict[str, 
         return {}
     if not isinstance(source, PredictsRatings):
         raise SettingError(f"A {type(source).__name__} predicts no ratings, so it has no {asked[0]}; leave that out.")
-    found = prediction_errors(source, split.test)
-    return {name: float(getattr(found, name)) for name in asked}
+    result = prediction_errors(source, split.test)
+    return {name: float(getattr(result, name)) for name in asked}

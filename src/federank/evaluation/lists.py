@@ -129,8 +129,8 @@ def _as_recommendations(users: Ids, lists: list[list[Any]]) -> Recommendations:
 
 def _item_ids(row: Iterable[Any]) -> list[Any]:
     """Item ids from a list of ids or of (id, score, ...) tuples."""
-    found = [entry[0] if isinstance(entry, tuple) else entry for entry in row]
-    return [entry.item() if isinstance(entry, np.generic) else entry for entry in found]
+    result = [entry[0] if isinstance(entry, tuple) else entry for entry in row]
+    return [entry.item() if isinstance(entry, np.generic) else entry for entry in result]
 
 
 def _as_ids(items: list[Any]) -> Ids:
@@ -218,11 +218,11 @@ def sampled_means(
     ranks = _ranks(model, split, negatives, seed)
     sizes = split.test.profiles.sizes
     owners = np.repeat(np.arange(np.count_nonzero(sizes)), sizes[sizes > 0])
-    found = {}
+    result = {}
     for n in at:
         for name, values in _worth(ranks, n).items():
-            found[f"{name}@{n}"] = np.bincount(owners, weights=values) / np.bincount(owners)
-    return found
+            result[f"{name}@{n}"] = np.bincount(owners, weights=values) / np.bincount(owners)
+    return result
 
 
 def _worth(ranks: RealVector, at: int) -> dict[str, RealVector]:

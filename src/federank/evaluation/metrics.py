@@ -42,8 +42,8 @@ def find_hits(items: IntMatrix, users: IntVector, test: Profiles) -> Hits:
     wanted = np.repeat(np.arange(len(test.sizes)), test.sizes) * width + test.items
     given = users.astype(np.int64)[:, None] * width + items
     positions = np.minimum(np.searchsorted(wanted, given), len(wanted) - 1)
-    found: Hits = (items >= 0) & (wanted[positions] == given) if len(wanted) else np.zeros(items.shape, dtype=bool)
-    return found
+    result: Hits = (items >= 0) & (wanted[positions] == given) if len(wanted) else np.zeros(items.shape, dtype=bool)
+    return result
 
 
 def precision(hits: Hits, relevant: LongVector, n: int) -> RealVector:  # noqa: ARG001 (all metrics are asked alike)

@@ -94,11 +94,11 @@ def compare(
     if len(evaluations) < 2:
         raise SettingError("There is only one evaluation; a comparison needs two or more.")
     pairs = list(combinations(evaluations.items(), 2))
-    found = [_compared(metric, *first, *second, resamples, seed) for metric in metrics for first, second in pairs]
-    t_tests, wilcoxons = (holm([getattr(one, test) for one in found]) for test in ("t_test", "wilcoxon"))
+    results = [_compared(metric, *first, *second, resamples, seed) for metric in metrics for first, second in pairs]
+    t_tests, wilcoxons = (holm([getattr(one, test) for one in results]) for test in ("t_test", "wilcoxon"))
     return [
         replace(one, t_test_holm=t_test, wilcoxon_holm=wilcoxon)
-        for one, t_test, wilcoxon in zip(found, t_tests, wilcoxons, strict=True)
+        for one, t_test, wilcoxon in zip(results, t_tests, wilcoxons, strict=True)
     ]
 
 

@@ -89,10 +89,10 @@ def _written(path: tuple[str, ...], value: Any) -> str:
 
 
 def _leaves(changes: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
-    found: list[tuple[tuple[str, ...], Any]] = []
+    results: list[tuple[tuple[str, ...], Any]] = []
     for key, value in changes.items():
-        found += _leaves(value, (*path, key)) if isinstance(value, Mapping) else [((*path, key), value)]
-    return found
+        results += _leaves(value, (*path, key)) if isinstance(value, Mapping) else [((*path, key), value)]
+    return results
 
 
 def _full(description: str) -> str:

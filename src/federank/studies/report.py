@@ -41,7 +41,15 @@ from federank.studies.run_tables import (
     runs_table,
     versions_table,
 )
-from federank.studies.tables import ALIKE, Difference, Table, by_lot, chosen_on_test, results_table, rows_of_table
+from federank.studies.tables import (
+    ALIKE,
+    Difference,
+    Table,
+    chosen_on_test,
+    drawn_at_random,
+    results_table,
+    rows_of_table,
+)
 
 # The finding: a report's first sentence, worked out from its first table.
 
@@ -120,12 +128,16 @@ def _clause(rows: Sequence[Row], data: str, metric: str) -> str:
 
 
 def _best(rows: Sequence[Row], metric: str) -> str:
-    held = [(score(metric, value), row) for row in rows if (value := row.mean(metric)) is not None and not by_lot(row)]
+    held = [
+        (score(metric, value), row)
+        for row in rows
+        if (value := row.mean(metric)) is not None and not drawn_at_random(row)
+    ]
     if not held:
         return ""
-    best = max(found for found, _ in held)
-    alike = [row.label for found, row in held if math.isclose(found, best, rel_tol=ALIKE)]
-    value = next(row.mean(metric) for found, row in held if found == best)
+    best = max(result for result, _ in held)
+    alike = [row.label for result, row in held if math.isclose(result, best, rel_tol=ALIKE)]
+    value = next(row.mean(metric) for result, row in held if result == best)
     named = " and ".join(alike) if len(alike) < 3 else f"{alike[0]} and {len(alike) - 1} others"
     return f"{written_once(metric, value)} by {named}"
 
@@ -223,10 +235,10 @@ def _results(
         for data in spec.data or list(dict.fromkeys(row.data for row in rows)):
             shown = rows_of_table(spec, rows, data)
             if shown:
-                table, found = results_table(spec, specs, shown, data, users_of)
+                table, result = results_table(spec, specs, shown, data, users_of)
                 same = sum(other.title == table.title or other.title.startswith(f"{table.title} (") for other in tables)
                 tables.append(replace(table, title=f"{table.title} ({same + 1})") if same else table)
-                differences += found
+                differences += result
     return tables, differences
 
 

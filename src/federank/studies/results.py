@@ -356,10 +356,10 @@ def _is_beginning(path: Path) -> bool:
 
 
 def _refuse_other_format(folder: Path) -> None:
-    found = (folder / "VERSION").read_text(encoding="utf-8", errors="replace").strip()
-    if found != str(FORMAT):
+    version = (folder / "VERSION").read_text(encoding="utf-8", errors="replace").strip()
+    if version != str(FORMAT):
         raise BadFile(
-            f"{folder} holds results in format {found[:20]!r}; this version of federank reads format {FORMAT}. Use the "
+            f"{folder} holds results in format {version[:20]!r}; this federank reads format {FORMAT}. Use the "
             "version that wrote them, or start again in another folder with --out."
         )
 

@@ -58,8 +58,8 @@ class Row:
 
     def values(self, metric: str) -> RealVector:
         """The metric of every line that has it, in the order of seeds."""
-        found = (_value(line, metric) for line in self.lines)
-        return np.array([value for value in found if value is not None], dtype=np.float64)
+        result = (_value(line, metric) for line in self.lines)
+        return np.array([value for value in result if value is not None], dtype=np.float64)
 
     def mean(self, metric: str) -> float | None:
         """The mean over seeds; None where no line has the metric."""
@@ -272,8 +272,8 @@ def _all_at_once(line: Line) -> bool:
 
 def _renamed(held: Mapping[str, Any], server: str) -> dict[str, Any]:
     """What is held, and under the name of any server what this one has found."""
-    found = {name: value for name, value in held.items() if name.startswith(f"{server}:")}
-    return {**held, **{f"{AUDIT}{name.partition(':')[2]}": value for name, value in found.items()}}
+    result = {name: value for name, value in held.items() if name.startswith(f"{server}:")}
+    return {**held, **{f"{AUDIT}{name.partition(':')[2]}": value for name, value in result.items()}}
 
 
 def best_attack(row: Row) -> str:

@@ -269,9 +269,9 @@ class Underway:
         try:
             while self.queue or self.elsewhere or self.claims:
                 self._give_out()
-                found = self.executor.next(_LOOK_AGAIN if self.elsewhere else None) if self.claims else None
-                if found is not None:
-                    self._keep(found.line, found.users)
+                result = self.executor.next(_LOOK_AGAIN if self.elsewhere else None) if self.claims else None
+                if result is not None:
+                    self._keep(result.line, result.users)
                 elif self.elsewhere and not self.claims:
                     time.sleep(_LOOK_AGAIN)
                 self._look_elsewhere()

@@ -294,16 +294,16 @@ def _cause(reason: str) -> str:
 
 def versions_table(lines: Sequence[Line]) -> Table:
     """Packages and machine as the runs recorded them, and what data they read."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for line in lines:
         for name, version in line.versions.items():
-            found.setdefault(name, set()).add(str(version))
+            result.setdefault(name, set()).add(str(version))
         if line.data_fingerprint:
-            found.setdefault(f"data {line.data}", set()).add(line.data_fingerprint)
+            result.setdefault(f"data {line.data}", set()).add(line.data_fingerprint)
         if line.repeats_left_out:
-            found.setdefault(f"repeated rows of {line.data}, left out", set()).add(f"{line.repeats_left_out:,}")
-    cells = [[name, ", ".join(sorted(values))] for name, values in found.items()]
-    several = any(len(values) > 1 for values in found.values())
+            result.setdefault(f"repeated rows of {line.data}, left out", set()).add(f"{line.repeats_left_out:,}")
+    cells = [[name, ", ".join(sorted(values))] for name, values in result.items()]
+    several = any(len(values) > 1 for values in result.values())
     caption = "Several values in one line: the runs were not all made with the same." if several else ""
     return plain_table("Versions and data", caption, ["What", "Version or fingerprint"], cells)
 

@@ -121,12 +121,12 @@ def _divided(data: Interactions, how: Division) -> list[Splits]:
 
 def part_of(data: DataSet, fold: int | None, part: str) -> Split:
     """The division that a run learns from and is judged by."""
-    found = source_of(data).parts[0 if fold is None else fold - 1]
+    result = source_of(data).parts[0 if fold is None else fold - 1]
     if part == "test":
-        return found.full
-    if found.development is None:
+        return result.full
+    if result.development is None:
         raise DataError(
             f"{data.name} is divided without a validation part ({data.split.way}), so nothing can be chosen on it; "
             'choose part = "test", give fixed values with best_epoch = false, or split otherwise.'
         )
-    return found.development
+    return result.development

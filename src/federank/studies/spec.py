@@ -325,12 +325,12 @@ def _refuse_unknown(study: Study) -> None:
 
 def packaged() -> dict[str, dict[str, Any]]:
     """Every packaged study's content, by its name."""
-    found = {}
+    result = {}
     for entry in sorted((files("federank.studies") / "packaged").iterdir(), key=lambda entry: entry.name):
         if entry.name.endswith(".toml"):
             with as_file(entry) as path:
-                found[entry.name.removesuffix(".toml")] = read_document(path)
-    return found
+                result[entry.name.removesuffix(".toml")] = read_document(path)
+    return result
 
 
 def find_study(name: str) -> tuple[str, dict[str, Any]]:
@@ -353,7 +353,7 @@ def beside(document: dict[str, Any], folder: Path) -> dict[str, Any]:
 
     moved = []
 
-    def found(value: Any) -> Any:
+    def result(value: Any) -> Any:
         if not isinstance(value, str) or not value or Path(value).is_absolute() or not (folder / value).exists():
             return value
         moved.append(value)
@@ -362,23 +362,23 @@ def beside(document: dict[str, Any], folder: Path) -> dict[str, Any]:
     def placed(table: Any) -> Any:
         if not isinstance(table, dict):
             return table
-        return {key: found(value) if key in _FILES else placed(value) for key, value in table.items()}
+        return {key: result(value) if key in _FILES else placed(value) for key, value in table.items()}
 
     content = {
         key: [placed(part) for part in value] if isinstance(value, list) else placed(value)
         for key, value in document.items()
     }
     if isinstance(content.get("data"), list):
-        content["data"] = [_with_source(entry, found) for entry in content["data"]]
+        content["data"] = [_with_source(entry, result) for entry in content["data"]]
     return content if moved else document
 
 
-def _with_source(entry: Any, found: Any) -> Any:
+def _with_source(entry: Any, result: Any) -> Any:
     """A data set that is named by its path keeps its name, and has its path as its source."""
     table = {"name": entry} if isinstance(entry, str) else entry
-    if not isinstance(table, dict) or "source" in table or found(table.get("name")) == table.get("name"):
+    if not isinstance(table, dict) or "source" in table or result(table.get("name")) == table.get("name"):
         return table
-    return table | {"source": found(table["name"])}
+    return table | {"source": result(table["name"])}
 
 
 _FILES = ("source", "item_file", "policies", "trace", "pi")

@@ -98,7 +98,7 @@ def _reference(rows: Sequence[Row], people: Sequence[pl.DataFrame], metric: str,
 
 
 _ATTACK = f"{AUDIT}attack_held_back"
-BY_LOT = "random"
+RANDOM = "random"
 """The method whose lists are drawn at random."""
 NOTABLE = 10.0
 """A difference from the paper of more percent than this is listed and has to be explained."""
@@ -271,16 +271,16 @@ def _best(rows: Sequence[Row], metric: str) -> frozenset[int]:
     """
     if words_of(metric).better is None:
         return frozenset()
-    held = {position: row.mean(metric) for position, row in enumerate(rows) if not by_lot(row)}
+    held = {position: row.mean(metric) for position, row in enumerate(rows) if not drawn_at_random(row)}
     scores = {position: score(metric, value) for position, value in held.items() if value is not None}
     best = max(scores.values(), default=math.nan)
-    alike = frozenset(position for position, found in scores.items() if math.isclose(found, best, rel_tol=ALIKE))
+    alike = frozenset(position for position, result in scores.items() if math.isclose(result, best, rel_tol=ALIKE))
     return alike if 2 * len(alike) <= len(scores) else frozenset()  # what most have is nothing to point at
 
 
-def by_lot(row: Row) -> bool:
+def drawn_at_random(row: Row) -> bool:
     """Whether its lists were drawn at random."""
-    return any(line.model == BY_LOT for line in row.lines)
+    return any(line.model == RANDOM for line in row.lines)
 
 
 def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, spec: TableSpec) -> str:
@@ -294,7 +294,7 @@ def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, spe
         sentences.append("One run each: these figures follow from the training part and the settings, not from chance.")
     if spec.best is not None and chosen_on_test(spec, rows):
         sentences.append(f"Of each sweep the row with the best {words_of(spec.best).short} on the test part.")
-    aside = next((f", {row.group} aside" for row in rows if by_lot(row)), "")
+    aside = next((f", {row.group} aside" for row in rows if drawn_at_random(row)), "")
     sentences.append(f"Bold: the best of a column{aside}.")
     if reference is not None:
         sentences.append(

@@ -158,8 +158,8 @@ class MLflow:
             place = Path(place).resolve().as_uri()
         try:
             self._client = MlflowClient(tracking_uri=place)
-            found = self._client.get_experiment_by_name(experiment)
-            self._experiment = found.experiment_id if found else self._client.create_experiment(experiment)
+            result = self._client.get_experiment_by_name(experiment)
+            self._experiment = result.experiment_id if result else self._client.create_experiment(experiment)
         except (MlflowException, OSError) as reason:
             raise SettingError(f"MLflow cannot keep runs at {place}: {reason}") from reason
 

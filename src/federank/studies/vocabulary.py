@@ -69,9 +69,9 @@ def as_tables(value: Any, where: str) -> list[dict[str, Any]]:
     """A list of tables; one table alone counts as a list of one."""
     listed = [value] if isinstance(value, Mapping) else value
     if not isinstance(listed, list) or not listed:
-        found = "missing" if value is None else repr(value)
+        result = "missing" if value is None else repr(value)
         names = 'a list of names, such as data = ["city"], or ' if where == "data" else ""
-        raise SettingError(f"{where} is {found}; {names}one or more tables are needed, such as [[{where}]].")
+        raise SettingError(f"{where} is {result}; {names}one or more tables are needed, such as [[{where}]].")
     return [as_table(entry, f"[[{where}]]") for entry in listed]
 
 

@@ -21,7 +21,7 @@ from federank.studies.figures.style import (
     MOST_SERIES,
     PAPER,
     Drawn,
-    Shown,
+    PanelData,
     label_beside,
     legend_below,
     legend_of,
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 Curve = dict[int, float]
 
 
-def draw_convergence(shown: Shown) -> Drawn | None:
+def draw_convergence(panel: PanelData) -> Drawn | None:
     """One panel and what it shows, or None where no run has a curve of this metric."""
-    rows, lines = shown.rows, shown.lines
-    metric = shown.metric or _first_metric(rows, lines)
+    rows, lines = panel.rows, panel.lines
+    metric = panel.metric or _first_metric(rows, lines)
     if metric is None:
         return None
     if len(rows) > MOST_SERIES and len({row.family for row in rows}) > 1:
@@ -59,7 +59,7 @@ def draw_convergence(shown: Shown) -> Drawn | None:
         return None
     labels = thin_out(list(curves))
     shared = shared_beginning(labels)
-    figure, axes = new_panel(f"{shared}{shown.panel}")
+    figure, axes = new_panel(f"{shared}{panel.title}")
     for position, label in enumerate(labels):
         curve = curves[label]
         every = max(1, len(curve) // 8)
@@ -148,14 +148,14 @@ _MARKS = ("o", "s", "^", "D", "X", "v", "P")
 Points = list[tuple[float, float]]
 
 
-def draw_lifetime(shown: Shown) -> Drawn | None:
+def draw_lifetime(panel: PanelData) -> Drawn | None:
     """One data set's panel and what it shows, or None where no run has counted what it sent."""
-    up = shown.metric
-    judged = [row for row in shown.rows if row.mean(up) is not None]
+    up = panel.metric
+    judged = [row for row in panel.rows if row.mean(up) is not None]
     costly = [row for row in judged if row.mean(_COST)]
     if not costly:
         return None
-    figure, axes = new_panel(shown.panel, _HEIGHT)
+    figure, axes = new_panel(panel.title, _HEIGHT)
     groups = {group: _steps(costly, group, up) for group in dict.fromkeys(row.group for row in costly)}
     paths = {group: rows for group, rows in groups.items() if len(rows) > 1}
     _draw_paths(axes, paths, up)
@@ -230,17 +230,17 @@ USUAL, GOAL = 5.0, 0.05
 _ROW_INCHES = 0.27
 
 
-def draw_poisoning(shown: Shown) -> Drawn | None:
+def draw_poisoning(panel: PanelData) -> Drawn | None:
     """One data set's panel and what it shows, or None where no one has pushed anything."""
-    share = _share(shown.rows)
+    share = _share(panel.rows)
     if share is None:
         return None
-    reached = [(row, row.mean(f"exposure_undefended_{share:g}"), row.mean(f"exposure_{share:g}")) for row in shown.rows]
+    reached = [(row, row.mean(f"exposure_undefended_{share:g}"), row.mean(f"exposure_{share:g}")) for row in panel.rows]
     pushed = [(row.label, free, held) for row, free, held in reached if free is not None and held is not None]
     pushed = [entry for entry in pushed if max(entry[1:]) >= 0.01]
     if not pushed:
         return None
-    figure, axes = new_panel(shown.panel, 0.9 + _ROW_INCHES * len(pushed))
+    figure, axes = new_panel(panel.title, 0.9 + _ROW_INCHES * len(pushed))
     free_look, held_look = ({**look(place), "linestyle": "none", "markersize": 6} for place in (1, 0))
     places = range(len(pushed), 0, -1)
     for place, (_, free, held) in zip(places, pushed, strict=True):

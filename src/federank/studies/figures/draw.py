@@ -14,7 +14,7 @@ from federank.checks import unknown_name
 from federank.errors import SettingError
 from federank.studies.figures.curves import draw_convergence, draw_lifetime, draw_poisoning
 from federank.studies.figures.privacy import draw_full_price, draw_guarantee, draw_leakage, draw_price, draw_privacy
-from federank.studies.figures.style import MOST_SERIES, Drawn, Shown, as_svg, drawing
+from federank.studies.figures.style import MOST_SERIES, Drawn, PanelData, as_svg, drawing
 from federank.studies.figures.sweep import (
     draw_cost,
     draw_coverage,
@@ -33,7 +33,7 @@ from federank.studies.rows import Row, best_of_sweeps
 class Kind(NamedTuple):
     """A kind of figure."""
 
-    draw: Callable[[Shown], Drawn | None]
+    draw: Callable[[PanelData], Drawn | None]
     """Draws one panel; None where the runs have nothing for it."""
     title: str
     caption: str
@@ -202,7 +202,7 @@ def _panels(
     metric, sweep = spec.metric or kind.metric, spec.sweep or kind.sweep
     for name, held in _parts(kind, spec, rows, lines):
         with drawing():
-            drawn = kind.draw(Shown(name, held, metric, sweep, spec, specs, lines))
+            drawn = kind.draw(PanelData(name, held, metric, sweep, spec, specs, lines))
             if drawn is not None:
                 yield Panel(name, as_svg(drawn.figure), drawn.seen)
 

@@ -23,7 +23,7 @@ from federank.studies.figures.style import (
     PAPER,
     VERMILLION,
     Drawn,
-    Shown,
+    PanelData,
     apart,
     legend_below,
     legend_of,
@@ -44,13 +44,13 @@ BARS = (
 """The mark of each bar: the best attack's, and popularity's."""
 
 
-def draw_privacy(shown: Shown) -> Drawn | None:
+def draw_privacy(panel: PanelData) -> Drawn | None:
     """One data set's panel and what it shows, or None where nothing was audited."""
-    audits = [line for line in shown.lines if (line.task, line.data, line.done) == ("audit", shown.panel, True)]
+    audits = [line for line in panel.lines if (line.task, line.data, line.done) == ("audit", panel.title, True)]
     if not audits:
         return None
     labels = [_label(line) for line in audits]
-    figure, axes = new_panel(shown.panel, height=1.5 + 0.5 * len(audits))
+    figure, axes = new_panel(panel.title, height=1.5 + 0.5 * len(audits))
     positions = np.arange(len(audits))[::-1]
     for order, (mark, name, color, hatch) in enumerate(BARS):
         values = [_mark(line, mark) for line in audits]
@@ -77,9 +77,9 @@ def draw_privacy(shown: Shown) -> Drawn | None:
     return Drawn(figure, f"{'; '.join(sentences)}.")
 
 
-def draw_leakage(shown: Shown) -> Drawn | None:
+def draw_leakage(panel: PanelData) -> Drawn | None:
     """Accuracy against what was given away: a mark for each audited way of learning, with its name beside it."""
-    audits = [line for line in shown.lines if (line.task, line.data, line.done) == ("audit", shown.panel, True)]
+    audits = [line for line in panel.lines if (line.task, line.data, line.done) == ("audit", panel.title, True)]
     points = [
         (line.group, precision, _mark(line, BARS[0][0]) - _mark(line, BARS[1][0]))
         for line in audits
@@ -87,7 +87,7 @@ def draw_leakage(shown: Shown) -> Drawn | None:
     ]
     if len(points) < 2:
         return None
-    figure, axes = new_panel(shown.panel)
+    figure, axes = new_panel(panel.title)
     axes.axhline(0, color=FAINT, linestyle=":", linewidth=1.2)
     for position, (name, precision, gain) in enumerate(points):
         axes.plot(precision, gain, markersize=8, **(look(position) | {"linestyle": "", "label": legible(name)}))
@@ -135,27 +135,27 @@ _LABEL = 0.035  # space for an epsilon, of the panel's width
 _TICKS = (-0.04, -0.02, 0.0, 0.02, 0.04, 0.1, 0.2, 0.5)
 
 
-def draw_full_price(shown: Shown) -> Drawn | None:
+def draw_full_price(panel: PanelData) -> Drawn | None:
     """The same of full histories: what the best attacker gains on everything that a person has.
 
     Whether messages are sent plainly or added up is then a way of sharing of its own.
     """
-    return draw_price(shown, FULL_GAIN, "Best attack on full histories,\nabove popularity", each_server=True)
+    return draw_price(panel, FULL_GAIN, "Best attack on full histories,\nabove popularity", each_server=True)
 
 
 def draw_price(
-    shown: Shown,
+    panel: PanelData,
     of: str = GAIN,
     label: str = "Best attack on what was held back,\nabove popularity",
     *,
     each_server: bool = False,
 ) -> Drawn | None:
     """One data set's panel and what it shows, or None where nothing was audited."""
-    across = shown.metric
-    seen = [row for _, row in seen_rows(shown.rows) if row.sees and row.mean(across) is not None]
+    across = panel.metric
+    seen = [row for _, row in seen_rows(panel.rows) if row.sees and row.mean(across) is not None]
     if not seen:
         return None
-    starts = list(shown.spec.families) or sorted({row.group for row in seen}, key=len)
+    starts = list(panel.spec.families) or sorted({row.group for row in seen}, key=len)
     families = list(dict.fromkeys([*starts, *(family_of(row, starts) for row in seen)]))  # a colour for each
     colors = {family: look(position)["color"] for position, family in enumerate(families)}
     shapes = shapes_of(seen)
@@ -164,7 +164,7 @@ def draw_price(
     front = [(x, -y) for x, y in pareto_front([(row.mean(across) or 0.0, -gain) for row, gain in counted], ALIKE)]
     gains = [gain for _, gain in hidden]
     low, top = min([0.0 if each_server else -GOAL, *gains]) - 0.01, 1.6 * max([0.1, *gains])
-    figure, axes = new_panel(shown.panel, height=4.0)
+    figure, axes = new_panel(panel.title, height=4.0)
     axes.axhspan(-1, GOAL, **_BAND)
     if front:
         axes.plot(*zip(*front, strict=True), zorder=1, **_FRONT)
@@ -265,19 +265,19 @@ _CHEAP = 0.9
 _PEOPLE = "leader:cohort"
 
 
-def draw_guarantee(shown: Shown) -> Drawn | None:
+def draw_guarantee(panel: PanelData) -> Drawn | None:
     """The panel and what it shows, or None where nothing was run with and without noise."""
-    without, popular, *_ = *(shown.spec.baselines or ()), "", ""
+    without, popular, *_ = *(panel.spec.baselines or ()), "", ""
     curves = {}
-    for data in dict.fromkeys(row.data for row in shown.rows):
-        of_data = [row for row in shown.rows if row.data == data]
-        full, least = (_value(of_data, group, shown.metric) for group in (without, popular))
-        held = [row for row in of_data if row.group in shown.spec.groups and row.mean(shown.metric) is not None]
+    for data in dict.fromkeys(row.data for row in panel.rows):
+        of_data = [row for row in panel.rows if row.data == data]
+        full, least = (_value(of_data, group, panel.metric) for group in (without, popular))
+        held = [row for row in of_data if row.group in panel.spec.groups and row.mean(panel.metric) is not None]
         if full and held:
-            curves[data] = _Curve(held, shown, full, least or 0.0)
+            curves[data] = _Curve(held, panel, full, least or 0.0)
     if not curves:
         return None
-    figure, axes = new_panel(shown.spec.panel or shown.panel, height=4.0)
+    figure, axes = new_panel(panel.spec.panel or panel.title, height=4.0)
     cities = sorted((data for data in curves if data.startswith("city")), key=lambda data: curves[data].people)
     others = [data for data in curves if data not in cities]
     keys: list[tuple[Any, str]] = []
@@ -296,7 +296,7 @@ def draw_guarantee(shown: Shown) -> Drawn | None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_ylim(0, 1.05)
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    axes.set(xlabel=SWEEPS[shown.sweep], ylabel=f"{words_of(shown.metric).short}, of that without noise")
+    axes.set(xlabel=SWEEPS[panel.sweep], ylabel=f"{words_of(panel.metric).short}, of that without noise")
     hollow = Line2D([], [], color=FAINT, marker="o", markerfacecolor=PAPER, linestyle="")
     dotted = Line2D([], [], color=FAINT, linewidth=1, linestyle=":")
     legend_of(figure, [*keys, (hollow, "popularity does better"), (dotted, "a tenth is lost")])
@@ -307,10 +307,10 @@ def draw_guarantee(shown: Shown) -> Drawn | None:
 class _Curve:
     """One data set: how much is kept at each epsilon, and where that is less than popularity has."""
 
-    def __init__(self, rows: Sequence[Row], shown: Shown, full: float, least: float) -> None:
-        ordered = sorted(rows, key=lambda row: float(row.at(shown.sweep)))
-        values = [row.mean(shown.metric) or 0.0 for row in ordered]
-        self.epsilons = [float(row.at(shown.sweep)) for row in ordered]
+    def __init__(self, rows: Sequence[Row], panel: PanelData, full: float, least: float) -> None:
+        ordered = sorted(rows, key=lambda row: float(row.at(panel.sweep)))
+        values = [row.mean(panel.metric) or 0.0 for row in ordered]
+        self.epsilons = [float(row.at(panel.sweep)) for row in ordered]
         self.kept = [value / full for value in values]
         self.worse = [value < least for value in values]
         self.people: int = int(ordered[0].extra(_PEOPLE) or 0)

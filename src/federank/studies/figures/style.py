@@ -200,11 +200,11 @@ def legible(name: str) -> str:
 # What a panel is to show: handed to the function that draws its kind of figure (draw.py).
 
 
-class Shown(NamedTuple):
+class PanelData(NamedTuple):
     """One panel's material."""
 
-    panel: str
-    """What it is called: a data set, or a method on one."""
+    title: str
+    """A data set, or a method on one."""
     rows: Sequence[Row]
     metric: str
     """What the study names, or what this kind of figure shows; empty where the runs say it."""

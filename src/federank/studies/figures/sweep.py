@@ -22,7 +22,7 @@ from federank.studies.figures.style import (
     PAPER,
     VERMILLION,
     Drawn,
-    Shown,
+    PanelData,
     label_beside,
     legend_below,
     legible,
@@ -41,16 +41,16 @@ SWEEPS = {
 }
 
 
-def draw_sweep(shown: Shown) -> Drawn | None:
+def draw_sweep(panel: PanelData) -> Drawn | None:
     """One data set's panel and what it shows, or None where nothing was swept."""
-    sweep, metric, specs = shown.sweep, shown.metric, shown.specs
-    families = swept_families(shown.rows, sweep, shown.spec.groups)
+    sweep, metric, specs = panel.sweep, panel.metric, panel.specs
+    families = swept_families(panel.rows, sweep, panel.spec.groups)
     families = {
         group: held for group, held in families.items() if any(value_of(row, metric) is not None for row in held)
     }
     if not families:
         return None
-    figure, axes = new_panel(shown.spec.panel or shown.panel)
+    figure, axes = new_panel(panel.spec.panel or panel.title)
     crosses = False
     for position, (group, held) in enumerate(families.items()):
         points = [row for row in held if value_of(row, metric) is not None]
@@ -65,7 +65,7 @@ def draw_sweep(shown: Shown) -> Drawn | None:
         if theirs:
             axes.plot(*zip(*theirs, strict=True), "x", color=INK, markersize=6, label=None if crosses else "paper")
             crosses = True
-    valued = ((row.label, value_of(row, metric)) for row in level_rows(shown))
+    valued = ((row.label, value_of(row, metric)) for row in level_rows(panel))
     level = {name: value for name, value in valued if value is not None}
     for value in level.values():
         axes.axhline(value, color=FAINT, linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
@@ -88,12 +88,12 @@ def swept_families(rows: Sequence[Row], sweep: str, groups: Sequence[str]) -> di
     return families
 
 
-def level_rows(shown: Shown) -> list[Row]:
+def level_rows(panel: PanelData) -> list[Row]:
     """The baselines: those the study names, or all that were not swept."""
-    named, sweep = shown.spec.baselines, shown.sweep
+    named, sweep = panel.spec.baselines, panel.sweep
     return [
         row
-        for row in shown.rows
+        for row in panel.rows
         if (row.group in named if named is not None else sweep not in dict(row.swept))
         and not (named is None and isinstance(row.at(sweep), int | float))
     ]
@@ -140,12 +140,12 @@ MOST_CURVES = 6
 _POINTS = 120
 
 
-def draw_item_updates(shown: Shown) -> Drawn | None:
+def draw_item_updates(panel: PanelData) -> Drawn | None:
     """One method's panel: which share of the updates the most updated items got."""
-    curves = _curves(shown, "item_updates")
+    curves = _curves(panel, "item_updates")
     if not curves:
         return None
-    figure, axes = new_panel(shown.panel)
+    figure, axes = new_panel(panel.title)
     _draw(axes, curves)
     axes.set(xlabel="Items, most updated first (rank)", ylabel="Share of all updates")
     legend_below(figure)
@@ -156,14 +156,14 @@ def draw_item_updates(shown: Shown) -> Drawn | None:
     return Drawn(figure, seen)
 
 
-def draw_popularity(shown: Shown) -> Drawn | None:
+def draw_popularity(panel: PanelData) -> Drawn | None:
     """One method's panel: which share of the recommendations the most recommended items got."""
-    curves = _curves(shown, "recommended")
+    curves = _curves(panel, "recommended")
     if not curves:
         return None
-    figure, axes = new_panel(shown.panel)
+    figure, axes = new_panel(panel.title)
     _draw(axes, curves)
-    feedback = next((row.extra("feedback") for row in shown.rows if row.extra("feedback")), None)
+    feedback = next((row.extra("feedback") for row in panel.rows if row.extra("feedback")), None)
     if feedback:
         axes.plot(*_thinned(feedback), color=INK, linestyle="--", linewidth=1.5, label="feedback")
     axes.set(xlabel="Items, most frequent first (rank)", ylabel="Share of all recommendations")
@@ -173,9 +173,9 @@ def draw_popularity(shown: Shown) -> Drawn | None:
     return Drawn(figure, f"Share of the lists that the ten most recommended items take: {', '.join(sentences)}{known}.")
 
 
-def _curves(shown: Shown, name: str) -> dict[float, Sequence[float]]:
+def _curves(panel: PanelData, name: str) -> dict[float, Sequence[float]]:
     """At most six curves by their value of what was swept, from the smallest to the largest."""
-    rows, sweep = shown.rows, shown.sweep
+    rows, sweep = panel.rows, panel.sweep
     held = {float(row.at(sweep)): row.extra(name) for row in rows if isinstance(row.at(sweep), int | float)}
     held = {value: shares for value, shares in sorted(held.items()) if shares}
     values = list(held)
@@ -220,22 +220,22 @@ def _ends(values: Mapping[float, Any]) -> list[tuple[float, Any]]:
 # Precision against item coverage, with arrows along growing pi (FPL Figure 3).
 
 
-def draw_coverage(shown: Shown) -> Drawn | None:
+def draw_coverage(panel: PanelData) -> Drawn | None:
     """One data set's panel and what it shows, or None where nothing was swept."""
-    sweep, across, up = shown.sweep, "item_coverage@10", shown.metric
-    valued = [row for row in shown.rows if None not in (row.mean(across), row.mean(up))]
-    families = swept_families(valued, sweep, shown.spec.groups)
+    sweep, across, up = panel.sweep, "item_coverage@10", panel.metric
+    valued = [row for row in panel.rows if None not in (row.mean(across), row.mean(up))]
+    families = swept_families(valued, sweep, panel.spec.groups)
     if not families:
         return None
-    figure, axes = new_panel(shown.panel)
+    figure, axes = new_panel(panel.title)
     sentences = []
     for position, (group, held) in enumerate(families.items()):
         points = [(row.mean(across) or 0.0, row.mean(up) or 0.0) for row in held]
         draw_path(axes, points, [float(row.at(sweep)) for row in held], group, position)
         widest = max(held, key=lambda row: row.mean(across) or 0.0)
         sentences.append(f"{group} shows most items at {sweep} = {widest.at(sweep):g} ({widest.mean(across):,.0f})")
-    if shown.spec.baselines:
-        for row in level_rows(shown):
+    if panel.spec.baselines:
+        for row in level_rows(panel):
             x, y = row.mean(across), row.mean(up)
             if x is not None and y is not None:
                 axes.plot(x, y, "x", color=FAINT)
@@ -280,14 +280,14 @@ def draw_path(
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def draw_cost(shown: Shown) -> Drawn | None:
+def draw_cost(panel: PanelData) -> Drawn | None:
     """One data set's panel and what it shows, or None where no run has a cost."""
-    sweep, up = shown.sweep, shown.metric
-    priced = [row for row in shown.rows if row.mean("cce") and row.mean(up) is not None]
-    families = swept_families(priced, sweep, shown.spec.groups)
+    sweep, up = panel.sweep, panel.metric
+    priced = [row for row in panel.rows if row.mean("cce") and row.mean(up) is not None]
+    families = swept_families(priced, sweep, panel.spec.groups)
     if not families:
         return None
-    figure, axes = new_panel(shown.panel)
+    figure, axes = new_panel(panel.title)
     power = math.floor(math.log10(max(1 / (row.mean("cce") or 1) for held in families.values() for row in held)))
     points: dict[tuple[float, float], Row] = {}
     for position, (group, held) in enumerate(families.items()):
@@ -323,9 +323,9 @@ def pareto_front(points: Sequence[tuple[float, float]], alike: float = 0.0) -> l
 _HATCHES = ("", "//", "..", "xx", "\\\\", "++")
 
 
-def draw_disparity(shown: Shown) -> Drawn | None:
+def draw_disparity(panel: PanelData) -> Drawn | None:
     """One data set's panel and what it shows, or None where items have no categories."""
-    metric, rows = shown.metric, shown.rows
+    metric, rows = panel.metric, panel.rows
     categories = list(
         dict.fromkeys(
             parts(name)[2]
@@ -337,7 +337,7 @@ def draw_disparity(shown: Shown) -> Drawn | None:
     )
     if not categories:
         return None
-    figure, axes = new_panel(shown.panel, height=1.6 + 0.075 * len(categories) * (len(rows) + 1.5))
+    figure, axes = new_panel(panel.title, height=1.6 + 0.075 * len(categories) * (len(rows) + 1.5))
     positions = np.arange(len(categories))[::-1]
     thickness = 0.8 / len(rows)
     means: dict[str, float] = {}
