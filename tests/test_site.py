@@ -58,6 +58,18 @@ def test_the_reference_has_every_name_of_the_front_door(site):
     assert not missing
 
 
+@pytest.mark.slow
+def test_generated_references_have_every_command_route_and_metric(site):
+    from federank.cli import COMMANDS
+    from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC_ROUTES
+    from federank.studies.metric_words import KNOWN
+
+    pages = {name: (site / f"{name}.html").read_text(encoding="utf-8") for name in ("commands", "rest", "metrics")}
+    assert not [name for name in COMMANDS if f'id="federank-{name}"' not in pages["commands"]]
+    assert not [entry.path for entry in (*PUBLIC_ROUTES, *ADMIN_ROUTES) if entry.path not in pages["rest"]]
+    assert not [name for name in KNOWN if f"<code>{name}</code>" not in pages["metrics"]]
+
+
 def executed(folder, cells):
     """The cells of a notebook after `make notebook`, which runs this script."""
     script = folder / "docs" / "_site" / "execute.py"

@@ -2,6 +2,9 @@
 
 index.md, changelog.md, contributing.md, benchmarks.md      README.md and its like, links adapted to the site
 reference.md        every name of the public API, by its package, from the docstrings
+commands.md         `--help` of every command
+rest.md             every route of the server, as its OpenAPI document has it
+metrics.md          every metric: name, column of reports, meaning
 first-steps.md      the executed notebook, code and output
 """
 
@@ -14,7 +17,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import click
 from mkdocs.structure.files import File
+
+from federank.cli import federank
+from federank.cli.options import MethodGroup
+from federank.service.server.http.openapi import openapi_document
+from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC_ROUTES
+from federank.studies.metric_words import KNOWN
 
 ROOT = Path(__file__).parents[2]
 BORROWED = {
@@ -34,13 +44,19 @@ PACKAGES = {
     "studies": "Studies",
     "errors": "Errors",
 }
-"""The rooms of the front door, in the order of a first day."""
+"""The parts of the public API, in the order of a first day."""
 
 
 def on_files(files: Any, config: Any) -> Any:
     """Add the pages that are made here."""
     pages = {name: (ROOT / source).read_text(encoding="utf-8") for name, source in BORROWED.items()}
-    pages |= {"reference.md": reference(), "first-steps.md": notebook(ROOT / "docs" / "first-steps.ipynb")}
+    pages |= {
+        "reference.md": reference(),
+        "commands.md": commands(),
+        "rest.md": rest(),
+        "metrics.md": metrics(),
+        "first-steps.md": notebook(ROOT / "docs" / "first-steps.ipynb"),
+    }
     for name, text in pages.items():
         files.append(File.generated(config, name, content=bent(text)))
     return files
@@ -79,6 +95,62 @@ def reference() -> str:
         for name in names:
             lines += [f"::: {homes[name]}.{name}", ""]
     return "\n".join(lines)
+
+
+def commands() -> str:
+    """A page with the help of every command; of commands with a form per method, that of the first method too."""
+    lines = ["# Command line", "", "`--help` of every command. `federank train METHOD --help` lists one method's settings.", ""]
+
+    def add(command: click.Command, parent: click.Context | None, name: str) -> None:
+        context = click.Context(command, info_name=name, parent=parent, terminal_width=100, max_content_width=100)
+        context.help_option_names = ["-h", "--help"]
+        lines.extend([f"## {context.command_path}", "", "```text", command.get_help(context).rstrip(), "```", ""])
+        if isinstance(command, click.Group):
+            methods = isinstance(command, MethodGroup)
+            names = command.list_commands(context)
+            own = [*names[:1], *click.Group.list_commands(command, context)] if methods else names
+            for each in own:
+                child = command.get_command(context, each)
+                if child is not None and not child.hidden:
+                    add(child, context, each)
+
+    add(federank, None, "federank")
+    return "\n".join(lines)
+
+
+def rest() -> str:
+    """A page with every route of the server."""
+    lines = [
+        "# REST API",
+        "",
+        "A server describes itself at `/api/v1/openapi.json`. Messages are safetensors, everything else is JSON.",
+        "",
+    ]
+    for title, routes in (("For clients and anyone", PUBLIC_ROUTES), ("For the operator", ADMIN_ROUTES)):
+        lines += [f"## {title}", "", "| request | token | meaning | answers |", "|---|---|---|---|"]
+        for path, operations in openapi_document(routes, "FedeRank")["paths"].items():
+            for way, operation in operations.items():
+                token = ", ".join(name for security in operation.get("security", []) for name in security)
+                query = [part["name"] for part in operation.get("parameters", []) if part["in"] == "query"]
+                asked = f"{way.upper()} {path}{'?' + '&'.join(query) if query else ''}"
+                answers = ", ".join(sorted(operation["responses"]))
+                lines.append(f"| `{asked}` | {token} | {operation['summary']} | {answers} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def metrics() -> str:
+    """A page with every metric."""
+    lines = [
+        "# Metrics",
+        "",
+        "`{n}` is the length of the lists, as in `precision@10`. Formulas: [evaluation](evaluation.md).",
+        "",
+        "| name | column | meaning | better |",
+        "|---|---|---|---|",
+    ]
+    lines += [f"| `{name}` | {words.short} | {words.axis} | {words.better or ''} |" for name, words in KNOWN.items()]
+    return "\n".join([*lines, ""])
 
 
 def notebook(path: Path) -> str:
