@@ -151,7 +151,7 @@ def _verdict(entry: dict[str, Any], data: str, metric: str) -> str:
 def verdict_rows() -> list[tuple[str, str, str]]:
     """Paper, what, and verdict of every row of the table of everything."""
     text = (RESULTS / "README.md").read_text()
-    part = text[text.index("## Every table, figure and formula") : text.index("## How to make one again")]
+    part = text[text.index("## Every table, figure and formula") : text.index("## Reproducing a report")]
     found, paper = [], ""
     for line in part.splitlines():
         row = cells(line) if line.startswith("|") else []
