@@ -6,7 +6,7 @@ import pytest
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage
 from federank.service.client.methods import client_method
-from federank.service.server.config import why_unreadable
+from federank.service.server.config import FederationConfig, why_unreadable
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.model_versions import first_model
 
@@ -55,3 +55,12 @@ def test_extreme_rows_can_be_read(method, value):
     served, settings, model = first(method)
     extreme = changed(model, 3, np.float32(value))
     assert why_unreadable(served, settings, extreme, extreme.rows_since(None), 0) is None
+
+
+@pytest.mark.parametrize("method", SERVER_METHODS)
+def test_a_model_that_clients_refuse_is_not_published(method):
+    served, settings, model = first(method)
+    config = FederationConfig("", served, settings, None, ITEMS, b"", b"", None, None)
+    assert config.why_not_publish(model, model.followed_by(changed(model, 3, 0.1).content), 1) is None
+    with np.errstate(invalid="ignore"):
+        assert config.why_not_publish(model, model.followed_by(changed(model, 3, np.nan).content), 1) is not None
