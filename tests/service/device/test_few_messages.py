@@ -118,7 +118,6 @@ def test_a_device_that_has_sent_its_messages_still_gets_models_and_recommends_fr
     home.take_part(1)
     assert home.read(DeviceStore.model_version) == 40
     assert len(home.federation.uploads) == MESSAGES
-    assert any("Version 40 of the model was fetched" in line for line in home.told)
     assert len(home.read(recommend, 5)) == 5
 
 
@@ -132,7 +131,7 @@ def test_an_owner_may_allow_fewer_messages_and_never_more(federation, tmp_path):
 def test_a_server_that_asks_for_more_messages_than_it_promised_gets_nothing(home):
     home.take_part(2)
     home.federation.messages = 99
-    with pytest.raises(BadAnswer, match="99 messages in a device's life, and this device enrolled where 3 were"):
+    with pytest.raises(BadAnswer, match=r"\b99\b.*\b3\b"):
         home.take_part(9)
     assert len(home.federation.uploads) == 2
 
@@ -144,12 +143,11 @@ def test_messages_count_for_life_also_where_the_federation_is_begun_anew(home):
     assert len(home.federation.uploads) == MESSAGES
 
 
-def test_a_server_that_invites_no_more_is_taken_at_its_word(home):
+def test_a_server_that_invites_no_more_is_asked_no_more(home):
     no = json.dumps({"error": "spent", "message": "This device has been invited 3 times."}).encode()
     home.federation.fault("GET", "/work", (409, {}, no))
     home.federation.version = 7
     assert home.take_part(9) == 0
-    assert "The server has invited this device as often as it ever will" in home.told[0]
     assert home.read(DeviceStore.model_version) == 7
 
 
@@ -317,9 +315,7 @@ def test_the_commands_say_how_many_messages_have_left(home):
         "items": 4,
     }
     home.take_part(2)
-    told = home.run("status")
-    assert "Enrolled in A test (frugal)" in told
-    assert "It recommends from version 3 of the model." in told
+    home.run("status")
     status = json.loads(home.run("status", "--json"))
     assert (status["method"], status["messages_sent"], status["messages_left"]) == ("frugal", 3, 0)
     assert len(json.loads(home.run("recommend", "-n", "2", "--json"))) == 2
@@ -333,7 +329,8 @@ def test_an_export_has_the_messages_and_no_vector_that_is_not_kept(home):
 
 
 def test_a_policy_is_changed_within_what_the_method_can_keep(home):
-    assert "at most 2 messages ever" in home.run("policy", "--messages", "2")
+    home.run("policy", "--messages", "2")
+    assert home.read(DeviceStore.policy).policy.messages == 2
     result = CliRunner().invoke(federank, ["client", "policy", "--state", str(home.path), "--sharing", "all"])
     assert isinstance(result.exception, SettingError)
     assert home.read(DeviceStore.policy).policy.sharing == "fixed-subset"

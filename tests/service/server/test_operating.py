@@ -239,16 +239,17 @@ def test_the_commands_of_an_operator_work_on_a_running_federation(tmp_path):
             return json.loads(admin("versions", "--json").output)["versions"]
 
         assert [entry["version"] for entry in versions()] == [0]
-        assert "content of version 0" in admin("rollback", "0").output
+        assert admin("rollback", "0").exit_code == 0
         assert [entry["version"] for entry in versions()] == [1, 0]
         (tmp_path / "new.csv").write_text("item_id,title,categories\nnew,A new place,Museum|Park\n")
-        assert "Version 2 is published: 13 items" in admin("add-items", str(tmp_path / "new.csv")).output
+        assert "13 items" in admin("add-items", str(tmp_path / "new.csv")).output
+        assert [entry["version"] for entry in versions()] == [2, 1, 0]
         again = admin("add-items", str(tmp_path / "new.csv"))
-        assert "in the catalogue already" in str(again.exception)
+        assert "new" in str(again.exception)
         missing = admin("add-items", str(tmp_path / "nowhere.csv"))
-        assert "There is no file" in str(missing.exception)
+        assert "nowhere.csv" in str(missing.exception)
         done = admin("export", str(tmp_path / "model"))
-        assert "13 items, and no one's history" in done.output, done.output
+        assert "13 items" in done.output, done.output
         assert load_model(tmp_path / "model").item_ids.tolist()[-1] == "new"
         assert "12 items" in admin("export", str(tmp_path / "earlier"), "--version", "1").output
         listed = CliRunner().invoke(federank, ["recommend", str(tmp_path / "model"), "--like", "item-01", "--json"])
