@@ -75,9 +75,10 @@ docs: $(VENV)/.docs
 notebook: $(VENV)/.product
 	$(RUN) docs/_site/execute.py
 
-# Count the papers' numbers again, from the reports in docs/results.
+# Write the tables and figures of README and docs that are made from the reports in docs/results.
 scorecard: $(VENV)/.product
 	$(RUN) docs/_site/scorecard.py
+	$(RUN) docs/_site/figures.py
 
 # A wheel and a source archive in dist/, checked as a package index checks them.
 release: $(VENV)/.release

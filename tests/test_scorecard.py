@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs" / "_site"))
 
+import figures  # noqa: E402
 import scorecard  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results" / "README.md"
@@ -17,6 +18,11 @@ RESULTS = ROOT / "docs" / "results" / "README.md"
 @pytest.mark.parametrize("name", scorecard.SHOWN_IN)
 def test_tables_are_current(name):
     assert scorecard.current(name) == (ROOT / name).read_text()
+
+
+@pytest.mark.parametrize("name", figures.DRAWN)
+def test_figures_are_current(name):
+    assert figures.DRAWN[name]() == (figures.FIGURES / name).read_text()
 
 
 def test_every_row_has_one_of_six_verdicts():

@@ -99,7 +99,12 @@ def reference() -> str:
 
 def commands() -> str:
     """A page with the help of every command; of commands with a form per method, that of the first method too."""
-    lines = ["# Command line", "", "`--help` of every command. `federank train METHOD --help` lists one method's settings.", ""]
+    lines = [
+        "# Command line",
+        "",
+        "`--help` of every command. `federank train METHOD --help` lists one method's settings.",
+        "",
+    ]
 
     def add(command: click.Command, parent: click.Context | None, name: str) -> None:
         context = click.Context(command, info_name=name, parent=parent, terminal_width=100, max_content_width=100)

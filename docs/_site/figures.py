@@ -1,0 +1,77 @@
+"""The documentation's own figures, drawn from the reports in docs/results: `make scorecard`.
+
+    docs/figures/cost.svg       MovieLens 1M: precision against megabytes per client, of what can be deployed
+
+Colours follow the reader's light or dark mode.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import scorecard
+
+from federank.studies.figures.style import BLUE, FAINT, THEME, VERMILLION, as_svg, drawing, new_panel, themed
+
+FIGURES = scorecard.ROOT / "docs" / "figures"
+
+
+def standalone(figure: Any, title: str) -> str:
+    """An SVG file whose colours follow the reader's mode."""
+    svg = themed(as_svg(figure), "f")
+    light, dark = ("".join(f"--{name}:{pair[mode]};" for name, pair in THEME.items()) for mode in (0, 1))
+    style = f"<title>{title}</title><style>svg{{{light}}}@media(prefers-color-scheme:dark){{svg{{{dark}}}}}</style>"
+    view = re.search(r'viewBox="[^"]+"', svg)
+    assert view is not None
+    return re.sub(
+        r"<svg [^>]*>",
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {view[0]} role="img">{style}',
+        svg,
+        count=1,
+    )
+
+
+def cost() -> str:
+    """Precision against megabytes per client."""
+    rows = scorecard.configuration_rows()
+    title = "Frugal takes a few megabytes per client"
+    beside = {"Frugal, 5 uploads": (-4, 8, "left"), "Frugal with a helper": (8, 0, "left")}
+    with drawing():
+        figure, axes = new_panel("")
+        axes.set_title(f"{title}\n", fontsize=10, loc="left")
+        axes.text(0, 1.02, "MovieLens 1M, means of three seeds", transform=axes.transAxes, fontsize=8.5, color=FAINT)
+        axes.set_xscale("log")
+        for row in rows:
+            plain = row.reader == "operator"
+            axes.plot(row.megabytes, row.precision, "o" if plain else "s", color=VERMILLION if plain else BLUE)
+            right, up, side = beside.get(row.name, (6, 10, "right") if row.megabytes > 100 else (8, 0, "left"))
+            place = (row.megabytes, row.precision)
+            name = row.name.replace("the same", "with a helper")
+            axes.annotate(name, place, (right, up), textcoords="offset points", ha=side, va="center", fontsize=8.5)
+        popular = scorecard.popular_precision()
+        axes.axhline(popular, color=FAINT, linestyle=":")
+        axes.text(1.0, popular + 0.0004, "most popular items", fontsize=8.5, color=FAINT)
+        axes.plot([], [], "o", color=VERMILLION, label="the operator can read an upload")
+        axes.plot([], [], "s", color=BLUE, label="neither server can")
+        axes.legend(loc="center right", fontsize=8.5, bbox_to_anchor=(1, 0.4))
+        axes.set_xlim(0.9, 700)
+        axes.set_ylim(0.101, 0.129)
+        axes.set_xticks([1, 10, 100], ["1", "10", "100"])
+        axes.set_xlabel("Megabytes per client and lifetime, up and down")
+        axes.set_ylabel("Precision@10")
+        return standalone(figure, title)
+
+
+DRAWN = {"cost.svg": cost}
+
+
+def main() -> None:
+    """Draw every figure."""
+    for name, draw in DRAWN.items():
+        (FIGURES / name).write_text(draw())
+
+
+if __name__ == "__main__":
+    main()
