@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from federank.data.films.films import films, read_films
+from federank.data.films import films, read_films
 from federank.data.interactions import Interactions
 from federank.methods.fedrec.settings import PMFSettings, SVDPlusPlusSettings
 from federank.methods.fedrec.simulation import RatingFederation

@@ -83,6 +83,13 @@ def unknown_name(kind: str, name: object, known: Iterable[str], otherwise: str =
     return f"No {kind} is called {name!r}.{did_you_mean(name, names)} Known: {', '.join(names)}{otherwise}."
 
 
+def refuse_unknown(table: Iterable[str], known: Collection[str], where: str) -> None:
+    """Raise for the first key of a table that is not known, and name the nearest that is."""
+    for key in table:
+        if key not in known:
+            raise SettingError(f"{where} has no {key!r}.{did_you_mean(key, known)} Known: {', '.join(known)}.")
+
+
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """The nearest known name as a question; empty where none is near."""
     near = get_close_matches(str(name), list(known), n=1, cutoff=0.5)

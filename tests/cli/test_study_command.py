@@ -13,7 +13,7 @@ from tests.studies.worlds import Here, small_data, small_study
 from federank.cli import federank
 from federank.errors import FedeRankError
 from federank.studies.results import Results
-from federank.studies.sources import _source
+from federank.studies.sources import _sources
 
 
 def asked(*words):
@@ -126,7 +126,7 @@ def test_a_study_whose_data_changed_says_so(study_file, tmp_path, in_this_proces
     only = ("--set", "model.FPL.skip=true", "--quiet", "--out", tmp_path / "r")
     assert "is not the data" not in asked("run", study_file, *only).output
     small_data(tmp_path, seed=1)
-    _source.cache_clear()
+    _sources.clear()
     expected = "visits is not the data that 1 finished runs have learnt from: its content"
     assert expected in asked("run", study_file, *only[:2], "--dry-run", *only[3:]).output
     assert expected in asked("run", study_file, *only).output

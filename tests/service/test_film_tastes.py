@@ -5,7 +5,7 @@ A title is odd if a rule of its taste (genre, mood, years) does not hold for it.
 
 import pytest
 
-from federank.data.films.films import read_films
+from federank.data.films import read_films
 from federank.methods.frugal.recommender import Frugal
 from federank.methods.new_users import enrol
 from federank.service.demo import WORLDS

@@ -28,7 +28,7 @@ def bench() -> None:
 
 
 def _benchmarks() -> dict[str, dict[str, Any]]:
-    from federank.studies.spec import packaged
+    from federank.studies.documents import packaged
 
     return {name: document for name, document in packaged().items() if "benchmark" in document}
 

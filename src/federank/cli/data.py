@@ -236,8 +236,7 @@ def stats(reading: Reading, as_json: bool, plot: Path | None, training: bool) ->
       federank data stats city --min-interactions 20 --training
     """
     from federank.data.splits import split_temporal
-    from federank.data.statistics import category_shares, statistics
-    from federank.evaluation.evaluate import top_categories
+    from federank.data.statistics import category_shares, statistics, top_categories
 
     described = reading.interactions()
     if training:
@@ -297,7 +296,8 @@ def city(people: int, places: int, checkins: int, seed: int, out: Path | None) -
 
 def _steps(known: KnownSet) -> str:
     """How a user who has the file gets the papers' tables on it: three lines."""
-    from federank.studies.spec import as_study, packaged
+    from federank.studies.documents import packaged
+    from federank.studies.spec import as_study
 
     studies = [
         name

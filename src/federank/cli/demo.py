@@ -143,11 +143,12 @@ def _city_and_split() -> tuple[Any, Split]:
 
 def _learn(results: Path, seed: int) -> list[Row]:
     """Carry out the demo's study in a process of its own; the rows of its tables."""
+    from federank.studies.documents import packaged
     from federank.studies.pool import Pool
     from federank.studies.progress import Bar
     from federank.studies.rows import gather
     from federank.studies.run import carry_out_study
-    from federank.studies.spec import as_study, packaged
+    from federank.studies.spec import as_study
 
     study = as_study(packaged()[STUDY] | {"seeds": [seed]}, STUDY)
     with Bar(quiet=not sys.stderr.isatty()) as bar, Pool(1) as pool:

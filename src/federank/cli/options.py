@@ -291,6 +291,9 @@ class _NumberOrText(click.ParamType[Any]):
         return value
 
 
+TRACK_HELP = "Log to mlflow or tensorboard; a place may follow a colon: mlflow:mlruns, tensorboard:logs."
+
+
 # Data: which set or file, how to read it, and what to keep. Without a name or file, the synthetic city.
 
 

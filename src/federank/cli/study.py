@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from federank.cli.options import TRACK_HELP
 from federank.cli.tables import new_table, show
-from federank.cli.train import TRACK_HELP
 from federank.errors import SettingError
-from federank.studies.plan import Plan, case_seconds
-from federank.studies.results import Results
-from federank.studies.run import changed_data
 
 if TYPE_CHECKING:
+    from federank.studies.plan import Plan
     from federank.studies.pool import Executor
     from federank.studies.report import Report
+    from federank.studies.results import Line, Results
 
 
 @click.group()
@@ -42,9 +41,9 @@ def list_studies(as_json: bool) -> None:
     Example:
       federank study list
     """
-    from federank.cli.tables import new_table, show
+    from federank.studies.documents import packaged
     from federank.studies.sources import missing
-    from federank.studies.spec import as_study, packaged
+    from federank.studies.spec import as_study
 
     studies = {name: as_study(document, name) for name, document in packaged().items()}
     if as_json:
@@ -94,11 +93,12 @@ def run(
       federank study run my.toml --set choose.epochs=5 --dry-run
       federank study run my.toml --track mlflow:mlruns
     """
+    from federank.studies.documents import find_study
     from federank.studies.plan import plan_study
     from federank.studies.progress import Bar
     from federank.studies.run import carry_out_study, changed_data, open_results
-    from federank.studies.spec import as_study, find_study
-    from federank.studies.tracking import Tracking, open_tracker, track_all
+    from federank.studies.spec import as_study
+    from federank.studies.tracking import open_tracker, tracked_line
 
     study_name, document = find_study(name)
     one = as_study(_changed(document, seeds, changes, quick_form=quick_form), study_name)
@@ -111,13 +111,17 @@ def run(
     for sentence in changed_data(plan, earlier) if earlier is not None else ():
         click.echo(sentence, err=True)
     tracker = None if track is None else open_tracker(track, one.title)
+
+    def log(line: Line) -> None:
+        if tracker is not None:
+            tracker.log(tracked_line(line))
+
     executor = _executor(cluster, workers)
     try:
-        with Bar(quiet=quiet) as bar:
-            watch = bar if tracker is None else Tracking(bar, tracker)
-            results = carry_out_study(one, folder, executor, watch, plan)
-        if tracker is not None:
-            track_all(results, tracker)
+        with Bar(quiet=quiet, log=log) as bar:
+            results = carry_out_study(one, folder, executor, bar, plan)
+        for line in results.lines():  # what the tracker knows is left as it is
+            log(line)
     except KeyboardInterrupt:
         click.echo(f"\nWhat is finished is in {folder}; the same command goes on from there.", err=True)
         raise
@@ -184,7 +188,7 @@ def _changed(
     document: dict[str, Any], seeds: str | None, changes: tuple[str, ...], *, quick_form: bool
 ) -> dict[str, Any]:
     """The study with what the command line changes about it."""
-    from federank.studies.overrides import changed, quick, read_change, saying_what_changed
+    from federank.studies.documents import changed, quick, read_change, saying_what_changed
 
     if quick_form:
         document = quick(document)
@@ -220,6 +224,10 @@ def _cores() -> int:
 
 def report_plan(plan: Plan, folder: Path, workers: int) -> None:
     """The runs of a plan, case by case, with about how long they take."""
+    from federank.studies.plan import case_seconds
+    from federank.studies.results import Results
+    from federank.studies.run import changed_data
+
     results = Results.open(folder) if (folder / "VERSION").is_file() else None
     known = results.lines(every=True) if results is not None else []
     there = {line.id for line in known}

@@ -13,9 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from federank.data.statistics import Statistics
-
 if TYPE_CHECKING:
+    from federank.data.statistics import Statistics
     from federank.methods.recommender import Recommender
     from federank.simulation.options import Progress
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from federank.cli.options import (
+    TRACK_HELP,
     Command,
     MethodGroup,
     Reading,
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from federank.evaluation.search import Searched, Stop
     from federank.methods.recommender import Recommender
     from federank.simulation.options import Progress, TrainingOptions
-
-TRACK_HELP = "Log to mlflow or tensorboard; a place may follow a colon: mlflow:mlruns, tensorboard:logs."
 
 
 def _command(name: str) -> click.Command:

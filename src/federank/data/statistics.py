@@ -15,15 +15,14 @@ item in none still counts in the total; so shares need not add up to 1.
 from __future__ import annotations
 
 import io
+import tomllib
 import warnings
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
 
 from federank._numerics.arrays import LongVector, RealVector
 from federank.checks import check_type
@@ -33,8 +32,7 @@ from federank.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from federank._numerics.arrays import LongVector
+    from matplotlib.figure import Figure
 
 
 SECONDS_A_DAY = 86_400
@@ -171,6 +169,25 @@ def category_shares(categories: Categories, popularity: LongVector) -> tuple[Cat
     )
 
 
+@cache
+def foursquare_categories() -> dict[str, str]:
+    """The papers' top category of each of Foursquare's kinds of places."""
+    content = tomllib.loads(Path(__file__).with_name("foursquare_categories.toml").read_text(encoding="utf-8"))
+    return {kind: top for top, kinds in content.items() for kind in kinds}
+
+
+def top_categories(categories: Categories) -> Categories:
+    """The papers' nine, where most names are Foursquare's kinds of places; else the same, as for genres.
+
+    A name that is not in the list of kinds keeps itself, so that it shows in the report instead of vanishing.
+    """
+    known = foursquare_categories()
+    ours = [name for name in categories.names if name in known]
+    if 2 * len(ours) <= len(categories.names):
+        return categories
+    return categories.renamed({name: known.get(name, name) for name in categories.names})
+
+
 def _spread(counts: LongVector) -> Spread:
     return Spread(int(counts.min()), float(np.median(counts)), int(counts.max()))
 
@@ -207,6 +224,9 @@ def draw_statistics(data: Interactions, path: str | Path) -> None:
 
 def statistics_figure(data: Interactions) -> Figure:
     """The picture as a Matplotlib figure of its own, which no other drawing shares."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
     numbers = statistics(data)
     shown = sorted(numbers.categories or (), key=lambda category: category.share_of_interactions)
     shown = shown[-CATEGORIES_SHOWN:]
@@ -239,6 +259,8 @@ def _draw_long_tail(axes: Axes, popularity: LongVector, numbers: Statistics) -> 
 
 
 def _draw_activity(axes: Axes, per_user: LongVector, numbers: Statistics) -> None:
+    from matplotlib.ticker import PercentFormatter
+
     counts, users = np.unique(per_user[per_user > 0], return_counts=True)
     at_least = users[::-1].cumsum()[::-1] / numbers.users
     axes.step(counts, at_least, where="pre", color=BLUE, linewidth=2, marker=_marker(counts))
@@ -253,7 +275,9 @@ def _draw_activity(axes: Axes, per_user: LongVector, numbers: Statistics) -> Non
 
 
 def _draw_categories(axes: Axes, shown: list[CategoryShare], in_all: int) -> None:
-    """Two bars a category, the largest on top, with the bias beside them."""
+    """Two bars per category, the largest on top, with the bias beside them."""
+    from matplotlib.ticker import PercentFormatter
+
     rows = np.arange(len(shown))
     of_items = np.array([category.share_of_items for category in shown])
     of_interactions = np.array([category.share_of_interactions for category in shown])
@@ -285,7 +309,9 @@ def _legible(name: str) -> str:
 
 
 def _tidy(axes: Axes) -> None:
-    """Whole numbers instead of powers on logarithmic axes, a quiet grid, no box."""
+    """Integers instead of powers on logarithmic axes, a quiet grid, no box."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
     for axis in (axes.xaxis, axes.yaxis):
         if axis.get_scale() == "log":
             low, high = axis.get_view_interval()

@@ -17,11 +17,8 @@ What a reader of the numbers should know (users left out, lists that end early, 
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -32,6 +29,7 @@ from federank._numerics.arrays import IntMatrix, IntVector, LongVector, RealVect
 from federank.checks import check_choice, check_iterable, check_type, unknown_name
 from federank.data.interactions import Categories, Interactions
 from federank.data.splits import Split
+from federank.data.statistics import top_categories
 from federank.errors import BadFile, BadSplit, DataError, SettingError
 from federank.evaluation import metrics as exposure
 from federank.evaluation.groups import group_table
@@ -57,25 +55,6 @@ from federank.methods.recommender import Recommender
 
 
 _NEEDED = "an item, a tab and a category are needed on every line, and no header"
-
-
-@cache
-def foursquare_categories() -> dict[str, str]:
-    """The papers' top category of each of Foursquare's kinds of places."""
-    content = tomllib.loads((files(__package__) / "foursquare_categories.toml").read_text(encoding="utf-8"))
-    return {kind: top for top, kinds in content.items() for kind in kinds}
-
-
-def top_categories(categories: Categories) -> Categories:
-    """The papers' nine, where most names are Foursquare's kinds of places; else the same, as for genres.
-
-    A name that is not in the list of kinds keeps itself, so that it shows in the report instead of vanishing.
-    """
-    known = foursquare_categories()
-    ours = [name for name in categories.names if name in known]
-    if 2 * len(ours) <= len(categories.names):
-        return categories
-    return categories.renamed({name: known.get(name, name) for name in categories.names})
 
 
 def items_without_category(categories: Categories, data: Interactions) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,9 @@ import scipy
 from federank._numerics.arrays import RealVector
 from federank.checks import check_iterable, check_type
 from federank.errors import DataError, SettingError
-from federank.evaluation.evaluate import Evaluation
+
+if TYPE_CHECKING:
+    from federank.evaluation.evaluate import Evaluation
 
 CONFIDENCE = 0.95
 _BLOCK = 64
@@ -78,6 +80,8 @@ def compare(
     `compare(a, b)` calls them first and second; `compare({"FPL": a, "BPR": b})` by names of your own, and may be given
     the metrics right after.
     """
+    from federank.evaluation.evaluate import Evaluation
+
     if isinstance(evaluations, Evaluation):
         evaluations = dict(zip(_NAMES, (evaluations, *others), strict=False))  # type: ignore[arg-type]
         wrong = next((one for one in evaluations.values() if not isinstance(one, Evaluation)), None)

@@ -29,7 +29,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from federank.data.films.films import film_details, films
+from federank.data.films import film_details, films
 from federank.data.interactions import Interactions
 from federank.data.synthetic import city
 from federank.errors import FedeRankError, SettingError, StoreAway

@@ -1,6 +1,6 @@
 """Studies: a set of runs described in one TOML file, run, stored, and reported as tables and figures.
 
-spec, vocabulary, overrides    what a study's file says; report_spec: what it says about its report
+documents, spec                a study's file, and what it says; report_spec: what it says about its report
 sources, plan                  its data, and which runs follow from it
 task, run, pool, ray_executor  carrying them out
 results, rows                  the folder they are stored in, and the rows that they are gathered into

@@ -28,14 +28,20 @@ from federank.methods.registry import recommender_class
 from federank.studies.report_spec import asks_for_traffic, wanted_extras
 from federank.studies.results import FORMAT, Line
 from federank.studies.sources import missing, part_of, source_of
-from federank.studies.spec import Choose, DataSet, ModelEntry, Over, Study, settings_of
-from federank.studies.vocabulary import (
+from federank.studies.spec import (
+    POISON_KEYS,
     Audit,
+    Choose,
+    DataSet,
+    ModelEntry,
+    Over,
+    Part,
+    Study,
     crossed,
     epochs_setting,
-    poison_identity,
     refuse_impossible_audit,
     setting_names,
+    settings_of,
 )
 
 if TYPE_CHECKING:
@@ -94,12 +100,12 @@ class Run:
     """The budget, of a method that learns in epochs."""
     epoch: int | None = None
     """The epoch to stop at; None to go through the budget."""
-    part: Literal["validation", "test"]
+    part: Part
     metric: str | None
     lower_is_better: bool
     patience: int | None = None
     best_epoch: bool = False
-    chosen_on: Literal["validation", "test"] | None = None
+    chosen_on: Part | None = None
     at: tuple[int, ...]
     metrics: tuple[str, ...] | None
     curve: bool = False
@@ -206,7 +212,7 @@ def _cases(study: Study, data: DataSet, model: ModelEntry, number: int) -> list[
     choosing_seeds = choose.seeds if "seed" in setting_names(model.method) else (1,)
     extras = tuple(sorted(wanted_extras(study.specs, model.group)))
     cases = []
-    for swept, along in model.points:
+    for swept, along in model.sweep:
         case = Case(
             model=model,
             data=data,
@@ -317,11 +323,22 @@ def _identity(run: Run) -> str:
     if run.audit is not None:  # a run that no one watches keeps the id it always had
         content["audit"] = [run.audit.sees, run.audit.people]
     if run.poison:
-        content["poison"] = poison_identity(run.poison)
+        content["poison"] = _poison_identity(run.poison)
     if run.over != "all":
         content["over"] = run.over
     text = json.dumps(content, sort_keys=True, default=list)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _poison_identity(poison: Sequence[PoisonSettings]) -> dict[str, Any]:
+    """What names a run with malicious clients: what differs from the usual, of settings that were added later."""
+    first = poison[0]
+    usual: dict[str, Any] = {"bounds": "all", "recipe": "spectral", "epsilon": None}
+    if first.sees != "checked":
+        usual["clip"] = first.clip  # of others it says nothing
+    content = {name: getattr(first, name) for name in POISON_KEYS if name != "shares"}
+    content = {name: value for name, value in content.items() if name not in usual or value != usual[name]}
+    return content | {"shares": [settings.share for settings in poison]}
 
 
 def _cut(metric: str) -> tuple[int, ...]:

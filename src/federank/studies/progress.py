@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -34,11 +35,12 @@ def _words(data: str, run: Run | Line) -> str:
 
 
 class Bar:
-    """Progress of a study, for a terminal or a log."""
+    """Progress of a study, for a terminal or a log; finished runs go to a tracker too (`log`)."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, log: Callable[[Line], None] | None = None) -> None:
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
         self.bar: Progress | None = None
+        self.log = log
         self.done = self.total = self.failed = 0
         self.began = time.perf_counter()
 
@@ -69,6 +71,8 @@ class Bar:
         self.console.print(f"[{self.done}/{self.total}] {sent_line(line)}{whose}", markup=False, soft_wrap=True)
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=self.done)
+        if self.log is not None:
+            self.log(line)
 
     def __enter__(self) -> Bar:
         return self

@@ -16,13 +16,13 @@ A study without one gets a table of the usual metrics, and every figure that its
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from federank.errors import BadFile
+from federank.studies.documents import read_document
 from federank.studies.metric_words import COMPLEXITY, FORMULA, parts
 from federank.studies.rows import Row
 
@@ -153,16 +153,6 @@ def asks_for_traffic(specs: ReportSpec) -> bool:
     return any(metric.startswith("lifetime_") for metric in metrics) or any(
         figure.kind == "lifetime" or str(figure.metric).startswith("lifetime_") for figure in specs.figures
     )
-
-
-def read_document(path: Path) -> dict[str, Any]:
-    """The content of a TOML file."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as reason:
-        raise BadFile(f"The study {path} cannot be read: {getattr(reason, 'strerror', None) or reason}.") from reason
-    except tomllib.TOMLDecodeError as reason:
-        raise BadFile(f"The study {path} is not TOML: {reason}.") from reason
 
 
 def read_report_spec(folder: Path) -> ReportSpec:

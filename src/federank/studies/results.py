@@ -15,9 +15,9 @@ cuts off. The users' values are written before their line, under a temporary nam
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -29,59 +29,19 @@ import polars as pl
 from federank.errors import BadFile
 from federank.files import file_in_place
 
-# Locks between processes that work in the same folder.
-
-
 Lock = IO[bytes]
 """An open file whose lock is held; closing it frees the lock."""
 
 
-def take(path: Path, *, wait: bool) -> Lock | None:
-    """The lock on this file; without `wait`, None where another process holds it."""
+def lock(path: Path, *, wait: bool = True) -> Lock:
+    """Lock this file against other processes; without `wait`, BlockingIOError where another one holds it."""
     held = path.open("ab")
     try:
-        taken = _lock(held.fileno(), wait=wait)
-    except BaseException:
+        fcntl.flock(held, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
         held.close()
         raise
-    if not taken:
-        held.close()
-        return None
     return held
-
-
-@contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """No one else is inside a block with this file at the same time."""
-    held = take(path, wait=True)
-    assert held is not None
-    with held:
-        yield
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(number: int, *, wait: bool) -> bool:
-        while True:
-            try:
-                os.lseek(number, 0, os.SEEK_SET)
-                msvcrt.locking(number, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
-            except OSError:  # LK_LOCK gives up after ten seconds
-                if not wait:
-                    return False
-            else:
-                return True
-
-else:
-    import fcntl
-
-    def _lock(number: int, *, wait: bool) -> bool:
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            return False
-        return True
 
 
 # A line: what is known of one run, as a line of runs.jsonl keeps it.
@@ -226,7 +186,7 @@ class Results:
     def create(cls, folder: str | Path) -> Results:
         """The results in this folder, made now if there is none; a folder with other things in it is refused."""
         position = Path(folder)
-        with _telling(position):
+        with _disk_errors(position):
             if (position / "VERSION").is_file():
                 _refuse_other_format(position)
             elif position.is_dir() and any(not _is_beginning(path) for path in position.iterdir()):
@@ -242,10 +202,10 @@ class Results:
     def append(self, line: Line, users: bytes | None = None) -> None:
         """Keep a run: each user's values (the content of a Parquet file), then its line."""
         content = json.dumps(line_as_json(line), allow_nan=False, separators=(",", ":")).encode() + b"\n"
-        with _telling(self.folder):
+        with _disk_errors(self.folder):
             if users is not None:
                 _write(self.folder / "users" / f"{line.id}.parquet", users)
-            with alone(self.folder / "claims" / "writing"), (self.folder / "runs.jsonl").open("ab") as file:
+            with lock(self.folder / "claims" / "writing"), (self.folder / "runs.jsonl").open("ab") as file:
                 _cut_torn_line(self.folder / "runs.jsonl")
                 file.write(content)
                 file.flush()
@@ -302,18 +262,21 @@ class Results:
 
     def claim(self, identity: str) -> Lock | None:
         """The right to carry this run out, until it is closed; None while another process has it."""
-        with _telling(self.folder):
-            return take(self.folder / "claims" / identity, wait=False)
+        with _disk_errors(self.folder):
+            try:
+                return lock(self.folder / "claims" / identity, wait=False)
+            except BlockingIOError:
+                return None
 
     def keep_study(self, text: str) -> None:
         """Keep the study as it is run."""
-        with _telling(self.folder):
+        with _disk_errors(self.folder):
             _write(self.folder / "study.toml", text.encode())
 
     def keep_current(self, labels: Sequence[Label], count: int) -> None:
         """Keep which runs belong to the study as it is now, and how many it will have (tests are known late)."""
         content = json.dumps({"count": count, "rows": [label._asdict() for label in labels]})
-        with _telling(self.folder):
+        with _disk_errors(self.folder):
             _write(self.folder / "current.json", content.encode())
 
     def count(self) -> int:
@@ -383,7 +346,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def _telling(folder: Path) -> Iterator[None]:
+def _disk_errors(folder: Path) -> Iterator[None]:
     """Disk errors as errors of ours."""
     try:
         yield

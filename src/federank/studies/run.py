@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, Protocol
 import tomli_w
 
 from federank.errors import BadFile
+from federank.studies.documents import read_document
 from federank.studies.plan import Case, Plan, Run, plan_study, run_that_tests, within_chance
 from federank.studies.pool import Executor
-from federank.studies.report_spec import read_document
 from federank.studies.results import Label, Line, Lock, Results
 from federank.studies.sources import source_of
 from federank.studies.spec import Study

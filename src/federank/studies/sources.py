@@ -9,7 +9,6 @@ Both come from one division: validation is cut from the training part, so choosi
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from federank.data.splits import FOLDS, Division, Split, divide
 from federank.errors import BadSplit, DataError, SettingError
 from federank.studies.spec import DataSet
 
-_KEPT = 3
+_STORED = 3
 
 
 class Splits(NamedTuple):
@@ -51,39 +50,28 @@ def missing(data: DataSet) -> str | None:
 
 
 def source_of(data: DataSet) -> Source:
-    """The data set with its divisions; read once in a process, the latest few are kept."""
-    named = _Named(data)
-    return _handed[named] if named in _handed else _source(named)
+    """The data set with its divisions; read once in a process, the latest few are stored."""
+    key = _key(data)
+    if key not in _sources:
+        read = filtered(load(data.source, **data.reading), data.filters)
+        parts = tuple(_divided(read, data.split))
+        _sources[key] = Source(read.fingerprint, len(read), read.n_users, read.repeats_left_out, parts)
+        for oldest in list(_sources)[:-_STORED]:
+            del _sources[oldest]
+    return _sources[key]
 
 
 def hand(data: DataSet, source: Source) -> None:
     """Use what another process has read: a machine of a cluster need not have the files."""
-    _handed.setdefault(_Named(data), source)
+    _sources.setdefault(_key(data), source)
 
 
-class _Named:
-    """A data set as a key of the cache: equal where what is read and how it is divided are equal."""
-
-    def __init__(self, data: DataSet) -> None:
-        self.data = data
-        self.key = repr((data.source, data.reading, data.filters, data.split))
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Named) and self.key == other.key
+def _key(data: DataSet) -> str:
+    """Equal where what is read and how it is divided are equal."""
+    return repr((data.source, data.reading, data.filters, data.split))
 
 
-_handed: dict[_Named, Source] = {}
-
-
-@lru_cache(maxsize=_KEPT)
-def _source(named: _Named) -> Source:
-    data = filtered(load(named.data.source, **named.data.reading), named.data.filters)
-    return Source(
-        data.fingerprint, len(data), data.n_users, data.repeats_left_out, tuple(_divided(data, named.data.split))
-    )
+_sources: dict[str, Source] = {}
 
 
 def filtered(data: Interactions, filters: dict[str, Any]) -> Interactions:

@@ -40,8 +40,7 @@ from federank.studies.plan import Run
 from federank.studies.report_spec import EXTRAS
 from federank.studies.results import Line, Point, Traffic
 from federank.studies.sources import part_of, source_of
-from federank.studies.spec import RATING_METRICS
-from federank.studies.vocabulary import Audit, epochs_setting
+from federank.studies.spec import RATING_METRICS, Audit, epochs_setting
 
 if TYPE_CHECKING:
     from federank.audit.poisoning import PoisonSettings

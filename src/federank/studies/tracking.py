@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from federank.checks import did_you_mean
 from federank.errors import SettingError
 from federank.extras import need
-from federank.studies.plan import Plan, Run
-from federank.studies.results import Line, Point, Results
-from federank.studies.run import Watch
+from federank.studies.results import Line, Point
 
 if TYPE_CHECKING:
     from federank.data.splits import Split
@@ -211,32 +209,3 @@ class TensorBoard:
             events.add_text("run", f"```\n{json.dumps(about, indent=2, default=str)}\n```")
             for metric, value, step in run.scalars():
                 events.add_scalar(metric, value, step)
-
-
-# A study that is tracked: each run is logged when it finishes, and earlier ones at the end.
-
-
-class Tracking:
-    """Passes events on to the observer, and logs finished runs."""
-
-    def __init__(self, watch: Watch, tracker: Tracker) -> None:
-        self._watch, self._tracker = watch, tracker
-
-    def begin(self, plan: Plan, there: int) -> None:
-        """Pass it on."""
-        self._watch.begin(plan, there)
-
-    def started(self, run: Run) -> None:
-        """Pass it on."""
-        self._watch.started(run)
-
-    def finished(self, line: Line, *, ours: bool) -> None:
-        """Pass it on, and log it."""
-        self._watch.finished(line, ours=ours)
-        self._tracker.log(tracked_line(line))
-
-
-def track_all(results: Results, tracker: Tracker) -> None:
-    """Log every run of the study; what the tracker knows is left as it is."""
-    for line in results.lines():
-        tracker.log(tracked_line(line))

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from federank.data.films.films import film_details, films, likeness, read_films
+from federank.data.films import film_details, films, likeness, read_films
 from federank.errors import SettingError
 
 

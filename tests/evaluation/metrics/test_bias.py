@@ -7,13 +7,11 @@ from hypothesis import strategies as st
 
 import federank as fr
 from federank.data.interactions import Categories, Interactions
-from federank.data.statistics import statistics
+from federank.data.statistics import foursquare_categories, statistics, top_categories
 from federank.errors import BadFile, DataError
 from federank.evaluation.evaluate import (
-    foursquare_categories,
     items_without_category,
     read_categories,
-    top_categories,
 )
 from federank.evaluation.metrics import bias, bias_disparity, bias_table
 
@@ -102,7 +100,7 @@ def test_no_kind_of_place_stands_under_two_top_categories():
     import tomllib
     from importlib.resources import files
 
-    told = tomllib.loads((files("federank.evaluation") / "foursquare_categories.toml").read_text(encoding="utf-8"))
+    told = tomllib.loads((files("federank.data") / "foursquare_categories.toml").read_text(encoding="utf-8"))
     assert sum(len(kinds) for kinds in told.values()) == len(foursquare_categories())
 
 

@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from federank.data.films.films import films
+from federank.data.films import films
 from federank.data.interactions import Interactions
 from federank.data.synthetic import city
 from federank.methods.fpl.recommender import FPL

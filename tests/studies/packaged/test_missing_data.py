@@ -6,8 +6,8 @@ from click.testing import CliRunner
 
 from federank.cli import federank
 from federank.errors import DataError
+from federank.studies.documents import packaged
 from federank.studies.results import Results
-from federank.studies.spec import packaged
 
 
 def told(*words):

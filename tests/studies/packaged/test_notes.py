@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from federank.studies.documents import packaged
 from federank.studies.report_spec import report_spec_of
-from federank.studies.spec import packaged
 
 ROOT = Path(__file__).parents[3]
 NOTES = [

@@ -9,7 +9,7 @@ from federank.data.datasets import KNOWN
 from federank.data.splits import mirrored, split_temporal
 from federank.errors import DataError
 from federank.methods.registry import recommender_class
-from federank.studies.spec import packaged
+from federank.studies.documents import packaged
 
 
 def as_in_the_papers(path):

@@ -169,8 +169,7 @@ def test_an_estimate_learns_from_runs_that_are_there(tmp_path):
 
 
 def test_every_packaged_study_can_be_read_and_planned_on_its_quick_form():
-    from federank.studies.overrides import quick
-    from federank.studies.spec import packaged
+    from federank.studies.documents import packaged, quick
 
     assert {"federank-table2", "fpl-table2", "fpl-table3", "fedrec-table2", "fedrec-cost"} <= set(packaged())
     for name, document in packaged().items():

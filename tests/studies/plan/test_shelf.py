@@ -1,6 +1,7 @@
 """A study's file names other files as it sees them."""
 
-from federank.studies.spec import as_study, find_study
+from federank.studies.documents import find_study
+from federank.studies.spec import as_study
 
 
 def test_paths_in_a_study_are_relative_to_it(tmp_path, monkeypatch):

@@ -3,10 +3,8 @@ import tomli_w
 
 from federank.data.splits import Division
 from federank.errors import BadFile, SettingError
-from federank.studies.overrides import changed, quick, read_change, saying_what_changed
-from federank.studies.report_spec import read_document
-from federank.studies.spec import as_study
-from federank.studies.vocabulary import crossed, points, several
+from federank.studies.documents import changed, quick, read_change, read_document, saying_what_changed
+from federank.studies.spec import as_study, crossed, points, several
 
 SMALL = {"data": ["city"], "model": [{"method": "popular"}]}
 

@@ -8,7 +8,7 @@ from federank.errors import SettingError
 from federank.methods.registry import audited_names, recommender_class
 from federank.studies.plan import plan_study, run_that_tests
 from federank.studies.sources import part_of
-from federank.studies.vocabulary import read_audit
+from federank.studies.spec import read_audit
 
 ONCE = {"seeds": [1], "choose": {"best_epoch": False, "epochs": 2}}
 STICKY = {"factors": 4, "sharing": "fixed-subset", "pi": 0.5}

@@ -216,8 +216,8 @@ def test_lines_are_json_without_anything_that_is_no_number(done):
 
 
 def test_the_study_is_kept_as_it_was_run(tmp_path):
+    from federank.studies.documents import read_document
     from federank.studies.plan import plan_study
-    from federank.studies.report_spec import read_document
     from federank.studies.spec import as_study
 
     study = small_study(tmp_path)

@@ -1,4 +1,4 @@
-"""Changes to a study that are not written into its file: `--set path.key=value`, `--seeds`, and its [quick] form.
+"""A study's TOML document: where it is found, and changes to it: `--set path.key=value`, `--seeds`, its [quick] form.
 
 A change is a nested table that is laid over the study. Entries of a list of tables are named by what they are called
 (a data set's name, a model's group), or all at once by `all`:
@@ -20,11 +20,78 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from federank.errors import SettingError
-from federank.studies.vocabulary import refuse_unknown
+from federank.checks import refuse_unknown, unknown_name
+from federank.errors import BadFile, SettingError
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """The content of a TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as reason:
+        raise BadFile(f"The study {path} cannot be read: {getattr(reason, 'strerror', None) or reason}.") from reason
+    except tomllib.TOMLDecodeError as reason:
+        raise BadFile(f"The study {path} is not TOML: {reason}.") from reason
+
+
+def packaged() -> dict[str, dict[str, Any]]:
+    """The content of the studies that come with the product, by name."""
+    return {path.stem: read_document(path) for path in sorted(Path(__file__).with_name("packaged").glob("*.toml"))}
+
+
+def find_study(name: str) -> tuple[str, dict[str, Any]]:
+    """A study's name and content, from a packaged study's name or a file's path."""
+    if name.endswith(".toml") or "/" in name or Path(name).is_file():
+        return Path(name).stem, beside(read_document(Path(name)), Path(name).parent)
+    known = packaged()
+    if name not in known:
+        raise SettingError(unknown_name("study", name, known, otherwise="; or give a file's path"))
+    return name, known[name]
+
+
+def beside(document: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """A study whose files are named as its own file sees them: a path in a TOML is relative to the TOML.
+
+    What is not there is left as it is: a known data set's name, or a path from where the command is given.
+    """
+    if folder.resolve() == Path.cwd():
+        return document
+
+    def place(value: Any) -> Any:
+        is_file = isinstance(value, str) and value and not Path(value).is_absolute() and (folder / value).exists()
+        return str(folder / value) if is_file else value
+
+    def placed(value: Any) -> Any:
+        if isinstance(value, list):
+            return [placed(entry) for entry in value]
+        if isinstance(value, Mapping):
+            return {key: place(entry) if key in _FILES else placed(entry) for key, entry in value.items()}
+        return value
+
+    document = placed(document)
+    if isinstance(document.get("data"), list):
+        document["data"] = [_with_source(entry, place) for entry in document["data"]]
+    return document
+
+
+def _with_source(entry: Any, place: Callable[[Any], Any]) -> Any:
+    """A data set that is named by its path keeps its name, and has its path as its source."""
+    table = {"name": entry} if isinstance(entry, str) else entry
+    if not isinstance(table, Mapping) or "source" in table or place(table.get("name")) == table.get("name"):
+        return entry
+    return {**table, "source": place(table["name"])}
+
+
+_FILES = ("source", "item_file", "policies", "trace", "pi")
+"""The keys whose text may be a file."""
+
+
+# Changes.
+
 
 _NAMES = {"data": "name", "model": "group"}
 
