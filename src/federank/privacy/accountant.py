@@ -8,7 +8,7 @@ not counted in anyone's favour, since the server knows whom it picked.
 
     epsilon at delta:  whatever is seen is at most e^epsilon times as likely, but for a probability of delta
 
-Where a person's messages are replaced by zeros instead (sums, protocol/sums/), what the noise has to hide is C, and
+Where a person's messages are replaced by zeros instead (secure sums), what the noise has to hide is C, and
 the figure has a closed form. Messages of length at most C under noise of deviation s_1 C, s_2 C, ... leak together
 exactly as much as one Gaussian mechanism of mu = sqrt(1 / s_1^2 + 1 / s_2^2 + ...), whatever each message was made from
 (Dong, Roth and Su, Gaussian differential privacy, 2022, corollary 3.3), and

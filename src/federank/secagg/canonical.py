@@ -1,7 +1,7 @@
 """Canonical JSON and digests: the same statement is the same bytes, anyone who writes it, so that it can be signed.
 
 Statements hold objects, lists, text, integers, true, false and null. Keys ascend, nothing is spaced, text is
-printable ASCII, integers are those that a browser counts exactly; what is not whole travels as text. So Python and
+printable ASCII, integers are those that a browser counts exactly; other numbers travel as text. So Python and
 JavaScript write the same bytes, and `read_canonical` takes no other spelling of them.
 
 A digest is SHA-256 over a label and parts, each with its length before it: no two lists of parts run together, and no
@@ -40,8 +40,8 @@ def read_canonical(content: bytes, name: str, most: int = 100_000) -> dict[str, 
         same = False
     if not same:
         raise BadMessage(f"{name} must be a statement in canonical JSON; this is not one.")
-    found: dict[str, Any] = statement
-    return found
+    result: dict[str, Any] = statement
+    return result
 
 
 def digest(label: str, *parts: bytes | memoryview) -> bytes:
@@ -115,7 +115,7 @@ class Header(NamedTuple):
 
 
 class Form(NamedTuple):
-    """What tells one form of uploads from another."""
+    """What distinguishes one form of uploads from another."""
 
     magic: bytes
     sealed_bytes: int
@@ -144,5 +144,5 @@ def read_header(form: Form, content: bytes, needed: int) -> Header | None:
     for size in form.fields:
         parts.append(content[at : at + size])
         at += size
-    magic, *found = parts
-    return None if magic != form.magic or any(content[at : form.header_bytes]) else Header(*found)
+    magic, *result = parts
+    return None if magic != form.magic or any(content[at : form.header_bytes]) else Header(*result)

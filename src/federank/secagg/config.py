@@ -1,10 +1,9 @@
 """The federation config of sums: what a federation guarantees once, and devices pin by its digest when they enrol.
 
-It names the founding, the catalogue, the ring and the bounds of a message, the plan
-(squares/private/plan.py): how many messages a device sends in its lifetime, and each server's noise on every one of
-them;
-how small and how large a cohort may be, both servers' keys and the helper's address. Nothing in it can change behind a
-device's back: another federation config has another digest.
+It names the federation, the catalogue, the ring and the bounds of a message; the plan (methods/frugal/private_plan.py),
+which is how many messages a device sends in its lifetime, and each server's noise on each of them; how small and how
+large a cohort may be, both servers' keys and the helper's address. Another federation config has another digest, so
+nothing in it can change unnoticed.
 
 A plan has stages, one for each message of a lifetime. There are three recipes:
 
@@ -12,9 +11,8 @@ A plan has stages, one for each message of a lifetime. There are three recipes:
     spectral    Frugal's message, the same at every stage, clipped to a length; one noise for all
     gradients   ratings: gradients and a count for every item (ratings/sums.py), clipped to a length; one noise for all
 
-Its noises are deviations of one server's, in units of the ring. What
-a lifetime's messages tell together is `mu` (accountant.py), and a device keeps to it whatever it is asked. No sum may
-wrap:
+Its noises are deviations of one server's, in units of the ring. What a lifetime's messages disclose together is `mu`
+(accountant.py), and a device keeps to it whatever is requested. No sum may wrap:
 
     largest cohort x bound + 2 x 9.1 x noise < 2^31       (no noise is farther than 9.1 deviations)
 
@@ -49,11 +47,11 @@ class SecaggConfig:
     """What cannot change while a federation lasts."""
 
     founding: str
-    """Names the founding; devices count their messages across foundings all the same."""
+    """Digest that names this start of the federation; clients count their uploads across starts all the same."""
     catalogue: str
     """SHA-256 of the public list of items, in hexadecimal digits."""
     settings: str
-    """SHA-256 of the method's settings as the leader tells them, in hexadecimal digits."""
+    """SHA-256 of the method's settings as the leader publishes them, in hexadecimal digits."""
     recipe: str
     """What messages say: `private`, `spectral` or `gradients`."""
     items: int
@@ -106,7 +104,7 @@ class SecaggConfig:
                 raise SettingError(f"{_NAME} needs {name} of at least 1; found {getattr(self, name)}.")
         if not 2 <= self.least_cohort <= self.largest_cohort:
             raise SettingError(
-                f"A cohort needs at least 2 people and at most the largest cohort; found a least cohort of "
+                f"A cohort needs at least 2 clients and at most the largest cohort; found a least cohort of "
                 f"{self.least_cohort:,} and a largest of {self.largest_cohort:,}."
             )
         self._check_noises()
@@ -145,7 +143,7 @@ class SecaggConfig:
         return _number(self.clip)
 
     def columns_of(self, stage: int) -> int:
-        """Numbers a row of a stage's messages: one where only popularity is told."""
+        """Numbers a row of a stage's messages: one where only popularity is sent."""
         return 1 if stage == 0 and self.recipe == PRIVATE else self.columns
 
     def length_of(self, stage: int) -> int:

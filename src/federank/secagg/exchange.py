@@ -163,7 +163,7 @@ def sum_of_masks(private: bytes, offer_digest: bytes, length: int, reports: Iter
 
 
 def draw_noise(deviation: int, length: int, random: Callable[[int], bytes]) -> LongVector:
-    """Whole numbers of this deviation from the operating system's randomness (os.urandom); 0 draws none."""
+    """Integers of this deviation from the operating system's randomness (os.urandom); 0 draws none."""
     if deviation == 0:
         return np.zeros(length, dtype=np.int64)
     bits = np.frombuffer(random(16 * length), dtype="<u8").reshape(length, 2)
@@ -177,7 +177,7 @@ def with_noise(total: RingVector, noise: LongVector) -> RingVector:
 
 
 def set_digest(identifiers: Sequence[bytes]) -> bytes:
-    """Names a set of reports, in whatever order they are told."""
+    """Names a set of reports, in any order."""
     return digest("set", *sorted(identifiers))
 
 
@@ -258,16 +258,16 @@ def read_record(content: bytes, server: bytes) -> RoundRecord:
     """A record, if the server of this public key has signed it."""
     statement = read_canonical(content, _NAME)
     has_fields(statement, _NAME, {"record": dict, "signature": str})
-    told = statement["record"]
-    has_fields(told, _NAME, _FIELDS_records)
-    verify(server, "record", canonical(told), hexadecimal(statement["signature"], SIGNATURE_BYTES, "The signature"))
-    if told["state"] not in (FOLDED, ABANDONED):
+    content = statement["record"]
+    has_fields(content, _NAME, _FIELDS_records)
+    verify(server, "record", canonical(content), hexadecimal(statement["signature"], SIGNATURE_BYTES, "The signature"))
+    if content["state"] not in (FOLDED, ABANDONED):
         raise BadMessage(f"A round ends {FOLDED} or {ABANDONED}; this record says something else.")
-    return RoundRecord(**told)
+    return RoundRecord(**content)
 
 
 def same_round(leader: RoundRecord, helper: RoundRecord) -> None:
-    """Refuse two records that do not tell of the same round in the same way."""
+    """Refuse two records that do not describe the same round alike."""
     for field in ("charter", "offer", "round", "state", "messages", "set"):
         one, other = getattr(leader, field), getattr(helper, field)
         if one != other:

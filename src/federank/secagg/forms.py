@@ -4,7 +4,7 @@ Everyone who makes, takes in or passes on an upload comes by here, with the fede
 none):
 
     device    message -> bytes
-    leader    bytes -> upload -> what the helper is told of it
+    leader    bytes -> upload -> what the helper receives of it
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def upload_from(check: Parameters | None, content: bytes, length: int) -> AnyUpl
 
 
 def report_from(check: Parameters | None, offer_digest: bytes, upload: AnyUpload) -> Report:
-    """What the leader tells the helper of an upload."""
+    """What the leader sends to the helper about an upload."""
     if isinstance(upload, CheckedUpload):
         assert check is not None, "an upload with a proof is read where the federation config asks for one"
         return checked_report(check, offer_digest, upload)

@@ -57,7 +57,7 @@ def verify(public: bytes, purpose: str, content: bytes, signature: bytes) -> Non
 
 
 def private_key(private: bytes) -> ec.EllipticCurvePrivateKey:
-    """A private key as the library wants it; what is wrong with one is never told by its bytes."""
+    """A private key as the library wants it; what is wrong with one is never shown by its bytes."""
     if len(private) == PRIVATE_BYTES:
         try:
             return ec.derive_private_key(int.from_bytes(private, "big"), ec.SECP256R1())

@@ -84,16 +84,16 @@ def rounded(values: RealVector, factor: float, chances: NDArray[np.uint16]) -> I
     """The values times `factor`, up or down by their chances, and shorter until their norm is at most `C_INT`."""
     thresholds = chances * _CHANCES
     while True:
-        whole = np.floor(values * factor + thresholds)
-        length = float(whole @ whole)  # integers below 2^53: exact in any order
+        integers = np.floor(values * factor + thresholds)
+        length = float(integers @ integers)  # integers below 2^53: exact in any order
         if length <= C_INT * C_INT:
-            return whole.astype(np.int32)
+            return integers.astype(np.int32)
         factor *= C_INT / math.sqrt(length) * _SHRINKING
 
 
-def in_ring(whole: NDArray[np.signedinteger]) -> NDArray[np.uint32]:
-    """Whole numbers modulo 2^32."""
-    return whole.astype(np.int64).astype(np.uint32)
+def in_ring(integers: NDArray[np.signedinteger]) -> NDArray[np.uint32]:
+    """Integers modulo 2^32."""
+    return integers.astype(np.int64).astype(np.uint32)
 
 
 def centred(summed: NDArray[np.uint32]) -> IntVector:
@@ -101,13 +101,13 @@ def centred(summed: NDArray[np.uint32]) -> IntVector:
     return summed.astype(np.uint32, copy=False).view(np.int32)
 
 
-def in_units(whole: NDArray[np.signedinteger], clip: float) -> RealVector:
-    """Whole numbers, or sums of them, in the message's own unit again."""
-    values: RealVector = whole.astype(np.float64) * (clip / C_INT)
+def in_units(integers: NDArray[np.signedinteger], clip: float) -> RealVector:
+    """Integers, or sums of them, in the message's own unit again."""
+    values: RealVector = integers.astype(np.float64) * (clip / C_INT)
     return values
 
 
-# Noise: a normal number rounded to a whole one, drawn from a table of its distribution function in 128 bits.
+# Noise: a normal number rounded to an integer, drawn from a table of its distribution function in 128 bits.
 
 
 LEAST_DEVIATION, MOST_DEVIATION = 64.0, 2.0**22
@@ -140,7 +140,7 @@ def noise_table(deviation: float) -> NoiseTable:
 
 
 def rounded_noise(table: NoiseTable, bits: NDArray[np.uint64]) -> LongVector:
-    """Whole numbers, one for each row of two random 64-bit words."""
+    """Integers, one for each row of two random 64-bit words."""
     first, second = bits[:, 0], bits[:, 1]
     size_bits = first & _WITHOUT_SIGN
     sizes = np.searchsorted(table.high, size_bits, side="right")

@@ -79,16 +79,16 @@ def read_offer(content: bytes, helper: bytes) -> Offer:
     """An offer from the wire, if the helper has signed it."""
     statement = read_canonical(content, _NAME)
     has_fields(statement, _NAME, {"offer": dict, "signature": str})
-    told = statement["offer"]
-    has_fields(told, _NAME, _FIELDS)
+    content = statement["offer"]
+    has_fields(content, _NAME, _FIELDS)
     signature = hexadecimal(statement["signature"], SIGNATURE_BYTES, "The signature of an offer")
-    verify(helper, "offer", canonical(told), signature)
+    verify(helper, "offer", canonical(content), signature)
     for name in ("charter", "model"):
-        hexadecimal(told[name], 32, f"The {name} of an offer")
-    public_key(hexadecimal(told["key"], PUBLIC_BYTES, "The key of an offer"))
-    if min(told[name] for name in ("round", "version", "stage", "noise", "expires")) < 0 or told["length"] < 1:
+        hexadecimal(content[name], 32, f"The {name} of an offer")
+    public_key(hexadecimal(content["key"], PUBLIC_BYTES, "The key of an offer"))
+    if min(content[name] for name in ("round", "version", "stage", "noise", "expires")) < 0 or content["length"] < 1:
         raise BadMessage("Numbers of an offer are not negative, and its length is above 0; these are not so.")
-    return Offer(**told)
+    return Offer(**content)
 
 
 def check_offer(offer: Offer, charter: SecaggConfig, model: bytes, now: float) -> None:
@@ -122,13 +122,13 @@ def model_digest(version: int, regulariser: float, weights: FloatVector, vectors
 
 
 def rating_model_digest(
-    version: int, iteration: int, heard: NDArray[np.generic], vectors: FloatMatrix, implicit_vectors: FloatMatrix
+    version: int, iteration: int, has_ratings: NDArray[np.generic], vectors: FloatMatrix, implicit_vectors: FloatMatrix
 ) -> bytes:
-    """The same where ratings are learnt: every row, which items were heard of, and the iteration, which sets rates."""
+    """The same where ratings are learnt: every row, which items have ratings, and the iteration, which sets rates."""
     return digest(
         "rating-model",
         struct.pack("<QQ", version, iteration),
-        np.ascontiguousarray(heard, dtype="<i1").tobytes(),
+        np.ascontiguousarray(has_ratings, dtype="<i1").tobytes(),
         np.ascontiguousarray(vectors, dtype="<f4").tobytes(),
         np.ascontiguousarray(implicit_vectors, dtype="<f4").tobytes(),
     )

@@ -7,7 +7,7 @@
     sealed   HPKE(seed || part_L)                    for the helper, with info H("seal", offer, id)
 
 With part_L sealed inside, the leader cannot try other shares on the helper; with part_H outside, a seed that does not
-belong is found out. An upload has the same length for everyone: what is in it decides nothing about its size.
+belong is detected. An upload has the same length for everyone: what is in it decides nothing about its size.
 """
 
 from __future__ import annotations
@@ -99,14 +99,14 @@ def split_message(offer: Offer, message: NDArray[np.int32], secrets: Secrets) ->
     """Split a message of integers in two. It is refused where its norm is more than the bound."""
     if message.shape != (offer.length,):
         raise BadMessage(f"The round's messages have {offer.length:,} numbers; this one has {message.size:,}.")
-    whole = message.astype(np.int64)
+    integers = message.astype(np.int64)
     # Checked one by one first: squares of what passes fit 64 bits in any sum.
-    if len(whole) and (np.abs(whole).max() > C_INT or int(np.dot(whole, whole)) > C_INT**2):
+    if len(integers) and (np.abs(integers).max() > C_INT or int(np.dot(integers, integers)) > C_INT**2):
         raise BadMessage(f"A message has a norm of at most {C_INT:,}; this one is longer, and it is not sent.")
     terms = offer.digest()
     context = context_of(terms, secrets.id)
     hidden = mask(secrets.seed, context, offer.length)
-    share = in_ring(whole) - hidden
+    share = in_ring(integers) - hidden
     part_leader = leader_part(context, secrets.blind, share)
     return Split(terms, context, hidden, share, part_leader, helper_part(context, secrets.seed))
 
@@ -131,7 +131,7 @@ def upload_bytes(length: int) -> int:
 
 
 def report_of(offer_digest: bytes, upload: Upload) -> Report:
-    """What the leader tells the helper of an upload: part_L as it follows from the share it holds."""
+    """What the leader sends to the helper about an upload: part_L as it follows from the share it holds."""
     context = context_of(offer_digest, upload.id)
     return Report(upload.id, upload.sealed, leader_part(context, upload.blind, upload.share), upload.part_helper)
 
@@ -157,5 +157,5 @@ def helper_part(context: bytes, seed: bytes) -> bytes:
 
 
 def same(one: bytes, other: bytes) -> bool:
-    """Whether two digests are equal, in a time that does not tell where they differ."""
+    """Whether two digests are equal, in constant time."""
     return hmac.compare_digest(one, other)

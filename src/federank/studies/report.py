@@ -29,7 +29,7 @@ from federank.studies.figures.draw import Picture, draw_figures
 from federank.studies.metric_words import FORMULA, LOSS, SHARE, score, words_of, written, written_once
 from federank.studies.report_spec import ReportSpec, TableSpec, read_report_spec, tables_wished
 from federank.studies.results import Line, Results
-from federank.studies.rows import AUDIT, Row, gather, with_shares
+from federank.studies.rows import AUDIT, Row, compared, gather
 from federank.studies.run_tables import (
     comparison,
     differences_table,
@@ -83,7 +83,7 @@ def _shares(spec: TableSpec, rows: Sequence[Row]) -> str:
     metrics = [metric for metric in spec.metrics if metric.startswith(SHARE) and FORMULA not in metric]
     sentences = []
     for data in spec.data or list(dict.fromkeys(row.data for row in rows)):
-        shown = with_shares(rows_of_table(spec, rows, data), spec.metrics, spec.against)
+        shown = compared(rows_of_table(spec, rows, data), spec.metrics, spec.against, spec.twins)
         shares = []
         for metric in metrics:
             held = [value for row in shown if row.group != spec.against and (value := row.mean(metric)) is not None]

@@ -155,85 +155,54 @@ def asks_for(metrics: Sequence[str], kind: str) -> bool:
     return any(metric.startswith(kind) for metric in metrics)
 
 
-def with_losses(rows: Sequence[Row], metrics: Sequence[str], against: str | None) -> list[Row]:
-    """The rows with the losses that are asked for; the same rows where none is."""
-    lost = _asked(rows, metrics, LOSS, against)
-    if not lost:
-        return list(rows)
-    references = {(row.data, row.swept): row for row in rows if row.group == against}
-    return [
-        replace(row, lines=tuple(_with_loss(line, references.get((row.data, row.swept)), lost) for line in row.lines))
-        for row in rows
-    ]
+def compared(rows: Sequence[Row], metrics: Sequence[str], against: str | None, twins: Mapping[str, str]) -> list[Row]:
+    """The rows with those of these metrics that compare them with another row.
 
-
-def _with_loss(line: Line, reference: Row | None, lost: Sequence[str]) -> Line:
-    theirs = next((other for other in reference.lines if _run(other) == _run(line)), None) if reference else None
-    if theirs is None:
-        return line
-    losses: dict[str, float] = {}
-    for metric in lost:
-        ours, base = line.metrics.get(metric), theirs.metrics.get(metric)
-        if ours is not None and base:
-            losses[f"{LOSS}{metric}"] = 1 - ours / base
-    return replace(line, metrics={**line.metrics, **losses})
-
-
-def with_shares(rows: Sequence[Row], metrics: Sequence[str], against: str | None) -> list[Row]:
-    """The rows with the shares that are asked for; the same rows where none is."""
-    shared = _asked(rows, metrics, SHARE, against)
-    return [_with_shares(row, [other for other in rows if other.group == against], shared) for row in rows]
-
-
-def _with_shares(row: Row, references: Sequence[Row], shared: Sequence[str]) -> Row:
-    there = [other for other in references if other.data == row.data]
-    reference = next((other for other in there if other.swept == row.swept or len(there) == 1), None)
-    if reference is None:
-        return row
-    wholes = {metric: reference.mean(metric) for metric in shared}
-    return replace(row, lines=tuple(_with_share(line, wholes) for line in row.lines))
-
-
-def _with_share(line: Line, wholes: Mapping[str, float | None]) -> Line:
-    held = {**line.extra, **line.metrics}
-    shares = {f"{SHARE}{name}": held[name] / full for name, full in wholes.items() if full and name in held}
-    return replace(line, metrics={**line.metrics, **shares})
-
-
-def with_twins(rows: Sequence[Row], metrics: Sequence[str], twins: Mapping[str, str]) -> list[Row]:
-    """The rows with MD and STDR against their unfederated twins, where these are asked for; a figure of all folds."""
-    kinds = {MD: mean_difference, STDR: standard_deviation_range}
-    asked = [(kind, metric.removeprefix(kind)) for metric in metrics for kind in kinds if metric.startswith(kind)]
-    if asked and not twins:
-        raise SettingError(
-            f"A table asks for {asked[0][0]}{asked[0][1]} and names no twins; say which group is compared with which, "
-            'such as twins = { "PMF, federated" = "PMF, unfederated" }.'
-        )
-    there = {(row.data, row.group): row for row in rows}
-    answer = []
+    A loss is against the same run of the group `against` at the same swept values; a share is of that group's mean; MD
+    and STDR are against the unfederated twin, one value of all folds.
+    """
+    wanted = {kind: [name.removeprefix(kind) for name in metrics if name.startswith(kind)] for kind in _COMPARED}
+    for kind, names in wanted.items():
+        if names and not (twins if kind in _OF_TWINS else against):
+            example = 'twins = { "PMF, federated" = "PMF, unfederated" }' if kind in _OF_TWINS else 'against = "FPL"'
+            raise SettingError(f"A table asks for {kind}{names[0]}, compared with nothing; add {example}.")
+    result = []
     for row in rows:
-        twin = there.get((row.data, twins.get(row.group, "")))
+        references = [other for other in rows if (other.data, other.group) == (row.data, against)]
+        same = next((other for other in references if other.swept == row.swept), None)
+        full = same or (references[0] if len(references) == 1 else None)
+        means = {metric: full.mean(metric) for metric in wanted[SHARE]} if full is not None else {}
+        lines = [_with_metrics(line, _losses(line, same, wanted[LOSS]) | _shares(line, means)) for line in row.lines]
+        twin = next((other for other in rows if (other.data, other.group) == (row.data, twins.get(row.group))), None)
         if twin is not None:
-            first, *others = row.lines
-            figures = {f"{kind}{name}": kinds[kind](row.values(name), twin.values(name)) for kind, name in asked}
-            row = replace(row, lines=(replace(first, metrics={**first.metrics, **figures}), *others))
-        answer.append(row)
-    return answer
+            figures = {
+                f"{kind}{name}": compare(row.values(name), twin.values(name))
+                for kind, compare in _OF_TWINS.items()
+                for name in wanted[kind]
+            }
+            lines[0] = _with_metrics(lines[0], figures)
+        result.append(replace(row, lines=tuple(lines)))
+    return result
 
 
-def _asked(rows: Sequence[Row], metrics: Sequence[str], kind: str, against: str | None) -> list[str]:
-    """Of which metrics a loss or a share is asked for; refused where it is not said against what."""
-    asked = [metric.removeprefix(kind) for metric in metrics if metric.startswith(kind)]
-    if asked and against is None:
-        raise SettingError(
-            f"A table asks for {kind}{asked[0]} and not against what; name a group, such as against = "
-            f"{rows[0].group if rows else 'FPL'!r}."
-        )
-    return asked
+_OF_TWINS = {MD: mean_difference, STDR: standard_deviation_range}
+_COMPARED = (LOSS, SHARE, *_OF_TWINS)
 
 
-def _run(line: Line) -> tuple[int | None, int | None]:
-    return line.seed, line.fold
+def _with_metrics(line: Line, more: Mapping[str, float]) -> Line:
+    return replace(line, metrics={**line.metrics, **more})
+
+
+def _losses(line: Line, reference: Row | None, metrics: Sequence[str]) -> dict[str, float]:
+    runs = reference.lines if reference else ()
+    theirs = next((other for other in runs if (other.seed, other.fold) == (line.seed, line.fold)), None)
+    pairs = {} if theirs is None else {name: (line.metrics.get(name), theirs.metrics.get(name)) for name in metrics}
+    return {f"{LOSS}{name}": 1 - ours / base for name, (ours, base) in pairs.items() if ours is not None and base}
+
+
+def _shares(line: Line, means: Mapping[str, float | None]) -> dict[str, float]:
+    held = {**line.extra, **line.metrics}
+    return {f"{SHARE}{name}": held[name] / full for name, full in means.items() if full and name in held}
 
 
 def seen_rows(rows: Sequence[Row]) -> list[tuple[int, Row]]:

@@ -27,11 +27,9 @@ from federank.studies.rows import (
     asks_for,
     best_attack,
     best_of_sweeps,
+    compared,
     meets,
     seen_rows,
-    with_losses,
-    with_shares,
-    with_twins,
 )
 
 # Marks of significance in a table: does a row differ from the table's reference, person by person?
@@ -186,7 +184,7 @@ def results_table(
 ) -> tuple[Table, list[Difference]]:
     """One data set's table, and every difference from the paper in it."""
     metrics, against = list(spec.metrics), spec.against
-    rows = with_twins(with_shares(with_losses(rows, metrics, against), metrics, against), metrics, spec.twins)
+    rows = compared(rows, metrics, against, spec.twins)
     watched, goal = asks_for(metrics, AUDIT), spec.goal
     shown = seen_rows(rows) if watched else list(enumerate(rows))
     if watched:  # a figure of noise, say, where no row has noise
@@ -198,17 +196,19 @@ def results_table(
         for position, row in enumerate(rows)
         for metric in metrics
     }
-    compared = {metric for (_, metric), value in theirs.items() if value is not None}
+    published_metrics = {metric for (_, metric), value in theirs.items() if value is not None}
     marks, reference = significance_marks(rows, metrics, users_of, against, matched=asks_for(metrics, LOSS))
     columns = [Column("", "Method", number=False), *([Column("", "Server sees", number=False)] if watched else [])]
     for metric in metrics:
         head = words_of(metric).short
-        if metric in compared:
+        if metric in published_metrics:
             names = ("counted", "formula", "ratio") if by_formula(specs, metric) else ("ours", "paper", "diff.")
             columns += [Column(head, name) for name in names]
         else:
             is_number = metric != _ATTACK
-            beside = any(not by_formula(specs, other) for other in compared)  # "ours" distinguishes it from the paper's
+            beside = any(
+                not by_formula(specs, other) for other in published_metrics
+            )  # "ours" distinguishes it from the paper's
             columns.append(Column(head, "ours", is_number) if beside else Column("", head, is_number))
     columns += [Column("", "Goal", number=False)] if goal else []
     best = {metric: _best([row for _, row in shown], metric) for metric in metrics}
@@ -221,7 +221,7 @@ def results_table(
                 continue
             ours, paper = row.mean(metric), theirs[position, metric]
             cells.append(_ours(row, metric, marks.get((position, metric), ""), number in best[metric]))
-            if metric in compared:
+            if metric in published_metrics:
                 percent = percent_difference(ours, paper)
                 cells.append(Cell(written(metric, paper), paper))
                 notable = percent is not None and abs(percent) > NOTABLE
@@ -232,7 +232,7 @@ def results_table(
         if goal:
             cells.append(_GOAL[meets(row, goal)])
         lines.append(tuple(cells))
-    caption = " ".join(filter(None, [spec.caption, _how_to_read(rows, bool(compared), reference, spec)]))
+    caption = " ".join(filter(None, [spec.caption, _how_to_read(rows, bool(published_metrics), reference, spec)]))
     title = f"{spec.title}: {data}"
     return Table(title=title, caption=caption, columns=tuple(columns), rows=tuple(lines)), differences
 

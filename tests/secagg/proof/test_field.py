@@ -35,7 +35,7 @@ def test_values_and_coefficients_of_polynomials_follow_from_each_other(order):
     rng = np.random.default_rng(order)
     coefficients = rng.integers(0, MODULUS, (order, 3), dtype=np.uint64)
     root = field.root_of_unity(order)
-    values = field.transformed(coefficients, np.uint64(root))
+    values = field.ntt(coefficients, np.uint64(root))
     for row in (0, 1, order - 1):
         x = pow(root, row, MODULUS)
         by_hand = [sum(int(c) * pow(x, n, MODULUS) for n, c in enumerate(coefficients[:, i])) for i in range(3)]

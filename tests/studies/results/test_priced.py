@@ -15,7 +15,7 @@ from federank.studies.metric_words import words_of
 from federank.studies.report import make_report, write_report
 from federank.studies.report_spec import FigureSpec, ReportSpec
 from federank.studies.results import read_line
-from federank.studies.rows import best_attack, gather, seen_rows, with_losses
+from federank.studies.rows import best_attack, compared, gather, seen_rows
 
 PRICES = """
 title = "Prices"
@@ -103,13 +103,13 @@ def test_where_all_but_crumbs_was_sent_nothing_is_said_of_what_was_held_back():
 
 def test_a_loss_without_a_group_to_compare_with_is_refused():
     with pytest.raises(SettingError, match="name a group"):
-        with_losses(gather(map(read_line, audited_lines())), ["loss:precision@10"], None)
+        compared(gather(map(read_line, audited_lines())), ["loss:precision@10"], None, {})
 
 
 def test_a_row_whose_reference_was_not_run_has_no_loss():
     rows = gather(read_line(line) for line in audited_lines() if line["id"] != "As published-0.3-1-north")
     lost = {
-        row.label: row.mean("loss:precision@10") for row in with_losses(rows, ["loss:precision@10"], "As published")
+        row.label: row.mean("loss:precision@10") for row in compared(rows, ["loss:precision@10"], "As published", {})
     }
     assert lost["Fixed-subset, pi = 0.3"] is None
     assert lost["Fixed-subset, pi = 0.1"] == pytest.approx(0.05)

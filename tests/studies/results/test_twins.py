@@ -2,7 +2,7 @@ import pytest
 
 from federank.errors import SettingError
 from federank.studies.results import Line
-from federank.studies.rows import gather, with_twins
+from federank.studies.rows import compared, gather
 
 TWINS = {"PMF, federated": "PMF, unfederated"}
 
@@ -18,7 +18,7 @@ def rows():
 
 def test_md_and_stdr_stand_beside_the_federated_row():
     asked = ["mae", "md:mae", "stdr:mae"]
-    unfederated, federated = with_twins(rows(), asked, TWINS)
+    unfederated, federated = compared(rows(), asked, None, TWINS)
     assert federated.mean("md:mae") == pytest.approx(0.01 / 0.75 * 100)
     assert federated.mean("stdr:mae") == pytest.approx(0.02 / 0.75 * 100)
     assert federated.mean("mae") == pytest.approx(0.76)
@@ -27,4 +27,4 @@ def test_md_and_stdr_stand_beside_the_federated_row():
 
 def test_md_needs_to_know_what_is_compared():
     with pytest.raises(SettingError):
-        with_twins(rows(), ["md:mae"], {})
+        compared(rows(), ["md:mae"], None, {})

@@ -9,7 +9,7 @@ rho, sigma, kappa:
     each value is the one projected        sum sigma_j (L_j + H_j - 2^31 - 2^32 w_j - y_j)
 
 Products are the gates; the rest is linear, and each server takes it of its own share. What is constant is the leader's:
-`one` is 1 for the leader and for the device, which knows the whole, and 0 for the helper.
+`one` is 1 for the leader and for the device, which knows all of it, and 0 for the helper.
 """
 
 from __future__ import annotations
@@ -69,17 +69,17 @@ def drawn_coefficients(parameters: Parameters, parts: Parts, part_wires: bytes) 
     """Coefficients that follow from all shares of the message and of the wires."""
     stream = KeyStream(digest("joint", *parts, part_wires), parts.context, "joint")
     wires, projections = parameters.wires, parameters.projections
-    found = random_elements(stream, wires + projections + 1)
-    return Drawn(found[:wires], found[wires:-1], found[-1:])
+    result = random_elements(stream, wires + projections + 1)
+    return Drawn(result[:wires], result[wires:-1], result[-1:])
 
 
 def random_elements(stream: KeyStream, count: int) -> Elements:
     """This many elements of the field: the words of a key stream, but those that are no element."""
-    found: Elements = np.empty(0, dtype=np.uint64)
-    while len(found) < count:
-        words = np.frombuffer(stream.next(ELEMENT_BYTES * (count - len(found))), dtype="<u8").astype(np.uint64)
-        found = np.concatenate([found, words[words < MODULUS]])
-    return found
+    result: Elements = np.empty(0, dtype=np.uint64)
+    while len(result) < count:
+        words = np.frombuffer(stream.next(ELEMENT_BYTES * (count - len(result))), dtype="<u8").astype(np.uint64)
+        result = np.concatenate([result, words[words < MODULUS]])
+    return result
 
 
 def element_bytes(elements: Elements) -> bytes:
@@ -104,10 +104,10 @@ def gates(parameters: Parameters, wires: Elements, drawn: Drawn, one: int) -> ND
     kappas = np.repeat(drawn.kappa, len(values))
     ones = np.full(len(wires), one, dtype=np.uint64)
     calls, columns = parameters.points - 1, parameters.columns
-    found = np.zeros((2, calls * columns), dtype=np.uint64)
-    found[0, : len(wires) + len(values)] = np.concatenate([products(drawn.rho, wires), products(kappas, values)])
-    found[1, : len(wires) + len(values)] = np.concatenate([differences(wires, ones), values])
-    return np.hstack([found[0].reshape(calls, columns), found[1].reshape(calls, columns)])
+    result = np.zeros((2, calls * columns), dtype=np.uint64)
+    result[0, : len(wires) + len(values)] = np.concatenate([products(drawn.rho, wires), products(kappas, values)])
+    result[1, : len(wires) + len(values)] = np.concatenate([differences(wires, ones), values])
+    return np.hstack([result[0].reshape(calls, columns), result[1].reshape(calls, columns)])
 
 
 def linear(parameters: Parameters, wires: Elements, numbers: Elements, drawn: Drawn, one: int) -> int:
@@ -139,7 +139,7 @@ def project(key: bytes, context: bytes, projections: int, *vectors: RingVector) 
     """The projections of vectors in the ring, one row for each vector."""
     stream = KeyStream(key, context, "projections")
     length = len(vectors[0])
-    found = np.zeros((len(vectors), projections), dtype=np.uint32)
+    result = np.zeros((len(vectors), projections), dtype=np.uint32)
     for begin in range(0, length, 8 * _TOGETHER):
         part = min(length - begin, 8 * _TOGETHER)
         groups = -(-part // 8)
@@ -147,14 +147,14 @@ def project(key: bytes, context: bytes, projections: int, *vectors: RingVector) 
         padded = np.zeros(8 * groups, dtype=np.uint32)
         for row, vector in enumerate(vectors):
             padded[:part] = vector[begin : begin + part]
-            _add_groups(padded, bits.reshape(groups, 2 * projections), found[row])
-    return found
+            _add_groups(padded, bits.reshape(groups, 2 * projections), result[row])
+    return result
 
 
 @compiled
-def _add_groups(values: RingVector, bits: NDArray[np.uint8], found: RingVector) -> None:
+def _add_groups(values: RingVector, bits: NDArray[np.uint8], result: RingVector) -> None:
     subsets = np.zeros(256, dtype=np.uint32)
-    projections = len(found)
+    projections = len(result)
     for group in range(len(bits)):
         size = 1
         for place in range(8):
@@ -163,4 +163,4 @@ def _add_groups(values: RingVector, bits: NDArray[np.uint8], found: RingVector) 
                 subsets[size + subset] = subsets[subset] + value
             size *= 2
         for number in range(projections):
-            found[number] += subsets[bits[group, number]] - subsets[bits[group, projections + number]]
+            result[number] += subsets[bits[group, number]] - subsets[bits[group, projections + number]]

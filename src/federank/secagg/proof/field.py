@@ -1,7 +1,7 @@
 """The field of p = 2^64 - 2^32 + 1 elements: arithmetic on arrays of 64-bit words, each below p.
 
 2^64 = 2^32 - 1 and 2^96 = -1 in it, so a product of two words is reduced by three additions. p - 1 is a multiple of
-2^32, so it has roots of unity of every order that polynomials here are told at.
+2^32, so it has roots of unity of every order at which polynomials are evaluated here.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def _multiply(one: np.uint64, other: np.uint64) -> np.uint64:
     high = a * c + (middle >> _HALF) + (other_middle >> _HALF) + (carried >> _HALF)
     # low + 2^64 (high & LOW) + 2^96 (high >> 32), with 2^96 = -1 and 2^64 = 2^32 - 1
     negative = high >> _HALF
-    found = low - negative
+    result = low - negative
     if low < negative:
-        found -= _EPSILON
+        result -= _EPSILON
     more = (high & _LOW) * _EPSILON
-    total = found + more
-    if total < found:
+    total = result + more
+    if total < result:
         total += _EPSILON
     return total - _P if total >= _P else total
 
@@ -66,45 +66,45 @@ def _multiply(one: np.uint64, other: np.uint64) -> np.uint64:
 @compiled
 def sums(one: Elements, other: Elements) -> Elements:
     """Element by element."""
-    found = np.empty_like(one)
+    result = np.empty_like(one)
     for number in range(len(one)):
-        found[number] = _add(one[number], other[number])
-    return found
+        result[number] = _add(one[number], other[number])
+    return result
 
 
 @compiled
 def differences(one: Elements, other: Elements) -> Elements:
     """Element by element."""
-    found = np.empty_like(one)
+    result = np.empty_like(one)
     for number in range(len(one)):
-        found[number] = _subtract(one[number], other[number])
-    return found
+        result[number] = _subtract(one[number], other[number])
+    return result
 
 
 @compiled
 def products(one: Elements, other: Elements) -> Elements:
     """Element by element."""
-    found = np.empty_like(one)
+    result = np.empty_like(one)
     for number in range(len(one)):
-        found[number] = _multiply(one[number], other[number])
-    return found
+        result[number] = _multiply(one[number], other[number])
+    return result
 
 
 @compiled
 def combined(weights: Elements, rows: NDArray[np.uint64]) -> Elements:
     """The rows, each times its weight, added up."""
-    found = np.zeros(rows.shape[1], dtype=np.uint64)
+    result = np.zeros(rows.shape[1], dtype=np.uint64)
     for row in range(len(weights)):
         for column in range(rows.shape[1]):
-            found[column] = _add(found[column], _multiply(weights[row], rows[row, column]))
-    return found
+            result[column] = _add(result[column], _multiply(weights[row], rows[row, column]))
+    return result
 
 
 @compiled
-def transformed(rows: NDArray[np.uint64], root: np.uint64) -> NDArray[np.uint64]:
-    """Each column as the coefficients of a polynomial, told at the powers of a root of order len(rows)."""
+def ntt(rows: NDArray[np.uint64], root: np.uint64) -> NDArray[np.uint64]:
+    """Each column, coefficients of a polynomial, as its values at the powers of a root of order len(rows)."""
     order, width = rows.shape
-    found = np.empty_like(rows)
+    result = np.empty_like(rows)
     for row in range(order):
         place, turned = row, 0
         span = order
@@ -112,7 +112,7 @@ def transformed(rows: NDArray[np.uint64], root: np.uint64) -> NDArray[np.uint64]
             turned = 2 * turned + place % 2
             place //= 2
             span //= 2
-        found[turned] = rows[row]
+        result[turned] = rows[row]
     span = 1
     while span < order:
         step, halvings = root, order // (2 * span)
@@ -123,50 +123,50 @@ def transformed(rows: NDArray[np.uint64], root: np.uint64) -> NDArray[np.uint64]
             twiddle = _ONE
             for row in range(begin, begin + span):
                 for column in range(width):
-                    even, odd = found[row, column], _multiply(twiddle, found[row + span, column])
-                    found[row, column] = _add(even, odd)
-                    found[row + span, column] = _subtract(even, odd)
+                    even, odd = result[row, column], _multiply(twiddle, result[row + span, column])
+                    result[row, column] = _add(even, odd)
+                    result[row + span, column] = _subtract(even, odd)
                 twiddle = _multiply(twiddle, step)
         span *= 2
-    return found
+    return result
 
 
 @compiled
 def rows_of_products(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The inner product of the left and the right half of each row, one below the other."""
     order, width = rows.shape
-    found = np.zeros((order, 1), dtype=np.uint64)
+    result = np.zeros((order, 1), dtype=np.uint64)
     half = width // 2
     for row in range(order):
         for column in range(half):
-            found[row, 0] = _add(found[row, 0], _multiply(rows[row, column], rows[row, half + column]))
-    return found
+            result[row, 0] = _add(result[row, 0], _multiply(rows[row, column], rows[row, half + column]))
+    return result
 
 
 def interpolated(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The coefficients of the polynomials that have these values at the powers of the root of their order."""
     order = len(rows)
-    backwards = transformed(rows, np.uint64(pow(root_of_unity(order), -1, MODULUS)))
+    backwards = ntt(rows, np.uint64(pow(root_of_unity(order), -1, MODULUS)))
     scale = np.full(backwards.size, pow(order, -1, MODULUS), dtype=np.uint64)
     return products(backwards.ravel(), scale).reshape(rows.shape)
 
 
 def powers(base: int, count: int) -> Elements:
     """1, base, base^2, ..."""
-    found, value = np.empty(count, dtype=np.uint64), 1
+    result, value = np.empty(count, dtype=np.uint64), 1
     for number in range(count):
-        found[number], value = value, value * base % MODULUS
-    return found
+        result[number], value = value, value * base % MODULUS
+    return result
 
 
 def weights_at(point: int, order: int) -> Elements:
     """What a polynomial's values at the roots of this order are weighted with to give its value at a point."""
-    root, found = 1, np.empty(order, dtype=np.uint64)
+    root, result = 1, np.empty(order, dtype=np.uint64)
     step, scale = root_of_unity(order), (pow(point, order, MODULUS) - 1) * pow(order, -1, MODULUS)
     for number in range(order):
-        found[number] = root * scale * pow(point - root, -1, MODULUS) % MODULUS
+        result[number] = root * scale * pow(point - root, -1, MODULUS) % MODULUS
         root = root * step % MODULUS
-    return found
+    return result
 
 
 def total(elements: Elements) -> int:

@@ -14,7 +14,7 @@ from federank.errors import SettingError
 from federank.secagg.ring import C_INT
 
 RANGE_BITS = 16
-"""A projection lies in [-2^15, 2^15): eight times the bound of a message, on both sides."""
+"""A projection is in [-2^15, 2^15): eight times the bound of a message, on both sides."""
 MOST_LENGTH = 2**25
 """How many numbers a message may have: the argument about messages that wrap holds up to here."""
 ELEMENT_BYTES = 8
@@ -24,7 +24,7 @@ better.
 """
 PASSING_NORMS = {64: {20: 3.0, 40: 4.6, 60: 14.4}, 128: {20: 2.2, 40: 2.7, 60: 3.1}}
 """By the number of projections, and by bits: a message of this norm, in units of the bound C, passes with a chance of
-at most 2^-bits a try. Proved in docs/norm-proof.md; so no malicious client is louder than this, but for that chance."""
+at most 2^-bits a try. Proved in docs/norm-proof.md; so no malicious client exceeds this norm, but for that chance."""
 _LIMITS = {64: 95, 128: 144}
 
 
@@ -57,7 +57,7 @@ class Parameters:
 
     @property
     def points(self) -> int:
-        """Roots of unity that wire polynomials are told at: one for the random values, one for each call."""
+        """Roots of unity at which wire polynomials are evaluated: one for the random values, one for each call."""
         return self.projections // 2
 
     @property

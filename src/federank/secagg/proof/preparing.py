@@ -1,8 +1,8 @@
 """One exchange for each report: the helper's look goes to the leader, who adds its own and decides.
 
 A look on the wire is the point, the gadget's inputs, its output and the circuit's sum, eight bytes each. A report that
-does not stand has none: why is told to no one. Looks at several reports follow one another, a byte before each: 1 and
-the look, or 0.
+does not stand has none; the reason is not disclosed. Looks at several reports follow one another, with a byte before
+each: 1 and the look, or 0.
 """
 
 from __future__ import annotations
@@ -48,27 +48,27 @@ def encode_looks(looks: Iterable[bytes | None]) -> bytes:
 
 def decode_looks(parameters: Parameters, content: bytes, reports: int) -> list[bytes | None]:
     """A look at each of this many reports, or None where it does not stand."""
-    found: list[bytes | None] = []
+    result: list[bytes | None] = []
     at, size = 0, look_bytes(parameters)
     for _ in range(reports):
         stands, at = content[at : at + 1], at + 1
         if stands not in (_SOME, _NONE):
             raise BadMessage("The helper must say of every report whether it stands; this answer does not.")
-        found.append(content[at : at + size] if stands == _SOME else None)
+        result.append(content[at : at + size] if stands == _SOME else None)
         at += size if stands == _SOME else 0
     if at != len(content):
         raise BadMessage("The helper's looks at reports have another length than looks have; they are not used.")
-    return found
+    return result
 
 
 def accepts(parameters: Parameters, offer_digest: bytes, upload: CheckedUpload, report: Report, look: bytes) -> bool:
-    """Whether the leader takes an upload, with what it told the helper of it and the helper's look."""
+    """Whether the leader takes an upload, with what it sent to the helper and the helper's look."""
     if len(look) != look_bytes(parameters):
         raise BadMessage(f"A look at a proof has {look_bytes(parameters):,} bytes; this one has {len(look):,}.")
-    told = elements_from(look)
-    if pow(int(told[0]), parameters.points, MODULUS) == 1:
+    received = elements_from(look)
+    if pow(int(received[0]), parameters.points, MODULUS) == 1:
         raise BadMessage("A look at a proof names a point that no proof is looked at in; it is not used.")
-    theirs = Look(told[1:-2], int(told[-2]), int(told[-1]))
+    theirs = Look(received[1:-2], int(received[-2]), int(received[-1]))
     parts = Parts(context_of(offer_digest, upload.id), report.part_leader, report.part_helper)
-    mine = leader_look(parameters, parts, report.part_wires, int(told[0]), upload.share, upload.proof)
+    mine = leader_look(parameters, parts, report.part_wires, int(received[0]), upload.share, upload.proof)
     return holds(mine, theirs)

@@ -37,12 +37,12 @@ from federank.secagg.proof.field import (
     differences,
     inner,
     interpolated,
+    ntt,
     powers,
     root_of_unity,
     rows_of_products,
     sums,
     total,
-    transformed,
     weights_at,
 )
 from federank.secagg.proof.parameters import RANGE_BITS, Parameters
@@ -79,10 +79,10 @@ def prove_wires(
     part_wires = wires_part(parts.context, blind, leader_wires)
     calls = gates(parameters, wires, drawn_coefficients(parameters, parts, part_wires), 1)
     first = random_elements(KeyStream(proof_seed, parts.context, "proof"), 2 * parameters.columns)
-    # Told at twice as many roots, the wire polynomials have enough values for their products.
+    # Evaluated at twice as many roots, the wire polynomials have enough values for their products.
     coefficients = np.zeros((2 * parameters.points, 2 * parameters.columns), dtype=np.uint64)
     coefficients[: parameters.points] = interpolated(np.vstack([first[None, :], calls]))
-    values = transformed(coefficients, np.uint64(root_of_unity(len(coefficients))))
+    values = ntt(coefficients, np.uint64(root_of_unity(len(coefficients))))
     polynomial = interpolated(rows_of_products(values))[: parameters.coefficients, 0]
     proof = differences(np.concatenate([first, polynomial]), helper_share[parameters.wires :])
     return Proof(np.concatenate([leader_wires, proof]), part_wires)

@@ -1,4 +1,4 @@
-"""Uploads that carry a proof of their norm, and what the leader tells the helper of one.
+"""Uploads that carry a proof of their norm, and what the leader sends to the helper about one.
 
 The form of an upload of sums (protocol/sums/upload.py) with another name in front, one digest more in what is sealed,
 and the leader's share of the proof at the end:
@@ -105,14 +105,14 @@ def decode_checked(parameters: Parameters, content: bytes, length: int) -> Check
 
 def elements_from(content: bytes | memoryview) -> Elements:
     """Elements of the field from the wire."""
-    found = np.frombuffer(content, dtype="<u8").astype(np.uint64)
-    if (found >= MODULUS).any():
+    result = np.frombuffer(content, dtype="<u8").astype(np.uint64)
+    if (result >= MODULUS).any():
         raise BadMessage("A proof holds words that are no elements of its field; nothing was taken from it.")
-    return found
+    return result
 
 
 def checked_report(parameters: Parameters, offer_digest: bytes, upload: CheckedUpload) -> Report:
-    """What the leader tells the helper of an upload: both of its own parts as they follow from what it holds."""
+    """What the leader sends to the helper about an upload: both of its own parts as they follow from what it holds."""
     context = context_of(offer_digest, upload.id)
     part_leader = leader_part(context, upload.blind, upload.share)
     part_wires = wires_part(context, upload.blind, upload.proof[: parameters.wires])
