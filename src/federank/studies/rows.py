@@ -165,7 +165,7 @@ def compared(rows: Sequence[Row], metrics: Sequence[str], against: str | None, t
     for kind, names in wanted.items():
         if names and not (twins if kind in _OF_TWINS else against):
             example = 'twins = { "PMF, federated" = "PMF, unfederated" }' if kind in _OF_TWINS else 'against = "FPL"'
-            raise SettingError(f"A table asks for {kind}{names[0]}, compared with nothing; add {example}.")
+            raise SettingError(f"A table asks for {kind}{names[0]} and names nothing to compare with; add {example}.")
     result = []
     for row in rows:
         references = [other for other in rows if (other.data, other.group) == (row.data, against)]

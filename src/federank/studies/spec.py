@@ -229,10 +229,10 @@ def _check_report(document: Mapping[str, Any]) -> None:
 
 
 def _data_tables(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Data sets as tables, whichever of the three forms they are written in."""
+    """Data sets as tables; a name alone is a table with that name."""
     content = document.get("data")
-    if isinstance(content, list) and content and all(isinstance(entry, str) for entry in content):
-        content = [{"name": entry} for entry in content]
+    if isinstance(content, list):
+        content = [{"name": entry} if isinstance(entry, str) else entry for entry in content]
     tables = as_tables(content, "data")
     for entry in tables:
         refuse_unknown(entry, (*keys_of(DataSet), "skip"), "[[data]]")

@@ -102,7 +102,7 @@ def test_where_all_but_crumbs_was_sent_nothing_is_said_of_what_was_held_back():
 
 
 def test_a_loss_without_a_group_to_compare_with_is_refused():
-    with pytest.raises(SettingError, match="name a group"):
+    with pytest.raises(SettingError, match="against ="):
         compared(gather(map(read_line, audited_lines())), ["loss:precision@10"], None, {})
 
 
