@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from federank.cli.options import FILE, FOLDER
 from federank.errors import SettingError
 
 TOKEN = "FEDERANK_ADMIN_TOKEN"
@@ -85,7 +86,7 @@ def rollback(operator: Operator, version: int) -> None:
 
 
 @admin.command("add-items")
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("file", type=FILE)
 @click.pass_obj
 def add_items(operator: Operator, file: Path) -> None:
     """Add the items of FILE to the catalogue: columns item_id, title and perhaps categories (joined by bars).
@@ -117,7 +118,7 @@ def ban(operator: Operator, device: str) -> None:
 
 
 @admin.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", type=FOLDER)
 @click.option("--version", type=int, metavar="N", help="Which version.  [default: the newest]")
 @click.pass_obj
 def export(operator: Operator, folder: Path, version: int | None) -> None:

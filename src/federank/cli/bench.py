@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from federank.checks import unknown_name
+from federank.cli.options import FOLDER
 from federank.cli.tables import new_table, show
 from federank.errors import SettingError
 
@@ -85,7 +86,7 @@ def _show_published(papers: list[dict[str, Any]]) -> None:
     "--method", required=True, metavar="METHOD", help="The method to run; one outside the list runs as it is."
 )
 @click.option("--data", metavar="NAME", help="Only on this data set of the benchmark.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Results folder [results/NAME-METHOD].")
+@click.option("--out", type=FOLDER, help="Results folder [results/NAME-METHOD].")
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Runs at a time.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def run(name: str, method: str, data: str | None, out: Path | None, workers: int, quiet: bool) -> None:

@@ -23,6 +23,7 @@ from federank.cli.client_policy import (
     state_path,
 )
 from federank.cli.client_views import export, ledger, recommend, status
+from federank.cli.options import FILE
 from federank.cli.simulate import simulate
 from federank.errors import SettingError
 
@@ -90,12 +91,7 @@ def predict(item: str, state: Path | None, as_json: bool) -> None:
 
 @click.group(invoke_without_command=True)
 @click.option("--server", metavar="ADDRESS", help="The federation's address, such as https://example.org:8470.")
-@click.option(
-    "--profile",
-    type=click.Path(path_type=Path),
-    metavar="CSV",
-    help="Your history: a column `item`, and perhaps `rating`.",
-)
+@click.option("--profile", type=FILE, metavar="CSV", help="Your history: a column `item`, and perhaps `rating`.")
 @policy_options
 @STATE
 @click.option("--invitation", metavar="CODE", help="An invitation from the operator, where one is needed.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from federank.cli.options import FILE
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
@@ -52,8 +53,7 @@ _OWNER_OPTIONS = (
 )
 STATE = click.option(
     "--state",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    type=FILE,
     help="The client's file.  [default: in your data folder]",
 )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from federank.cli.client_policy import STATE, opened
+from federank.cli.options import FILE
 from federank.files import PRIVATE, atomic_write
 
 if TYPE_CHECKING:
@@ -20,12 +21,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @STATE
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write all of it, as CSV or .json, to a file that only you can read.",
-)
+@click.option("--out", type=FILE, help="Write all of it, as CSV or .json, to a file that only you can read.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
     """What this client has sent: by item, as liked or as a negative; and its uploads, where they are limited.
@@ -246,7 +242,7 @@ def recommend(state: Path | None, n: int, as_json: bool) -> None:
 
 @click.command()
 @STATE
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file that only you can read.")
+@click.option("--out", type=FILE, help="Write to a file that only you can read.")
 def export(state: Path | None, out: Path | None) -> None:
     """The content of the client's file as JSON, without the token, which would let others act for you."""
     from federank.service.client.owner import exported

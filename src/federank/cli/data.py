@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from federank.cli.options import Command, Reading, reads_data
+from federank.cli.options import FILE, FOLDER, Command, Reading, reads_data
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _NAMES = {way.replace("-", "_"): way for way in _WAYS}
     help="Seed of --random, --strong and --folds.",
 )
 @click.option("--mirrored", is_flag=True, help="Let time run backwards first: a stand-in (docs/data.md).")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", required=True, help="The folder to write.")
+@click.option("--out", type=FOLDER, required=True, help="The folder to write.")
 @click.option("--bare", is_flag=True, help="Write no header line, as Elliot reads it.")
 @reads_data
 def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
@@ -74,7 +74,7 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
     splits = divide(data, division)
     refuse_empty_parts(splits, division)
     settings = {
-        **reading.filters(),
+        **reading.filters,
         "way": division.way,
         way: chosen[way],
         "validation": division.validation,
@@ -181,7 +181,7 @@ def list_known(as_json: bool) -> None:
 
 @data.command()
 @click.argument("name")
-@click.option("--from", "copy", type=click.Path(path_type=Path), metavar="FILE", help="Install this copy instead.")
+@click.option("--from", "copy", type=FILE, help="Install this copy instead.")
 def get(name: str, copy: Path | None) -> None:
     """Fetch a known data set from its publisher.
 
@@ -217,7 +217,7 @@ def get(name: str, copy: Path | None) -> None:
 @data.command(cls=Command)
 @reads_data
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Also draw a picture (png, pdf, svg).")
+@click.option("--plot", type=FILE, help="Also draw a picture (png, pdf, svg).")
 @click.option(
     "--training", is_flag=True, help="Describe what is left to train on when each user's newest fifth is not."
 )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from federank.cli.options import FOLDER
 from federank.errors import BadFile, SettingError
 from federank.files import folder_in_place
 
@@ -43,14 +44,7 @@ _READS = {"updates": "operator", "plain": "operator", "sums": "neither"}
 
 
 @click.command()
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    default=Path("federank-demo"),
-    show_default=True,
-    help="Where the report goes.",
-)
+@click.option("--out", type=FOLDER, default=Path("federank-demo"), show_default=True, help="Where the report goes.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="S", default=1, show_default=True, help="Seed of the runs.")
 @click.option("--serve", is_flag=True, help="Open the city to your browser instead, with virtual neighbours.")
 @click.option("--films", is_flag=True, help="With --serve: films that people know, with made-up tastes, not the city.")

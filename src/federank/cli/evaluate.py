@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from federank.cli.options import FILE, FOLDER
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _lengths(_context: click.Context, _option: click.Parameter, value: str) -> t
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path), metavar="[DIR]", required=False)
+@click.argument("model", type=FILE, metavar="[DIR]", required=False)
 @click.option(
     "--at", callback=_lengths, metavar="N,...", default="10", show_default=True, help="Lengths of the lists to judge."
 )
@@ -68,45 +69,26 @@ def _lengths(_context: click.Context, _option: click.Parameter, value: str) -> t
     help="Whose values a mean is taken over: all who are tested, or those who got a list.",
 )
 @click.option(
-    "--recommendations",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Judge this file of `user item score` lines instead of a model; needs --split.",
+    "--recommendations", type=FILE, help="Judge this file of `user item score` lines instead of a model; needs --split."
 )
 @click.option(
     "--split",
     "split_folder",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
+    type=FOLDER,
     help="A folder that `federank data split` wrote, or a model's; without it, the model's own split.",
 )
+@click.option("--categories", "category_file", type=FILE, help="Categories of items: lines of `item category`.")
 @click.option(
-    "--categories",
-    "category_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Categories of items: lines of `item category`.",
+    "--groups", "group_file", type=FILE, help="Groups of users, to report the bias of each: lines of `user group`."
 )
-@click.option(
-    "--groups",
-    "group_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Groups of users, to report the bias of each: lines of `user group`.",
-)
-@click.option(
-    "--per-user",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write each user's values as .parquet, .csv, .tsv or .json.",
-)
+@click.option("--per-user", type=FILE, help="Write each user's values as .parquet, .csv, .tsv or .json.")
 @click.option(
     "--negatives",
     type=click.IntRange(min=1),
     metavar="N",
     help="Also rank each test item among N items drawn at random, as some papers do (99).",
 )
-@click.option("--card", type=click.Path(path_type=Path), metavar="FILE", help="Write a model card in Markdown instead.")
+@click.option("--card", type=FILE, help="Write a model card in Markdown instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def evaluate(
     model: Path | None,

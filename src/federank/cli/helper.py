@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 import click
 
-from federank.cli.options import Command
+from federank.cli.listening import certificate_of, listening_options, refuse_names, shown_host
+from federank.cli.options import FOLDER, Command
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
@@ -40,22 +41,15 @@ class HelperCommand(Command, click.Group):
 
 @click.group(cls=HelperCommand, invoke_without_command=True)
 @click.option("--origin", metavar="URL", help="Where devices and leaders find it.  [default: where it listens]")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8480, show_default=True, help="0: any free one.")
+@listening_options(8480)
 @click.option("--admin-host", default="127.0.0.1", show_default=True, help="Address of /metrics; not a public one.")
 @click.option("--admin-port", type=click.IntRange(0, 65535), help="0: any free one.  [default: --port + 1]")
 @click.option(
     "--store", default="helper.db", show_default=True, help="A file, sqlite:///FILE or postgresql://USER@HOST/NAME."
 )
 @click.option(
-    "--keys",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="A folder of memory for the keys of rounds under way.  [default: one in /dev/shm]",
+    "--keys", type=FOLDER, help="A folder of memory for the keys of rounds under way.  [default: one in /dev/shm]"
 )
-@click.option("--tls-cert", type=click.Path(path_type=Path), metavar="FILE", help="Certificate chain (PEM).")
-@click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="Its key (PEM).")
-@click.option("--self-signed", is_flag=True, help="Make a certificate, and write it to the current folder.")
 @click.option("--new-identity", is_flag=True, help="Make a new identity key, signed by the old one.")
 @click.option("--proxies", metavar="ADDRESSES", help="Proxies whose X-Forwarded-For is believed.")
 @click.option("--quiet", is_flag=True, help="No log on stderr.")
@@ -170,7 +164,6 @@ def _help(
     quiet: bool,
     **values: Any,
 ) -> int:
-    from federank.cli.listening import certificate_of, refuse_names, shown_host
     from federank.cli.options import given_settings
     from federank.secagg.keys import fingerprint
     from federank.service.helper.process import HelperServing, open_service, serve

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from federank.cli.options import FILE
 from federank.errors import SettingError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -44,10 +45,8 @@ def listening_options(port: int) -> Callable[[Any], Any]:
                 click.option(
                     "--port", type=click.IntRange(0, 65535), default=port, show_default=True, help="0: any free port."
                 ),
-                click.option(
-                    "--tls-cert", type=click.Path(path_type=Path), metavar="FILE", help="Certificate chain (PEM)."
-                ),
-                click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="Its key (PEM)."),
+                click.option("--tls-cert", type=FILE, help="Certificate chain (PEM)."),
+                click.option("--tls-key", type=FILE, help="Its key (PEM)."),
                 click.option(
                     "--self-signed",
                     is_flag=True,

@@ -12,9 +12,10 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import click
 from click.core import ParameterSource
@@ -24,7 +25,7 @@ from federank.checks import unknown_name
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
-    from federank.data.interactions import Interactions, Repeats
+    from federank.data.interactions import Interactions
 
 GENERAL, SETTINGS, PAPERS, SCHEDULE, FILES, LIMITS, MORE = (
     "Options",
@@ -95,6 +96,15 @@ def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
 
+
+class _PathType(click.Path):
+    def __init__(self, name: str) -> None:
+        super().__init__(path_type=Path)
+        self.name = name
+
+
+FILE, FOLDER = _PathType("file"), _PathType("dir")
+"""A path to a file or to a folder, by the name that help shows."""
 
 _HELP_ALL = click.Option(
     ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_show_all, help="Show every option."
@@ -297,48 +307,26 @@ TRACK_HELP = "Log to mlflow or tensorboard; a place may follow a colon: mlflow:m
 # Data: which set or file, how to read it, and what to keep. Without a name or file, the synthetic city.
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading:
+_FILTERS = ("min_rating", "min_interactions", "k_core")
+_COLUMNS = ("users", "items", "ratings", "times")
+READING = ("source", *_COLUMNS, "header", "delimiter", "repeats", "item_file", *_FILTERS)
+"""The options of a `Reading`."""
+
+
+class Reading(NamedTuple):
     """A source of data, how it is read, and what is kept."""
 
     source: str
-    users: str | None
-    items: str | None
-    ratings: str | None
-    times: str | None
-    header: bool | None
-    delimiter: str | None
-    repeats: Repeats
-    item_file: str | None
-    min_rating: float | None
-    min_interactions: int | None
-    k_core: int | None
+    how: dict[str, Any]
+    filters: dict[str, float]
+    """The filters that were given, by name."""
 
     def interactions(self) -> Interactions:
         """Read the data and keep what the filters let through."""
+        from federank.data.interactions import filtered
         from federank.data.loading import load
 
-        data = load(
-            self.source,
-            users=_column(self.users),
-            items=_column(self.items),
-            ratings=_column(self.ratings),
-            times=_column(self.times),
-            header=self.header,
-            delimiter=None if self.delimiter is None else self.delimiter.replace("\\t", "\t"),
-            repeats=self.repeats,
-            item_file=self.item_file,
-        )
-        if self.min_rating is not None:
-            data = data.binarise(self.min_rating)
-        if self.min_interactions is not None:
-            data = data.keep_users(self.min_interactions)
-        return data if self.k_core is None else data.k_core(self.k_core)
-
-    def filters(self) -> dict[str, float]:
-        """The filters that were given, by name, for a record of what was done."""
-        names = ("min_rating", "min_interactions", "k_core")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return filtered(load(self.source, **self.how), self.filters)
 
 
 _AS_ARGUMENT = click.argument("source", metavar="[NAME_OR_FILE]", default="city")
@@ -380,7 +368,12 @@ def reads_data_option(command: Callable[..., None]) -> Callable[..., None]:
 
 def taken_reading(values: dict[str, Any]) -> Reading:
     """Take a `Reading` out of a command's values."""
-    return Reading(**{name: values.pop(name) for name in Reading.__dataclass_fields__})
+    taken = {name: values.pop(name) for name in READING}
+    filters = {name: taken.pop(name) for name in _FILTERS}
+    taken |= {name: _column(taken[name]) for name in _COLUMNS}
+    if taken["delimiter"] is not None:
+        taken["delimiter"] = taken["delimiter"].replace("\\t", "\t")
+    return Reading(taken.pop("source"), taken, {name: value for name, value in filters.items() if value is not None})
 
 
 def _with_reading(command: Callable[..., None], source: Callable[[Any], Any]) -> Callable[..., None]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from federank.cli.options import FILE, FOLDER
 from federank.errors import SettingError, UnknownId
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("model", type=FOLDER)
 @click.option("--user", metavar="ID", help="Someone the model has learnt from.")
 @click.option(
     "--like", "likes", metavar="ITEM", multiple=True, help="Someone new who likes this item; repeat it for more."
@@ -23,12 +24,7 @@ if TYPE_CHECKING:
 @click.option("--item", metavar="ID", help="With --user: predict the rating of this item (pmf, svdpp, biases).")
 @click.option("--all", "everyone", is_flag=True, help="Everyone; needs --out.")
 @click.option("-n", "n", type=int, metavar="N", default=10, show_default=True, help="How many items.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write `user item score` lines; .csv, .parquet or .json too.",
-)
+@click.option("--out", type=FILE, help="Write `user item score` lines; .csv, .parquet or .json too.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def recommend(
     model: Path,

@@ -15,6 +15,8 @@ import click
 
 from federank.cli.listening import Duration, certificate_of, listening_options, refuse_names, shown_host
 from federank.cli.options import (
+    FILE,
+    FOLDER,
     LIMITS,
     METHOD_NAMED,
     MORE,
@@ -164,9 +166,7 @@ _OF_SUMS = ("helper", "local_helper", "helper_ca", "epsilon", "sigma", "delta", 
     help="A client uploads at most once per period: 12h, 1d, 2w; 0: as often as there are rounds.  [default: 1d; in a "
     "rehearsal 0]",
 )
-@click.option(
-    "--start-from", type=click.Path(path_type=Path), metavar="DIR", help="Begin with a trained model's item factors."
-)
+@click.option("--start-from", type=FOLDER, help="Begin with a trained model's item factors.")
 @more("--suggest-pi", type=float, metavar="X", help="Suggest to clients to share this much; owners decide.")
 @more(
     "--suggest-sharing",
@@ -198,12 +198,7 @@ _OF_SUMS = ("helper", "local_helper", "helper_ca", "epsilon", "sigma", "delta", 
     help="Secure aggregation for trying out: both servers run on this machine, which could read every upload.",
 )
 @click.option("--plain", is_flag=True, help="No secure aggregation: the operator can read every upload.")
-@more(
-    "--helper-ca",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Certificates (PEM) by which the helper is known.  [default: the system's]",
-)
+@more("--helper-ca", type=FILE, help="Certificates (PEM) by which the helper is known.  [default: the system's]")
 @click.option(
     "--epsilon",
     type=float,

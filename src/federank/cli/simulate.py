@@ -20,12 +20,7 @@ from federank.errors import SettingError
     "--method", type=click.Choice(["frugal", "fpl", "pmf", "svdpp"]), help="Only if the federation uses this method."
 )
 @click.option("--users", type=int, metavar="N", help="How many clients.  [default: all users of the data]")
-@click.option(
-    "--rounds",
-    type=int,
-    metavar="N",
-    help="End after N rounds of the server, or when all uploads are sent.",
-)
+@click.option("--rounds", type=int, metavar="N", help="End after N rounds of the server, or when all uploads are sent.")
 @click.option("--seconds", type=float, metavar="X", help="End after X seconds.")
 @click.option(
     "--vanish",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from federank.cli.options import TRACK_HELP
+from federank.cli.options import FILE, FOLDER, TRACK_HELP
 from federank.cli.tables import new_table, show
 from federank.errors import SettingError
 
@@ -62,7 +62,7 @@ def list_studies(as_json: bool) -> None:
 
 @study.command()
 @click.argument("name", metavar="NAME_OR_FILE")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The results folder.  [results/NAME]")
+@click.option("--out", type=FOLDER, help="The results folder.  [results/NAME]")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Runs at a time.  [one for each core]")
 @click.option("--seeds", metavar="LIST", help="Other seeds, such as 1,2,3.")
 @click.option("--quick", "quick_form", is_flag=True, help="A small form that takes a minute or two.")
@@ -138,7 +138,7 @@ def run(
 
 
 @study.command()
-@click.argument("folder", metavar="RESULTS", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="RESULTS", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def status(folder: Path, as_json: bool) -> None:
     """How far a study has come: runs that are done, failed, under way, and missing.
@@ -160,11 +160,11 @@ def status(folder: Path, as_json: bool) -> None:
 
 
 @study.command()
-@click.argument("folder", metavar="RESULTS", type=click.Path(path_type=Path))
-@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="One page with tables and figures.")
-@click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Markdown, figures beside it.")
-@click.option("--latex", type=click.Path(path_type=Path), metavar="FOLDER", help="Every table as LaTeX, a file each.")
-@click.option("--csv", type=click.Path(path_type=Path), metavar="FOLDER", help="Every table as CSV, a file each.")
+@click.argument("folder", metavar="RESULTS", type=FILE)
+@click.option("--html", type=FILE, help="One page with tables and figures.")
+@click.option("--markdown", type=FILE, help="Markdown, figures beside it.")
+@click.option("--latex", type=FILE, metavar="FOLDER", help="Every table as LaTeX, a file each.")
+@click.option("--csv", type=FILE, metavar="FOLDER", help="Every table as CSV, a file each.")
 def report(folder: Path, html: Path | None, markdown: Path | None, latex: Path | None, csv: Path | None) -> None:
     """Tables and figures of a study, ours beside the papers'; without a file to write, the tables here.
 

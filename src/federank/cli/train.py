@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from federank.cli.options import (
+    FOLDER,
+    READING,
     TRACK_HELP,
     Command,
     MethodGroup,
-    Reading,
     flag_of,
     given_settings,
     is_given,
@@ -70,7 +71,7 @@ def train() -> None:
 
 
 @click.command()
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", required=True, help="The folder to write.")
+@click.option("--out", type=FOLDER, required=True, help="The folder to write.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier model, or an interrupted run, of that name.")
 @click.option(
     "--split",
@@ -280,7 +281,7 @@ class _Training:
                 f"--split is {self.way!r}; it can be {', '.join(WAYS)}, none, or a folder that `federank data split` "
                 "wrote."
             )
-        if given := [name for name in Reading.__dataclass_fields__ if is_given(name)]:
+        if given := [name for name in READING if is_given(name)]:
             flag = "--data" if given[0] == "source" else flag_of(given[0])
             raise SettingError(f"--split names a folder of parts, which are used as they are; leave out {flag}.")
         split = read_split(Path(self.way))

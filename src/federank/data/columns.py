@@ -7,7 +7,7 @@ the ids are numbers; here they meet the interactions and take their type.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -138,6 +138,10 @@ class Roles(NamedTuple):
     ratings: int | None = None
     times: int | None = None
     categories: int | None = None
+
+    def positions(self) -> dict[str, int]:
+        """The position of each role that a column has."""
+        return {role: position for role, position in self._asdict().items() if position is not None}
 
 
 def assign_roles(names: Sequence[str] | None, count: int, choices: ColumnChoices, label: str) -> Roles:
@@ -294,23 +298,29 @@ def seconds(column: str, form: str | None) -> pl.Expr:
     return pl.coalesce(text.cast(pl.Int64, strict=False), fractional).alias(column)
 
 
-def id_fault(column: pl.Series, kind: str) -> Fault | None:
-    """The first row without an id."""
-    return _first(column.is_null(), f"the id of {kind} is needed")
+def checked_columns(series: Mapping[str, pl.Series], refuse: Callable[[str, Fault], object]) -> Columns:
+    """The columns of these roles, as ids, numbers and seconds; `refuse` raises for the first fault of a role."""
+    faults = {
+        "users": _first(series["users"].is_null(), "the id of a user is needed"),
+        "items": _first(series["items"].is_null(), "the id of an item is needed"),
+    }
+    ratings, times, categories = (series.get(role) for role in ("ratings", "times", "categories"))
+    if ratings is not None:
+        faults["ratings"] = _first(~ratings.is_finite().fill_null(False), "a finite number is needed")
+    if times is not None:
+        faults["times"] = _time_fault(times)
+    for role, fault in faults.items():
+        if fault is not None:
+            refuse(role, fault)
+    by_item = None if categories is None else categories_by_item(series["items"], categories)
+    return Columns(series["users"], series["items"], ratings, times, categories=by_item)
 
 
-def rating_fault(column: pl.Series) -> Fault | None:
-    """The first rating that is not a finite number."""
-    return _first(~column.is_finite().fill_null(False), "a finite number is needed")
-
-
-def time_fault(column: pl.Series) -> Fault | None:
+def _time_fault(column: pl.Series) -> Fault | None:
     """The first time that is missing, before 1970 or after 2100."""
     if column.null_count():
         need = "seconds since 1970 or a date such as '2012-04-03 18:00:12' is needed, in the same form on every row"
         return _first(column.is_null(), need)
-    if not len(column):
-        return None
     fault = _first((column < 0) | (column >= LATEST), "a time in seconds from 1970 to 2100 is needed")
     if fault and LATEST <= column[fault.row] < 1000 * LATEST:
         return Fault(fault.row, f"{fault.need}; if these are milliseconds, divide them by 1000")

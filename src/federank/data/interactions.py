@@ -80,6 +80,30 @@ def within(data: Interactions, since: int | None = None, until: int | None = Non
     return _kept(data, inside, f"no interaction is in the window from {since} to {until}")
 
 
+def filtered(data: Interactions, filters: dict[str, Any]) -> Interactions:
+    """What the filters keep, in this order whatever the order they are written in."""
+    try:
+        if "min_rating" in filters:
+            data = data.binarise(filters["min_rating"])
+        if "min_interactions" in filters:
+            data = data.keep_users(filters["min_interactions"])
+        if "k_core" in filters:
+            data = data.k_core(filters["k_core"])
+        return _sampled(data, filters["sample"]) if "sample" in filters else data
+    except TypeError as reason:
+        raise SettingError(f"The filters {filters!r} cannot be used: {reason}.") from reason
+
+
+def _sampled(data: Interactions, users: int) -> Interactions:
+    """Some of the users, always the same: for trying a study out."""
+    check_int("sample", users, 1)
+    if users >= data.n_users:
+        return data
+    chosen = np.zeros(data.n_users, dtype=bool)
+    chosen[np.random.default_rng(1).permutation(data.n_users)[:users]] = True
+    return data.take(chosen[data.users]).compact()
+
+
 def _kept(data: Interactions, mask: np.ndarray[tuple[int], np.dtype[np.bool_]], nothing: str) -> Interactions:
     if not mask.any():
         raise DataError(f"Nothing of {data.name} is left: {nothing}. Filter less strictly.")

@@ -16,58 +16,52 @@ import numpy as np
 import polars as pl
 
 from federank.data import columns as values
-from federank.data.columns import ColumnChoices, Columns, Fault, Roles, assign_roles, categories_by_item
+from federank.data.columns import ColumnChoices, Columns, Fault, Roles, assign_roles, checked_columns
 from federank.errors import BadFile, DataError
 
 # Columns that have types already: from frames, from Parquet, from arrays.
 
 
 class Typed:
-    """A table of typed columns under check: what each is called, and how to complain of it."""
+    """A table of typed columns under check: what each is called, and which error refuses it."""
 
     def __init__(self, label: str, names: Sequence[str], error: type[DataError] = DataError) -> None:
-        self.label = label
-        self.names = names
-        self.error = error
+        self.label, self.names, self.error = label, names, error
 
     def columns(self, series: dict[int, pl.Series], roles: Roles) -> Columns:
         """The columns of each role, by their positions, as ids, finite numbers and seconds."""
-        users = self._ids(series[roles.users], roles.users, "a user")
-        items = self._ids(series[roles.items], roles.items, "an item")
-        if not len(users):
-            raise self.error(f"{self.label} has columns but no rows; one row per interaction is needed.")
-        ratings = times = categories = None
-        if roles.ratings is not None:
-            given = series[roles.ratings]
-            ratings = given.cast(pl.Float32, strict=False)
-            self._refuse(given, roles.ratings, values.rating_fault(ratings))
-        if roles.times is not None:
-            given = series[roles.times]
-            times = as_seconds(given)
-            self._refuse(given, roles.times, values.time_fault(times))
-        if roles.categories is not None:
-            categories = categories_by_item(items, series[roles.categories])
-        return Columns(users, items, ratings, times, categories=categories)
+        positions = roles.positions()
+        given = {role: series[position].alias(self.names[position]) for role, position in positions.items()}
 
-    def _ids(self, column: pl.Series, position: int, kind: str) -> pl.Series:
-        self._refuse(column, position, values.id_fault(column, kind))
+        def refuse(role: str, fault: Fault) -> None:
+            value = given[role][fault.row]
+            raise self.error(
+                f"{self.label} has {'nothing' if value is None else repr(value)} in row {fault.row + 1} of column "
+                f"{self.names[positions[role]]!r}, where {fault.need}."
+            )
+
+        cast = {"users": self._ids, "items": self._ids, "ratings": _as_numbers, "times": as_seconds}
+        columns = checked_columns({role: cast.get(role, _as_is)(column) for role, column in given.items()}, refuse)
+        if not len(columns.users):
+            raise self.error(f"{self.label} has columns but no rows; one row per interaction is needed.")
+        return columns
+
+    def _ids(self, column: pl.Series) -> pl.Series:
         if not column.dtype.is_integer():
             return column
         # Unsigned and 128-bit numbers may be too large for 64 bits with a sign, and would come back as others.
         integers = column.cast(pl.Int64, strict=False)
-        if integers.null_count():
-            raise self.error(
-                f"{self.label} has numbers beyond 64 bits in column {self.names[position]!r}; make these ids text."
-            )
+        if integers.null_count() > column.null_count():
+            raise self.error(f"{self.label} has ids beyond 64 bits in column {column.name!r}; make these ids text.")
         return integers
 
-    def _refuse(self, column: pl.Series, position: int, fault: Fault | None) -> None:
-        if fault:
-            value = column[fault.row]
-            raise self.error(
-                f"{self.label} has {'nothing' if value is None else repr(value)} in row {fault.row + 1} of column "
-                f"{self.names[position]!r}, where {fault.need}."
-            )
+
+def _as_numbers(column: pl.Series) -> pl.Series:
+    return column.cast(pl.Float32, strict=False)
+
+
+def _as_is(column: pl.Series) -> pl.Series:
+    return column
 
 
 def as_seconds(column: pl.Series) -> pl.Series:
@@ -206,7 +200,7 @@ def read_parquet(path: Path, choices: ColumnChoices) -> Columns:
 
 
 def _read(roles: Roles) -> list[int]:
-    return sorted({position for position in roles if position is not None})
+    return sorted(set(roles.positions().values()))
 
 
 def _from_pandas(column: Any, name: str) -> pl.Series:

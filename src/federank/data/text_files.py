@@ -23,7 +23,7 @@ import polars as pl
 
 from federank.data import columns as values
 from federank.data.archives import Text
-from federank.data.columns import ColumnChoices, Columns, Fault, Roles, assign_roles, categories_by_item, recognises
+from federank.data.columns import ColumnChoices, Columns, Fault, Roles, assign_roles, checked_columns, recognises
 from federank.errors import BadFile, SettingError
 
 # A table of text one record at a time: slow and exact, for headers, item files and the line at fault.
@@ -359,7 +359,7 @@ class _Table(NamedTuple):
     @property
     def read(self) -> set[int]:
         """The columns by which a row counts as blank: all that are read, and the last."""
-        return {position for position in self.roles if position is not None} | {self.layout.width - 1}
+        return {*self.roles.positions().values(), self.layout.width - 1}
 
 
 def _scanned(text: Text, layout: Layout) -> pl.LazyFrame:
@@ -394,32 +394,16 @@ def _collected(table: _Table, wanted: list[pl.Expr]) -> pl.DataFrame:
 
 
 def _checked(table: _Table, frame: pl.DataFrame) -> Columns:
-    roles = table.roles
-    users = _ids(table, frame, roles.users, "a user")
-    items = _ids(table, frame, roles.items, "an item")
-    ratings = times = categories = None
-    if roles.ratings is not None:
-        ratings = frame[_name(roles.ratings)]
-        _refuse(table, roles.ratings, values.rating_fault(ratings))
-    if roles.times is not None:
-        times = frame[_name(roles.times)]
-        _refuse(table, roles.times, values.time_fault(times))
-    if roles.categories is not None:
-        categories = categories_by_item(items, frame[_name(roles.categories)])
-    return Columns(users, items, ratings, times, categories=categories)
+    positions = table.roles.positions()
 
+    def refuse(role: str, fault: Fault) -> None:
+        raise bad_value(table.text, table.layout, table.read, positions[role], fault)
 
-def _ids(table: _Table, frame: pl.DataFrame, position: int, kind: str) -> pl.Series:
-    column = frame[_name(position)]
-    if column.dtype.is_integer() and column.null_count():
-        column = _collected(table, [values.words(_name(position))]).to_series()
-    _refuse(table, position, values.id_fault(column, kind))
-    return column
-
-
-def _refuse(table: _Table, position: int, fault: Fault | None) -> None:
-    if fault:
-        raise bad_value(table.text, table.layout, table.read, position, fault)
+    series = {role: frame[_name(position)] for role, position in positions.items()}
+    for role in ("users", "items"):
+        if series[role].dtype.is_integer() and series[role].null_count():
+            series[role] = _collected(table, [values.words(_name(positions[role]))]).to_series()
+    return checked_columns(series, refuse)
 
 
 def _id_expression(layout: Layout, position: int) -> pl.Expr:

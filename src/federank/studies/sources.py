@@ -9,16 +9,13 @@ Both come from one division: validation is cut from the training part, so choosi
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from federank.checks import check_int
 from federank.data.datasets import KNOWN, find, how_to_get
-from federank.data.interactions import Interactions
+from federank.data.interactions import Interactions, filtered
 from federank.data.loading import load
 from federank.data.splits import FOLDS, Division, Split, divide
-from federank.errors import BadSplit, DataError, SettingError
+from federank.errors import BadSplit, DataError
 from federank.studies.spec import DataSet
 
 _STORED = 3
@@ -72,30 +69,6 @@ def _key(data: DataSet) -> str:
 
 
 _sources: dict[str, Source] = {}
-
-
-def filtered(data: Interactions, filters: dict[str, Any]) -> Interactions:
-    """What the filters keep, in this order whatever the order they are written in."""
-    try:
-        if "min_rating" in filters:
-            data = data.binarise(filters["min_rating"])
-        if "min_interactions" in filters:
-            data = data.keep_users(filters["min_interactions"])
-        if "k_core" in filters:
-            data = data.k_core(filters["k_core"])
-        return _sampled(data, filters["sample"]) if "sample" in filters else data
-    except TypeError as reason:
-        raise SettingError(f"The filters {filters!r} cannot be used: {reason}.") from reason
-
-
-def _sampled(data: Interactions, people: int) -> Interactions:
-    """Some of the people only, always the same: for trying a study out."""
-    check_int("sample", people, 1)
-    if people >= data.n_users:
-        return data
-    chosen = np.zeros(data.n_users, dtype=bool)
-    chosen[np.random.default_rng(1).permutation(data.n_users)[:people]] = True
-    return data.take(chosen[data.users]).compact()
 
 
 def _divided(data: Interactions, how: Division) -> list[Splits]:
