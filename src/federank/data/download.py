@@ -29,7 +29,7 @@ from pathlib import Path
 from federank.errors import BadFile, DownloadError
 
 Progress = Callable[[int, int | None], None]
-"""Told how many bytes are there, and of how many where that is known."""
+"""Called with how many bytes are there, and of how many where that is known."""
 
 _CHUNK = 256 * 1024
 _WORTH_ANOTHER_TRY = {408, 425, 429, 500, 502, 503, 504}

@@ -2,7 +2,7 @@
 
 A list of recommendations can only be judged by someone who knows what is in it, and no one knows the places of a
 synthetic city. So here the catalogue is real (about 600 films: title, year, genres, director, saga, mood, titles in
-German and Italian, and roughly how widely known), and only the people are made up:
+German and Italian, and roughly how widely known), and only the users are synthetic:
 
 1. Each person has a few interests. An interest is a film and what is like it: in genre, mood, era, director, saga.
 2. Each likes some tens of films, drawn by that and by fame without repeats: first a half, then the other half, for
@@ -143,6 +143,6 @@ def _overlap(sets: Sequence[Sequence[str]]) -> RealMatrix:
 
 def _same(known: Sequence[Film], fact: Callable[[Film], str]) -> RealMatrix:
     """1 where two films share a fact that both have, else 0."""
-    facts = np.array([fact(film) for film in known])
-    same: RealMatrix = ((facts[:, None] == facts) & (facts != "")).astype(float)
+    values = np.array([fact(film) for film in known])
+    same: RealMatrix = ((values[:, None] == values) & (values != "")).astype(float)
     return same

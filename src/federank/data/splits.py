@@ -219,7 +219,7 @@ def numbered_together(parts: Mapping[str, Interactions]) -> dict[str, Interactio
     """The same parts with one numbering of the users and items of all of them."""
     user_numbers, user_ids = number_ids(_joined([part.user_ids for part in parts.values()]), "user")
     item_numbers, item_ids = number_ids(_joined([part.item_ids for part in parts.values()]), "item")
-    titles, categories = _facts(parts.values(), item_ids)
+    titles, categories = _item_details(parts.values(), item_ids)
     numbered, user_from, item_from = {}, 0, 0
     for name, part in parts.items():
         users = user_numbers[user_from : user_from + part.n_users][part.users]
@@ -249,7 +249,7 @@ def _joined(ids: list[Ids]) -> Ids:
     return joined
 
 
-def _facts(parts: Iterable[Interactions], item_ids: Ids) -> tuple[Ids | None, Categories | None]:
+def _item_details(parts: Iterable[Interactions], item_ids: Ids) -> tuple[Ids | None, Categories | None]:
     """Titles and categories of all items, from the parts that know them; the first to know an item is believed."""
     titles: dict[str, str] = {}
     categories: dict[str, tuple[str, ...]] = {}

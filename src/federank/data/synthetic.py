@@ -1,6 +1,6 @@
 """A synthetic city: synthetic people who check in at synthetic places. None of it is real data.
 
-Where no data set is at hand, the city is: for a first try, for demonstrations, for tests, and for measuring how
+Where no data set is installed, the city is: for a first try, for demonstrations, for tests, and for measuring how
 things grow. It looks like the check-in data of the papers (Foursquare): places in nine categories, popularity
 with a long tail, most people active a little and a few very much, and a time for each check-in.
 
@@ -54,7 +54,7 @@ class Stream(IntEnum):
     TIMES = 11
 
 
-WHOLE = 1 << 20
+ONE = 1 << 20
 """What a weight of 1.0 is as an integer: weights down to a millionth are distinguished."""
 
 
@@ -77,7 +77,7 @@ def shuffle(key: tuple[int, ...], count: int) -> LongVector:
 
 def full_weights(weights: RealVector) -> LongVector:
     """Weights as integers, none of them 0."""
-    return np.maximum(np.rint(weights * WHOLE), 1).astype(np.int64)
+    return np.maximum(np.rint(weights * ONE), 1).astype(np.int64)
 
 
 def running_total(weights: LongVector) -> LongVector:
@@ -193,9 +193,9 @@ def _attractions(places: int, seed: int) -> LongVector:
 def _residuals(sizes: LongVector, seed: int) -> LongVector:
     """How strongly each home (row) draws its people to each neighbourhood: by size, and falling with distance."""
     x, y = uniform(draw_words((seed, Stream.POINTS), 2, len(sizes)))
-    squares = (x[:, None] - x) ** 2 + (y[:, None] - y) ** 2
+    distances = (x[:, None] - x) ** 2 + (y[:, None] - y) ** 2
     # Distances are measured in mean widths of a neighbourhood: one of N covers 1 / N of the square.
-    nearness = 1 / (1 + 4 * len(sizes) * squares) ** 2
+    nearness = 1 / (1 + 4 * len(sizes) * distances) ** 2
     return full_weights(nearness * (sizes / sizes.max()))
 
 

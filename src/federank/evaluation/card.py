@@ -104,7 +104,7 @@ def _privacy(model: Recommender, folder: Path) -> Iterable[str]:
     noise = model.report.get("privacy")
     if noise and noise.get("epsilon") is not None:
         yield f"Differential privacy: epsilon {noise['epsilon']:.3g} at delta {noise['delta']:g}."
-    yield f"What a honest-but-curious server learns from these messages is measured by `federank audit {folder}`."
+    yield f"What an honest-but-curious server learns from these messages is measured by `federank audit {folder}`."
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> str:

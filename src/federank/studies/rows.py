@@ -92,7 +92,7 @@ def gather(lines: Iterable[Line]) -> list[Row]:
         for line in members:
             point = tuple((name, _setting(line, name)) for name in names)
             points.setdefault(point, []).append(line)
-        for point in sorted(points, key=lambda point: [_order(value) for _, value in point]):
+        for point in sorted(points, key=lambda point: [_sort_key(value) for _, value in point]):
             ordered = sorted(points[point], key=lambda line: (line.seed or 0, line.fold or 0))
             rows.append(Row(data=data, group=group, swept=point, lines=tuple(ordered)))
     return rows
@@ -122,7 +122,7 @@ def _value(line: Line, metric: str) -> float | None:
     return None
 
 
-def _order(value: Any) -> tuple[bool, float, str]:
+def _sort_key(value: Any) -> tuple[bool, float, str]:
     """Numbers in their order, then everything else by its text."""
     number = isinstance(value, int | float)
     return not number, float(value) if number else 0.0, str(value)
@@ -196,8 +196,8 @@ def _with_metrics(line: Line, more: Mapping[str, float]) -> Line:
 def _losses(line: Line, reference: Row | None, metrics: Sequence[str]) -> dict[str, float]:
     runs = reference.lines if reference else ()
     theirs = next((other for other in runs if (other.seed, other.fold) == (line.seed, line.fold)), None)
-    pairs = {} if theirs is None else {name: (line.metrics.get(name), theirs.metrics.get(name)) for name in metrics}
-    return {f"{LOSS}{name}": 1 - ours / base for name, (ours, base) in pairs.items() if ours is not None and base}
+    values = {} if theirs is None else {name: (line.metrics.get(name), theirs.metrics.get(name)) for name in metrics}
+    return {f"{LOSS}{name}": 1 - ours / base for name, (ours, base) in values.items() if ours is not None and base}
 
 
 def _shares(line: Line, means: Mapping[str, float | None]) -> dict[str, float]:
@@ -233,7 +233,7 @@ def _line_as_seen_by(line: Line, server: str) -> Line:
 
 
 def _all_at_once(line: Line) -> bool:
-    """Whether a round has everyone in it: of pairs where it is asked for, of few messages unless there are cohorts."""
+    """Whether a round has everyone in it: of values where it is asked for, of few messages unless there are cohorts."""
     if line.model in ("frugal", "fcf"):
         return int(line.settings.get("cohorts", 1)) == 1
     return str(line.settings.get("clients_per_round")) == "all"

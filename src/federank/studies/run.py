@@ -61,9 +61,9 @@ class Standing(NamedTuple):
 def standing(case: Case, line_of: Callable[[Run], Line | None]) -> Standing:
     """The runs that choosing has needed and needs next; `line_of` answers None for one that is not finished."""
     needed: list[Run] = []
-    order, keep = list(range(len(case.candidates))), len(case.candidates)
+    ranking, keep = list(range(len(case.candidates))), len(case.candidates)
     for stage, goes_on in [*case.rungs, (case.candidates, 0)]:
-        numbers = _entered(stage, order, keep, line_of)
+        numbers = _entered(stage, ranking, keep, line_of)
         needed += [run for number in numbers for run in stage[number]]
         lines = {number: _lines(stage[number], line_of) for number in numbers}
         if any(len(lines[number]) < len(stage[number]) for number in numbers):
@@ -72,8 +72,8 @@ def standing(case: Case, line_of: Callable[[Run], Line | None]) -> Standing:
         if stage is case.candidates or not done:
             return Standing(needed, [stage[number] for number in numbers])
         values = {number: _best_point(each, case)[1] for number, each in done.items()}
-        order = sorted(values, key=lambda number: (-values[number], number))
-        near = sum(within_chance(values[order[0]], value, _trials(case)) for value in values.values())
+        ranking = sorted(values, key=lambda number: (-values[number], number))
+        near = sum(within_chance(values[ranking[0]], value, _trials(case)) for value in values.values())
         keep = max(goes_on, near)
     raise AssertionError("the last stage is the candidates' own")
 
@@ -85,12 +85,12 @@ def _trials(case: Case) -> int:
 
 
 def _entered(
-    stage: Sequence[Runs], order: Sequence[int], keep: int, line_of: Callable[[Run], Line | None]
+    stage: Sequence[Runs], ranking: Sequence[int], keep: int, line_of: Callable[[Run], Line | None]
 ) -> list[int]:
     """Who is tried in this stage: the first `keep` of the order, and another for each that has failed."""
     entered: list[int] = []
     unbroken = 0
-    for number in order:
+    for number in ranking:
         if unbroken == keep:
             break
         entered.append(number)

@@ -1,7 +1,7 @@
 """Tables about the runs themselves: what differs from the paper and why, what was audited, what it took.
 
     differences_table   everything more than ten percent from the paper, with the study's note or "unexplained"
-    privacy_table       what a honest-but-curious server learnt in the audited runs
+    privacy_table       what an honest-but-curious server learnt in the audited runs
     runs_table          epochs, seconds, memory and bytes of each row
     failures_table      runs that did not end, with their reasons
     versions_table      with what it was computed: packages, machine, fingerprints of the data
@@ -37,15 +37,15 @@ def explanations(specs: ReportSpec, differences: Sequence[Difference], rows: Seq
     """How a report's differences are explained: `differences` are all compared values, `rows` all of the study's."""
     compared = {(one.row.data, one.row.group, one.metric): one for one in differences}
 
-    def explain(difference: Difference, asked: frozenset[str] = frozenset()) -> str:
+    def explain(difference: Difference, followed: frozenset[str] = frozenset()) -> str:
         note = note_on(specs, difference.row, difference.metric)
         if note is None:
             return UNEXPLAINED
-        shown, evidence = _evidence(note, difference, asked)
+        shown, evidence = _evidence(note, difference, followed)
         text = f"{note.text} {evidence}".rstrip()
         return text if shown else f"{UNEXPLAINED}: {text}"
 
-    def _evidence(note: Note, difference: Difference, asked: frozenset[str]) -> tuple[bool, str]:
+    def _evidence(note: Note, difference: Difference, followed: frozenset[str]) -> tuple[bool, str]:
         """Whether what the note names shows it, and a sentence that says so."""
         by = note.shown_by
         evidence: list[tuple[bool, str]] = []
@@ -57,10 +57,10 @@ def explanations(specs: ReportSpec, differences: Sequence[Difference], rows: Seq
             precise = compared.get((difference.row.data, difference.row.group, PRECISION))
             evidence.append(_sweep_shows(by["sweep"], difference, rows, precise))
         if "group" in by or "data" in by:
-            evidence.append(_row_shows(by, difference, asked))
+            evidence.append(_row_shows(by, difference, followed))
         return bool(evidence) and all(shown for shown, _ in evidence), " ".join(text for _, text in evidence)
 
-    def _row_shows(by: Mapping[str, str], difference: Difference, asked: frozenset[str]) -> tuple[bool, str]:
+    def _row_shows(by: Mapping[str, str], difference: Difference, followed: frozenset[str]) -> tuple[bool, str]:
         data, group = by.get("data", difference.row.data), by.get("group", difference.row.group)
         name = group if data == difference.row.data else f"{group} on {data}"
         other = compared.get((data, group, difference.metric))
@@ -69,7 +69,7 @@ def explanations(specs: ReportSpec, differences: Sequence[Difference], rows: Seq
         apart = f"{written(other.metric, other.ours)}, {other.percent:+.1f} %"
         if abs(other.percent) <= NOTABLE:
             return True, f"Shown by {name} ({apart})."
-        if name not in asked and not explain(other, asked | {name}).startswith(UNEXPLAINED):
+        if name not in followed and not explain(other, followed | {name}).startswith(UNEXPLAINED):
             return True, f"Shown by {name} ({apart}, explained there)."
         return False, f"{name} is not within {NOTABLE:.0f} % either ({apart})."
 

@@ -32,7 +32,7 @@ from federank.studies.rows import (
     seen_rows,
 )
 
-# Marks of significance in a table: does a row differ from the table's reference, person by person?
+# Marks of significance in a table: does a row differ from the table's reference, user by user?
 
 
 Marks = dict[tuple[int, str], str]
@@ -47,21 +47,21 @@ def significance_marks(
     matched: bool = False,
 ) -> tuple[Marks, str | None]:
     """A mark for each (row's position, metric) that differs from its reference, and what that is called, if any is."""
-    people = [_people(row, metrics, users_of) for row in rows]
-    tested = [metric for metric in metrics if sum(metric in table.columns for table in people) > 1]
+    users = [_per_user(row, metrics, users_of) for row in rows]
+    tested = [metric for metric in metrics if sum(metric in table.columns for table in users) > 1]
     if not tested:
         return {}, None
-    references = _matched(rows, against) if matched else [_reference(rows, people, tested[0], against)] * len(rows)
+    references = _matched(rows, against) if matched else [_reference(rows, users, tested[0], against)] * len(rows)
     positions, p_values = [], []
-    for position, (table, reference) in enumerate(zip(people, references, strict=True)):
+    for position, (table, reference) in enumerate(zip(users, references, strict=True)):
         for metric in tested:
             if (
                 reference is not None
                 and position != reference
                 and metric in table.columns
-                and metric in people[reference].columns
+                and metric in users[reference].columns
             ):
-                both = paired(table, people[reference], metric)
+                both = paired(table, users[reference], metric)
                 differences = (both["first"] - both["second"]).to_numpy()
                 if len(differences) > 1:
                     positions.append((position, metric))
@@ -73,8 +73,8 @@ def significance_marks(
     return marks, f"{against} at the same point" if matched else rows[references[0] or 0].label
 
 
-def _people(row: Row, metrics: Sequence[str], users_of: Callable[[str], Any]) -> pl.DataFrame:
-    """Each person's mean over the row's seeds; no column for what people have no values of."""
+def _per_user(row: Row, metrics: Sequence[str], users_of: Callable[[str], Any]) -> pl.DataFrame:
+    """Each user's mean over the row's seeds; no column for what users have no values of."""
     tables = [table for table in (users_of(line.id) for line in row.lines) if table is not None]
     if not tables:
         return pl.DataFrame({"user": []})
@@ -89,8 +89,8 @@ def _matched(rows: Sequence[Row], against: str | None) -> list[int | None]:
     return [named.get((row.data, row.swept)) for row in rows]
 
 
-def _reference(rows: Sequence[Row], people: Sequence[pl.DataFrame], metric: str, against: str | None) -> int:
-    held = [position for position, table in enumerate(people) if metric in table.columns]
+def _reference(rows: Sequence[Row], users: Sequence[pl.DataFrame], metric: str, against: str | None) -> int:
+    held = [position for position, table in enumerate(users) if metric in table.columns]
     named = [position for position in held if against in (rows[position].group, rows[position].label)]
     return max(named or held, key=lambda position: score(metric, rows[position].mean(metric) or 0.0))
 

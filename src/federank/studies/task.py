@@ -57,28 +57,28 @@ def audited(model: Any, audit: Audit) -> tuple[dict[str, float | None], dict[str
     metrics: dict[str, float | None] = {}
     beside: dict[str, Any] = {}
     for sees in audit.sees:
-        [found], about = audit_model(model, sees=sees, people=audit.people)
-        metrics |= {f"{sees}:{name}": value for name, value in headline(found).items()}
+        [result], about = audit_model(model, sees=sees, people=audit.people)
+        metrics |= {f"{sees}:{name}": value for name, value in headline(result).items()}
         for attack, figures in about.get("side_knowledge", {}).items():
             metrics |= {
                 f"{sees}:known_{attack}{of}": figures[value]
                 for of, value in (("", "inside"), ("_left_out", "outside"), ("_advantage", "advantage"))
             }
         beside |= {
-            f"{sees}:attack": found.best["by_auc"],
-            f"{sees}:attack_held_back": found.best["by_auc_held_back"],
+            f"{sees}:attack": result.best["by_auc"],
+            f"{sees}:attack_held_back": result.best["by_auc_held_back"],
             f"{sees}:cohort": about["cohort"],
             f"{sees}:people_attacked": about["people_attacked"],
             f"{sees}:seconds": round(about["seconds"]["audit"], 3),
-            f"{sees}:marks": marks_of(found),
+            f"{sees}:marks": marks_of(result),
         }
     return metrics, beside
 
 
-def headline(found: Findings) -> dict[str, float | None]:
+def headline(result: Findings) -> dict[str, float | None]:
     """The figures by which runs are compared: what was sent, and the best attack beside popularity."""
-    popularity, best = found.attacks["popularity"], found.best
-    content: dict[str, float | None] = {"disclosed_share": found.disclosed_share}
+    popularity, best = result.attacks["popularity"], result.best
+    content: dict[str, float | None] = {"disclosed_share": result.disclosed_share}
     for of in ("", "_held_back"):
         content |= {
             f"popularity{of}": popularity[f"auc{of}"],
@@ -90,12 +90,12 @@ def headline(found: Findings) -> dict[str, float | None]:
     return content
 
 
-def marks_of(found: Findings) -> dict[str, float | None]:
+def marks_of(result: Findings) -> dict[str, float | None]:
     """All that a line of results keeps of an audit: the shares, and every attack's marks as `attack/mark`."""
     marks: Mapping[str, float | None] = {
-        f"{attack}/{mark}": value for attack, all_marks in found.attacks.items() for mark, value in all_marks.items()
+        f"{attack}/{mark}": value for attack, all_marks in result.attacks.items() for mark, value in all_marks.items()
     }
-    return {"disclosed_share": found.disclosed_share, "base_rate": found.base_rate, **marks}
+    return {"disclosed_share": result.disclosed_share, "base_rate": result.base_rate, **marks}
 
 
 # Extras: what some figures need of a run beyond its metrics.
@@ -109,15 +109,15 @@ def extras(model: Recommender, split: Split, wanted: Collection[str], at: int = 
     unknown = set(wanted) - EXTRAS
     if unknown:
         raise SettingError(f"There is no extra {sorted(unknown)[0]!r}; there are {', '.join(sorted(EXTRAS))}.")
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, ability in (("communication", "paper_costs"), ("complexity", "complexity")):
         if name in wanted and hasattr(model, ability):
-            found |= getattr(model, ability)()
+            result |= getattr(model, ability)()
     if "item_updates" in wanted and hasattr(model, "item_updates"):
-        found["item_updates"] = largest_shares(model.item_updates(), MOST_UPDATED)
+        result["item_updates"] = largest_shares(model.item_updates(), MOST_UPDATED)
     if "popularity" in wanted:
-        found |= popularity(model, split, at)
-    return found
+        result |= popularity(model, split, at)
+    return result
 
 
 def popularity(model: Recommender, split: Split, at: int) -> dict[str, list[float]]:
@@ -168,7 +168,7 @@ def lifetime(sent: dict[str, Any], devices: int) -> dict[str, float]:
     }
 
 
-# What honest people get from a poisoned federation, as metrics of the run:
+# What honest users get from a poisoned federation, as metrics of the run:
 
 
 def poisoned(split: Split, poison: Sequence[PoisonSettings], seed: int) -> dict[str, float]:
@@ -214,7 +214,7 @@ def carry_out(run: Run) -> Finished:
     """Train and judge; whatever goes wrong becomes a failed run that says why."""
     begin, computing = time.perf_counter(), time.process_time()
     try:
-        found, users = _carried_out(run)
+        result, users = _carried_out(run)
     except FedeRankError as reason:
         return failed(run, str(reason))
     except MemoryError:
@@ -223,7 +223,7 @@ def carry_out(run: Run) -> Finished:
         return failed(run, f"Something unexpected went wrong: {type(reason).__name__}: {reason}", transient=True)
     line = replace(
         _line(run),
-        **found,
+        **result,
         seconds=round(time.perf_counter() - begin, 3),
         cpu_seconds=round(time.process_time() - computing, 3),
         memory_mb=_peak_memory(),
@@ -279,13 +279,13 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
     usual = [name for name in known if name not in SAMPLED]
     ranking = [name for name in wanted or usual if name in known]
     if ranking:
-        found = evaluate(model, split, at=run.at, metrics=ranking, over=run.over)
-        metrics |= found.means | group_means(found.by_group) | _training_part(split, found)
-        users = _parquet(found)
+        result = evaluate(model, split, at=run.at, metrics=ranking, over=run.over)
+        metrics |= result.means | group_means(result.by_group) | _training_part(split, result)
+        users = _parquet(result)
     extra = extras(model, split, run.extras, run.at[-1])
     if run.audit is not None:
-        found_out, beside = audited(model, run.audit)
-        metrics, extra = metrics | found_out, extra | beside
+        audit_metrics, beside = audited(model, run.audit)
+        metrics, extra = metrics | audit_metrics, extra | beside
     sent = communication_of(model) if run.counts_traffic or not model.replays_communication else None
     metrics |= _figure_of_noise(model) | (lifetime(sent, model.training.n_users) if sent else {})
     about = {
@@ -298,7 +298,7 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
     return about, users
 
 
-def _training_part(split: Split, found: Evaluation) -> dict[str, float]:
+def _training_part(split: Split, result: Evaluation) -> dict[str, float]:
     """What the papers' Table 1 has of a training part: its sizes and, by category, its bias B_T."""
     train = split.train
     sizes: dict[str, float] = {
@@ -306,16 +306,16 @@ def _training_part(split: Split, found: Evaluation) -> dict[str, float]:
         "training_items": int(np.count_nonzero(train.popularity)),
         "training_interactions": len(train),
     }
-    if found.bias is None:
+    if result.bias is None:
         return sizes
-    all_users = found.bias.filter((pl.col("group") == ALL_USERS) & (pl.col("at") == found.at[0]))
+    all_users = result.bias.filter((pl.col("group") == ALL_USERS) & (pl.col("at") == result.at[0]))
     biases = zip(all_users["category"], all_users["bias_train"], strict=True)
     return sizes | {f"bias_train/{category}": value for category, value in biases if value is not None}
 
 
-def _parquet(found: Evaluation) -> bytes:
+def _parquet(result: Evaluation) -> bytes:
     content = io.BytesIO()
-    found.per_user.write_parquet(content)
+    result.per_user.write_parquet(content)
     return content.getvalue()
 
 

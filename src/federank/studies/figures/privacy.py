@@ -262,7 +262,7 @@ def _description(
 
 _CHEAP = 0.9
 """A guarantee that keeps so much costs less than a tenth."""
-_PEOPLE = "leader:cohort"
+_COHORT = "leader:cohort"
 
 
 def draw_guarantee(panel: PanelData) -> Drawn | None:
@@ -278,7 +278,7 @@ def draw_guarantee(panel: PanelData) -> Drawn | None:
     if not curves:
         return None
     figure, axes = new_panel(panel.spec.panel or panel.title, height=4.0)
-    cities = sorted((data for data in curves if data.startswith("city")), key=lambda data: curves[data].people)
+    cities = sorted((data for data in curves if data.startswith("city")), key=lambda data: curves[data].users)
     others = [data for data in curves if data not in cities]
     keys: list[tuple[Any, str]] = []
     for data in (*others, *cities):
@@ -289,7 +289,7 @@ def draw_guarantee(panel: PanelData) -> Drawn | None:
         for epsilon, kept, worse in zip(curve.epsilons, curve.kept, curve.worse, strict=True):
             mark = {"color": style["color"], "marker": style["marker"], "linestyle": ""}
             axes.plot(epsilon, kept, **mark, markerfacecolor=PAPER if worse else style["color"], zorder=3)
-        keys.append((Line2D([], [], **style), f"{data}: {curve.people:,} people" if curve.people else data))
+        keys.append((Line2D([], [], **style), f"{data}: {curve.users:,} people" if curve.users else data))
     axes.axhline(_CHEAP, color=FAINT, linewidth=1, linestyle=":")
     axes.set_xscale("log", base=2)
     axes.set_xticks(sorted({epsilon for curve in curves.values() for epsilon in curve.epsilons}))
@@ -313,7 +313,7 @@ class _Curve:
         self.epsilons = [float(row.at(panel.sweep)) for row in ordered]
         self.kept = [value / full for value in values]
         self.worse = [value < least for value in values]
-        self.people: int = int(ordered[0].extra(_PEOPLE) or 0)
+        self.users: int = int(ordered[0].extra(_COHORT) or 0)
 
     def description(self) -> str:
         """How much is kept, in words."""

@@ -8,7 +8,7 @@ import pytest
 from federank.studies.documents import packaged
 from federank.studies.report_spec import report_spec_of
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 NOTES = [
     (study, document, note)
     for study, document in packaged().items()

@@ -9,7 +9,9 @@ from tests.studies.small_results import WISHES, all_lines, line, results_folder
 
 from federank.errors import BadFile, SettingError
 from federank.studies.report import make_report, write_report
-from federank.studies.results import Label, Results
+from federank.studies.results import Label, Line, Results
+from federank.studies.rows import gather
+from federank.studies.run_tables import groups_table, price_table
 
 TABLES = WISHES.replace('[[figure]]\nkind = "f1-against-pi"\n', "")
 """The same wishes without the figure: drawing is most of a report's time."""
@@ -419,3 +421,35 @@ def test_data_that_was_not_there_is_said(tmp_path):
     specs = 'data = ["north", "librarything"]\n' + TABLES
     report = make_report(results_folder(tmp_path / "results", specs, [line("Popular")]))
     assert report.warnings == ("Left out: librarything; there is no run on it, as where a data set is not installed.",)
+
+
+def north_line(group, method, precision, **metrics):
+    return Line(
+        id=group, group=group, data="north", model=method, seed=1, metrics={"precision@10": precision, **metrics}
+    )
+
+
+def texts(table):
+    return [[cell.text for cell in row] for row in table.rows]
+
+
+FLOOR, WHOLE = north_line("Top-Pop", "popular", 0.08), north_line("Frugal", "frugal", 0.1)
+
+
+def test_the_price_is_a_share_of_the_gain_over_popularity():
+    private = north_line("Private", "frugal", 0.09, noise_epsilon=1.0, **{"item_coverage@10": 155})
+    [row] = texts(price_table(gather([FLOOR, WHOLE, private])))
+    assert row[:8] == ["north", "Private", "1", "0.09000", "90%", "80%", "50%", "155"]
+
+
+def test_without_noise_or_popularity_there_is_no_price():
+    private = north_line("Private", "frugal", 0.09, noise_epsilon=1.0)
+    assert price_table(gather([FLOOR, WHOLE])) is None
+    assert price_table(gather([WHOLE, private])) is None
+
+
+def test_groups_have_a_column_each():
+    found = north_line("Frugal", "frugal", 0.1, **{"recall@10/activity-1": 0.25, "recall@10/popularity-4": 0.5})
+    [row] = texts(groups_table(gather([found, FLOOR])))
+    assert row == ["north", "Frugal", "0.25000", *["-"] * 6, "0.50000"]
+    assert groups_table(gather([FLOOR])) is None

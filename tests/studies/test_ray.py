@@ -17,7 +17,7 @@ from federank.errors import SettingError
 from federank.simulation.cluster import LOCAL
 from federank.studies.ray_executor import RayExecutor, environment
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_path_of_this_python_is_quoted_for_the_shell_of_ray_and_that_of_other_machines_is_theirs():
@@ -140,7 +140,7 @@ import sys
 from pathlib import Path
 
 from ray.cluster_utils import Cluster
-from tests.studies.run.test_ray import MODELS
+from tests.studies.test_ray import MODELS
 from tests.studies.worlds import Silent, small_study
 from tests.two_nodes import STORE
 

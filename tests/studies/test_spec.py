@@ -3,7 +3,7 @@ import tomli_w
 
 from federank.data.splits import Division
 from federank.errors import BadFile, SettingError
-from federank.studies.documents import changed, quick, read_change, read_document, saying_what_changed
+from federank.studies.documents import changed, find_study, quick, read_change, read_document, saying_what_changed
 from federank.studies.spec import as_study, crossed, points, several
 
 SMALL = {"data": ["city"], "model": [{"method": "popular"}]}
@@ -205,3 +205,23 @@ def test_a_study_written_as_toml_reads_back_the_same(tmp_path):
         "paper": [{"metrics": {"precision@10": 0.5}}],
     }
     assert tomllib.loads(tomli_w.dumps(document)) == document
+
+
+def test_paths_in_a_study_are_relative_to_it(tmp_path, monkeypatch):
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    (there / "visits.csv").write_text("user,item\n1,2\n")
+    (there / "people.toml").write_text("")
+    (there / "mine.toml").write_text(
+        'data = ["visits.csv", "ml-100k"]\n'
+        'model = [{ method = "fpl", settings = { policies = "people.toml", pi = "0.3" } }]\n'
+    )
+    monkeypatch.chdir(here)
+    name, document = find_study("../there/mine.toml")
+    first, second = as_study(document, name).data
+    assert (first.name, first.source) == ("visits.csv", "../there/visits.csv")
+    assert (second.name, second.source) == ("ml-100k", "ml-100k")
+    assert document["model"][0]["settings"] == {"policies": "../there/people.toml", "pi": "0.3"}
+    monkeypatch.chdir(there)
+    assert find_study("mine.toml")[1]["data"] == ["visits.csv", "ml-100k"]
