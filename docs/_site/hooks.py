@@ -113,7 +113,7 @@ def commands() -> str:
         if isinstance(command, click.Group):
             methods = isinstance(command, MethodGroup)
             names = command.list_commands(context)
-            own = [*names[:1], *click.Group.list_commands(command, context)] if methods else names
+            own = [*names[:1], *command.others] if methods else names
             for each in own:
                 child = command.get_command(context, each)
                 if child is not None and not child.hidden:

@@ -146,7 +146,7 @@ def test_a_charter_is_read_as_it_was_written_and_every_field_changes_its_digest(
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"least_cohort": 1}, "at least 2 people"),
+        ({"least_cohort": 1}, "at least 2 clients"),
         ({"least_cohort": 101}, "at most the largest"),
         ({"largest_cohort": 2**31 // 4096}, "could wrap"),
         ({"noises": (2**22,) * 3, "largest_cohort": 2**31 // 4096 - 18_636}, "could wrap"),

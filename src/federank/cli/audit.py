@@ -21,16 +21,14 @@ from federank.cli.options import (
     given_settings,
     more,
     names_of,
+    preset_option,
     reads_data_option,
     settings_options,
+    taken_preset,
     taken_reading,
 )
-from federank.cli.plan import plan
-from federank.cli.poison import poison, sybil
 from federank.cli.tables import new_table, plain, show, training_bar
-from federank.cli.verify import verify
 from federank.errors import ModelError, SettingError
-from federank.methods.fpl.settings import PRESETS
 from federank.methods.registry import audited_names, help_of, method_names, recommender_class
 
 if TYPE_CHECKING:
@@ -96,15 +94,13 @@ def _common(**_: Any) -> None:
 def _command(name: str) -> click.Command:
     """The command that audits this method, with its flags alone."""
     method = recommender_class(name)
-    preset = click.Option(["--preset"], type=click.Choice(list(PRESETS)), help="A published configuration by name.")
-    common = [*([preset] if name == "fpl" else []), *_common.params]
+    common = [*preset_option(name), *_common.params]
     if not _has_cohorts(method):
         common = [param for param in common if param.name != "cohort"]
     names = name, names_of(common)
 
     def run(**values: Any) -> None:
-        settings = PRESETS.get(values.pop("preset", None) or "", {})
-        settings |= given_settings(method.settings_type, values, *names)
+        settings = taken_preset(values) | given_settings(method.settings_type, values, *names)
         reading, way, cohort = taken_reading(values), values.pop("way"), values.pop("cohort", None)
         if cohort is not None:
             settings["clients_per_round"] = _cohort(cohort, values["sees"], settings.get("clients_per_round"))
@@ -147,7 +143,7 @@ def _audit_of(folder: str) -> click.Command:
     return stored
 
 
-@click.command(cls=_Audits, names=audited_names, build=_command)
+@click.command(cls=_Audits, names=audited_names, build=_command, others=("poison", "sybil", "plan", "verify"))
 def audit() -> None:
     """Attack a federation: what would an honest-but-curious server learn about its users?
 
@@ -165,10 +161,6 @@ def audit() -> None:
       federank audit pmf --data ml-100k --rho 2 --style batch --iterations 20
       federank audit runs/city --json
     """
-
-
-for _other in (poison, sybil, plan, verify):
-    audit.add_command(_other)
 
 
 def _run(

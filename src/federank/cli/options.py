@@ -14,6 +14,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -114,7 +115,8 @@ _HELP_ALL = click.Option(
 class MethodGroup(click.Group):
     """One command per method, whose flags are made from the method's settings when it is called.
 
-    `names` are listed in the help; `accepts` says whether another name is a method too.
+    `names` are listed in the help; `accepts` says whether another name is a method too. `others` are commands of other
+    kinds, each in the file of its name.
     """
 
     def __init__(
@@ -124,18 +126,21 @@ class MethodGroup(click.Group):
         build: Callable[[str], click.Command],
         accepts: Callable[[str], bool] = lambda _: False,
         default: str | None = None,
+        others: Sequence[str] = (),
         **values: Any,
     ) -> None:
         super().__init__(*args, **{"subcommand_metavar": "METHOD [OPTIONS]..."} | values)
         self._names, self._build, self._accepts, self._default = names, build, accepts, default
+        self.others = others
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The methods, then commands of other kinds."""
-        return [*self._names(), *super().list_commands(ctx)]
+        return [*self._names(), *self.others]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this method."""
-        if (other := super().get_command(ctx, cmd_name)) is not None:
+        if cmd_name in self.others:
+            other: click.Command = getattr(import_module(f"federank.cli.{cmd_name}"), cmd_name)
             return other
         if cmd_name in self._names() or self._accepts(cmd_name):
             return self._build(cmd_name)
@@ -155,9 +160,9 @@ class MethodGroup(click.Group):
 
         with formatter.section("Methods"):
             formatter.write_dl([(name, help_of(name)) for name in self._names()])
-        if others := super().list_commands(ctx):
+        if others := [(name, self.get_command(ctx, name)) for name in self.others]:
             with formatter.section("Commands"):
-                formatter.write_dl([(name, self.commands[name].get_short_help_str(60)) for name in others])
+                formatter.write_dl([(name, other.get_short_help_str(60)) for name, other in others if other])
 
 
 _SECTIONS = dict.fromkeys(("online", "trace", "dropout", "cohorts", "rounding", "policies", "budget"), SCHEDULE)
@@ -299,6 +304,25 @@ class _NumberOrText(click.ParamType[Any]):
             except (TypeError, ValueError):
                 continue
         return value
+
+
+def preset_option(method: str) -> list[click.Parameter]:
+    """The option that names a published configuration of FPL; none for other methods."""
+    if method != "fpl":
+        return []
+    from federank.methods.fpl.settings import PRESETS
+
+    return [click.Option(["--preset"], type=click.Choice(list(PRESETS)), help="A published configuration by name.")]
+
+
+def taken_preset(values: dict[str, Any]) -> dict[str, Any]:
+    """Take the settings of the named configuration out of a command's values."""
+    name = values.pop("preset", None)
+    if name is None:
+        return {}
+    from federank.methods.fpl.settings import PRESETS
+
+    return dict(PRESETS[name])
 
 
 TRACK_HELP = "Log to mlflow or tensorboard; a place may follow a colon: mlflow:mlruns, tensorboard:logs."

@@ -23,8 +23,10 @@ from federank.cli.options import (
     is_given,
     more,
     names_of,
+    preset_option,
     reads_data_option,
     settings_options,
+    taken_preset,
     taken_reading,
 )
 from federank.data.splits import WAYS
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 def _command(name: str) -> click.Command:
     """The command that trains this method, with its flags alone."""
     method = recommender_class(name)
-    common = [*_preset(name), *_search(method), *offered(method, _common.params)]
+    common = [*preset_option(name), *_search(method), *offered(method, _common.params)]
     names = name, names_of(common)
 
     def run(**values: Any) -> None:
@@ -112,14 +114,6 @@ def _common(**_: Any) -> None:
     """The options that every method has."""
 
 
-def _preset(method: str) -> list[click.Parameter]:
-    if method != "fpl":
-        return []
-    from federank.methods.fpl.settings import PRESETS
-
-    return [click.Option(["--preset"], type=click.Choice(list(PRESETS)), help="A published configuration by name.")]
-
-
 def _search(method: type[Recommender]) -> list[click.Parameter]:
     if not method.searched:
         return []
@@ -131,7 +125,6 @@ class _Training:
     """One call of the command: checked, trained, stored and reported."""
 
     def __init__(self, method: type[Recommender], given: dict[str, Any], values: dict[str, Any]) -> None:
-        from federank.methods.fpl.settings import PRESETS
         from federank.simulation.options import TrainingOptions
 
         self.method, self.given = method, given
@@ -142,7 +135,7 @@ class _Training:
         self.split_seed, self.folds, self.patience = values["split_seed"], values["folds"], values["patience"]
         self.track, self.quiet, self.as_json = values["track"], values["quiet"], values["as_json"]
         self.search = values.get("search", False)
-        self.settings = PRESETS.get(values.get("preset") or "", {}) | given
+        self.settings = taken_preset(values) | given
         self.options = TrainingOptions(**{name: values[name] for name in ("engine", "threads", "cluster", "shards")})
 
     def run(self) -> None:
@@ -267,12 +260,11 @@ class _Training:
 
     def _split(self) -> tuple[Interactions, Split | None]:
         """The training part, and the split it is part of, if any."""
-        from federank.data.split_files import read_split
-        from federank.data.splits import Division, divide
-
         if self.way == "none":
             return self.reading.interactions(), None
         if self.way in WAYS:
+            from federank.data.splits import Division, divide
+
             division = Division(way=self.way, test=self.test, validation=self.validation, seed=self.split_seed)
             [split] = divide(self.reading.interactions(), division)
             return split.train, split
@@ -284,6 +276,8 @@ class _Training:
         if given := [name for name in READING if is_given(name)]:
             flag = "--data" if given[0] == "source" else flag_of(given[0])
             raise SettingError(f"--split names a folder of parts, which are used as they are; leave out {flag}.")
+        from federank.data.split_files import read_split
+
         split = read_split(Path(self.way))
         return split.train, split
 

@@ -24,9 +24,7 @@ def count_communication(model: Recommender, wanted: bool) -> None:
 
 def warn_of_named_items(settings: Any) -> None:
     """Say on stderr where nothing hides which items were rated."""
-    from federank.methods.fedrec.settings import RatingSettings
-
-    if not isinstance(settings, RatingSettings) or not settings.federated or settings.rho > 0:
+    if not getattr(settings, "federated", False) or getattr(settings, "rho", None) != 0:
         return
     remedy = (
         "SVD++ does so with any rho"
