@@ -258,12 +258,12 @@ def read_record(content: bytes, server: bytes) -> RoundRecord:
     """A record, if the server of this public key has signed it."""
     statement = read_canonical(content, _NAME)
     has_fields(statement, _NAME, {"record": dict, "signature": str})
-    content = statement["record"]
-    has_fields(content, _NAME, _FIELDS_records)
-    verify(server, "record", canonical(content), hexadecimal(statement["signature"], SIGNATURE_BYTES, "The signature"))
-    if content["state"] not in (FOLDED, ABANDONED):
+    record = statement["record"]
+    has_fields(record, _NAME, _FIELDS_records)
+    verify(server, "record", canonical(record), hexadecimal(statement["signature"], SIGNATURE_BYTES, "The signature"))
+    if record["state"] not in (FOLDED, ABANDONED):
         raise BadMessage(f"A round ends {FOLDED} or {ABANDONED}; this record says something else.")
-    return RoundRecord(**content)
+    return RoundRecord(**record)
 
 
 def same_round(leader: RoundRecord, helper: RoundRecord) -> None:

@@ -79,16 +79,16 @@ def read_offer(content: bytes, helper: bytes) -> Offer:
     """An offer from the wire, if the helper has signed it."""
     statement = read_canonical(content, _NAME)
     has_fields(statement, _NAME, {"offer": dict, "signature": str})
-    content = statement["offer"]
-    has_fields(content, _NAME, _FIELDS)
+    offer = statement["offer"]
+    has_fields(offer, _NAME, _FIELDS)
     signature = hexadecimal(statement["signature"], SIGNATURE_BYTES, "The signature of an offer")
-    verify(helper, "offer", canonical(content), signature)
+    verify(helper, "offer", canonical(offer), signature)
     for name in ("charter", "model"):
-        hexadecimal(content[name], 32, f"The {name} of an offer")
-    public_key(hexadecimal(content["key"], PUBLIC_BYTES, "The key of an offer"))
-    if min(content[name] for name in ("round", "version", "stage", "noise", "expires")) < 0 or content["length"] < 1:
+        hexadecimal(offer[name], 32, f"The {name} of an offer")
+    public_key(hexadecimal(offer["key"], PUBLIC_BYTES, "The key of an offer"))
+    if min(offer[name] for name in ("round", "version", "stage", "noise", "expires")) < 0 or offer["length"] < 1:
         raise BadMessage("Numbers of an offer are not negative, and its length is above 0; these are not so.")
-    return Offer(**content)
+    return Offer(**offer)
 
 
 def check_offer(offer: Offer, charter: SecaggConfig, model: bytes, now: float) -> None:
