@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from federank.studies.results import Results, read_line
+from federank.studies.results import Results, read_record
 
 PEOPLE = 40
 VALUES = {"Popular": 0.10, "FPL at 0": 0.05, "FPL at 0.5": 0.20, "FPL at 1": 0.15}
@@ -120,5 +120,5 @@ def results_folder(folder: Path, specs: str = WISHES, lines: list[dict[str, Any]
     results = Results.create(folder)
     results.keep_study(specs)
     for one in all_lines() if lines is None else lines:
-        results.append(read_line(one), people(one) if one["status"] == "done" and one["task"] == "test" else None)
+        results.append(read_record(one), people(one) if one["status"] == "done" and one["task"] == "test" else None)
     return folder

@@ -2,7 +2,7 @@ import pytest
 from tests.studies.worlds import small_study
 
 from federank.studies.plan import plan_study
-from federank.studies.results import Line, Point
+from federank.studies.results import Point, RunRecord
 from federank.studies.run import Choice, NoChoice, best_of_sweep, choose, standing
 
 
@@ -12,10 +12,10 @@ def told(case, curves, metric="precision@5"):
     lines = {}
     for run, curve in zip(runs, curves, strict=True):
         if isinstance(curve, str):
-            lines[run.id] = Line(id=run.id, status="failed", reason=curve)
+            lines[run.id] = RunRecord(id=run.id, status="failed", reason=curve)
         else:
             points = [Point(epoch, {metric: value}) for epoch, value in enumerate(curve, start=1)]
-            lines[run.id] = Line(id=run.id, curve=points, metrics={metric: max(curve)})
+            lines[run.id] = RunRecord(id=run.id, curve=points, metrics={metric: max(curve)})
     return lambda run: lines[run.id]
 
 
@@ -87,9 +87,11 @@ def finished(stage, values):
     for number, value in values.items():
         run = stage[number][0]
         if isinstance(value, str):
-            lines[run.id] = Line(id=run.id, status="failed", reason=value)
+            lines[run.id] = RunRecord(id=run.id, status="failed", reason=value)
         else:
-            lines[run.id] = Line(id=run.id, curve=[Point(1, {"precision@5": value})], metrics={"precision@5": value})
+            lines[run.id] = RunRecord(
+                id=run.id, curve=[Point(1, {"precision@5": value})], metrics={"precision@5": value}
+            )
     return lines
 
 

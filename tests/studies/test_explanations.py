@@ -4,7 +4,7 @@ import pytest
 from tests.studies.small_results import line
 
 from federank.studies.report_spec import Note, Published, ReportSpec
-from federank.studies.results import read_line
+from federank.studies.results import read_record
 from federank.studies.rows import gather
 from federank.studies.run_tables import explanations
 from federank.studies.tables import Difference
@@ -13,7 +13,7 @@ METRIC = "precision@10"
 
 
 def rows_of(*lines):
-    return gather([read_line(one) for one in lines])
+    return gather([read_record(one) for one in lines])
 
 
 def difference(row, paper):

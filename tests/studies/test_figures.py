@@ -12,12 +12,12 @@ from federank.studies.figures.draw import KINDS, draw_figures
 from federank.studies.figures.style import BLUE, THEME, themed
 from federank.studies.figures.sweep import pareto_front
 from federank.studies.report_spec import report_spec_of
-from federank.studies.results import read_line
+from federank.studies.results import read_record
 from federank.studies.rows import gather
 
 
 def pictures(*figures, lines=None, **specs):
-    held = [read_line(one) for one in (all_lines() if lines is None else lines)]
+    held = [read_record(one) for one in (all_lines() if lines is None else lines)]
     return list(draw_figures(report_spec_of({"figure": figures, **specs}, ""), gather(held), held))
 
 

@@ -3,7 +3,7 @@ from tests.studies.worlds import small_data, small_study
 
 from federank.errors import BadSplit, DataError, SettingError
 from federank.studies.plan import case_seconds, plan_study, run_that_tests
-from federank.studies.results import Line
+from federank.studies.results import RunRecord
 from federank.studies.spec import as_study
 
 
@@ -163,7 +163,9 @@ def test_folds_are_cases_of_one_row(tmp_path):
 
 def test_an_estimate_learns_from_runs_that_are_there(tmp_path):
     case = plan_study(small_study(tmp_path)).cases[1]
-    known = [Line(id=task, model="fpl", data="visits", seconds=60.0, epoch=3, task=task) for task in ("choose", "test")]
+    known = [
+        RunRecord(id=task, model="fpl", data="visits", seconds=60.0, epoch=3, task=task) for task in ("choose", "test")
+    ]
     assert 0 < case_seconds(case, []) < 60
     assert case_seconds(case, known) == pytest.approx(4 * 60)
 

@@ -9,7 +9,7 @@ from federank.studies.figures.draw import draw_figures
 from federank.studies.metric_words import KNOWN
 from federank.studies.report import finding
 from federank.studies.report_spec import report_spec_of
-from federank.studies.results import read_line
+from federank.studies.results import read_record
 from federank.studies.rows import gather
 from federank.studies.spec import as_study
 
@@ -49,7 +49,7 @@ def test_the_figure_says_how_far_the_defences_hold():
     shares = {"exposure_undefended_1": 0.5, "exposure_1": 0.0, "exposure_undefended_5": 1.0, "exposure_5": 0.024}
     shares |= {"exposure_undefended_10": 1.0, "exposure_10": 0.4}
     attacked = line("Popular", metrics={"precision@10": 0.1, **shares})
-    held = [read_line(attacked)]
+    held = [read_record(attacked)]
     [drawn] = draw_figures(report_spec_of({"figure": [{"kind": "poisoning"}]}, ""), gather(held), held)
     assert drawn.panels[0].seen == (
         "With the defences on, 1 of 1 attacks show the item to 5% of people at most; Popular shows it to 2.4%."

@@ -9,7 +9,7 @@ from tests.studies.small_results import WISHES, all_lines, line, results_folder
 
 from federank.errors import BadFile, SettingError
 from federank.studies.report import make_report, write_report
-from federank.studies.results import Label, Line, Results
+from federank.studies.results import Label, Results, RunRecord
 from federank.studies.rows import gather
 from federank.studies.run_tables import groups_table, price_table
 
@@ -424,7 +424,7 @@ def test_data_that_was_not_there_is_said(tmp_path):
 
 
 def north_line(group, method, precision, **metrics):
-    return Line(
+    return RunRecord(
         id=group, group=group, data="north", model=method, seed=1, metrics={"precision@10": precision, **metrics}
     )
 

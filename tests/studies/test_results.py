@@ -5,11 +5,11 @@ import polars as pl
 import pytest
 
 from federank.errors import BadFile
-from federank.studies.results import Label, Line, Results
+from federank.studies.results import Label, Results, RunRecord
 
 
 def line(identity, **facts):
-    return Line(id=identity, group="G", data="d", **facts)
+    return RunRecord(id=identity, group="G", data="d", **facts)
 
 
 def parquet(tmp_path):

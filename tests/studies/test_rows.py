@@ -14,7 +14,7 @@ from federank.studies.figures.style import apart as moved_apart
 from federank.studies.metric_words import words_of
 from federank.studies.report import make_report, write_report
 from federank.studies.report_spec import FigureSpec, ReportSpec
-from federank.studies.results import Line, read_line
+from federank.studies.results import RunRecord, read_record
 from federank.studies.rows import best_attack, compared, gather, seen_rows
 
 PRICES = """
@@ -95,7 +95,7 @@ def test_where_all_but_crumbs_was_sent_nothing_is_said_of_what_was_held_back():
     content = audited_line("Fixed-subset", 0.3)
     for sent, told in ((0.9994, 0.04), (0.9996, None)):
         content["metrics"]["updates:disclosed_share"] = sent
-        (_, row), *_ = seen_rows(gather([read_line(content)]))
+        (_, row), *_ = seen_rows(gather([read_record(content)]))
         assert row.mean("audit:gain_held_back") == told
         assert best_attack(row) == ("-" if told is None else "sum vector1")
         assert row.mean("audit:gain") == pytest.approx(0.2)
@@ -103,11 +103,11 @@ def test_where_all_but_crumbs_was_sent_nothing_is_said_of_what_was_held_back():
 
 def test_a_loss_without_a_group_to_compare_with_is_refused():
     with pytest.raises(SettingError, match="against ="):
-        compared(gather(map(read_line, audited_lines())), ["loss:precision@10"], None, {})
+        compared(gather(map(read_record, audited_lines())), ["loss:precision@10"], None, {})
 
 
 def test_a_row_whose_reference_was_not_run_has_no_loss():
-    rows = gather(read_line(line) for line in audited_lines() if line["id"] != "As published-0.3-1-north")
+    rows = gather(read_record(line) for line in audited_lines() if line["id"] != "As published-0.3-1-north")
     lost = {
         row.label: row.mean("loss:precision@10") for row in compared(rows, ["loss:precision@10"], "As published", {})
     }
@@ -128,7 +128,7 @@ def test_the_report_is_written_in_every_form(tmp_path):
 
 
 def drawn(lines, **spec):
-    held = [read_line(line) for line in lines]
+    held = [read_record(line) for line in lines]
     figures = [FigureSpec(kind="price", **spec)]
     return list(draw_figures(ReportSpec(title="", figures=figures), gather(held), held))
 
@@ -178,12 +178,12 @@ def test_without_an_audit_there_is_no_picture():
 
 
 def test_sums_over_everybody_are_stars_and_each_server_has_a_shape_of_its_own():
-    shapes = shapes_of([row for _, row in seen_rows(gather(map(read_line, audited_lines())))])
+    shapes = shapes_of([row for _, row in seen_rows(gather(map(read_record, audited_lines())))])
     assert shapes == {"messages, linked": "o", "one message": "v", "sums over 50": "s", "sums over all": "*"}
 
 
 def test_many_sizes_of_cohorts_have_shapes_too():
-    watched = next(row for _, row in seen_rows(gather(map(read_line, audited_lines()))) if row.sees == "sums over 50")
+    watched = next(row for _, row in seen_rows(gather(map(read_record, audited_lines()))) if row.sees == "sums over 50")
     sizes = [f"sums over {size}" for size in ("10", "20", "50", "100", "200", "500", "all")]
     shapes = shapes_of([replace(watched, sees=sees) for sees in sizes])
     assert list(shapes) == sizes
@@ -196,7 +196,9 @@ TWINS = {"PMF, federated": "PMF, unfederated"}
 def rows():
     errors = {"PMF, unfederated": (0.74, 0.76), "PMF, federated": (0.75, 0.77)}
     return gather(
-        Line(id=f"{group} {fold}", group=group, data="d", task="test", status="done", fold=fold, metrics={"mae": error})
+        RunRecord(
+            id=f"{group} {fold}", group=group, data="d", task="test", status="done", fold=fold, metrics={"mae": error}
+        )
         for group, of_folds in errors.items()
         for fold, error in enumerate(of_folds)
     )

@@ -11,7 +11,7 @@ from federank.errors import BadFile
 from federank.evaluation.evaluate import evaluate
 from federank.methods.fpl.recommender import FPL
 from federank.studies.plan import rungs, within_chance
-from federank.studies.results import Results, line_as_json, read_line
+from federank.studies.results import Results, read_record, record_as_json
 from federank.studies.run import carry_out_study
 
 
@@ -210,8 +210,8 @@ def test_data_that_changes_under_a_study_fails_its_runs(tmp_path):
 
 def test_lines_are_json_without_anything_that_is_no_number(done):
     for line in done.lines():
-        text = json.dumps(line_as_json(line), allow_nan=False)
-        assert read_line(json.loads(text)) == line
+        text = json.dumps(record_as_json(line), allow_nan=False)
+        assert read_record(json.loads(text)) == line
         assert np.isfinite([value for value in line.metrics.values() if value is not None]).all()
 
 

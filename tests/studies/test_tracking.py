@@ -7,10 +7,10 @@ from tests.cli.program import program as run
 from tests.studies.worlds import small_data
 
 from federank.errors import SettingError
-from federank.studies.results import Line, Point
+from federank.studies.results import Point, RunRecord
 from federank.studies.tracking import open_tracker, tracked_line
 
-LINE = Line(
+LINE = RunRecord(
     id="4f2a",
     group="FPL",
     data="city",
@@ -23,7 +23,7 @@ LINE = Line(
     epoch=2,
     seconds=1.5,
 )
-FAILED = Line(id="77b0", group="FPL", data="city", model="fpl", seed=2, status="failed", reason="It diverged.")
+FAILED = RunRecord(id="77b0", group="FPL", data="city", model="fpl", seed=2, status="failed", reason="It diverged.")
 
 
 @pytest.fixture(scope="module")

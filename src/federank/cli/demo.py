@@ -26,7 +26,7 @@ from federank.files import folder_in_place
 
 if TYPE_CHECKING:
     from federank.data.splits import Split
-    from federank.studies.results import Line
+    from federank.studies.results import RunRecord
     from federank.studies.rows import Row
 
 MARK = "made-by-federank-demo.txt"
@@ -167,13 +167,15 @@ def _scores(row: Row) -> tuple[str, str, str]:
     return f"{precision:.4f}", f"{gain:.4f}", f"{shown:,.0f}"
 
 
-def _audited(name: str, place: tuple[str, dict[str, Any]], sees: str, rows: list[Row], split: Split, seed: int) -> Line:
+def _audited(
+    name: str, place: tuple[str, dict[str, Any]], sees: str, rows: list[Row], split: Split, seed: int
+) -> RunRecord:
     """Train a row of the study again under the eyes of an honest-but-curious server: what it learnt, as a line."""
     import hashlib
 
     from federank.audit.audit import audit_training
     from federank.methods.registry import recommender_class
-    from federank.studies.results import Line
+    from federank.studies.results import RunRecord
     from federank.studies.task import headline, marks_of
 
     group, point = place
@@ -184,7 +186,7 @@ def _audited(name: str, place: tuple[str, dict[str, Any]], sees: str, rows: list
     findings, about = audit_training(model, split.train, sees=sees)
     megabytes = "lifetime_written_out" if sees == "sums" else "lifetime_megabytes"
     cost = {"messages": row.mean("lifetime_messages"), "megabytes": row.mean(megabytes)}
-    return Line(
+    return RunRecord(
         id=hashlib.sha256(repr((name, line.id)).encode()).hexdigest()[:16],
         group=name,
         data="city",
@@ -203,7 +205,7 @@ def _audited(name: str, place: tuple[str, dict[str, Any]], sees: str, rows: list
     )
 
 
-def _show_configurations(lines: list[Line]) -> None:
+def _show_configurations(lines: list[RunRecord]) -> None:
     """One row per configuration: cost, accuracy and leakage of the same mode."""
     from federank.cli.tables import new_table, show
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from federank.studies.plan import Plan
     from federank.studies.pool import Executor
     from federank.studies.report import Report
-    from federank.studies.results import Line, Results
+    from federank.studies.results import Results, RunRecord
 
 
 @click.group()
@@ -112,7 +112,7 @@ def run(
         click.echo(sentence, err=True)
     tracker = None if track is None else open_tracker(track, one.title)
 
-    def log(line: Line) -> None:
+    def log(line: RunRecord) -> None:
         if tracker is not None:
             tracker.log(tracked_line(line))
 

@@ -26,7 +26,7 @@ from federank.data.splits import FOLDS
 from federank.errors import DataError, SettingError
 from federank.methods.registry import recommender_class
 from federank.studies.report_spec import asks_for_traffic, wanted_extras
-from federank.studies.results import FORMAT, Line
+from federank.studies.results import FORMAT, Part, RunRecord
 from federank.studies.sources import missing, part_of, source_of
 from federank.studies.spec import (
     POISON_KEYS,
@@ -35,7 +35,6 @@ from federank.studies.spec import (
     DataSet,
     ModelEntry,
     Over,
-    Part,
     Study,
     crossed,
     epochs_setting,
@@ -358,7 +357,7 @@ _SCORES = 100e6  # a second: ranking the catalogue for everyone
 _START = 0.2  # seconds
 
 
-def run_seconds(run: Run, known: Sequence[Line]) -> float:
+def run_seconds(run: Run, known: Sequence[RunRecord]) -> float:
     """About how long a run takes on one core."""
     epochs = (run.epochs if run.epoch is None else run.epoch) or 1
     if run.patience is not None:
@@ -375,7 +374,7 @@ def run_seconds(run: Run, known: Sequence[Line]) -> float:
     return _START + times_judged * judged + epochs * _epoch_seconds(run.method, run.settings, len(part), part.n_users)
 
 
-def case_seconds(case: Case, known: Sequence[Line]) -> float:
+def case_seconds(case: Case, known: Sequence[RunRecord]) -> float:
     """About how long all runs of a case take on one core; the epoch that will be chosen is guessed."""
     choosing = case.expected
     patience = case.choose.patience if choosing and case.choose.best_epoch else None

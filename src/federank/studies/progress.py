@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from federank.studies.plan import Plan, Run
-from federank.studies.results import Line
+from federank.studies.results import RunRecord
 
 
 def content(run: Run) -> str:
@@ -17,7 +17,7 @@ def content(run: Run) -> str:
     return _words(run.data.name, run)
 
 
-def sent_line(line: Line) -> str:
+def sent_line(line: RunRecord) -> str:
     """A finished run in a few words."""
     words = _words(line.data, line)
     if not line.done:
@@ -28,7 +28,7 @@ def sent_line(line: Line) -> str:
     return f"{words}{epoch}{'' if value is None else f', {metric} {value:.5f}'} ({line.seconds or 0.0:.1f} s)"
 
 
-def _words(data: str, run: Run | Line) -> str:
+def _words(data: str, run: Run | RunRecord) -> str:
     values = ", ".join(f"{name} {value}" for name, value in {**run.swept, **run.chosen}.items())
     fold = "" if run.fold is None else f", fold {run.fold}"
     return f"{data}: {run.group}{f' ({values})' if values else ''}, seed {run.seed}{fold}, {run.task}"
@@ -37,7 +37,7 @@ def _words(data: str, run: Run | Line) -> str:
 class Bar:
     """Progress of a study, for a terminal or a log; finished runs go to a tracker too (`log`)."""
 
-    def __init__(self, *, quiet: bool = False, log: Callable[[Line], None] | None = None) -> None:
+    def __init__(self, *, quiet: bool = False, log: Callable[[RunRecord], None] | None = None) -> None:
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
         self.bar: Progress | None = None
         self.log = log
@@ -63,7 +63,7 @@ class Bar:
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], now=content(run).replace("[", r"\["))
 
-    def finished(self, line: Line, *, ours: bool) -> None:
+    def finished(self, line: RunRecord, *, ours: bool) -> None:
         """Show what has come of a run."""
         self.done += 1
         self.failed += not line.done

@@ -28,7 +28,7 @@ from federank.methods.registry import audited_names
 from federank.studies.figures.draw import Picture, draw_figures
 from federank.studies.metric_words import FORMULA, LOSS, SHARE, score, words_of, written, written_once
 from federank.studies.report_spec import ReportSpec, TableSpec, read_report_spec, tables_wished
-from federank.studies.results import Line, Results
+from federank.studies.results import Results, RunRecord
 from federank.studies.rows import AUDIT, Row, compared, gather
 from federank.studies.run_tables import (
     comparison,
@@ -242,7 +242,7 @@ def _results(
     return tables, differences
 
 
-def _with_audits(results: Results) -> list[Line]:
+def _with_audits(results: Results) -> list[RunRecord]:
     """The study's runs, and the audits that were kept beside them."""
     lines = results.lines()
     known = {line.id for line in lines}
@@ -260,7 +260,7 @@ def _users_of(results: Results) -> Callable[[str], pl.DataFrame | None]:
     return users_of
 
 
-def _warnings(specs: ReportSpec, lines: Sequence[Line], rows: Sequence[Row], to_come: int) -> list[str]:
+def _warnings(specs: ReportSpec, lines: Sequence[RunRecord], rows: Sequence[Row], to_come: int) -> list[str]:
     sentences = []
     if lines and to_come > 0:
         sentences.append(

@@ -44,7 +44,7 @@ def lock(path: Path, *, wait: bool = True) -> Lock:
     return held
 
 
-# A line: what is known of one run, as a line of runs.jsonl keeps it.
+# The record of one run, a line of runs.jsonl.
 
 
 Task = Literal["choose", "test", "audit"]
@@ -66,7 +66,7 @@ class Traffic(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class RunRecord:
     """One run: what it was, what came of it, and what it took."""
 
     id: str
@@ -127,24 +127,24 @@ class Label(NamedTuple):
     chosen_on: Part | None
     best: bool = False
 
-    def put_on(self, line: Line) -> Line:
+    def put_on(self, line: RunRecord) -> RunRecord:
         """The line under this label."""
         return replace(line, **self._asdict())
 
 
-def read_line(content: Mapping[str, Any]) -> Line:
-    """A line from its JSON."""
+def read_record(content: Mapping[str, Any]) -> RunRecord:
+    """A record from its JSON."""
     held = {
         "at": tuple(content.get("at", ())),
         "curve": tuple(_point(point) for point in content.get("curve", ())),
         "bytes": Traffic(**content["bytes"]) if content.get("bytes") else None,
     }
-    return Line(**{**content, **held})
+    return RunRecord(**{**content, **held})
 
 
-def line_as_json(line: Line) -> dict[str, Any]:
-    """A line as its file has it."""
-    content = {one.name: getattr(line, one.name) for one in fields(Line)}
+def record_as_json(line: RunRecord) -> dict[str, Any]:
+    """A record as its file has it."""
+    content = {one.name: getattr(line, one.name) for one in fields(RunRecord)}
     content |= {
         "at": list(line.at),
         "curve": [{"epoch": point.epoch, **point.values} for point in line.curve],
@@ -167,7 +167,7 @@ class Results:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, RunRecord] = {}
         self._read = 0  # how far into runs.jsonl lines are known
         self._count = 0
 
@@ -199,9 +199,9 @@ class Results:
                 _write(position / "VERSION", f"{FORMAT}\n".encode())
         return cls(position)
 
-    def append(self, line: Line, users: bytes | None = None) -> None:
+    def append(self, line: RunRecord, users: bytes | None = None) -> None:
         """Keep a run: each user's values (the content of a Parquet file), then its line."""
-        content = json.dumps(line_as_json(line), allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        content = json.dumps(record_as_json(line), allow_nan=False, separators=(",", ":")).encode() + b"\n"
         with _disk_errors(self.folder):
             if users is not None:
                 _write(self.folder / "users" / f"{line.id}.parquet", users)
@@ -211,7 +211,7 @@ class Results:
                 file.flush()
                 os.fsync(file.fileno())
 
-    def lines(self, *, every: bool = False) -> list[Line]:
+    def lines(self, *, every: bool = False) -> list[RunRecord]:
         """The runs of the study as it is now, in its order, under its labels; or `every` run that was ever kept.
 
         Of a run that was carried out twice (because it had failed) the last line counts.
@@ -223,7 +223,7 @@ class Results:
         _, labels = current
         return [label.put_on(self._lines[label.id]) for label in labels if label.id in self._lines]
 
-    def line(self, identity: str) -> Line | None:
+    def line(self, identity: str) -> RunRecord | None:
         """The run with this id, if it is known (see `refresh`)."""
         return self._lines.get(identity)
 
@@ -239,7 +239,7 @@ class Results:
         for text in complete.splitlines():
             self._count += 1
             try:
-                line = read_line(json.loads(text))
+                line = read_record(json.loads(text))
                 self._lines[line.id] = line
             except (ValueError, KeyError, TypeError, AttributeError) as reason:
                 raise BadFile(

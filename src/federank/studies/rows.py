@@ -18,7 +18,7 @@ from federank._numerics.arrays import RealVector
 from federank.errors import SettingError
 from federank.evaluation.metrics import mean_difference, standard_deviation_range
 from federank.studies.metric_words import LOSS, MD, SHARE, STDR
-from federank.studies.results import Line
+from federank.studies.results import RunRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Row:
     group: str
     swept: tuple[tuple[str, Any], ...]
     """The swept settings with their values; empty where the group is one row."""
-    lines: tuple[Line, ...]
+    lines: tuple[RunRecord, ...]
     sees: str = ""
     """What the server saw whose findings these are, in a table of audits (rows.py)."""
 
@@ -78,9 +78,9 @@ class Row:
         return next((line.extra[name] for line in self.lines if name in line.extra), None)
 
 
-def gather(lines: Iterable[Line]) -> list[Row]:
+def gather(lines: Iterable[RunRecord]) -> list[Row]:
     """The rows of all finished test runs: in the order of their groups' first lines, sweeps ascending."""
-    families: dict[tuple[str, str], list[Line]] = {}
+    families: dict[tuple[str, str], list[RunRecord]] = {}
     for line in lines:
         if line.task == "test" and line.done:
             families.setdefault((line.data, line.group), []).append(line)
@@ -88,7 +88,7 @@ def gather(lines: Iterable[Line]) -> list[Row]:
     for (data, group), members in families.items():
         # The best point of a sweep is one row, whatever was best for each fold.
         names = [] if any(line.best for line in members) else sorted({name for line in members for name in line.swept})
-        points: dict[tuple[tuple[str, Any], ...], list[Line]] = {}
+        points: dict[tuple[tuple[str, Any], ...], list[RunRecord]] = {}
         for line in members:
             point = tuple((name, _setting(line, name)) for name in names)
             points.setdefault(point, []).append(line)
@@ -108,13 +108,13 @@ def best_of_sweeps(rows: Sequence[Row], score: Callable[[Row], float]) -> list[R
     return list(best.values())
 
 
-def _setting(line: Line, name: str) -> Any:
+def _setting(line: RunRecord, name: str) -> Any:
     value = line.swept[name] if name in line.swept else line.settings.get(name)
     # 0.1 + 0.2 in one run and 0.3 in another are one point of a sweep
     return round(value, 9) if isinstance(value, float) else tuple(value) if isinstance(value, list) else value
 
 
-def _value(line: Line, metric: str) -> float | None:
+def _value(line: RunRecord, metric: str) -> float | None:
     for held in (line.metrics, line.extra):
         value = held.get(metric)
         if isinstance(value, int | float):
@@ -189,18 +189,18 @@ _OF_TWINS = {MD: mean_difference, STDR: standard_deviation_range}
 _COMPARED = (LOSS, SHARE, *_OF_TWINS)
 
 
-def _with_metrics(line: Line, more: Mapping[str, float]) -> Line:
+def _with_metrics(line: RunRecord, more: Mapping[str, float]) -> RunRecord:
     return replace(line, metrics={**line.metrics, **more})
 
 
-def _losses(line: Line, reference: Row | None, metrics: Sequence[str]) -> dict[str, float]:
+def _losses(line: RunRecord, reference: Row | None, metrics: Sequence[str]) -> dict[str, float]:
     runs = reference.lines if reference else ()
     theirs = next((other for other in runs if (other.seed, other.fold) == (line.seed, line.fold)), None)
     values = {} if theirs is None else {name: (line.metrics.get(name), theirs.metrics.get(name)) for name in metrics}
     return {f"{LOSS}{name}": 1 - ours / base for name, (ours, base) in values.items() if ours is not None and base}
 
 
-def _shares(line: Line, means: Mapping[str, float | None]) -> dict[str, float]:
+def _shares(line: RunRecord, means: Mapping[str, float | None]) -> dict[str, float]:
     held = {**line.extra, **line.metrics}
     return {f"{SHARE}{name}": held[name] / full for name, full in means.items() if full and name in held}
 
@@ -222,7 +222,7 @@ def _as_seen_by(row: Row, server: str) -> Row:
     return replace(row, lines=lines, sees=sees)
 
 
-def _line_as_seen_by(line: Line, server: str) -> Line:
+def _line_as_seen_by(line: RunRecord, server: str) -> RunRecord:
     metrics, extra = _renamed(line.metrics, server), _renamed(line.extra, server)
     if (metrics.get(f"{AUDIT}disclosed_share") or 0.0) >= _EVERYTHING:
         metrics, extra = (
@@ -232,7 +232,7 @@ def _line_as_seen_by(line: Line, server: str) -> Line:
     return replace(line, metrics=metrics, extra=extra)
 
 
-def _all_at_once(line: Line) -> bool:
+def _all_at_once(line: RunRecord) -> bool:
     """Whether a round has everyone in it: of values where it is asked for, of few messages unless there are cohorts."""
     if line.model in ("frugal", "fcf"):
         return int(line.settings.get("cohorts", 1)) == 1

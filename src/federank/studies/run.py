@@ -23,7 +23,7 @@ from federank.errors import BadFile
 from federank.studies.documents import read_document
 from federank.studies.plan import Case, Plan, Run, plan_study, run_that_tests, within_chance
 from federank.studies.pool import Executor
-from federank.studies.results import Label, Line, Lock, Results
+from federank.studies.results import Label, Lock, Results, RunRecord
 from federank.studies.sources import source_of
 from federank.studies.spec import Study
 from federank.studies.task import failed
@@ -58,7 +58,7 @@ class Standing(NamedTuple):
     """The combinations that were tried to the end; None while something is missing."""
 
 
-def standing(case: Case, line_of: Callable[[Run], Line | None]) -> Standing:
+def standing(case: Case, line_of: Callable[[Run], RunRecord | None]) -> Standing:
     """The runs that choosing has needed and needs next; `line_of` answers None for one that is not finished."""
     needed: list[Run] = []
     ranking, keep = list(range(len(case.candidates))), len(case.candidates)
@@ -85,7 +85,7 @@ def _trials(case: Case) -> int:
 
 
 def _entered(
-    stage: Sequence[Runs], ranking: Sequence[int], keep: int, line_of: Callable[[Run], Line | None]
+    stage: Sequence[Runs], ranking: Sequence[int], keep: int, line_of: Callable[[Run], RunRecord | None]
 ) -> list[int]:
     """Who is tried in this stage: the first `keep` of the order, and another for each that has failed."""
     entered: list[int] = []
@@ -99,7 +99,7 @@ def _entered(
     return entered
 
 
-def choose(case: Case, line_of: Callable[[Run], Line | None]) -> Choice | NoChoice:
+def choose(case: Case, line_of: Callable[[Run], RunRecord | None]) -> Choice | NoChoice:
     """The best combination of a case whose choosing runs are all finished."""
     best: Choice | None = None
     tried = standing(case, line_of)
@@ -121,11 +121,11 @@ def best_of_sweep(choices: Mapping[int, Choice]) -> int:
     return max(choices, key=lambda number: (choices[number].value, -number))
 
 
-def _lines(runs: Sequence[Run], line_of: Callable[[Run], Line | None]) -> list[Line]:
+def _lines(runs: Sequence[Run], line_of: Callable[[Run], RunRecord | None]) -> list[RunRecord]:
     return [line for line in map(line_of, runs) if line is not None]
 
 
-def _best_point(lines: Sequence[Line], case: Case) -> tuple[int | None, float]:
+def _best_point(lines: Sequence[RunRecord], case: Case) -> tuple[int | None, float]:
     metric, sign = case.choose.metric, -1 if case.choose.lower_is_better else 1
     curves = [line.curve for line in lines]
     if not all(curves):
@@ -195,7 +195,7 @@ class Watch(Protocol):
         """A run was given out."""
         ...
 
-    def finished(self, line: Line, *, ours: bool) -> None:
+    def finished(self, line: RunRecord, *, ours: bool) -> None:
         """A run is kept: one of ours, or another process's."""
         ...
 
@@ -281,7 +281,7 @@ class Underway:
                 claim.close()
         self._keep_current()
 
-    def _line(self, run: Run) -> Line | None:
+    def _line(self, run: Run) -> RunRecord | None:
         """What is known of a run; a failure that may pass counts as nothing, unless it is of this very start."""
         line = self.results.line(run.id)
         if line is not None and line.transient and run.id not in self.finished:
@@ -311,7 +311,7 @@ class Underway:
             if not any(run.id in self.finished for run in fresh):
                 return now
 
-    def _finished_line(self, run: Run) -> Line | None:
+    def _finished_line(self, run: Run) -> RunRecord | None:
         return self.results.line(run.id) if run.id in self.finished else None
 
     def _keep_current(self, count: int | None = None) -> None:
@@ -362,13 +362,13 @@ class Underway:
             self.watch.started(run)
             self.executor.submit(run)
 
-    def _keep(self, line: Line, users: bytes | None) -> None:
+    def _keep(self, line: RunRecord, users: bytes | None) -> None:
         self.results.append(line, users)
         self.results.refresh()
         self.claims.pop(line.id).close()
         self._note(line, ours=True)
 
-    def _note(self, line: Line, *, ours: bool) -> None:
+    def _note(self, line: RunRecord, *, ours: bool) -> None:
         self.finished.add(line.id)
         self.watch.finished(line, ours=ours)
 

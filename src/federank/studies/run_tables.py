@@ -19,7 +19,7 @@ import numpy as np
 
 from federank.studies.metric_words import words_of, written, written_once
 from federank.studies.report_spec import Note, ReportSpec, note_on
-from federank.studies.results import Line
+from federank.studies.results import RunRecord
 from federank.studies.rows import Row
 from federank.studies.tables import NOTABLE, Difference, Table, plain_table
 
@@ -137,7 +137,7 @@ def differences_table(differences: Sequence[Difference], explain: Explain) -> Ta
     return plain_table(f"Differences over {NOTABLE:.0f} % from the paper", caption, columns, cells)
 
 
-def privacy_table(lines: Sequence[Line]) -> Table | None:
+def privacy_table(lines: Sequence[RunRecord]) -> Table | None:
     """What the audited runs gave away; None where nothing was audited."""
     audits = [line for line in lines if line.task == "audit" and line.done]
     if not audits:
@@ -233,7 +233,7 @@ def _method(row: Row) -> str:
     return row.lines[0].model
 
 
-def runs_table(rows: Sequence[Row], lines: Sequence[Line]) -> Table:
+def runs_table(rows: Sequence[Row], lines: Sequence[RunRecord]) -> Table:
     """Each row's runs: where they ended and what they cost; means over seeds."""
     cells = []
     for row in rows:
@@ -263,12 +263,12 @@ def runs_table(rows: Sequence[Row], lines: Sequence[Line]) -> Table:
     return plain_table("Runs", caption, columns, cells)
 
 
-def failures_table(lines: Sequence[Line]) -> Table | None:
+def failures_table(lines: Sequence[RunRecord]) -> Table | None:
     """Why runs failed, a row for each cause; None where all went well."""
     failed = {(line.id, line.group): line for line in lines if not line.done}.values()
     if not failed:
         return None
-    causes: dict[tuple[str, str, str], list[Line]] = {}
+    causes: dict[tuple[str, str, str], list[RunRecord]] = {}
     for line in failed:
         causes.setdefault((line.data, line.task, _cause(line.reason or "-")), []).append(line)
     cells = [
@@ -292,7 +292,7 @@ def _cause(reason: str) -> str:
     return re.sub(r"(?<![\w.])\d[\d,]*(?![\w.])", "N", reason)
 
 
-def versions_table(lines: Sequence[Line]) -> Table:
+def versions_table(lines: Sequence[RunRecord]) -> Table:
     """Packages and machine as the runs recorded them, and what data they read."""
     result: dict[str, set[str]] = {}
     for line in lines:

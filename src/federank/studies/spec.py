@@ -19,15 +19,14 @@ from federank.data.splits import FOLDS, GIVEN, Division
 from federank.errors import SettingError
 from federank.methods.registry import AUDITED, audited_names, recommender_class
 from federank.methods.registry import epochs_setting as epochs_of
-from federank.studies.report_spec import KEYS, SHOWN_BY, ReportSpec, report_spec_of
+from federank.studies.report_spec import KEYS, OF_RATINGS, SHOWN_BY, ReportSpec, report_spec_of
+from federank.studies.results import Part
 
 if TYPE_CHECKING:
     from federank.audit.poisoning import PoisonSettings
 
 Over = Literal["all", "covered"]
-Part = Literal["validation", "test"]
-RATING_METRICS = ("mae", "rmse")
-LOWER_IS_BETTER = (*RATING_METRICS, "gini", "arp", "popularity_lift")
+LOWER_IS_BETTER = (*OF_RATINGS, "gini", "arp", "popularity_lift")
 FILTERS = ("min_rating", "min_interactions", "k_core", "sample")
 READING = ("users", "items", "ratings", "times", "header", "delimiter", "repeats", "item_file")
 
@@ -329,9 +328,9 @@ def _refuse_unknown_metric(name: Any) -> None:
     from federank.evaluation.lists import SAMPLED
 
     kind, _, cut = str(name).partition("@")
-    if (cut and not cut.isdecimal()) or (kind in RATING_METRICS and cut):
+    if (cut and not cut.isdecimal()) or (kind in OF_RATINGS and cut):
         raise SettingError(f"The metric {name!r} cannot be read; a name and a length are needed, such as precision@10.")
-    refuse_unknown([kind], (*METRICS, *SAMPLED, *RATING_METRICS, *extensions.names("metrics")), "The list of metrics")
+    refuse_unknown([kind], (*METRICS, *SAMPLED, *OF_RATINGS, *extensions.names("metrics")), "The list of metrics")
 
 
 def _refuse_repeats(kind: str, names: Iterable[str]) -> None:

@@ -37,10 +37,10 @@ from federank.methods.recommender import Recommender
 from federank.methods.registry import recommender_class
 from federank.simulation.options import TrainingOptions
 from federank.studies.plan import Run
-from federank.studies.report_spec import EXTRAS
-from federank.studies.results import Line, Point, Traffic
+from federank.studies.report_spec import EXTRAS, OF_RATINGS
+from federank.studies.results import Point, RunRecord, Traffic
 from federank.studies.sources import part_of, source_of
-from federank.studies.spec import RATING_METRICS, Audit, epochs_setting
+from federank.studies.spec import Audit, epochs_setting
 
 if TYPE_CHECKING:
     from federank.audit.poisoning import PoisonSettings
@@ -205,7 +205,7 @@ class Finished(NamedTuple):
     """A run that is done or has failed."""
 
     run: Run
-    line: Line
+    line: RunRecord
     users: bytes | None
     """Each user's values, as the content of a Parquet file; of test runs only."""
 
@@ -262,7 +262,7 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
     if run.poison:
         return {"metrics": poisoned(split, run.poison, run.seed), "epoch": None}, None
     curve: list[Point] = []
-    traced = RATING_METRICS if isinstance(model, PredictsRatings) else (f"precision@{run.at[-1]}",)
+    traced = OF_RATINGS if isinstance(model, PredictsRatings) else (f"precision@{run.at[-1]}",)
 
     def trace(epoch: int) -> None:
         curve.append(Point(epoch, {metric: judged(model, split, metric) for metric in traced}))
@@ -369,9 +369,9 @@ _OF_THE_RUN = (
 )
 
 
-def _line(run: Run) -> Line:
+def _line(run: Run) -> RunRecord:
     """What a line has of any run."""
-    return Line(
+    return RunRecord(
         **{name: getattr(run, name) for name in _OF_THE_RUN},
         data=run.data.name,
         model=run.method,

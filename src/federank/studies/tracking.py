@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from federank.checks import did_you_mean
 from federank.errors import SettingError
 from federank.extras import need
-from federank.studies.results import Line, Point
+from federank.studies.results import Point, RunRecord
 
 if TYPE_CHECKING:
     from federank.data.splits import Split
@@ -80,7 +80,7 @@ def open_tracker(where: str, experiment: str) -> Tracker:
     return TensorBoard(place, experiment)
 
 
-def tracked_line(line: Line) -> Tracked:
+def tracked_line(line: RunRecord) -> Tracked:
     """A run of a study."""
     where = [line.data, line.group, *(f"{name} {value}" for name, value in {**line.swept, **line.chosen}.items())]
     tags = {"task": line.task, "data": line.data, "group": line.group, "data_fingerprint": line.data_fingerprint or ""}

@@ -29,7 +29,7 @@ from federank.studies.figures.style import (
     new_panel,
 )
 from federank.studies.metric_words import score, words_of, written_once
-from federank.studies.results import Line, Point
+from federank.studies.results import Point, RunRecord
 from federank.studies.rows import Row, best_of_sweeps
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _mean_curve(curves: Sequence[Sequence[Point]], metric: str) -> Curve:
     return {epoch: float(np.mean([curve[epoch] for curve in held])) for epoch in epochs}
 
 
-def _curves_of_choice(row: Row, lines: Sequence[Line]) -> list[Sequence[Point]]:
+def _curves_of_choice(row: Row, lines: Sequence[RunRecord]) -> list[Sequence[Point]]:
     """The curves of the runs in which the row's settings won: the same settings, but for how long to train.
 
     A search by halving has tried them for some epochs and then for more: the longest curve of each seed is drawn.
@@ -116,11 +116,11 @@ def _curves_of_choice(row: Row, lines: Sequence[Line]) -> list[Sequence[Point]]:
     return list(longest.values())
 
 
-def _but_epochs(line: Line) -> dict[str, Any]:
+def _but_epochs(line: RunRecord) -> dict[str, Any]:
     return {name: value for name, value in line.settings.items() if name != "epochs"}
 
 
-def _first_metric(rows: Sequence[Row], lines: Sequence[Line]) -> str | None:
+def _first_metric(rows: Sequence[Row], lines: Sequence[RunRecord]) -> str | None:
     every = [line for row in rows for line in row.lines] + list(lines)
     points = (point for line in every for point in line.curve[:1])
     return next((name for point in points for name in point.values), None)

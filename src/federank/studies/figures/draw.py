@@ -24,7 +24,7 @@ from federank.studies.figures.sweep import (
     draw_sweep,
 )
 from federank.studies.report_spec import FigureSpec, ReportSpec
-from federank.studies.results import Line
+from federank.studies.results import RunRecord
 from federank.studies.rows import Row, best_of_sweeps
 
 # The kinds of figures, each as one record: what draws it, what it says above and below, and what its panels are.
@@ -184,7 +184,7 @@ class Picture(NamedTuple):
     panels: tuple[Panel, ...]
 
 
-def draw_figures(specs: ReportSpec, rows: Sequence[Row], lines: Sequence[Line]) -> Iterator[Picture]:
+def draw_figures(specs: ReportSpec, rows: Sequence[Row], lines: Sequence[RunRecord]) -> Iterator[Picture]:
     """The figures of the report (every kind where none is named); those without anything to show are left out."""
     everything = [] if specs.tables else [FigureSpec(kind=name) for name in KINDS]
     for spec in specs.figures or everything:
@@ -197,7 +197,7 @@ def draw_figures(specs: ReportSpec, rows: Sequence[Row], lines: Sequence[Line]) 
 
 
 def _panels(
-    kind: Kind, spec: FigureSpec, specs: ReportSpec, rows: Sequence[Row], lines: Sequence[Line]
+    kind: Kind, spec: FigureSpec, specs: ReportSpec, rows: Sequence[Row], lines: Sequence[RunRecord]
 ) -> Iterator[Panel]:
     metric, sweep = spec.metric or kind.metric, spec.sweep or kind.sweep
     for name, held in _parts(kind, spec, rows, lines):
@@ -207,7 +207,9 @@ def _panels(
                 yield Panel(name, as_svg(drawn.figure), drawn.seen)
 
 
-def _parts(kind: Kind, spec: FigureSpec, rows: Sequence[Row], lines: Sequence[Line]) -> Iterator[tuple[str, list[Row]]]:
+def _parts(
+    kind: Kind, spec: FigureSpec, rows: Sequence[Row], lines: Sequence[RunRecord]
+) -> Iterator[tuple[str, list[Row]]]:
     """The panels of a figure: data sets, and within them groups or the study's own `panels` (beginnings of labels)."""
     if kind.panels == "all":
         yield spec.panel or "all data", [row for row in rows if not spec.data or row.data in spec.data]

@@ -34,7 +34,7 @@ from federank.studies.figures.style import (
 )
 from federank.studies.figures.sweep import SWEEPS, pareto_front
 from federank.studies.metric_words import words_of
-from federank.studies.results import Line
+from federank.studies.results import RunRecord
 from federank.studies.rows import Row, seen_rows
 
 BARS = (
@@ -105,11 +105,11 @@ def draw_leakage(panel: PanelData) -> Drawn | None:
     return Drawn(figure, f"{text}.")
 
 
-def _mark(line: Line, name: str) -> float:
+def _mark(line: RunRecord, name: str) -> float:
     return line.metrics.get(name) or 0.0
 
 
-def _label(line: Line) -> str:
+def _label(line: RunRecord) -> str:
     pi = line.settings.get("pi")
     named = line.group if pi is None or "pi" in line.group or "%" in line.group else f"{line.group}, pi = {pi:g}"
     precision = line.metrics.get("precision@10")

@@ -18,7 +18,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from federank.studies.report_spec import FigureSpec, ReportSpec
-from federank.studies.results import Line
+from federank.studies.results import RunRecord
 from federank.studies.rows import Row
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class PanelData(NamedTuple):
     """The setting whose values are drawn."""
     spec: FigureSpec
     specs: ReportSpec
-    lines: Sequence[Line]
+    lines: Sequence[RunRecord]
     """Every run of the study, also those that chose and those that audits kept."""
 
 

@@ -8,14 +8,14 @@ from tests.studies.small_results import line as told
 
 from federank.studies.results import (
     Label,
-    Line,
     Point,
+    RunRecord,
     Traffic,
-    line_as_json,
-    read_line,
+    read_record,
+    record_as_json,
 )
 
-WHOLE = Line(
+WHOLE = RunRecord(
     id="a",
     group="FPL",
     data="city",
@@ -33,7 +33,7 @@ WHOLE = Line(
 
 
 def through_json(line):
-    return read_line(json.loads(json.dumps(line_as_json(line))))
+    return read_record(json.loads(json.dumps(record_as_json(line))))
 
 
 def test_a_line_survives_its_file():
@@ -43,22 +43,22 @@ def test_a_line_survives_its_file():
 
 
 def test_a_line_has_the_keys_it_always_had():
-    written = line_as_json(WHOLE)
+    written = record_as_json(WHOLE)
     assert written["curve"] == [{"epoch": 1, "precision@10": 0.1}, {"epoch": 2, "precision@10": 0.25}]
     assert written["bytes"] == {"up": 3, "down": 5}
     assert written["at"] == [5, 10]
     assert written["extra"] == {"cce": 7.0}
-    assert "extra" not in line_as_json(replace(WHOLE, extra={}))
+    assert "extra" not in record_as_json(replace(WHOLE, extra={}))
     assert told("Popular").keys() <= written.keys()
 
 
 def test_missing_keys_have_their_defaults():
-    assert read_line({"id": "a", "bytes": None}) == Line(id="a")
+    assert read_record({"id": "a", "bytes": None}) == RunRecord(id="a")
 
 
 def test_an_unknown_key_is_refused():
     with pytest.raises(TypeError):
-        read_line({"id": "a", "unknown": 1})
+        read_record({"id": "a", "unknown": 1})
 
 
 def test_a_label_is_put_on_a_line_and_survives_its_file():
