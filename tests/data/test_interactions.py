@@ -116,11 +116,9 @@ def test_a_filter_numbers_what_is_left_anew():
     assert popular.categories.of(0) == ("x",)
 
 
-def test_the_iterative_core_goes_on_until_all_have_k():
+def test_a_core_goes_on_until_all_have_k():
     pairs = [("a", 1), ("a", 2), ("b", 1), ("b", 2), ("c", 2), ("c", 3)]
     data = Interactions.from_columns([u for u, _ in pairs], [i for _, i in pairs])
-    once = data.k_core(2, iterative=False)
-    assert once.user_ids.tolist() == ["a", "b", "c"]
     core = data.k_core(2)
     assert core.user_ids.tolist() == ["a", "b"]
     assert core.item_ids.tolist() == [1, 2]
@@ -132,17 +130,11 @@ def test_a_threshold_makes_ratings_into_likes():
     assert len(liked) == 2
 
 
-def test_a_window_includes_its_start_and_excludes_its_end():
-    assert small().within(since=100, until=300).times.tolist() == [100, 200]
-    assert len(small().within(since=300)) == 2
-
-
 def test_a_filter_that_leaves_nothing_says_so():
     for filtered in (
         lambda: small().keep_users(9),
         lambda: small().keep_items(9),
         lambda: small().binarise(6),
-        lambda: small().within(since=10**9),
         lambda: small().k_core(3),
     ):
         with pytest.raises(DataError):
@@ -155,8 +147,6 @@ def test_filters_that_need_a_column_say_which():
     bare = Interactions.from_columns(["a"], [1])
     with pytest.raises(DataError):
         bare.binarise(3)
-    with pytest.raises(DataError):
-        bare.within(since=1)
     with pytest.raises(DataError):
         bare.matrix("ratings")
 

@@ -42,9 +42,9 @@ def usual_defences(method: str) -> Defences:
     return defences
 
 
-def rehearse_poisoning(split: Split, settings: PoisonSettings, defences: Defences | None = None) -> Rehearsed:
+def rehearse_poisoning(split: Split, settings: PoisonSettings) -> Rehearsed:
     """Play the federation honest, and attacked with the defences and without."""
-    bounds = usual_defences(settings.method) if defences is None else defences
+    bounds = usual_defences(settings.method)
     data = split.train
     calm, attacked = make_world(split, settings, malicious_users=False), make_world(split, settings)
     title = data.item_ids[attacked.target] if data.titles is None else data.titles[attacked.target]

@@ -45,15 +45,11 @@ def keep_items(data: Interactions, min_interactions: int) -> Interactions:
     )
 
 
-def k_core(data: Interactions, k: int, *, iterative: bool = True) -> Interactions:
-    """Only users and items with at least k interactions each.
-
-    Dropping an item takes interactions from users, so one pass (`iterative=False`: users first, then items)
-    may leave some below k; the iterative form repeats until none is.
-    """
+def k_core(data: Interactions, k: int) -> Interactions:
+    """Only users and items with at least k interactions each."""
     check_int("k", k, 1)
     core = keep_items(keep_users(data, k), k)
-    while iterative and np.bincount(core.users).min() < k:
+    while np.bincount(core.users).min() < k:  # without an item, some users have less
         core = keep_items(keep_users(core, k), k)
     return core
 
@@ -66,18 +62,6 @@ def binarise(data: Interactions, threshold: float) -> Interactions:
         raise SettingError(f"The threshold is {threshold}; a finite number is needed.")
     liked = _kept(data, data.ratings >= threshold, f"no rating reaches {threshold:g}")
     return replace(liked, ratings=None)
-
-
-def within(data: Interactions, since: int | None = None, until: int | None = None) -> Interactions:
-    """Only the interactions from `since` (included) to `until` (excluded), in seconds since 1970."""
-    if data.times is None:
-        raise DataError(f"{data.name} has no times, so no window of time can be cut from it; leave the window out.")
-    inside = np.ones(len(data), dtype=bool)
-    if since is not None:
-        inside &= data.times >= since
-    if until is not None:
-        inside &= data.times < until
-    return _kept(data, inside, f"no interaction is in the window from {since} to {until}")
 
 
 def filtered(data: Interactions, filters: dict[str, Any]) -> Interactions:
@@ -249,12 +233,6 @@ class Interactions:
         """How many items are numbered, whether or not they have a row here."""
         return len(self.item_ids)
 
-    @property
-    def density(self) -> float:
-        """The share of all (user, item) pairs that occur."""
-        pairs = self.n_users * self.n_items
-        return len(self) / pairs if pairs else 0.0
-
     @cached_property
     def profiles(self) -> Profiles:
         """Each user's items, ascending."""
@@ -332,7 +310,6 @@ class Interactions:
     keep_items = keep_items
     k_core = k_core
     binarise = binarise
-    within = within
 
 
 def number_ids(values: Any, kind: str) -> tuple[IntVector, Ids]:
