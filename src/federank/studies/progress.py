@@ -12,12 +12,7 @@ from federank.studies.plan import Plan, Run
 from federank.studies.results import RunRecord
 
 
-def content(run: Run) -> str:
-    """A run in a few words."""
-    return _words(run.data.name, run)
-
-
-def sent_line(line: RunRecord) -> str:
+def _finished_line(line: RunRecord) -> str:
     """A finished run in a few words."""
     words = _words(line.data, line)
     if not line.done:
@@ -61,14 +56,14 @@ class Bar:
     def started(self, run: Run) -> None:
         """Show what is under way."""
         if self.bar is not None:
-            self.bar.update(self.bar.task_ids[0], now=content(run).replace("[", r"\["))
+            self.bar.update(self.bar.task_ids[0], now=_words(run.data.name, run).replace("[", r"\["))
 
     def finished(self, line: RunRecord, *, ours: bool) -> None:
         """Show what has come of a run."""
         self.done += 1
         self.failed += not line.done
         whose = "" if ours else ", by another process"
-        self.console.print(f"[{self.done}/{self.total}] {sent_line(line)}{whose}", markup=False, soft_wrap=True)
+        self.console.print(f"[{self.done}/{self.total}] {_finished_line(line)}{whose}", markup=False, soft_wrap=True)
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=self.done)
         if self.log is not None:
