@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from federank.cli.options import FILE, FOLDER
+from federank.cli.options import FOLDER
+from federank.cli.season import season
 from federank.errors import SettingError
 
 TOKEN = "FEDERANK_ADMIN_TOKEN"
@@ -49,7 +50,7 @@ def admin(context: click.Context, /, **where: Any) -> None:
     Examples:
       federank admin versions
       federank admin rollback 1200
-      federank admin add-items new-films.csv
+      federank admin season new --catalogue films-2027.csv --uploads 3 --epsilon 2 --until 2027-06-30
       federank admin export runs/federation
     """
     context.obj = Operator(**where)
@@ -83,28 +84,6 @@ def rollback(operator: Operator, version: int) -> None:
     with operator.client() as client:
         done = client.post("/rollback", {"version": version})
     click.echo(f"Version {done['version']:,} is published, with the content of version {done['content_of']:,}.")
-
-
-@admin.command("add-items")
-@click.argument("file", type=FILE)
-@click.pass_obj
-def add_items(operator: Operator, file: Path) -> None:
-    """Add the items of FILE to the catalogue: columns item_id, title and perhaps categories (joined by bars).
-
-    They get rows that start low, never first, once the round that is under way has ended; devices follow by
-    themselves. Items that are there stay as they are, and none is ever taken out.
-
-    \b
-    Example:
-      federank admin add-items new-films.csv
-    """
-    from federank.service.operator import added_version, items_of
-
-    items = items_of(file)
-    with operator.client() as client:
-        client.post("/items", {"items": items})
-        answer = added_version(client, lambda text: click.echo(text, err=True))
-    click.echo(f"Version {answer['version']:,} is published: {answer['items']:,} items, the new ones last.")
 
 
 @admin.command()
@@ -200,3 +179,6 @@ def log(operator: Operator, as_json: bool) -> None:
     if not answer["unbroken"]:
         click.echo("federank: the log was changed: a line is missing or is not as it was written.", err=True)
         raise SystemExit(1)
+
+
+admin.add_command(season)

@@ -22,6 +22,7 @@ from federank.cli.client_policy import (
     resume,
     state_path,
 )
+from federank.cli.client_season import season
 from federank.cli.client_views import export, ledger, recommend, status
 from federank.cli.options import FILE
 from federank.cli.simulate import simulate
@@ -205,7 +206,7 @@ def _enrol(
         )
     allowed = facts.rules.messages(facts.settings, chosen.policy)
     if allowed is not None:
-        note(f"At most {allowed} {'upload' if allowed == 1 else 'uploads'} of this client, for its lifetime.")
+        note(f"At most {allowed} {'upload' if allowed == 1 else 'uploads'} of this client in a season.")
 
 
 def _report_ratings(rated: int, facts: Any) -> None:
@@ -279,5 +280,5 @@ def _report_matched(matched: Any) -> None:
         note(f"Unknown here, ignored and not sent: {listed}{more}.")
 
 
-for _command in (rate, predict, ledger, recommend, status, policy, pause, resume, leave, export, simulate):
+for _command in (rate, predict, ledger, recommend, status, season, policy, pause, resume, leave, export, simulate):
     client.add_command(_command)

@@ -46,7 +46,8 @@ _SHARING_OPTIONS = (
     ),
 )
 _OWNER_OPTIONS = (
-    click.option("--messages", type=int, metavar="N", help="Frugal: at most N uploads, if that is fewer."),
+    click.option("--messages", type=int, metavar="N", help="At most N uploads in all seasons together."),
+    click.option("--epsilon", type=float, metavar="E", help="With a helper: at most E in all seasons together."),
     click.option("--triples", type=int, metavar="N", help="FPL: pairs to train on in a round, up to a limit."),
     click.option("--never-items", metavar="ITEM", multiple=True, help="Never send this item as liked; repeatable."),
     click.option("--never-categories", metavar="NAME", multiple=True, help="Never send any item of this category."),
@@ -114,7 +115,10 @@ def changed_policy(before: Policy | None, catalogue: Catalogue, specs: dict[str,
     from federank.service.client.owner import never_items
     from federank.service.client.state import policy_from_values
 
-    names = ("pi", "sharing", "item_epsilon", "basis", "budget", "messages", "triples", "filling", "rho", "sampling")
+    names = (
+        *("pi", "sharing", "item_epsilon", "basis", "budget", "messages", "epsilon", "triples"),
+        *("filling", "rho", "sampling"),
+    )
     options: dict[str, Any] = {name: specs[name] for name in names if specs[name] is not None}
     if options.get("filling") == "none":
         options = {"rho": 0.0} | options  # overrides the suggestion
@@ -127,6 +131,7 @@ def changed_policy(before: Policy | None, catalogue: Catalogue, specs: dict[str,
             "pi": before.pi,
             "paused": before.paused,
             "messages": before.messages,
+            "epsilon": before.epsilon,
             "triples": before.triples,
         }
         return policy_from_values(others | options | {"never_items": before.never_items | never})
@@ -169,6 +174,8 @@ def policy_line(policy: Policy) -> str:
         parts.append(f"at most {policy.budget} {_items(policy.budget)} ever")
     if policy.messages is not None:
         parts.append(f"at most {policy.messages} {'message' if policy.messages == 1 else 'messages'} ever")
+    if policy.epsilon is not None:
+        parts.append(f"at most epsilon {policy.epsilon:g} ever")
     if policy.triples is not None:
         parts.append(f"{policy.triples} {'pair' if policy.triples == 1 else 'pairs'} a round at most")
     if policy.never_items:

@@ -32,8 +32,13 @@ _NONE = (
 )
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="The probability with which it may fail.")
 @click.option("--messages", type=click.IntRange(min=2), default=5, show_default=True, help="Uploads per client.")
+@click.option(
+    "--seasons", type=click.IntRange(min=1), default=1, show_default=True, help="Seasons like this one, for the total."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
-def plan(users: int, items: int, epsilon: float | None, delta: float, messages: int, as_json: bool) -> None:
+def plan(
+    users: int, items: int, epsilon: float | None, delta: float, messages: int, seasons: int, as_json: bool
+) -> None:
     """What noise a guarantee takes in a federation of this size, and what it costs in accuracy.
 
     Accuracy is read off measured federations, as a share of what Frugal reaches there without noise. Noise is the same
@@ -42,7 +47,7 @@ def plan(users: int, items: int, epsilon: float | None, delta: float, messages: 
     \b
     Examples:
       federank audit plan --users 50000 --items 3000
-      federank audit plan --users 50000 --items 3000 --epsilon 2
+      federank audit plan --users 50000 --items 3000 --epsilon 2 --seasons 4
     """
     from federank.methods.frugal.private_server import affordable, forecast
 
@@ -56,13 +61,27 @@ def plan(users: int, items: int, epsilon: float | None, delta: float, messages: 
         click.echo(json.dumps(none, indent=2) if as_json else fill(_NONE, 79))
         return
     result = forecast(users, items, epsilon, delta, messages)
+    total = _in_total(result, seasons)
     if as_json:
-        click.echo(json.dumps(result._asdict(), indent=2))
+        click.echo(json.dumps(result._asdict() | ({"in_total": total} if seasons > 1 else {}), indent=2))
     else:
-        _report(result)
+        _report(result, total if seasons > 1 else None)
 
 
-def _report(result: Forecast) -> None:
+def _in_total(result: Forecast, seasons: int) -> dict[str, float]:
+    """What several seasons like this one take of one client: uploads add up, and so does mu squared."""
+    from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
+
+    mu = mu_of_noise(result.sigmas * seasons)
+    return {
+        "seasons": seasons,
+        "messages": seasons * result.messages,
+        "mu": mu,
+        "epsilon": epsilon_of_mu(mu, result.delta),
+    }
+
+
+def _report(result: Forecast, total: dict[str, float] | None) -> None:
     click.echo(
         f"{result.people:,} users, {result.items:,} items, epsilon {result.epsilon:.3g} at delta {result.delta:g} "
         "against one dishonest server:\n"
@@ -70,6 +89,7 @@ def _report(result: Forecast) -> None:
     rows = {
         "Uploads per client": f"{result.messages}, each of length 1 ({result.bound:,} in integers)",
         "Noise of each server": f"sigma {result.sigma:.3g}: on each upload {_several(result.sigmas)}",
+        **({} if total is None else {f"{total['seasons']} seasons": _total_line(total)}),
         "A round": "stays open until all clients have reported; noise costs the same for fewer",
         "An upload": f"{result.bytes_up / 1e6:,.2f} MB at most, {result.factors} factors",
         "P@10 to expect": _expected(result),
@@ -88,6 +108,10 @@ def _report(result: Forecast) -> None:
     else:
         text = f"The smallest epsilon at this size that {SURELY_LITTLE}: about {result.affordable:.2g}."
     click.echo(fill(text, 79))
+
+
+def _total_line(total: dict[str, float]) -> str:
+    return f"{total['messages']} uploads and epsilon {total['epsilon']:.3g} per client in total"
 
 
 def _expected(result: Forecast) -> str:

@@ -120,7 +120,7 @@ def simulate(
         report = {"devices": len(result.users)} | result.tally.report()
         report["whole_model_bytes"] = federation.facts.most_model_bytes - 4096
         if split is not None:
-            federation = fetch_federation(client)  # items may have been added meanwhile
+            federation = fetch_federation(client)  # another season may have begun meanwhile
             model = fetch_model(client, federation.facts)
             report["accuracy"] = accuracy(rehearsal, federation, model, result.vectors, split)
     click.echo(json.dumps(report) if as_json else _lines(report))

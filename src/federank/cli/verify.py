@@ -39,7 +39,7 @@ def verify(leader: str, helper: str, ca: str | None, helper_ca: str | None, as_j
     result = verify_servers(Servers(leader, helper, ca, helper_ca), note)
     if as_json:
         restores = [restore._asdict() for restore in result.restores]
-        click.echo(json.dumps(result._asdict() | {"restores": restores}))
+        click.echo(json.dumps(result._asdict() | {"restores": restores, "in_total": result.in_total._asdict()}))
     else:
         lost = sum(len(restore.lost) for restore in result.restores)
         restored = f" {len(result.restores):,} restores lost {lost:,} rounds." if result.restores else ""
@@ -47,6 +47,11 @@ def verify(leader: str, helper: str, ca: str | None, helper_ca: str | None, as_j
             f"{result.versions:,} versions of {result.messages:,} uploads, {result.recomputed:,} recomputed from "
             f"published sums; {result.abandoned:,} rounds were discarded.{restored}"
         )
+        for season in result.seasons:
+            epsilon = "no guarantee" if season["epsilon"] is None else f"epsilon {season['epsilon']:.3g}"
+            click.echo(f"Season {season['season']}: {season['uploads']} uploads per client, {epsilon}.")
+        if len(result.seasons) > 1:
+            click.echo(result.in_total.line())
         for finding in result.findings:
             click.echo(f"FINDING  {finding}")
     if result.findings:

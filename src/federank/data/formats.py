@@ -54,7 +54,7 @@ class ItemDetails(NamedTuple):
 
 
 def read_items(text: Text) -> ItemDetails:
-    """The titles and categories in a file of items."""
+    """The titles and categories in a file of items; of an item that occurs twice, the last ones."""
     layout = find_layout(text)
     if layout.names is not None:
         return _named_columns(text, layout)
@@ -272,6 +272,20 @@ def is_catalogue_file(path: Path) -> bool:
 def read_catalogue_file(path: Path) -> Interactions:
     """The items of a file, and no one."""
     return empty_history(items_in(read_items(read_text(path))), path.stem)
+
+
+def repeated_item(text: Text) -> str | None:
+    """The first item that occurs twice in a file of items; None where each occurs once."""
+    layout = find_layout(text)
+    column = find_word(layout.names, WORDS["items"]) if layout.names is not None else 0
+    seen: set[str] = set()
+    encoding = "utf-8" if layout.names is not None else _movielens_encoding(text)
+    for record in _records(text, layout, encoding):
+        item = record.fields[column or 0]
+        if item in seen:
+            return item
+        seen.add(item)
+    return None
 
 
 def items_in(details: ItemDetails) -> list[dict[str, Any]]:

@@ -91,8 +91,15 @@ def cost_of(noise: int) -> float:
 
 
 def spent_of(ledger: Ledger) -> float:
-    """What all sent uploads disclose together, as a square of mu."""
-    return sum(cost_of(message.noise) for message in ledger.messages)
+    """What the sent uploads of this season disclose together, as a square of mu."""
+    return sum(cost_of(message.noise) for message in ledger.messages if message.season == ledger.season)
+
+
+def spent_in_total(ledger: Ledger) -> float:
+    """What all sent uploads of all seasons disclose together, as a square of mu; infinite with one without noise."""
+    if not all(message.noise for message in ledger.messages):
+        return math.inf
+    return math.fsum(cost_of(message.noise) for message in ledger.messages)
 
 
 def can_afford(config: SecaggConfig, offer: Offer, spent: float) -> bool:
@@ -102,14 +109,20 @@ def can_afford(config: SecaggConfig, offer: Offer, spent: float) -> bool:
 
 
 def epsilon_so_far(config: SecaggConfig, ledger: Ledger) -> float | None:
-    """Epsilon of all sent uploads against one server; None where one was sent without noise."""
-    if not all(message.noise for message in ledger.messages):
+    """Epsilon of this season's uploads against one server; None where one was sent without noise."""
+    if not all(message.noise for message in ledger.messages if message.season == ledger.season):
         return None
     return epsilon_of_mu(math.sqrt(spent_of(ledger)), float(config.delta))
 
 
+def epsilon_in_total(config: SecaggConfig, ledger: Ledger) -> float | None:
+    """Epsilon of the uploads of all seasons; None where one was sent without noise."""
+    spent = spent_in_total(ledger)
+    return None if math.isinf(spent) else epsilon_of_mu(math.sqrt(spent), float(config.delta))
+
+
 def epsilon_promised(config: SecaggConfig) -> float | None:
-    """Epsilon of all uploads of a lifetime; None where there is no guarantee."""
+    """Epsilon of all uploads of a season; None where there is no guarantee."""
     mu = config.mu()
     return None if math.isinf(mu) else epsilon_of_mu(mu, float(config.delta))
 

@@ -211,6 +211,8 @@ class SecureServerMethod(NamedTuple):
     """(first content) -> whether a federation's seed has drawn it, and it is no trained model."""
     affordable: Callable[[int, int, float], float | None] = lambda _clients, _items, _delta: None
     """(clients per round, items, delta) -> the epsilon of a federation that names none; None: no noise."""
+    next_season: Callable[[SecaggConfig, SecaggConfig, Content], Content] = lambda _before, _now, content: content
+    """(config before, config now, content) -> the content at the first stage of a season's plan."""
     idle: tuple[str, ...] = ()
     """Settings that mean nothing where messages are sums."""
     only: tuple[str, ...] = ()
@@ -279,6 +281,10 @@ class ServerMethod:
     """(model) -> how many users it was learnt from and how many have each item, where known; for exports."""
     extend: Callable[[Any, Content, int], Content] = lambda _settings, content, n_items: lowest_rows(content, n_items)
     """(settings, content, number of items) -> the same for a catalogue that has grown: new rows start low."""
+    item_state: Callable[[Any, Content], tuple[str, ...]] = lambda _settings, _content: ()
+    """(settings, content) -> the arrays of its state that have one row per item."""
+    quota: str | None = None
+    """The setting that says how many uploads a client makes in a season, where there is one."""
     suggests: Callable[[Any], dict[str, Any] | None] = lambda _settings: None
     """(settings) -> the policy that clients are suggested where the operator names none."""
     exported: Callable[[Mapping[str, Any], Mapping[str, Array]], Exported]

@@ -35,7 +35,7 @@ class SimulatedClients(Protocol):
     profiles: Profiles
 
     def take_over(self, before: Any) -> None:
-        """Go on as the same clients, from before the catalogue has grown."""
+        """Go on as the same clients in another season: keep what was learnt; uploads count again from 0."""
         ...
 
     def may_take_part(self, user: int) -> bool:

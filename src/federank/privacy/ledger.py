@@ -52,6 +52,8 @@ class SentMessage:
     """How many items stood for the history in it, decoys included."""
     noise: int = 0
     """Deviation of one server's noise on the sum that it went into, where only sums are read; 0: none."""
+    season: int = 1
+    """Which of the client's seasons it belongs to; positions count from 1 in each."""
 
 
 @dataclass
@@ -60,6 +62,8 @@ class Ledger:
 
     entries: dict[int, Entry] = field(default_factory=dict)
     messages: list[SentMessage] = field(default_factory=list)
+    season: int = 1
+    """The season that the client is in: quotas and guarantees are of a season."""
 
     def record(
         self, round_number: int, shared_profile: SharedProfile, positives: IntVector, negatives: IntVector = _NO_ITEMS
@@ -81,8 +85,12 @@ class Ledger:
         self, round_number: int, shared_profile: SharedProfile, number: int, allowed: int, noise: int = 0
     ) -> None:
         """Record an upload that is made from a full shared profile, and counts against the client's lifetime quota."""
-        self.messages.append(SentMessage(number, allowed, round_number, len(shared_profile.profile), noise))
+        self.count_message(round_number, len(shared_profile.profile), number, allowed, noise)
         self.record(round_number, shared_profile, shared_profile.profile)
+
+    def count_message(self, round_number: int, items: int, number: int, allowed: int, noise: int = 0) -> None:
+        """Count an upload against the quota of the season."""
+        self.messages.append(SentMessage(number, allowed, round_number, items, noise, self.season))
 
     def sampled(self) -> IntVector:
         """Every item that was ever sent with a virtual rating, ascending."""
@@ -90,8 +98,13 @@ class Ledger:
 
     @property
     def spent(self) -> int:
-        """How many uploads the client has sent."""
-        return max((message.number for message in self.messages), default=0)
+        """How many uploads the client has sent in this season."""
+        return max((message.number for message in self.messages if message.season == self.season), default=0)
+
+    @property
+    def earlier(self) -> int:
+        """How many uploads it has sent in earlier seasons."""
+        return sum(message.season < self.season for message in self.messages)
 
     def liked(self) -> IntVector:
         """Every item that was ever sent as liked, decoys included, ascending."""
@@ -114,12 +127,14 @@ class Ledger:
     def message_rows(self) -> list[dict[str, int]]:
         """The messages as plain values, in their order; their noise where there was any."""
         return [
-            {name: value for name, value in asdict(message).items() if value or name != "noise"}
+            {name: value for name, value in asdict(message).items() if value != _UNSAID.get(name)}
             for message in self.messages
         ]
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Mapping[str, Any]], messages: Iterable[Mapping[str, Any]] = ()) -> Ledger:
+    def from_rows(
+        cls, rows: Iterable[Mapping[str, Any]], messages: Iterable[Mapping[str, Any]] = (), season: int = 1
+    ) -> Ledger:
         """The ledger that gave these rows; 0 and 1 stand for false and true, as in SQLite."""
         entries = {}
         for number, row in enumerate(rows, start=1):
@@ -130,11 +145,13 @@ class Ledger:
         for number, row in enumerate(messages, start=1):
             with _read_as(f"Message {number}", _MESSAGE_NAMES):
                 sent.append(SentMessage(**{name: int(row[name]) for name in _MESSAGE_NAMES if name in row}))
-        return cls(entries, sent)
+        return cls(entries, sent, season)
 
 
 RATING_NAMES = {"times_liked": "times_rated", "times_compared": "times_sampled"}
 """What a device's export calls these columns where its federation is of ratings."""
+_UNSAID = {"noise": 0, "season": 1}
+"""Values of a message that its row leaves out."""
 _NAMES = tuple(entry.name for entry in fields(Entry))
 _COUNTS = _NAMES[:-1]
 _MESSAGE_NAMES = tuple(part.name for part in fields(SentMessage))

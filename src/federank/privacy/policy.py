@@ -107,7 +107,10 @@ class Policy:
     budget: int | None = None
     """At most this many of the history are sent, ever; what was sent and is removed or forbidden later still counts."""
     messages: int | None = None
-    """At most this many messages leave the device, ever; afterwards it still gets models and recommendations."""
+    """At most this many messages leave the device, ever, in all seasons; afterwards it still gets models and
+    recommendations."""
+    epsilon: float | None = None
+    """Under secure aggregation: the differential privacy of all messages of all seasons is at most this."""
     filling: str | None = None
     """Ratings only: virtual ratings are averages first and predictions later (`hybrid`), averages, or there are `none`;
     None where the federation is of likes."""
@@ -130,6 +133,8 @@ class Policy:
         for name, least in (("budget", 0), ("messages", 0), ("triples", 1)):
             if getattr(self, name) is not None:
                 check_int(name, getattr(self, name), least)
+        if self.epsilon is not None:
+            check_positive("epsilon", self.epsilon)
         self._check_virtual_ratings()
         if not isinstance(self.paused, bool):  # the text "false" would be taken for true
             raise SettingError(f"paused is {self.paused!r}; true or false is needed.")

@@ -24,13 +24,15 @@ may add up to, and how long the proof is. All three are 0 where the operator has
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from datetime import date
 from typing import Any
 
 from federank.errors import BadMessage, SettingError
 from federank.privacy.accountant import mu_of_noise
 from federank.secagg.canonical import canonical, digest, has_fields, hexadecimal, read_canonical
-from federank.secagg.keys import PUBLIC_BYTES, SUITE, public_key
+from federank.secagg.keys import PUBLIC_BYTES, SUITE, public_key, sign, verify
 from federank.secagg.proof.parameters import Parameters
 from federank.secagg.ring import C_INT, FARTHEST, LEAST_DEVIATION, MOST_DEVIATION
 
@@ -44,7 +46,7 @@ _DIGEST_BYTES = 32
 
 @dataclass(frozen=True, kw_only=True)
 class SecaggConfig:
-    """What cannot change while a federation lasts."""
+    """What cannot change while a season lasts."""
 
     founding: str
     """Digest that names this start of the federation; clients count their uploads across starts all the same."""
@@ -79,6 +81,16 @@ class SecaggConfig:
     """The helper's public key, in hexadecimal digits."""
     leader_key: str
     """The leader's public key, in hexadecimal digits."""
+    season: int = 1
+    """Number of the season that this config is of; the first is 1."""
+    before: str = ""
+    """Digest of the season before's config, in hexadecimal digits; empty for the first season."""
+    starts_from: int = 0
+    """The version whose content the season's first version continues; 0 for the first season."""
+    first: str = ""
+    """SHA-256 of the season's first content, in hexadecimal digits; empty where it is not stated."""
+    until: str = ""
+    """The last day on which a round may begin, as YYYY-MM-DD in UTC; empty: no end."""
     bound: int = C_INT
     ring: int = RING_BITS
     suite: str = SUITE
@@ -107,6 +119,7 @@ class SecaggConfig:
                 f"A cohort needs at least 2 clients and at most the largest cohort; found a least cohort of "
                 f"{self.least_cohort:,} and a largest of {self.largest_cohort:,}."
             )
+        self._check_season()
         self._check_noises()
         for name, fits in (
             ("clip", 0 < self.length_of_clip() < 1e30),
@@ -115,6 +128,15 @@ class SecaggConfig:
         ):
             if not fits:
                 raise SettingError(f"{_NAME} cannot have {getattr(self, name)[:40]!r} as its {name}.")
+
+    def _check_season(self) -> None:
+        if self.season < 1 or self.starts_from < 0 or (self.season == 1) != (self.before == ""):
+            raise SettingError(
+                f"{_NAME} has a season of at least 1, and names the season before if there is one; found season "
+                f"{self.season} after {self.before[:8] or 'none'}."
+            )
+        if self.until and not is_date(self.until):
+            raise SettingError(f"{_NAME} ends on a day such as 2027-06-30; found {self.until[:40]!r}.")
 
     def _check_noises(self) -> None:
         if len(self.noises) != self.messages:
@@ -194,7 +216,7 @@ def config_from(content: bytes) -> SecaggConfig:
     """A federation config from the wire, once it is sure to be one."""
     statement: dict[str, Any] = read_canonical(content, _NAME)
     has_fields(statement, _NAME, _FIELDS)
-    for name in ("catalogue", "settings"):
+    for name in ("catalogue", "settings", *(name for name in ("before", "first") if statement[name])):
         hexadecimal(statement[name], _DIGEST_BYTES, f"The {name} of a federation config")
     for name in ("helper_key", "leader_key"):
         public_key(hexadecimal(statement[name], PUBLIC_BYTES, f"The {name} of a federation config"))
@@ -204,6 +226,51 @@ def config_from(content: bytes) -> SecaggConfig:
         return SecaggConfig(**{**statement, "noises": tuple(statement["noises"])})
     except SettingError as reason:
         raise BadMessage(str(reason)) from reason
+
+
+def is_date(text: str) -> bool:
+    """Whether this is a day, written as YYYY-MM-DD."""
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def is_over(until: str, today: str) -> bool:
+    """Whether a season that lasts until this day is over; days compare as text."""
+    return bool(until) and today > until
+
+
+# Both servers sign the config of every season.
+
+
+def sign_config(private: bytes, config: SecaggConfig) -> bytes:
+    """A server's signature of a season's config."""
+    return sign(private, "season", config.to_bytes())
+
+
+def check_signed(config: SecaggConfig, leader: bytes, helper: bytes, helper_keys: Iterable[bytes]) -> None:
+    """Refuse a config that not both servers have signed; `helper_keys` are all that the helper has had."""
+    verify(config.leader_public(), "season", config.to_bytes(), leader)
+    for key in helper_keys:
+        try:
+            verify(key, "season", config.to_bytes(), helper)
+        except BadMessage:
+            continue
+        return
+    raise BadMessage("The helper has not signed the config of this season; it is not to be used.")
+
+
+def check_follows(before: SecaggConfig, now: SecaggConfig) -> None:
+    """Refuse a config that is not of the season after this one, of the same federation and the same servers."""
+    same = ("founding", "leader_key", "helper_origin", "recipe")
+    if now.season != before.season + 1 or now.before != before.digest().hex():
+        raise BadMessage(f"The config of season {now.season} does not name season {before.season} as the one before.")
+    for name in same:
+        if getattr(now, name) != getattr(before, name):
+            raise BadMessage(f"The config of season {now.season} has another {name} than the season before.")
+    if now.items < before.items:
+        raise BadMessage(f"The config of season {now.season} has fewer items; items keep their numbers.")
 
 
 def _number(text: str) -> float:

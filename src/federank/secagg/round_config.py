@@ -91,6 +91,11 @@ def read_offer(content: bytes, helper: bytes) -> Offer:
     return Offer(**offer)
 
 
+def config_of_offer(content: bytes) -> str:
+    """The digest of the config that an offer of ours was made for."""
+    return str(read_canonical(content, _NAME)["offer"]["charter"])
+
+
 def check_offer(offer: Offer, charter: SecaggConfig, model: bytes, now: float) -> None:
     """Refuse an offer that is not about this federation config and this model, or that has expired."""
     if offer.charter != charter.digest().hex():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import ssl
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import numpy as np
 from safetensors.numpy import load
 
 from federank.data.archives import read_text
-from federank.data.formats import empty_history, items_in, read_items
+from federank.data.formats import empty_history, items_in, read_items, repeated_item
 from federank.errors import BadAnswer, BadFile, ModelError, NoAnswer, Refused
 from federank.methods.recommender import Recommender
 from federank.methods.registry import recommender_class
@@ -75,34 +73,21 @@ class OperatorClient:
         raise Refused(answer.status_code, slug, message)
 
 
-# Items to add to a running federation's catalogue, from a file, and waiting until devices are told of them.
-
-
-SECONDS_BETWEEN_LOOKS = 0.25
+# The items of a season's catalogue, from a file.
 
 
 def items_of(path: Path) -> list[dict[str, Any]]:
     """The items of a file, as the server takes them, in the file's order."""
     try:
-        items = items_in(read_items(read_text(path.expanduser())))
+        text = read_text(path.expanduser())
+        items, repeated = items_in(read_items(text)), repeated_item(text)
     except BadFile as reason:
         raise BadFile(f"{path} is no table of items, with the columns item_id and title: {reason}") from reason
+    if repeated is not None:
+        raise BadFile(f"{path} names the item {repeated!r} twice; a catalogue names each once.")
     if not items:
         raise BadFile(f"{path} names no item; a table with the columns item_id and title is needed.")
     return items
-
-
-def added_version(client: OperatorClient, note: Callable[[str], None]) -> dict[str, Any]:
-    """Wait until no item waits to be added any more; the version that has them, and how many items there are."""
-    said = False
-    while True:
-        found: dict[str, Any] = client.get("/items")
-        if not found["waiting"]:
-            return found
-        if not said:
-            note("They are kept, and wait for the round that is under way to end; stopping here takes nothing back.")
-        said = True
-        time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
 # A federation's model as a model's folder: item factors and catalogue, and no one's history.
@@ -115,7 +100,9 @@ def exported_model(client: OperatorClient, version: int | None = None) -> tuple[
     try:
         about, tables = json.loads(headers["x-export"]), load(content)
         known = items[: _rows(tables)]  # an earlier version knows nothing of what was added since
-        return recommender_of(about, tables, known), int(about["version"])
+        stays = [number for number, item in enumerate(known) if not item.get("ended")]
+        tables = {name: table[stays] if _is_by_item(name) else table for name, table in tables.items()}
+        return recommender_of(about, tables, [known[number] for number in stays]), int(about["version"])
     except (KeyError, ValueError, TypeError) as reason:
         raise BadAnswer(f"{client.address} answered with something else than a model ({reason!r}).") from reason
 
@@ -139,3 +126,7 @@ def recommender_of(about: dict[str, Any], tables: dict[str, Any], items: list[di
 
 def _rows(tables: dict[str, Any]) -> int:
     return len(next(part for name, part in tables.items() if name != "items" and not name.startswith("overall.")))
+
+
+def _is_by_item(name: str) -> bool:
+    return name == "overall.people_with_item" or not name.startswith("overall.")

@@ -1,13 +1,16 @@
 """Verifying secure aggregation from outside, from what the two servers have published.
 
-1. The federation config is the leader's. The key in it is the helper's at its own address, or has signed for that one.
-2. Both servers list the same rounds. A round that only one of them knows is a finding, unless a restored backup
-   explains it: then it is named as lost.
+1. Both servers have signed the config of every season, and each names the one before it. The key in it is the helper's
+   at its own address, or has signed for that one.
+2. Both servers list the same rounds of every season. A round that only one of them knows is a finding, unless a
+   restored backup explains it: then it is named as lost.
 3. Every round config is signed by the helper, is the same at both servers, and names a model of the chain of versions.
    So is the model that the leader publishes now: a model that is not in the chain is a finding.
 4. Both servers' records are signed, name the same set of uploads, and name the noisy sums by their digests.
 5. The two noisy sums, added in the ring and aggregated as the settings say, give the model that the leader's record
    names. Sums without noise are not published: there the chain of digests is checked, and no model is recomputed.
+6. The first model of a season follows from the version that its config names and from the two catalogues. Where that
+   version is not recomputed (no noise, or a season that was pruned), it is the one whose digest both servers signed.
 
 So a leader cannot aggregate anything else than it says, nor hide a round, nor a helper answer anything else. Whether a
 server's own sum is honest no one can tell. Models are recomputed to the last bit where both machines' linear algebra is
@@ -16,10 +19,12 @@ the same.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,16 +32,18 @@ import numpy as np
 
 from federank._numerics.arrays import IntVector
 from federank.errors import BadAnswer, BadMessage, NoAnswer
-from federank.federation.server import Published, SecureServerMethod, ServerMethod
+from federank.federation.season import season_content, season_rows
+from federank.federation.server import Content, Published, SecureServerMethod, ServerMethod
 from federank.secagg.canonical import digest
-from federank.secagg.config import SecaggConfig, config_from
+from federank.secagg.config import SecaggConfig, check_follows, check_signed, config_from
 from federank.secagg.exchange import ABANDONED, FOLDED, RoundRecord, read_record, same_round, sum_digest
-from federank.secagg.keys import fingerprint, follow
+from federank.secagg.keys import fingerprint, successors
 from federank.secagg.ring import centred, ring_from
 from federank.secagg.round_config import Offer, check_offer, read_offer
 from federank.service.client.federation import merged, read_facts, read_rows
+from federank.service.seasons import InTotal, total_of
 from federank.service.server.methods import SERVER_METHODS
-from federank.service.server.model_versions import content_from, first_model
+from federank.service.server.model_versions import content_from, first_model, stored_content
 from federank.service.server.plausibility import implausible
 from federank.service.server.secure_config import settings_from
 
@@ -58,6 +65,8 @@ class Verified(NamedTuple):
 
     helper_fingerprint: str
     config: str
+    seasons: tuple[dict[str, Any], ...]
+    in_total: InTotal
     versions: int
     recomputed: int  # of them, from published sums
     messages: int
@@ -99,29 +108,65 @@ class _Listed(NamedTuple):
     version: int
 
 
+class _Season(NamedTuple):
+    """A season as the leader lists it, and its config."""
+
+    config: SecaggConfig
+    first_version: int
+    first_round: int
+    pruned: bool
+
+
 class _Verification:
-    """One run over the rounds of both servers."""
+    """One run over the rounds of both servers, season after season."""
 
     def __init__(self, servers: Servers, leader: Fetch, helper: Fetch, note: Note) -> None:
         self._servers, self._leader, self._helper, self._note = servers, leader, helper, note
         self._findings: list[str] = []
+        self._restores: list[Restore] = []
+        self.versions = self.messages = self.abandoned = 0
 
     def run(self) -> Verified:
-        config, self._keys = _config(self._servers, self._leader, self._helper)
-        self._name, self._secagg = config.digest().hex(), config
-        self._note(f"federation config  {self._name}")
+        seasons, self._keys = _seasons(self._servers, self._leader, self._helper)
         self._note(f"helper   {fingerprint(self._keys[-1])}")
-        served, settings = _settings(config, self._leader)
-        assert served.sums is not None, "a method with a federation config of sums can be summed"
         # The order makes a federation that goes on meanwhile look as it is: what is asked for first is in what follows.
         public = _public_model(self._leader)
-        before = self._helper_rounds()
+        before = {season.config.season: self._helper_rounds(season) for season in seasons}
         listed = self._leader_rounds()
-        after = self._helper_rounds()
-        chain = _Chain(served.sums, settings, config, _first(served, settings, config, self._leader, self._note))
-        versions = messages = abandoned = 0
-        restores: list[Restore] = []
-        previous = -1
+        chain = _Chain(frozenset(season.config.starts_from for season in seasons[1:]))
+        ends = [season.first_round for season in seasons[1:]] + [2**53]
+        for season, end in zip(seasons, ends, strict=True):
+            rounds = [one for one in listed if season.first_round <= one.round < end]
+            self._verify_season(chain, season, seasons, rounds, before[season.config.season])
+        if public not in chain.known:
+            self._findings.append(f"Version {public[0]:,}, which the leader publishes now, is not in the chain.")
+        configs = [season.config for season in seasons]
+        return Verified(
+            fingerprint(self._keys[-1]),
+            configs[-1].digest().hex(),
+            tuple(_season_line(season) for season in seasons),
+            total_of(configs),
+            self.versions,
+            chain.recomputed,
+            self.messages,
+            self.abandoned,
+            tuple(self._restores),
+            tuple(self._findings),
+        )
+
+    def _verify_season(
+        self, chain: _Chain, season: _Season, seasons: list[_Season], listed: list[_Listed], before: dict[int, str]
+    ) -> None:
+        """Check a season's first model and every round of it."""
+        self._season, self._secagg = season, season.config
+        self._name = season.config.digest().hex()
+        self._note(f"season {season.config.season}  federation config {self._name}")
+        served, settings = _settings(season.config, self._leader)
+        assert served.sums is not None, "a method with a federation config of sums can be summed"
+        chain.begin(
+            served.sums, settings, season.config, season.first_version, self._first(chain, served, settings, seasons)
+        )
+        after, restores, previous = self._helper_rounds(season), list[Restore](), season.first_round - 1
         for number, state, version in listed:
             if state == SKIPPED:
                 lost = tuple(one for one in sorted(before) if previous < one < number)
@@ -129,26 +174,54 @@ class _Verification:
                 chain.jump(version)
                 self._note(f"version {version:,}: restored from a backup; rounds that were lost: {_named(lost)}")
             elif state == FOLDED:
-                messages += self._verify_round(chain, number, number in after)
-                versions += 1
+                self.messages += self._verify_round(chain, number, number in after)
+                self.versions += 1
             elif state == ABANDONED:
-                abandoned += 1
+                self.abandoned += 1
             previous = number
         forgotten = tuple(one.round for one in listed if one.state != SKIPPED and one.round not in after)
         if forgotten:  # the leader has shown the helper's signatures
             self._note(f"The helper's store was restored from a backup; rounds that it has lost: {_named(forgotten)}")
         self._compare_lists({one.round for one in listed}, before, restores)
-        self._compare_models(chain, public, before, {number for restore in restores for number in restore.lost})
-        return Verified(
-            fingerprint(self._keys[-1]),
-            self._name,
-            versions,
-            chain.recomputed,
-            messages,
-            abandoned,
-            tuple(restores),
-            tuple(self._findings),
-        )
+        self._compare_offers(chain, before, {number for restore in restores for number in restore.lost})
+        self._restores += restores
+
+    def _first(self, chain: _Chain, served: ServerMethod, settings: Any, seasons: list[_Season]) -> Published | None:
+        """The first version of a season; None where sums without noise are in it, so that it is not published."""
+        config = self._secagg
+        if config.season > 1 and config.starts_from not in {version for version, _ in chain.known}:
+            raise BadMessage(f"Season {config.season} starts from version {config.starts_from:,}, which never was.")
+        if not config.first:
+            self._note("the first version of the season is not published: sums without noise are in it")
+            return None
+        content = self._leader(f"/sums/first?season={config.season}")
+        if hashlib.sha256(content).hexdigest() != config.first:
+            raise BadMessage(f"The first content of season {config.season} is not the one that its config names.")
+        told = content_from(content)
+        if config.season == 1:
+            return _first(served, settings, config, told, self._note)
+        first = Published(self._season.first_version, np.full(config.items, self._season.first_version), told)
+        start = chain.starts.get(config.starts_from)
+        if start is None:
+            self._note(f"version {first.version:,}: the first of the season, as both servers have signed it")
+            return first
+        origin = [one for one in seasons if one.first_version <= config.starts_from][-1]
+        rows = season_rows(self._items(origin), self._items(self._season))
+        assert served.sums is not None, "a method with a federation config of sums can be summed"
+        begun = season_content(served, settings, start.content, rows)
+        begun = served.sums.next_season(origin.config, config, begun)
+        if hashlib.sha256(stored_content(begun)).hexdigest() != config.first:
+            raise BadMessage(f"The first model of season {config.season} does not follow from version {start.version}.")
+        self._note(f"version {first.version:,}: follows from version {start.version:,} and the catalogue")
+        return first
+
+    def _items(self, season: _Season) -> list[dict[str, Any]]:
+        """The catalogue of a season, if it is the one that its config names."""
+        content = self._leader(f"/catalogue?season={season.config.season}")
+        if hashlib.sha256(content).hexdigest() != season.config.catalogue:
+            raise BadMessage(f"The catalogue of season {season.config.season} is not the one that its config names.")
+        items: list[dict[str, Any]] = _json(content)["items"]
+        return items
 
     def _verify_round(self, chain: _Chain, number: int, helper_knows: bool) -> int:
         """Check both records of an aggregated round and follow it to its version; how many uploads it has."""
@@ -162,7 +235,7 @@ class _Verification:
         if (offer.charter, offer.round, offer.digest().hex()) != (self._name, number, record.offer):
             raise BadMessage(f"The record of round {number} names another offer than the one that was signed.")
         chain.check(offer)
-        if self._secagg.has_noise:
+        if self._secagg.has_noise and not self._season.pruned and chain.is_recomputed:
             shares = ring_from(self._leader(f"/sums/total?round={number}"))
             masks = ring_from(self._of_helper(number, "sum", helper_knows))
             if sum_digest(shares).hex() != record.sum or sum_digest(masks).hex() != theirs.sum:
@@ -171,7 +244,8 @@ class _Verification:
             done = "recomputed"
         else:
             chain.follow(record)
-            done = "not recomputed, its sums have no noise and are not published"
+            why = "its season is pruned" if self._season.pruned else "its sums have no noise and are not published"
+            done = f"not recomputed, {why}"
         self._note(f"version {chain.version:,}: round {number}, {record.messages:,} messages, {done}")
         return record.messages
 
@@ -189,10 +263,8 @@ class _Verification:
             if number not in ours and number not in explained and not is_just_offered:
                 self._findings.append(f"Round {number} is {state} at the helper, and the leader does not list it.")
 
-    def _compare_models(self, chain: _Chain, public: tuple[int, str], theirs: dict[int, str], lost: set[int]) -> None:
-        """Every model that was published or offered must be in the chain."""
-        if public not in chain.known:
-            self._findings.append(f"Version {public[0]:,}, which the leader publishes now, is not in the chain.")
+    def _compare_offers(self, chain: _Chain, theirs: dict[int, str], lost: set[int]) -> None:
+        """Every model that was offered must be in the chain."""
         for number in sorted(set(theirs) - lost):
             content = self._helper(f"/federations/{self._name}/rounds/{number}/offer")
             offer = _by_any(self._keys, read_offer, content)
@@ -206,20 +278,35 @@ class _Verification:
         rounds = _paged(self._leader, "/sums/rounds")
         return [_Listed(int(one["round"]), str(one["state"]), int(one["version"])) for one in rounds]
 
-    def _helper_rounds(self) -> dict[int, str]:
-        rounds = _paged(self._helper, f"/federations/{self._name}/rounds")
+    def _helper_rounds(self, season: _Season) -> dict[int, str]:
+        rounds = _paged(self._helper, f"/federations/{season.config.digest().hex()}/rounds")
         return {int(one["round"]): str(one["state"]) for one in rounds}
 
 
 class _Chain:
     """The versions one after the other, each named by its digest; with published sums, recomputed."""
 
-    def __init__(self, sums: SecureServerMethod, settings: Any, config: SecaggConfig, first: Published) -> None:
+    def __init__(self, wanted: frozenset[int]) -> None:
+        self._wanted = wanted  # versions that later seasons start from
+        self.starts: dict[int, Published] = {}
+        self.recomputed = self.version = 0
+        self._digest = ""
+        self.known: set[tuple[int, str]] = set()
+
+    def begin(
+        self,
+        sums: SecureServerMethod,
+        settings: Any,
+        config: SecaggConfig,
+        version: int,
+        first: Published | None,
+    ) -> None:
+        """The first version of a season; one that is not published is known by the digest of its first offer."""
         self._sums, self._settings, self._config = sums, settings, config
-        self._model: Published | None = first
-        self.version, self._digest = first.version, sums.digest(settings, first).hex()
-        self.recomputed = 0
-        self.known = {(self.version, self._digest)}
+        self._model, self.is_recomputed = first, first is not None
+        self._add(version, "" if first is None else sums.digest(settings, first).hex())
+        if first is not None:
+            self._keep(first)
 
     def check(self, offer: Offer) -> None:
         """Refuse a round config that is not about the newest version, or asks for another upload than the plan's."""
@@ -247,10 +334,11 @@ class _Chain:
             )
         self.recomputed += 1
         self._add(self._model.version, record.model)
+        self._keep(self._model)
 
     def follow(self, record: RoundRecord) -> None:
         """The next version, as its record names it."""
-        self._model = None
+        self._model, self.is_recomputed = None, False
         self._add(self.version + 1, record.model)
 
     def jump(self, version: int) -> None:
@@ -260,6 +348,10 @@ class _Chain:
             return
         self._model = self._model._replace(version=version)
         self._add(version, self._sums.digest(self._settings, self._model).hex())
+
+    def _keep(self, model: Published) -> None:
+        if model.version in self._wanted:
+            self.starts[model.version] = model
 
     def _add(self, version: int, digest: str) -> None:
         self.version, self._digest = version, digest
@@ -288,36 +380,58 @@ def _paged(fetch: Fetch, path: str) -> list[dict[str, Any]]:
     return rounds
 
 
-def _config(servers: Servers, leader: Fetch, helper: Fetch) -> tuple[SecaggConfig, list[bytes]]:
-    """The federation config, and the helper's keys: the one in it, and those that took its place."""
-    config = config_from(leader("/sums/config"))
-    told = _json(helper("/identity"))
+def _seasons(servers: Servers, leader: Fetch, helper: Fetch) -> tuple[list[_Season], list[bytes]]:
+    """Every season, whose config both servers have signed; and the helper's keys: the first, and its successors."""
+    listed = _json(leader("/seasons"))["seasons"]
+    configs = [config_from(str(one["config"]).encode()) for one in listed]
+    told, first = _json(helper("/identity")), configs[0]
     steps = [
         (bytes.fromhex(step["old"]), bytes.fromhex(step["new"]), bytes.fromhex(step["signature"]))
         for step in told["successions"]
     ]
-    now = follow(config.helper_public(), steps)
-    if now.hex() != told["key"]:
+    keys = successors(first.helper_public(), steps)
+    if keys[-1].hex() != told["key"]:
         raise BadMessage(
-            f"The federation config names a helper whose key is {fingerprint(config.helper_public())}, and "
+            f"The federation config names a helper whose key is {fingerprint(first.helper_public())}, and "
             f"{servers.helper} has "
             f"{fingerprint(bytes.fromhex(told['key']))}, which the first has not signed for."
         )
-    if config.helper_origin != servers.helper.rstrip("/"):
+    if first.helper_origin != servers.helper.rstrip("/"):
         raise BadMessage(
-            f"The federation config names the helper at {config.helper_origin}, not the one at {servers.helper}."
+            f"The federation config names the helper at {first.helper_origin}, not the one at {servers.helper}."
         )
-    begins = config.helper_public()
-    keys = (
-        [begins, *(new for _, new, _ in steps[[old for old, _, _ in steps].index(begins) :])]
-        if now != begins
-        else [now]
-    )
-    return config, keys
+    if first.season != 1:
+        raise BadMessage("The leader does not list its first season.")
+    for before, now in pairwise(configs):
+        check_follows(before, now)
+    for one, config in zip(listed, configs, strict=True):
+        leader_signature, helper_signature = map(bytes.fromhex, one["signatures"])
+        check_signed(config, leader_signature, helper_signature, keys)
+    seasons = [
+        _Season(config, int(one["first_version"]), int(one["first_round"]), bool(one["pruned"]))
+        for one, config in zip(listed, configs, strict=True)
+    ]
+    return seasons, keys
+
+
+def _season_line(season: _Season) -> dict[str, Any]:
+    """What is told of a season: uploads and epsilon per client."""
+    config, total = season.config, total_of([season.config])
+    return {
+        "season": config.season,
+        "uploads": config.messages,
+        "mu": total.mu,
+        "epsilon": total.epsilon,
+        "delta": total.delta,
+        "until": config.until,
+        "starts_from": config.starts_from,
+        "first_version": season.first_version,
+        "pruned": season.pruned,
+    }
 
 
 def _settings(config: SecaggConfig, leader: Fetch) -> tuple[ServerMethod, Any]:
-    content = leader("/sums/settings")
+    content = leader(f"/sums/settings?season={config.season}")
     if digest("settings", content).hex() != config.settings:
         raise BadMessage("The method's settings are not those that the federation config names.")
     method = str(_json(leader("/federation")).get("method")).removesuffix("-sums")
@@ -326,9 +440,8 @@ def _settings(config: SecaggConfig, leader: Fetch) -> tuple[ServerMethod, Any]:
     return SERVER_METHODS[method], settings_from(SERVER_METHODS[method], _json(content))
 
 
-def _first(served: ServerMethod, settings: Any, config: SecaggConfig, leader: Fetch, note: Note) -> Published:
+def _first(served: ServerMethod, settings: Any, config: SecaggConfig, told: Content, note: Note) -> Published:
     """Version 0: as the seed draws it, or a trained model, which is taken as it is."""
-    told = content_from(leader("/sums/first"))
     assert served.sums is not None, "a method with a federation config of sums can be summed"
     if served.sums.is_drawn(told):
         drawn = served.first_content(settings, SimpleNamespace(n_items=config.items), None)  # type: ignore[arg-type]

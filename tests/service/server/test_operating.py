@@ -27,6 +27,7 @@ from tests.service.federations import (
 )
 
 from federank.cli import federank
+from federank.errors import BadFile
 from federank.federation.server import lowest_rows
 from federank.methods.fpl.server import FPL_SERVER
 from federank.methods.model_folder import load_model
@@ -241,22 +242,31 @@ def test_the_commands_of_an_operator_work_on_a_running_federation(tmp_path):
         assert [entry["version"] for entry in versions()] == [0]
         assert admin("rollback", "0").exit_code == 0
         assert [entry["version"] for entry in versions()] == [1, 0]
-        (tmp_path / "new.csv").write_text("item_id,title,categories\nnew,A new place,Museum|Park\n")
-        assert "13 items" in admin("add-items", str(tmp_path / "new.csv")).output
-        assert [entry["version"] for entry in versions()] == [2, 1, 0]
-        again = admin("add-items", str(tmp_path / "new.csv"))
-        assert "new" in str(again.exception)
-        missing = admin("add-items", str(tmp_path / "nowhere.csv"))
-        assert "nowhere.csv" in str(missing.exception)
+        items = [f"item-{number:02d},A place,Museum" for number in range(1, 12)] + ["new,A new place,Museum|Park"]
+        (tmp_path / "next.csv").write_text("item_id,title,categories\n" + "\n".join(items))
+        begun = json.loads(admin("season", "new", "--catalogue", str(tmp_path / "next.csv"), "--json").output)
+        assert (begun["number"], begun["version"], begun["starts_from"]) == (2, 2, 1)
+        (tmp_path / "twice.csv").write_text("item_id,title\nnew,One\nnew,Two\n")
+        twice = admin("season", "new", "--catalogue", str(tmp_path / "twice.csv"))
+        assert "'new'" in str(twice.exception)
+        (tmp_path / "bare.csv").write_text("name\nOne\n")
+        bare = admin("season", "new", "--catalogue", str(tmp_path / "bare.csv"))
+        assert isinstance(bare.exception, BadFile)
+        missing = admin("season", "new", "--catalogue", str(tmp_path / "nowhere.csv"))
+        assert isinstance(missing.exception, BadFile)
+        assert "99" in str(admin("season", "restart-from", "99").exception)
+        listed = json.loads(admin("season", "list", "--json").output)
+        assert [season["number"] for season in listed["seasons"]] == [1, 2], "nothing else was begun"
         done = admin("export", str(tmp_path / "model"))
-        assert "13 items" in done.output, done.output
-        assert load_model(tmp_path / "model").item_ids.tolist()[-1] == "new"
-        assert "12 items" in admin("export", str(tmp_path / "earlier"), "--version", "1").output
+        assert "12 items, and no one's history" in done.output, done.output
+        exported = load_model(tmp_path / "model").item_ids.tolist()
+        assert (exported[0], exported[-1]) == ("item-01", "new"), "without the item that has ended"
+        assert "11 items" in admin("export", str(tmp_path / "earlier"), "--version", "1").output
         listed = CliRunner().invoke(federank, ["recommend", str(tmp_path / "model"), "--like", "item-01", "--json"])
         assert len(json.loads(listed.output)) == 10
         new = admin("rotate-token").output.split()[2]
         lines = json.loads(admin("log", "--json", given=new).output)["actions"]
-        told = ["established", "rollback", "add-items", "items added", "export", "export", "rotate-token"]
+        told = ["established", "rollback", "season", "export", "export", "rotate-token"]
         assert [line["action"] for line in lines] == told
         refused = admin("versions")
         assert "operator's token" in str(refused.exception)

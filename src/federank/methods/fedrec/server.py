@@ -143,6 +143,11 @@ def extend(_settings: RatingFederationSettings, content: Content, n_items: int) 
     return content._replace(tables=tables, state=_state(ReportCounts(uploads, *extended)))
 
 
+def item_state(_settings: RatingFederationSettings, content: Content) -> tuple[str, ...]:
+    """How often each item was reported lately."""
+    return tuple(name for name in ("reports", "implicit_reports") if len(content.state.get(name, ())))
+
+
 def _counts(content: Content) -> ReportCounts:
     """How often items were reported lately; where that is not known, never."""
     state, tables = content.state, content.tables
@@ -381,6 +386,8 @@ PMF_SERVER = ServerMethod(
     ),
     invitations=as_promised,
     extend=extend,
+    item_state=item_state,
+    quota="messages",
     out_of_scale=out_of_scale,
     implausible=implausible,
     suggests=suggests,

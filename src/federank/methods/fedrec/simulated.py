@@ -78,8 +78,7 @@ class FedRecClients:
         return History(self.profiles.items[here], self.ratings[here])
 
     def take_over(self, before: FedRecClients) -> None:
-        """Everyone keeps what was learnt and sent so far."""
-        self._sent, self._told = before._sent, before._told
+        """Everyone keeps what was learnt so far; uploads count again from 0."""
         for user in self._devices.keys() & before._devices.keys():
             mine, earlier = self._devices[user], before._devices[user]
             mine.vector, mine.participations, mine.sampled = earlier.vector, earlier.participations, earlier.sampled

@@ -382,16 +382,35 @@ def heard(model: Published) -> dict[str, Array]:
     return {"people": state["heard"], "people_with_item": state["counts"]}
 
 
+def item_state(settings: FrugalSettings, content: Content) -> tuple[str, ...]:
+    """What the next fold remembers of each item; without the spectral step the sketch is a square of factors."""
+    if "summed" in content.state:
+        return "counts", "summed", "earlier", "newest", "joined"
+    is_spectral = recipe(settings, content.n_items, 1).step == "spectral"
+    return ("counts", "sketch") if is_spectral else ("counts",)
+
+
 def extend(settings: FrugalSettings, content: Content, n_items: int) -> Content:
     """The same for a catalogue that has grown: no one has been seen with the new items yet."""
     more = n_items - len(content.tables["vectors"])
     extended, state = lowest_rows(content, n_items), dict(content.state)
     if more <= 0 or not state:
         return extended
-    state["counts"] = np.concatenate((state["counts"], np.zeros(more)))
-    if recipe(settings, n_items, 1).step == "spectral":  # else the sketch is a square of factors
-        state["sketch"] = np.concatenate((state["sketch"], np.zeros((more, state["sketch"].shape[1]))))
+    for name in item_state(settings, content):
+        state[name] = np.concatenate((state[name], np.zeros((more, *state[name].shape[1:]))))
     return extended._replace(state=state)
+
+
+def next_season(before: SecaggConfig, now: SecaggConfig, content: Content) -> Content:
+    """The first stage of a season's plan. What earlier seasons' sums have shown counts as cohorts with its noise."""
+    if "summed" not in content.state:
+        return content
+    folds, n_items = int(content.state["folds"][0]), content.n_items
+    cohorts = -(-folds // before.messages)
+    if cohorts and now.noises[0]:
+        cohorts = max(1, round(cohorts * (before.noises[0] / now.noises[0]) ** 2))
+    state = {**content.state, "folds": np.array([cohorts * now.messages]), "joined": np.zeros((n_items, 0))}
+    return content._replace(overall={**content.overall, "stage": np.array([0])}, state=state)
 
 
 def exported(settings: Mapping[str, Any], tables: Mapping[str, Array]) -> Exported:
@@ -423,12 +442,15 @@ FRUGAL_SERVER = ServerMethod(
         fold=fold_sum,
         is_drawn=lambda first: int(first.state["before"][0]) == 0,
         affordable=affordable,
+        next_season=next_season,
     ),
     invitations=as_promised,
     defences=FRUGAL_DEFENCES,
     implausible=implausible,
     heard=heard,
     extend=extend,
+    item_state=item_state,
+    quota="messages",
     exported=exported,
     # Anyone who is invited spends a message, so no one is invited to spare; and the sums of a round belong to one
     # version.

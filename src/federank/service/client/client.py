@@ -21,7 +21,7 @@ import json
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -32,7 +32,8 @@ from federank.federation.client import History, Model, Played, RoundVector, Term
 from federank.privacy.accountant import MOST_ANSWERS, SQUARED, answered
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy, SharedProfile, shared_profile
-from federank.service.client.enrolment import follow_growth, is_extended, settle, settle_again
+from federank.secagg.config import is_over
+from federank.service.client.enrolment import settle, settle_again
 from federank.service.client.federation import (
     Facts,
     Ticket,
@@ -47,6 +48,7 @@ from federank.service.client.federation import (
 from federank.service.client.http import Client
 from federank.service.client.outcomes import ask_outcomes, wait_after, wait_line
 from federank.service.client.rules import BETWEEN_POLLS, LONG_POLL, MOST_OLDER_OFFERS
+from federank.service.client.seasons import follow_season, has_new_season, season_policy, within_cap
 from federank.service.client.secure import NOTHING_CAN_BE_SENT, fetch_offer
 from federank.service.client.state import REFUSED, RELEASED, Identity, Pending
 from federank.service.client.store import DeviceStore
@@ -60,16 +62,22 @@ def can_take_part(taken: SharedProfile, policy: Policy, facts: Facts) -> bool:
     return not policy.paused and 0 < len(taken.profile) <= most
 
 
-def shared_profile_of(identity: Identity, policy: Policy, history: IntVector, ledger: Ledger) -> SharedProfile:
+def shared_profile_of(
+    identity: Identity, policy: Policy, history: IntVector, ledger: Ledger, ended: Sequence[int] = ()
+) -> SharedProfile:
     """What the device would take part with now."""
     facts = identity.facts
     kept = facts.rules.sharing_policy(policy)
-    return shared_profile(kept, identity.seed, identity.user, history, facts.n_items, ledger.really_liked())
+    taken = shared_profile(kept, identity.seed, identity.user, history, facts.n_items, ledger.really_liked())
+    if not len(ended):
+        return taken
+    stays = ~np.isin(taken.profile, ended)  # nor are decoys of items that are there no more
+    return taken._replace(profile=taken.profile[stays], real=taken.real[stays], allowed=taken.allowed[stays])
 
 
 def messages_left(identity: Identity, policy: Policy, ledger: Ledger) -> int | None:
-    """How many messages may still leave this device in its lifetime; None where no number was promised."""
-    allowed = identity.facts.rules.messages(identity.facts.settings, policy)
+    """How many messages may still leave this device in this season; None where no number was promised."""
+    allowed = identity.facts.rules.messages(identity.facts.settings, season_policy(policy, ledger))
     return None if allowed is None else max(0, allowed - ledger.spent)
 
 
@@ -82,16 +90,18 @@ def play(
     ledger: Ledger,
     round_number: int,
     terms: Terms | None = None,
+    ended: Sequence[int] = (),
 ) -> Played | None:
     """Play a round and record it in the ledger; nothing where the owner's policy leaves nothing to take part with.
 
     `terms` are those on which a message is split, where no single server may read it.
     """
     facts = identity.facts
-    taken = shared_profile_of(identity, policy, history.items, ledger)
+    taken = shared_profile_of(identity, policy, history.items, ledger, ended)
     if not can_take_part(taken, policy, facts) or messages_left(identity, policy, ledger) == 0:
         return None
-    person = User(identity.seed, identity.user, facts.settings, facts.n_items, policy, taken, kept, terms)
+    allowed = season_policy(policy, ledger)
+    person = User(identity.seed, identity.user, facts.settings, facts.n_items, allowed, taken, kept, terms)
     person = person._replace(ratings=history.ratings_of(taken.profile))
     return facts.rules.play(person, model, ledger, round_number)
 
@@ -109,6 +119,7 @@ def found(store: DeviceStore, identity: Identity, model: Model, held_back: int) 
     vector = facts.rules.home_vector(facts.settings, identity.seed, identity.user, history, model)
     scores = facts.rules.scores(facts.settings, model, vector)
     scores[history.items] = -np.inf
+    scores[list(store.catalogue().ended)] = -np.inf
     return bool(held_back in np.argsort(-scores, kind="stable")[:FIRST])
 
 
@@ -198,8 +209,11 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
                 note(reason)
             noted = reason
             if not store.policy().policy.paused and time.monotonic() - fetched >= SECONDS_BETWEEN_MODELS:
-                fetched = time.monotonic()
+                fetched, season = time.monotonic(), identity.facts.season
                 identity = refresh_model(store, client, identity, note)
+                if identity.facts.season != season:
+                    uninvited = None
+                    continue
             if rounds is not None:
                 break
             looks += 1
@@ -234,8 +248,8 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
                 client.sleep(BETWEEN_POLLS)
                 continue
             deadline = time.monotonic() + ticket.deadline_seconds
-            if ticket.items is not None and ticket.items > identity.facts.n_items:
-                identity = follow_growth(store, client, identity, note)
+            if ticket.season > identity.facts.season:
+                identity = follow_season(store, client, identity, note)
                 if ticket.version < store.model_version():
                     continue  # its round has ended meanwhile
             pending = prepare(store, client, identity, ticket, deadline, note)
@@ -276,7 +290,9 @@ def reason_to_stay_out(store: DeviceStore, identity: Identity) -> str | None:
     """Why the owner's policy keeps the device from asking for work, if it does."""
     if store.policy().policy.paused:
         return "This device is paused; `federank client resume` lets it go on."
-    ledger, policy = store.ledger(), store.policy().policy
+    ledger, policy, until = store.ledger(), store.policy().policy, identity.facts.until
+    if is_over(until, time.strftime("%Y-%m-%d", time.gmtime(time.time()))):
+        return f"The season has ended on {until}; the device recommends, and waits for another."
     if messages_left(identity, policy, ledger) == 0:
         uploads = store.uploads()
         waits = identity.sums is not None and any(sent.outcome is None for sent in uploads)
@@ -298,19 +314,17 @@ def spent_line(spent: int, released: int = 0, *, waits: bool = False) -> str:
 def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: Note) -> Identity:
     """Fetch the newest model, to recommend from, and who the device is then; a server that is away is asked later.
 
-    The operator may have changed the upload period meanwhile; whatever else has changed is for the next start.
+    The operator may have changed the upload period meanwhile, or begun another season.
     """
     try:
-        period = fetch_facts(client, attempts=1).upload_period
-        identity = replace(identity, facts=replace(identity.facts, upload_period=period))
+        now = fetch_facts(client, attempts=1)
+        if has_new_season(identity.facts, now):
+            return follow_season(store, client, identity, note)
+        identity = replace(identity, facts=replace(identity.facts, upload_period=now.upload_period))
         model = fetch_model(client, identity.facts, attempts=1)
     except (Refused, NoAnswer) as reason:
         note(f"The newest model could not be fetched ({reason})")
         return identity
-    except BadAnswer:  # of a larger catalogue, perhaps
-        if not is_extended(identity.facts, fetch_facts(client)):
-            raise
-        return follow_growth(store, client, identity, note)
     if model.version > store.model_version():
         store.write_model(model)
         note(f"Version {model.version} of the model was fetched, to recommend from.")
@@ -320,7 +334,8 @@ def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: 
 def shared_items(store: DeviceStore, identity: Identity) -> SharedProfile | None:
     """What the device would take part with now, if with anything."""
     policy = store.policy().policy
-    taken = shared_profile_of(identity, policy, store.training_profile(), store.ledger())
+    ended = store.catalogue().ended
+    taken = shared_profile_of(identity, policy, store.training_profile(), store.ledger(), ended)
     return taken if can_take_part(taken, policy, identity.facts) else None
 
 
@@ -371,7 +386,12 @@ def prepare(
             return None
         # Inside the transaction: a policy that its owner changes now is either followed here or changed after.
         policy, kept = store.policy().policy, store.round_vector(facts.state_size)
-        played = play(identity, policy, store.training_history(), kept, model, ledger, ticket.round_number, terms)
+        if terms is not None and not within_cap(policy, ledger, terms):
+            store.write_model(model)
+            note(f"Round {ticket.round_number}: its message would exceed your lifetime cap; not taken part.")
+            return None
+        history, ended = store.training_history(), store.catalogue().ended
+        played = play(identity, policy, history, kept, model, ledger, ticket.round_number, terms, ended)
         store.write_model(model)
         if played is None:
             note(f"Round {ticket.round_number}: the policy leaves nothing to take part with.")

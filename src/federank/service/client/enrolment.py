@@ -9,7 +9,7 @@ its choices).
 **Settling.** Is the federation at this address still the one that the device enrolled in? It says which one it is by a
 word that is another for every founding (`founding` of GET /federation).
 
-    the same                        the device goes on; a catalogue that has grown meanwhile is followed (growing.py)
+    the same                        the device goes on; a season that has begun meanwhile is followed (seasons.py)
     begun again, the same catalogue  the device enrols in it: history, policy and ledger stay, and so do the words that
                                     name its draws, so that what was chosen once for its lifetime stays chosen; its
                                     token, the
@@ -32,7 +32,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from federank.errors import BadAnswer, BadState, Refused, SettingError
-from federank.privacy.policy import Policy
 from federank.service.client.federation import (
     Catalogue,
     Facts,
@@ -44,74 +43,10 @@ from federank.service.client.federation import (
 )
 from federank.service.client.http import Client
 from federank.service.client.owner import Matched, read_profile
-from federank.service.client.rules import BETWEEN_POLLS, MOST_OLDER_OFFERS
+from federank.service.client.seasons import follow_season, has_new_season
 from federank.service.client.secure import pin, pin_again, refuse_another_list
 from federank.service.client.state import ChosenPolicy, Identity
 from federank.service.client.store import DeviceStore, created, taking_part
-
-# Following a catalogue that grows: the operator of a federation adds items while its devices go on.
-
-
-def is_extended(before: Facts, now: Facts) -> bool:
-    """Whether a federation says that its catalogue has grown, and that it is the same one otherwise."""
-    same = (now.founding, now.method, now.state_size) == (before.founding, before.method, before.state_size)
-    return same and not (before.is_summed or now.is_summed) and now.n_items > before.n_items
-
-
-def follow_growth(store: DeviceStore, client: Client, identity: Identity, note: Callable[[str], None]) -> Identity:
-    """Take the larger catalogue in, with a model of it; who the device is then. Nothing happens where it is the same.
-
-    Of several workers one may not have heard of it yet, and gives a catalogue or a model from before: so it is asked
-    again, with patience.
-    """
-    for attempt in range(MOST_OLDER_OFFERS):
-        now = fetch_facts(client)
-        if now.n_items == identity.facts.n_items and attempt + 1 < MOST_OLDER_OFFERS:
-            client.sleep(BETWEEN_POLLS)  # a worker that lags behind
-            continue
-        if not is_extended(identity.facts, now):
-            return identity
-        try:
-            catalogue = fetch_catalogue(client, now)
-            model = fetch_model(client, now)
-        except BadAnswer:
-            if attempt + 1 == MOST_OLDER_OFFERS:
-                raise
-            client.sleep(BETWEEN_POLLS)
-            continue
-        break
-    known = store.catalogue()
-    refuse_other_items(known, catalogue)
-    with store.transaction():
-        policy = store.policy().policy
-        store.write_growth(now.document, catalogue, model, closed_to_new_items(policy, known, catalogue))
-    more = now.n_items - identity.facts.n_items
-    note(f"The catalogue has grown by {more:,} to {now.n_items:,} items; this device knows them now.")
-    return replace(identity, facts=now)
-
-
-def refuse_other_items(known: Catalogue, now: Catalogue) -> None:
-    """A catalogue that has grown begins with the one that was known."""
-    if now.ids[: len(known.ids)] != known.ids:
-        raise BadAnswer(
-            "The server says that its catalogue has grown, but items that this device knows have other numbers in it. "
-            "Nothing was sent; ask the operator, or enrol again with another --state."
-        )
-
-
-def closed_to_new_items(policy: Policy, known: Catalogue, now: Catalogue) -> Policy:
-    """The policy with new items of closed categories on its never-list: those of which every known item is on it."""
-    never = policy.never_items
-    if not never:
-        return policy
-    members: dict[str, list[int]] = {}
-    for number, names in enumerate(known.categories):
-        for name in names:
-            members.setdefault(name, []).append(number)
-    closed = {name for name, numbers in members.items() if never.issuperset(numbers)}
-    new = range(len(known.ids), len(now.ids))
-    return replace(policy, never_items=never | {n for n in new if closed.intersection(now.categories[n])})
-
 
 _ATTEMPTS = 5
 
@@ -191,8 +126,8 @@ def settle(store: DeviceStore, client: Client, note: Callable[[str], None]) -> I
     if not identity.token:
         raise BadState(f"The device of {store.path} has left its federation; enrol again with another --state.")
     now = fetch_facts(client)
-    if is_extended(identity.facts, now):
-        identity = follow_growth(store, client, identity, note)
+    if has_new_season(identity.facts, now):
+        identity = follow_season(store, client, identity, note)
         now = identity.facts
     refuse_another_catalogue(identity.facts, now)
     if identity.facts.founding and now.founding and now.founding != identity.facts.founding:

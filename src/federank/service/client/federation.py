@@ -21,7 +21,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -29,6 +29,7 @@ from urllib.parse import quote
 from federank.errors import BadAnswer, BadMessage, FedeRankError, NoAnswer, Refused
 from federank.federation.client import ClientMethod, Model, Rows, SecureClientMethod
 from federank.federation.method import Scale
+from federank.privacy.policy import Policy
 from federank.service.client.http import Client, integer, json_object, number, shown, text
 from federank.service.client.methods import client_method, known_methods
 from federank.service.client.rules import (
@@ -42,6 +43,8 @@ from federank.service.client.rules import (
     MOST_VERSION,
 )
 
+EVERY_UPLOAD = Policy(sharing="fixed-subset", pi=1.0, basis="shared")
+"""An owner who takes part in everything."""
 SUMS = "-sums"
 """What a federation adds to the name of its method where no single server can read an upload."""
 
@@ -59,6 +62,8 @@ class Facts:
     founding: str  # which federation it is: another word for every founding; none from a server that does not say
     version: int
     suggested_policy: dict[str, Any] | None
+    season: int = 1
+    until: str = ""  # the last day on which a round of the season may begin; empty: no end
     invited_only: bool = False  # whether its operator lets in invited clients alone
     upload_period: float = 0.0  # seconds: the device uploads at most once in each such period
     document: str = field(repr=False, compare=False)  # the very answer, which a device keeps
@@ -75,6 +80,11 @@ class Facts:
         """What it knows of the federation config of such a federation, where no single server reads a message."""
         assert self.rules.summed is not None, "asked of federations of sums alone"
         return self.rules.summed
+
+    @property
+    def uploads(self) -> int | None:
+        """How many uploads a client makes in this season; None where they are not counted."""
+        return self.rules.messages(self.settings, EVERY_UPLOAD)
 
     @property
     def scale(self) -> Scale | None:
@@ -99,6 +109,12 @@ class Catalogue(NamedTuple):
     titles: list[str]
     categories: list[list[str]]
     sha256: str = ""  # of the very bytes that were told
+    ended: Sequence[int] = ()  # numbers of items that are there no more: neither uploaded nor recommended
+
+    def live_ids(self) -> list[str]:
+        """The ids, without those of items that have ended: their places are empty."""
+        ended = set(self.ended)
+        return ["" if number in ended else name for number, name in enumerate(self.ids)]
 
 
 class Ticket(NamedTuple):
@@ -109,9 +125,7 @@ class Ticket(NamedTuple):
     version: int
     deadline_seconds: float
     most_rows: int
-    items: int | None = (
-        None  # how many the catalogue has that its round is played on; None where the server says nothing
-    )
+    season: int = 1
 
 
 # The requests.
@@ -213,7 +227,8 @@ def read_facts(content: bytes) -> Facts:
         settings = rules.settings_of(recipe, n_items)
     except FedeRankError as reason:
         raise BadAnswer(f"The server's recipe cannot be followed: {reason}") from reason
-    suggested = answer.get("suggested_policy")
+    suggested, season = answer.get("suggested_policy"), answer.get("season")
+    season = season if isinstance(season, dict) else {}
     if not is_summed and answer.get("uploads", "plain") != "plain":
         # A message that the server could read must never go where people were promised that it cannot.
         raise BadAnswer(
@@ -230,6 +245,8 @@ def read_facts(content: bytes) -> Facts:
         founding=text(answer["founding"]) if "founding" in answer else "",
         version=integer(answer.get("version"), 0, MOST_VERSION),
         suggested_policy=suggested if isinstance(suggested, dict) else None,
+        season=integer(season.get("number", 1), 1, MOST_ROUND),
+        until=shown(season.get("until", "")),
         invited_only=answer.get("invited_only") is True,
         upload_period=min(number(answer.get("upload_period_seconds", 0)), LONGEST_PERIOD),
         document=content.decode(),
@@ -250,7 +267,8 @@ def read_catalogue(content: bytes, facts: Facts) -> Catalogue:
         raise BadAnswer("The server's catalogue has items without an id.") from reason
     if len(set(ids)) != len(ids):
         raise BadAnswer("The server's catalogue has two items of the same id.")
-    return Catalogue(ids, titles, categories, hashlib.sha256(content).hexdigest())
+    ended = [number for number, item in enumerate(items) if item.get("ended")]
+    return Catalogue(ids, titles, categories, hashlib.sha256(content).hexdigest(), ended)
 
 
 def read_enrolment(content: bytes) -> tuple[str, str]:
@@ -268,7 +286,7 @@ def read_ticket(content: bytes) -> Ticket:
         version=integer(answer.get("version"), 0, MOST_VERSION),
         deadline_seconds=number(answer.get("deadline_seconds")),
         most_rows=integer(answer.get("most_rows"), 0),
-        items=integer(answer["items"], 2, MOST_ITEMS) if "items" in answer else None,
+        season=integer(answer.get("season", 1), 1, MOST_ROUND),
     )
 
 

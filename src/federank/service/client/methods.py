@@ -34,7 +34,7 @@ from federank.federation.client import (
 from federank.federation.method import HOME, Client, FederatedMethod, from_configuration
 from federank.federation.secure import columns_of, length_of, model_digest, secure_message
 from federank.methods.registry import federated_method, part_of, served_names
-from federank.privacy.ledger import Ledger, SentMessage
+from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy
 from federank.secagg.config import GRADIENTS
 from federank.secagg.upload import rounding_chances
@@ -135,7 +135,7 @@ def _play(person: User, model: Model, ledger: Ledger, round_number: int) -> Play
     allowed = _uploads(method, person.policy)
     if allowed is not None:
         noise = 0 if person.terms is None else person.terms.offer.noise
-        ledger.messages.append(SentMessage(ledger.spent + 1, allowed, round_number, len(profile), noise))
+        ledger.count_message(round_number, len(profile), ledger.spent + 1, allowed, noise)
     learnt = RoundVector(vector, person.policy.basis, frozenset(profile.tolist()))
     rows = max((len(part) for part in wire.values(update).values() if part.ndim), default=1)
     return Played(learnt, body, rows, np.union1d(positives, result.negatives).astype(np.int32))

@@ -259,10 +259,10 @@ def recommend(store: DeviceStore, n: int) -> list[Suggestion]:
     at_home = facts.rules.is_home_alone or policy.basis == "shared" or store.rounds() == 0
     vector = home_vector(store, identity, model) if at_home else store.vector(facts.state_size)
     scores = facts.rules.scores(facts.settings, model, vector)
-    scores[store.profile()] = -np.inf
+    catalogue = store.catalogue()
+    scores[store.profile()] = scores[list(catalogue.ended)] = -np.inf
     # Of equal scores the smaller number comes first, as everywhere.
     best = np.argsort(-scores, kind="stable")[:n]
-    catalogue = store.catalogue()
     return [
         Suggestion(catalogue.ids[item], catalogue.titles[item], _told(float(scores[item]), facts.scale))
         for item in best

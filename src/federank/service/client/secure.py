@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from federank.errors import BadAnswer, BadMessage, HelperAway, NoAnswer
 from federank.federation.client import Model
 from federank.secagg.canonical import digest, hexadecimal, read_canonical
-from federank.secagg.config import SecaggConfig, config_from
+from federank.secagg.config import SecaggConfig, check_follows, check_signed, config_from
 from federank.secagg.exchange import ABANDONED, read_record
-from federank.secagg.keys import PUBLIC_BYTES, SIGNATURE_BYTES, fingerprint, follow
+from federank.secagg.keys import PUBLIC_BYTES, SIGNATURE_BYTES, fingerprint, successors
 from federank.secagg.round_config import Offer, check_offer, read_offer
 from federank.service.client.http import Client, json_object
 
@@ -51,10 +51,66 @@ class Pinned(NamedTuple):
 
 
 def pin(client: Client, facts: Facts, helper_ca: str | None = None) -> Pinned:
-    """The federation config of a federation to enrol in, once it fits what the leader says and who the helper is."""
+    """The federation config of a federation to enrol in, once it fits what the leader says and who the helper is.
+
+    Both servers must have signed it.
+    """
     charter = _agreed(client, facts)
-    helper_key(charter, helper_ca)
+    told = fetch_seasons(client)
+    check_signatures(told, charter, helper_keys(charter, helper_ca))
     return Pinned(charter, helper_ca)
+
+
+class SignedConfig(NamedTuple):
+    """The config of a season, with the signatures of leader and helper."""
+
+    charter: SecaggConfig
+    leader: bytes
+    helper: bytes
+
+
+def fetch_seasons(client: Client) -> list[SignedConfig]:
+    """The configs of all seasons, as the leader publishes them; not checked yet."""
+    told = json_object(client.request("GET", "/seasons", attempts=_ATTEMPTS).content, "about its seasons")
+    try:
+        return [
+            SignedConfig(
+                config_from(str(one["config"]).encode()),
+                *(hexadecimal(text, SIGNATURE_BYTES, "The signature of a season") for text in one["signatures"]),
+            )
+            for one in told["seasons"]
+        ]
+    except (BadMessage, KeyError, TypeError) as reason:
+        raise BadAnswer(f"The leader does not say how its seasons were agreed on ({reason}).") from reason
+
+
+def check_signatures(told: list[SignedConfig], charter: SecaggConfig, keys: list[bytes]) -> None:
+    """Refuse a config that is not among the leader's seasons, or that not both servers have signed."""
+    try:
+        for one in told:
+            if one.charter == charter:
+                check_signed(charter, one.leader, one.helper, keys)
+                return
+    except BadMessage as reason:
+        raise BadAnswer(f"The config of season {charter.season} cannot be trusted: {reason}") from reason
+    raise BadAnswer(f"The leader does not list the config of season {charter.season}; nothing was sent.")
+
+
+def pin_season(before: Pinned, client: Client, facts: Facts) -> Pinned:
+    """The config of a later season: each names the one before it, from the pinned one on, and both servers sign all."""
+    charter, told = _agreed(client, facts), fetch_seasons(client)
+    keys, known = helper_keys(before.charter, before.helper_ca), before.charter
+    try:
+        for one in told:
+            if known.season < one.charter.season <= charter.season:
+                check_follows(known, one.charter)
+                check_signed(one.charter, one.leader, one.helper, keys)
+                known = one.charter
+    except BadMessage as reason:
+        raise BadAnswer(f"The new season cannot be followed: {reason} Nothing was sent.") from reason
+    if known != charter:
+        raise BadAnswer("The leader's seasons do not lead from the one that this client knows to the current one.")
+    return before._replace(charter=charter)
 
 
 def pin_again(before: Pinned, client: Client, facts: Facts) -> Pinned:
@@ -98,6 +154,11 @@ def helper_key(charter: SecaggConfig, helper_ca: str | None) -> bytes:
     """The helper's key of now, from the helper's own address: the federation config's, or one that it has signed
     for.
     """
+    return helper_keys(charter, helper_ca)[-1]
+
+
+def helper_keys(charter: SecaggConfig, helper_ca: str | None) -> list[bytes]:
+    """The key in the federation config and those that have taken its place, from the helper's own address."""
     with Client(charter.helper_origin, ca=helper_ca) as line:
         try:
             content = line.request("GET", "/identity", attempts=_ATTEMPTS).content
@@ -114,15 +175,15 @@ def helper_key(charter: SecaggConfig, helper_ca: str | None) -> bytes:
             )
             for step in told.get("successions", [])
         ]
-        now = follow(charter.helper_public(), steps)
+        known = successors(charter.helper_public(), steps)
     except (BadMessage, AttributeError, TypeError) as reason:
         raise BadAnswer(f"The helper at {charter.helper_origin} does not say who it is ({reason}).") from reason
-    if now != key:
+    if known[-1] != key:
         raise BadAnswer(
             f"The leader names a helper whose key is {fingerprint(charter.helper_public())}, and the helper at "
             f"{charter.helper_origin} has {fingerprint(key)}. One of them is not who it says; nothing was sent."
         )
-    return now
+    return known
 
 
 def fetch_offer(
@@ -183,6 +244,7 @@ def _agreed(client: Client, facts: Facts) -> SecaggConfig:
         and {name: settings.get(name) for name in told} == promised
         and (charter.founding, charter.items, charter.messages)
         == (facts.founding, facts.n_items, summed.messages(facts.settings))
+        and (charter.season, charter.until) == (facts.season, facts.until)
         and (charter.recipe, charter.columns, charter.clip) == summed.shape(facts.settings)
     )
     if not fits:

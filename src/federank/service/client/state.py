@@ -56,6 +56,17 @@ class Upload(NamedTuple):
     sent: float = 0.0  # when it was made, to be sent at once
 
 
+class KeptSeason(NamedTuple):
+    """What a season that the client was in has promised."""
+
+    number: int  # of the client's own seasons, from 1
+    season: int  # of its federation's
+    config: str  # digest of the federation config, under secure aggregation
+    uploads: int | None
+    mu: float | None  # of the noise on all of its uploads; None without noise
+    until: str
+
+
 class ChosenPolicy(NamedTuple):
     """A policy, and who chose it: the `owner`, or it was `suggested` by the federation and the owner named none."""
 

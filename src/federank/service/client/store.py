@@ -9,6 +9,7 @@ either all of a step or none of it. It holds
     profile     the items of the owner's history, and their ratings where it has any
     ledger      what has left this device, item by item
     messages    where a number of them was promised: each message that counts, the how-many-th of how many
+    seasons     what each season that the client was in has promised: uploads, mu of its noise, its last day
     uploads     each Update that has left, and what became of it once its round has ended (outcomes.py)
     pending     an Update that is recorded as sent and whose receipt has not come yet: the very bytes
     model       the shared model as last received, and its version
@@ -57,7 +58,7 @@ from federank.service.client.store_reading import StoredState
 # The tables of a device's file, and the number of their format.
 
 
-FORMAT = 10
+FORMAT = 11
 _APPLICATION = 0x46446576  # SQLite's mark of whose file this is: "FDev"
 
 _SCHEMA = """
@@ -74,10 +75,12 @@ CREATE TABLE pending (one INTEGER PRIMARY KEY CHECK (one = 1), ticket TEXT NOT N
     body BLOB NOT NULL);
 CREATE TABLE model (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, content BLOB NOT NULL);
 CREATE TABLE catalogue (one INTEGER PRIMARY KEY CHECK (one = 1), packed BLOB NOT NULL);
-CREATE TABLE messages (number INTEGER PRIMARY KEY, allowed INTEGER NOT NULL, round INTEGER NOT NULL,
-    items INTEGER NOT NULL, noise INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE messages (number INTEGER NOT NULL, allowed INTEGER NOT NULL, round INTEGER NOT NULL,
+    items INTEGER NOT NULL, noise INTEGER NOT NULL DEFAULT 0, season INTEGER NOT NULL, PRIMARY KEY (season, number));
 CREATE TABLE uploads (number INTEGER PRIMARY KEY, ticket TEXT NOT NULL, round INTEGER NOT NULL, message INTEGER,
-    offer TEXT, outcome TEXT, ended REAL, sent REAL NOT NULL);
+    offer TEXT, outcome TEXT, ended REAL, sent REAL NOT NULL, season INTEGER NOT NULL);
+CREATE TABLE seasons (number INTEGER PRIMARY KEY, season INTEGER NOT NULL, config TEXT NOT NULL, uploads INTEGER,
+    mu REAL, until TEXT NOT NULL);
 CREATE TABLE sums (one INTEGER PRIMARY KEY CHECK (one = 1), charter BLOB NOT NULL, helper_ca TEXT);
 CREATE TABLE evaluation (one INTEGER PRIMARY KEY CHECK (one = 1), item INTEGER NOT NULL, answers INTEGER NOT NULL,
     last_version INTEGER NOT NULL);
@@ -184,7 +187,9 @@ class DeviceStore(StoredState):
             self._sql.execute("UPDATE uploads SET outcome = ?, ended = ? WHERE ticket = ?", (outcome, ended, ticket))
             if not is_charged:
                 self._sql.execute(
-                    "DELETE FROM messages WHERE number IN (SELECT message FROM uploads WHERE ticket = ?)", (ticket,)
+                    "DELETE FROM messages WHERE (season, number) IN (SELECT season, message FROM uploads WHERE"
+                    " ticket = ?)",
+                    (ticket,),
                 )
                 self._sql.execute("UPDATE uploads SET message = NULL WHERE ticket = ?", (ticket,))
 
@@ -205,22 +210,29 @@ class DeviceStore(StoredState):
             packed = zlib.compress(json.dumps(catalogue._asdict()).encode())
             self._sql.execute("INSERT INTO catalogue VALUES (1, ?)", (packed,))
             self._insert_profile(history)
+            self._insert_season(identity)
 
     def write_facts(self, document: str) -> None:
         """Keep what the federation says of itself now."""
         with self.transaction():
             self._sql.execute("UPDATE identity SET federation = ?", (document,))
 
-    def write_growth(self, document: str, catalogue: Catalogue, model: Model, policy: Policy) -> None:
-        """Keep a catalogue that has grown, with what the federation says of itself and a model that has its rows.
+    def write_season(self, identity: Identity, catalogue: Catalogue, model: Model, policy: Policy) -> None:
+        """Keep another season: its config, catalogue and model. Uploads count from 0; ledger and history stay.
 
-        An Update on its way is for a round from before: it stays, and the server says whether it is still in time.
+        An Update on its way was for a round that has ended with the season before.
         """
         packed = zlib.compress(json.dumps(catalogue._asdict()).encode())
         with self.transaction():
-            self._sql.execute("UPDATE identity SET federation = ?", (document,))
+            self._sql.execute("UPDATE identity SET federation = ?", (identity.facts.document,))
             self._sql.execute("UPDATE catalogue SET packed = ?", (packed,))
-            self._sql.execute("UPDATE person SET policy = ?", (policy_as_text(policy),))
+            self._sql.execute(
+                "UPDATE person SET policy = ?, home = NULL, home_version = NULL", (policy_as_text(policy),)
+            )
+            self._sql.execute("DELETE FROM pending")
+            self._end_uploads()
+            self._write_pinned(identity.sums)
+            self._insert_season(identity)
             self.write_model(model)
 
     def write_new_federation(self, identity: Identity, vector: FloatVector, model: Model) -> None:
@@ -235,6 +247,8 @@ class DeviceStore(StoredState):
                 " last_ticket = NULL",
                 (vector.tobytes(),),
             )
+            self._sql.execute("DELETE FROM seasons WHERE number = (SELECT MAX(number) FROM seasons)")
+            self._insert_season(identity)
             self._end_uploads()
             self.write_model(model)
 
@@ -316,13 +330,13 @@ class DeviceStore(StoredState):
                 [asdict(ledger.entries[int(item)]) for item in items],
             )
             self._sql.executemany(
-                "INSERT OR IGNORE INTO messages (number, allowed, round, items, noise)"
-                " VALUES (:number, :allowed, :round, :items, :noise)",
+                "INSERT OR IGNORE INTO messages (number, allowed, round, items, noise, season)"
+                " VALUES (:number, :allowed, :round, :items, :noise, :season)",
                 [asdict(message) for message in ledger.messages],
             )
             self._sql.execute(
-                "INSERT INTO uploads (ticket, round, message, offer, sent) VALUES (?, ?, ?, ?, ?)",
-                (pending.ticket, pending.round_number, ledger.spent or None, offer, sent),
+                "INSERT INTO uploads (ticket, round, message, offer, sent, season) VALUES (?, ?, ?, ?, ?, ?)",
+                (pending.ticket, pending.round_number, ledger.spent or None, offer, sent, ledger.season),
             )
             self._sql.execute("INSERT INTO pending VALUES (1, ?, ?, ?)", pending)
 
@@ -346,6 +360,15 @@ class DeviceStore(StoredState):
     def _write_pinned(self, pinned: Pinned | None) -> None:
         if pinned is not None:
             self._sql.execute("REPLACE INTO sums VALUES (1, ?, ?)", (pinned.charter.to_bytes(), pinned.helper_ca))
+
+    def _insert_season(self, identity: Identity) -> None:
+        facts, pinned = identity.facts, identity.sums
+        config = "" if pinned is None else pinned.charter.digest().hex()
+        mu = None if pinned is None or not pinned.charter.has_noise else pinned.charter.mu()
+        self._sql.execute(
+            "INSERT INTO seasons (season, config, uploads, mu, until) VALUES (?, ?, ?, ?, ?)",
+            (facts.season, config, facts.uploads, mu, facts.until),
+        )
 
     def _is_in_transaction(self) -> bool:
         return self._sql.in_transaction

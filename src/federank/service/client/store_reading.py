@@ -23,7 +23,7 @@ from federank.secagg.config import config_from
 from federank.service.client.federation import Catalogue, Facts, read_facts
 from federank.service.client.private_file import faults_as_sentences
 from federank.service.client.secure import Pinned
-from federank.service.client.state import ChosenPolicy, Identity, Pending, Upload, policy_from_text
+from federank.service.client.state import ChosenPolicy, Identity, KeptSeason, Pending, Upload, policy_from_text
 
 
 class StoredState:
@@ -77,13 +77,14 @@ class StoredState:
         return History(items, np.array([rating for _, rating in rows], dtype=np.float32))
 
     def training_history(self) -> History:
-        """The same without the item that is held back to evaluate: what the device learns from and takes part with."""
+        """What the client learns from and takes part with: without items that have ended, or that are held back."""
         history, items = self.history(), self.training_profile()
         return History(items, history.ratings_of(items))
 
     def training_profile(self) -> IntVector:
-        """The same without the item that is held back to evaluate: what the device learns from and takes part with."""
+        """The items of the same."""
         profile = self.profile()
+        profile = profile[~np.isin(profile, list(self.catalogue().ended))]
         return profile[profile != self.held_back()] if self.held_back() is not None else profile
 
     def held_back(self) -> int | None:
@@ -156,11 +157,19 @@ class StoredState:
         names = ("item", "first_round", "last_round", "times_liked", "times_compared", "real")
         rows = self._rows(f"SELECT {', '.join(names)} FROM ledger ORDER BY item")
         sent = [field.name for field in fields(SentMessage)]
-        messages = self._rows(f"SELECT {', '.join(sent)} FROM messages ORDER BY number")
+        messages = self._rows(f"SELECT {', '.join(sent)} FROM messages ORDER BY season, number")
         return Ledger.from_rows(
             [dict(zip(names, row, strict=True)) for row in rows],
             [dict(zip(sent, message, strict=True)) for message in messages],
+            self.seasons()[-1].number,
         )
+
+    def seasons(self) -> list[KeptSeason]:
+        """Every season that this client was in, the current one last."""
+        return [
+            KeptSeason(*row)
+            for row in self._rows("SELECT number, season, config, uploads, mu, until FROM seasons ORDER BY number")
+        ]
 
     def pending(self) -> Pending | None:
         """The Update without a receipt, if there is one."""

@@ -1,7 +1,9 @@
 """What a helper can be asked over HTTP, by whom, and what it answers.
 
     GET  /identity                                anyone, from any page: the key, its fingerprint, the keys before it
-    POST /federations                             a federation config, signed by the leader that it names
+    POST /federations                             a federation config, signed by the leader that it names; signed by
+                                                  the helper too from then on
+    POST /federations/CHARTER/prune               the leader: drop the sums of a season that has ended
     POST /federations/CHARTER/rounds/N/offer      the leader: terms in, a signed offer out
     POST /federations/CHARTER/rounds/N/prepare    the leader: reports in, which of them stand out
     POST /federations/CHARTER/rounds/N/answer     the leader: a set of reports in, the record and the noisy sum out
@@ -26,7 +28,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from federank.errors import BadMessage
-from federank.secagg.config import SecaggConfig, config_from
+from federank.secagg.config import SecaggConfig, config_from, sign_config
 from federank.secagg.exchange import SIGNATURE_HEADER, check_set, decode_reports, report_bytes, verify_request
 from federank.secagg.keys import fingerprint
 from federank.secagg.proof.preparing import encode_looks
@@ -70,12 +72,13 @@ async def identity(service: HelperService, request: Request) -> Response:  # noq
 
 
 async def register(service: HelperService, request: Request) -> Response:
-    """Take a federation on."""
+    """Take a federation on, or the next season of one, and sign its config."""
     body = await read_body(request, MAX_CONFIG, service.settings.body_seconds)
     config = config_from(body)
     _check_signature(request, config, body)
     await service.ask(lambda connection: rounds.register(connection, service.helper, body))
-    return json_response({"config": config.digest().hex()}, 201)
+    signature = sign_config(service.helper.identity.private, config).hex()
+    return json_response({"config": config.digest().hex(), "signature": signature}, 201)
 
 
 async def offer(service: HelperService, request: Request) -> Response:
@@ -139,6 +142,14 @@ async def abandon(service: HelperService, request: Request) -> Response:
     return bytes_response(record, {}, JSON)
 
 
+async def prune(service: HelperService, request: Request) -> Response:
+    """Drop the sums of a season that has ended."""
+    config, _ = await _leaders(service, request, 0)
+    dropped = await service.ask(lambda connection: rounds.prune(connection, config))
+    service.log.say("season pruned", season=config.season, sums=dropped)
+    return json_response({"sums": dropped})
+
+
 async def listing(service: HelperService, request: Request) -> Response:
     """Rounds and their states, from a number on."""
     config = await _config(service, request)
@@ -190,12 +201,18 @@ async def metrics(service: HelperService, request: Request) -> Response:  # noqa
 
 
 async def _asked(service: HelperService, request: Request, most: int) -> tuple[SecaggConfig, int, bytes]:
-    """A leader's request: whose federation it is about, which round, and its body; if the leader has signed it."""
+    """A leader's request about a round: whose federation it is about, which round, and its body."""
+    config, body = await _leaders(service, request, most)
+    return config, _whole(request.path_params["number"]), body
+
+
+async def _leaders(service: HelperService, request: Request, most: int) -> tuple[SecaggConfig, bytes]:
+    """A leader's request: whose federation it is about, and its body; if the leader has signed it."""
     config = await _config(service, request)
     body = await read_body(request, most, service.settings.body_seconds)
     _check_signature(request, config, body)
     await service.ask(lambda connection: rounds.refuse_leader(connection, service.helper, config))
-    return config, _whole(request.path_params["number"]), body
+    return config, body
 
 
 async def _reports(service: HelperService, request: Request, most: int) -> tuple[SecaggConfig, int, list[Report]]:
@@ -273,6 +290,7 @@ ROUTES: tuple[tuple[str, str, Endpoint], ...] = (
     ("GET", "/identity", identity),
     ("GET", "/api/v1/identity", identity),  # where a device's client looks
     ("POST", "/federations", register),
+    ("POST", "/federations/{config}/prune", prune),
     ("GET", "/federations/{config}/rounds", listing),
     ("POST", f"{_ROUND}/offer", offer),
     ("POST", f"{_ROUND}/prepare", prepare),

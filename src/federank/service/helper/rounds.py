@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from federank.checks import check_int, check_positive, check_range
 from federank.errors import BadMessage
-from federank.secagg.config import SecaggConfig, config_from
+from federank.secagg.config import SecaggConfig, check_follows, config_from
 from federank.secagg.exchange import (
     ABANDONED,
     FOLDED,
@@ -141,12 +141,25 @@ def register(connection: Connection, helper: Helper, content: bytes) -> SecaggCo
     name = config.digest()
     with connection.transaction():
         known = store.config_of(connection, name) is not None
-        if not known and store.count_federations(connection) >= helper.settings.most_federations:
+        if config.season > 1:
+            _check_season_before(connection, config)
+        elif not known and store.count_federations(connection) >= helper.settings.most_federations:
             raise NotNow(
                 "full", "This helper serves as many federations as it takes; its operator can raise the bound."
             )
-        store.add_federation(connection, name, content)
+        store.add_federation(connection, name, content, config.season)
     return config
+
+
+def _check_season_before(connection: Connection, config: SecaggConfig) -> None:
+    """Refuse a season that does not follow the one that it names, or whose place another season has taken."""
+    name = bytes.fromhex(config.before)
+    before = store.config_of(connection, name)
+    if before is None:
+        raise NotNow("unknown", "The season before is not known here; it must be registered first.")
+    check_follows(config_from(before), config)
+    if store.successor_of(connection, name) not in (b"", config.digest()):
+        raise NotNow("ended", "Another season has begun after the one that this config names.")
 
 
 def refuse_leader(connection: Connection, helper: Helper, config: SecaggConfig) -> None:
@@ -167,6 +180,7 @@ def offer(connection: Connection, helper: Helper, config: SecaggConfig, number: 
     _end_what_is_lost(connection, helper, config)
     with connection.transaction():
         store.lock_federation(connection, name)
+        _begin_season(connection, helper, config)
         known = store.round_of(connection, name, number)
         if known is not None:
             if known.terms != terms.digest():
@@ -186,6 +200,39 @@ def offer(connection: Connection, helper: Helper, config: SecaggConfig, number: 
         if not config.has_noise:  # nobody may see earlier sums, and their leader has gone on
             store.drop_sums(connection, name, number)
     return signed
+
+
+def _begin_season(connection: Connection, helper: Helper, config: SecaggConfig) -> None:
+    """A season begins with its first round: then the season before offers no more, and its open round ends."""
+    name = config.digest()
+    if store.successor_of(connection, name):
+        raise NotNow("ended", "This season has ended: rounds of a later one have begun.")
+    if not config.before:
+        return
+    before = bytes.fromhex(config.before)
+    successor = store.successor_of(connection, before)
+    if successor == name:
+        return
+    if successor:
+        raise NotNow("ended", "Another season has begun after the one that this config names.")
+    content = store.config_of(connection, before)
+    assert content is not None, "a season is registered after the one before"
+    newest = store.newest_round(connection, before)
+    if newest is not None and newest.state == store.OPEN:
+        store.end_round(
+            connection, before, newest.number, store.ABANDONED, _abandoned(helper, config_from(content), newest)
+        )
+        helper.keys.destroy(newest.public)
+    store.put_successor(connection, before, name)
+
+
+def prune(connection: Connection, config: SecaggConfig) -> int:
+    """Drop the sums of a season that has ended; how many rounds it has. Offers and records stay."""
+    name = config.digest()
+    with connection.transaction():
+        if not store.successor_of(connection, name):
+            raise NotNow("under-way", "This season has not ended; its sums are not dropped.")
+        return store.drop_sums(connection, name, 2**53)
 
 
 def _check_stage(config: SecaggConfig, terms: Terms) -> None:

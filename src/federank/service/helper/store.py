@@ -2,7 +2,7 @@
 
     identities    the key that signs now, and those before it with their word for the next
     leaders       keys of leaders that the operator has allowed, by their fingerprints
-    federations   federation configs, by their digests
+    federations   the config of each season of a federation, by its digest, and the season that has begun after it
     rounds        open -> answered, or open -> abandoned; the offer, and once it has ended set, sum and record
 
 No round key is here, and no seed: a copy of this store opens nothing. Statements take a connection; anyone who
@@ -32,7 +32,8 @@ SCHEMA = (
     "CREATE TABLE identities (number {whole} PRIMARY KEY, private {bytes} NOT NULL, public {bytes} NOT NULL,"
     " signature {bytes} NOT NULL)",
     "CREATE TABLE leaders (fingerprint TEXT PRIMARY KEY, name TEXT NOT NULL, since TEXT NOT NULL)",
-    "CREATE TABLE federations (config {bytes} PRIMARY KEY, content {bytes} NOT NULL)",
+    "CREATE TABLE federations (config {bytes} PRIMARY KEY, content {bytes} NOT NULL, season {whole} NOT NULL,"
+    " successor {bytes} NOT NULL)",
     "CREATE TABLE rounds (config {bytes} NOT NULL, number {whole} NOT NULL, state TEXT NOT NULL,"
     " terms {bytes} NOT NULL, public {bytes} NOT NULL, offer {bytes} NOT NULL, expires {whole} NOT NULL,"
     " messages {whole} NOT NULL, members {bytes} NOT NULL, total {bytes} NOT NULL, record {bytes} NOT NULL,"
@@ -124,16 +125,29 @@ def config_of(connection: Connection, config: bytes) -> bytes | None:
 
 
 def count_federations(connection: Connection) -> int:
-    """How many federations are served."""
-    row = connection.one("SELECT COUNT(*) FROM federations")
+    """How many federations are served; the seasons of one count once."""
+    row = connection.one("SELECT COUNT(*) FROM federations WHERE season = 1")
     return int(row[0]) if row else 0
 
 
-def add_federation(connection: Connection, config: bytes, content: bytes) -> None:
-    """Serve another federation; nothing happens if it is served already."""
+def add_federation(connection: Connection, config: bytes, content: bytes, season: int) -> None:
+    """Serve another federation, or another season of one; nothing happens if it is served already."""
     connection.run(
-        "INSERT INTO federations (config, content) VALUES (?, ?) ON CONFLICT (config) DO NOTHING", config, content
+        "INSERT INTO federations (config, content, season, successor) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (config) DO NOTHING",
+        *(config, content, season, b""),
     )
+
+
+def successor_of(connection: Connection, config: bytes) -> bytes:
+    """The season that has begun after this one; nothing while there is none."""
+    row = connection.one("SELECT successor FROM federations WHERE config = ?", config)
+    return b"" if row is None else bytes(row[0])
+
+
+def put_successor(connection: Connection, config: bytes, successor: bytes) -> None:
+    """Another season has begun after this one."""
+    connection.run("UPDATE federations SET successor = ? WHERE config = ?", successor, config)
 
 
 def lock_federation(connection: Connection, config: bytes) -> None:
@@ -218,9 +232,9 @@ def end_round(
     )
 
 
-def drop_sums(connection: Connection, config: bytes, before: int) -> None:
-    """Drop the sums of rounds before this one."""
-    connection.run(
+def drop_sums(connection: Connection, config: bytes, before: int) -> int:
+    """Drop the sums of rounds before this one; how many had one."""
+    return connection.run(
         "UPDATE rounds SET total = ? WHERE config = ? AND number < ? AND LENGTH(total) > 0", b"", config, before
     )
 

@@ -27,10 +27,10 @@ from federank.service.server.config import (
     usual_noun,
     why_unreadable,
 )
-from federank.service.server.growing import begins_with
 from federank.service.server.logs import Log
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.model_versions import first_model, stored_content
+from federank.service.server.seasons import same_items, uploads_of
 from federank.service.server.secure_config import (
     SumsDemand,
     agree,
@@ -46,6 +46,7 @@ from federank.service.server.settings import LEAST_MINIMUM, RoundSettings, refus
 from federank.service.server.store.database import Connection, Database
 from federank.service.server.store.queries import get_fact, lock_facts, put_content, put_fact
 from federank.service.server.store.schema import create_tables
+from federank.service.server.store.seasons import CATALOGUE, FIRST, Season, now, put_season
 from federank.service.server.store.versions import jump_ahead, put_all
 from federank.service.server.store.writer import note_action
 from federank.service.server.tickets import hash_of_token, new_token
@@ -98,7 +99,8 @@ def establish(
     agreement = None
     if sums is not None and plan is not None:
         private = leader_key(connection)
-        agreement = agree(sums, plan, settings, founding_of(ticket_key), catalogue.content, data.n_items, private)
+        founding, first = founding_of(ticket_key), stored_content(model.content)
+        agreement = agree(sums, plan, settings, founding, catalogue.content, data.n_items, private, first)
     config = {
         "name": name or data.name,
         "method": served.name,
@@ -114,13 +116,19 @@ def establish(
         put_fact(connection, "admin", hash_of_token(token).hex())
         put_fact(connection, "rounds", asdict(rounds))
         put_fact(connection, "trained", trained is not None)
-        put_content(connection, "catalogue", catalogue.content)
+        put_content(connection, CATALOGUE, catalogue.content)
+        put_season(connection, _first_season(served, settings, sums))
         if agreement is not None:
             put_agreement(connection, agreement)
-            put_content(connection, "first content", stored_content(model.content))
+            put_content(connection, FIRST, stored_content(model.content))
         put_all(connection, 0, model)
         note_action(connection, "established", name=config["name"], items=data.n_items)
     return token
+
+
+def _first_season(served: ServerMethod, settings: Any, sums: SumsDemand | None) -> Season:
+    guarantee = {} if sums is None else sums.guarantee._asdict()
+    return Season(number=1, uploads=uploads_of(served, settings), began=now(), **guarantee)
 
 
 def renew_admin_token(connection: Connection) -> str:
@@ -377,7 +385,7 @@ def ignored_flags(connection: Connection, config: FederationConfig, demand: Dema
             yield Ignored(name, given, in_force.get(name))
     if demand.names_data:
         try:
-            is_known = begins_with(config.catalogue.content, catalogue_of(demand.data()).content)
+            is_known = same_items(config.catalogue.content, catalogue_of(demand.data()).content)
         except FedeRankError:  # the catalogue is in the store: data that are gone do not keep a server down
             is_known = False
         if not is_known:

@@ -24,6 +24,7 @@ from federank.service.server.methods import server_method
 from federank.service.server.secure_config import Agreement, get_agreement
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import get_content, get_fact
+from federank.service.server.store.seasons import Season, current_season
 
 # The catalogue: what there is to recommend. All that a server takes from a data set.
 
@@ -80,6 +81,7 @@ class FederationConfig(NamedTuple):
     settings: Any  # of the served's record
     catalogue: Catalogue
     n_items: int
+    season: Season
     ticket_key: bytes
     admin_hash: bytes
     suggested_policy: dict[str, Any] | None
@@ -177,6 +179,7 @@ def read_config(connection: Connection) -> FederationConfig | None:
         settings=settings,
         catalogue=read_catalogue(catalogue),
         n_items=kept["items"],
+        season=current_season(connection),
         ticket_key=bytes.fromhex(kept["ticket_key"]),
         admin_hash=bytes.fromhex(get_fact(connection, "admin")),
         suggested_policy=_suggested(served, settings, get_fact(connection, "suggested_policy")),

@@ -94,9 +94,14 @@ class HelperLine:
             hexadecimal(told.get("key"), PUBLIC_BYTES, "The helper's key"), str(told.get("origin")), steps
         )
 
-    def register(self, config: bytes) -> None:
-        """Ask the helper to serve this federation."""
-        self._ask("POST", "/federations", config)
+    def register(self, config: bytes) -> bytes:
+        """Ask the helper to serve this season of a federation; its signature of the config."""
+        told = _read_json(self._ask("POST", "/federations", config))
+        return hexadecimal(told.get("signature"), SIGNATURE_BYTES, "The helper's signature")
+
+    def prune(self, config: str) -> None:
+        """Have the helper drop the sums of a season that has ended."""
+        self._ask("POST", f"/federations/{config}/prune")
 
     def offer(self, config: str, number: int, terms: Terms) -> bytes:
         """The helper's signed offer of a round."""

@@ -98,6 +98,8 @@ def derived(kind: type[FederatedMethod]) -> ServerMethod:
         sharing=("fixed-subset", "randomized-response"),
         implausible=_implausible,
         extend=_extend,
+        item_state=_item_state,
+        quota="uploads_per_client",
         exported=_exported,
         sums=SecureServerMethod(
             settings=_secure_settings,
@@ -238,6 +240,10 @@ def _extend(method: FederatedMethod, content: Content, n_items: int) -> Content:
     after = _sized(method, n_items)
     grown = wire.checked(before.grow(_state(before, content), n_items), after.records.state, after)
     return _content(after, grown)
+
+
+def _item_state(method: FederatedMethod, content: Content) -> tuple[str, ...]:
+    return tuple(name for name in wire.tables(method.records.state) if name in content.state)
 
 
 def _exported(settings: Mapping[str, Any], tables: Mapping[str, Any]) -> Exported:

@@ -21,7 +21,6 @@ from federank.errors import BadMessage
 from federank.federation.defences import NO_DEFENCES, Defences, Rows, defend
 from federank.federation.server import Content, Form, Published, ServerMethod
 from federank.service.server.config import FederationConfig, read_config
-from federank.service.server.growing import grow, waiting_items
 from federank.service.server.helper_line import REMEDIES, HelperLine
 from federank.service.server.logs import Log
 from federank.service.server.model_versions import signals_of
@@ -48,7 +47,8 @@ from federank.service.server.store.queries import (
     state_of_round,
     tallies,
 )
-from federank.service.server.store.versions import Overtaken, model_to_fold, publish
+from federank.service.server.store.seasons import current_season, is_resting
+from federank.service.server.store.versions import FULL_MODEL_EVERY, KEPT_STATES, Overtaken, model_to_fold, publish
 
 LOOK_SECONDS = 0.05
 """How often the store is asked for news that came by other workers."""
@@ -68,8 +68,8 @@ class Rejected(Exception):
     """The aggregate must not become a model; the reason is for the operator."""
 
 
-class Extended(Exception):
-    """The catalogue has grown: the round is played on a version with more rows."""
+class SeasonBegun(Exception):
+    """Another season has begun: its config is another, and so is the model."""
 
 
 class Stopped(Exception):
@@ -145,15 +145,19 @@ class RemoteFleet:
     def choose(self, round_number: int) -> OpenRound:
         """Open the round to anyone who asks."""
         if state_of_round(self._connection, round_number) is None:
-            while get_fact(self._connection, "paused"):
-                self._leader.truncate_log(self._connection)
-                self._leader.grow(self._connection)
-                self._leader.wait(LOOK_SECONDS * 4)
+            self._rest()
         rules = RoundSettings(**get_fact(self._connection, "rounds"))
-        open_round(self._connection, round_number, self._version)
+        open_round(self._connection, round_number, self._version, self._leader.refuse_old_season)
         self.opened = time.monotonic()
         self._leader.announce()
         return OpenRound(round_number, rules)
+
+    def _rest(self) -> None:
+        """Wait while no round is to begin."""
+        while is_resting(self._connection):
+            self._leader.truncate_log(self._connection)
+            self._leader.refuse_old_season(self._connection)
+            self._leader.wait(LOOK_SECONDS * 4)
 
     def uploads(self, opened: OpenRound) -> Iterator[Any]:
         """Wait for the devices, close the round; what they sent, in the stated order."""
@@ -172,7 +176,6 @@ class RemoteFleet:
             now = newest_round(self._connection)
             if now is None or now.number != number or now.state != "open":
                 return
-            self._leader.grow(self._connection)
             if not now.granted:
                 self.opened = time.monotonic()  # a round's time begins with its first ticket
             reports, waited = now.reports, time.monotonic() - self.opened
@@ -215,6 +218,7 @@ class FleetOfSums(RemoteFleet):
     def choose(self, round_number: int) -> OpenRound:
         """Have the round offered by the helper, then open it."""
         if state_of_round(self._connection, round_number) is None:
+            self._rest()
             served = self._config.served
             assert served.sums is not None, "only methods that can be summed are established with sums"
             model = served.sums.digest(self._config.settings, self._model)
@@ -304,18 +308,13 @@ class Leader:
         if self._log_dirty_since is not None and now - self._log_dirty_since >= LONGEST_DIRTY_SECONDS:
             self._log_dirty_since = None if connection.truncate_log() else now - LONGEST_DIRTY_SECONDS + 1.0
 
-    def grow(self, connection: Connection) -> None:
-        """Add the items that the operator wants, unless a round is under way whose messages belong to its rows."""
-        if not waiting_items(connection):
-            return
-        model = grow(connection, self._config)
-        if model is not None:
-            self._log.say("items added", version=model.version, items=len(model.changed))
-            self.announce()
-            raise Extended
+    def refuse_old_season(self, connection: Connection) -> None:
+        """Go no further where another season has begun."""
+        if current_season(connection).number != self._config.season.number:
+            raise SeasonBegun
 
     def _read_config(self, connection: Connection) -> None:
-        """The federation config as it is now: the catalogue may have grown since, by another worker's doing."""
+        """The federation config as it is now: another season may have begun since."""
         config = read_config(connection)
         assert config is not None, "a store that was served holds a federation"
         self._config, self._form = config, self._form_of(config)
@@ -408,13 +407,14 @@ class Leader:
         self.mark_log_dirty()  # anyone who led before may have been cut off
         while True:
             before = shared.published
-            fleet = self._fleet(connection, before)
             try:
-                self.grow(connection)
+                self.refuse_old_season(connection)
+                fleet = self._fleet(connection, before)
                 shared.aggregate(fleet.uploads(fleet.choose(shared.round_number)))
-            except Extended:
+            except SeasonBegun:
                 self._read_config(connection)
                 shared = PublishedModel(self._config, connection, self._defences)
+                self.announce()
                 continue
             except Abandoned:
                 self._log.say("round abandoned", "warning", round=shared.round_number)
@@ -436,7 +436,8 @@ class Leader:
             measured = {"drift": signals_of(before, model).drift, "seconds": time.monotonic() - fleet.opened}
             bounded = {"held_rows": shared.held, "capped_rows": shared.capped}
             also = self._record(fleet, shared, number, bounded)
-            publish(connection, number, model, measured, self._keep, also)
+            remembered = KEPT_STATES if self._config.sums is None else FULL_MODEL_EVERY
+            publish(connection, number, model, measured, self._keep, also, remembered)
             self.mark_log_dirty()
             self.truncate_log(connection)
             self._log.say("round folded", "info", round=number, version=model.version, **measured, **bounded)

@@ -18,12 +18,13 @@ from federank.errors import BadMessage, LeaderNotAllowed, SettingError
 from federank.federation.server import Guarantee, SecurePlan, SecureServerMethod, ServerMethod
 from federank.privacy.accountant import epsilon_of_mu
 from federank.secagg.canonical import canonical, digest
-from federank.secagg.config import SecaggConfig, config_from, fields_of_check
-from federank.secagg.keys import fingerprint, new_private_key, public_key_of
+from federank.secagg.config import SecaggConfig, config_from, fields_of_check, sign_config
+from federank.secagg.keys import SIGNATURE_BYTES, fingerprint, new_private_key, public_key_of
 from federank.secagg.proof.parameters import USUAL_PROJECTIONS
 from federank.service.server.helper_line import HelperAway, HelperLine, HelperRefused
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import get_content, put_content, replace_content
+from federank.service.server.store.seasons import CONFIG, SETTINGS, SIGNATURES
 
 LARGEST_COHORT = 100_000
 USUAL_COHORT = 50
@@ -148,6 +149,7 @@ class Agreement(NamedTuple):
     private: bytes  # the leader's identity key
     settings: bytes  # the method's settings, as they are published
     authority: str | None
+    signatures: tuple[bytes, bytes]  # the leader's and the helper's, of the config
 
     def __repr__(self) -> str:
         return "Agreement(...)"
@@ -206,6 +208,7 @@ def agree(
     catalogue: bytes,
     n_items: int,
     private: bytes,
+    first: bytes,
 ) -> Agreement:
     """The federation config of sums of a new federation, agreed on with its helper."""
     if len(plan.noises) > MOST_MESSAGES:
@@ -219,7 +222,7 @@ def agree(
         config = SecaggConfig(
             founding=founding,
             catalogue=hashlib.sha256(catalogue).hexdigest(),
-            settings=digest("settings", settings_text(settings)).hex(),
+            settings=settings_digest(settings),
             recipe=plan.recipe,
             items=n_items,
             columns=plan.columns,
@@ -233,11 +236,12 @@ def agree(
             helper_origin=identity.origin,
             helper_key=identity.key.hex(),
             leader_key=public_key_of(private).hex(),
+            first=hashlib.sha256(first).hexdigest(),
             **fields_of_check(demand.chosen_projections),
         )
         if demand.allow is not None:
             demand.allow(public_key_of(private))
-        line.register(config.to_bytes())
+        signatures = sign_config(private, config), line.register(config.to_bytes())
     except HelperRefused as refusal:
         if refusal.slug != "not-allowed":
             raise _unusable(demand, refusal) from refusal
@@ -250,7 +254,7 @@ def agree(
         raise _unusable(demand, reason) from reason
     finally:
         line.close()
-    return Agreement(config, private, settings_text(settings), demand.authority)
+    return Agreement(config, private, settings_text(settings), demand.authority, signatures)
 
 
 def settings_text(settings: Any) -> bytes:
@@ -258,6 +262,11 @@ def settings_text(settings: Any) -> bytes:
     return canonical(
         {name: repr(value) if isinstance(value, float) else value for name, value in asdict(settings).items()}
     )
+
+
+def settings_digest(settings: Any) -> str:
+    """What a config names a method's settings by."""
+    return digest("settings", settings_text(settings)).hex()
 
 
 def settings_from(served: ServerMethod, told: dict[str, Any]) -> Any:
@@ -281,14 +290,16 @@ def _is_number(text: str) -> bool:
     return True
 
 
-_CHARTER, _PRIVATE, _SETTINGS, _AUTHORITY = "sums federation config", "sums key", "sums settings", "sums authority"
+_PRIVATE, _AUTHORITY = "sums key", "sums authority"
 
 
 def put_agreement(connection: Connection, agreement: Agreement) -> None:
-    """Keep what was agreed, within the transaction that establishes the federation."""
-    put_content(connection, _CHARTER, agreement.config.to_bytes())
-    put_content(connection, _SETTINGS, agreement.settings)
-    put_content(connection, _AUTHORITY, (agreement.authority or "").encode())
+    """Keep what was agreed, within the transaction that establishes the federation or begins another season."""
+    put_content(connection, CONFIG, agreement.config.to_bytes())
+    put_content(connection, SETTINGS, agreement.settings)
+    put_content(connection, SIGNATURES, b"".join(agreement.signatures))
+    if get_content(connection, _AUTHORITY) is None:
+        put_content(connection, _AUTHORITY, (agreement.authority or "").encode())
 
 
 def put_authority(connection: Connection, authority: str | None) -> None:
@@ -298,8 +309,10 @@ def put_authority(connection: Connection, authority: str | None) -> None:
 
 def get_agreement(connection: Connection) -> Agreement | None:
     """What was agreed; None where uploads are plain."""
-    content = get_content(connection, _CHARTER)
+    content = get_content(connection, CONFIG)
     if content is None:
         return None
-    private, settings, authority = (get_content(connection, name) or b"" for name in (_PRIVATE, _SETTINGS, _AUTHORITY))
-    return Agreement(config_from(content), private, settings, authority.decode() or None)
+    names = _PRIVATE, SETTINGS, _AUTHORITY, SIGNATURES
+    private, settings, authority, signed = (get_content(connection, name) or b"" for name in names)
+    signatures = signed[:SIGNATURE_BYTES], signed[SIGNATURE_BYTES:]
+    return Agreement(config_from(content), private, settings, authority.decode() or None, signatures)

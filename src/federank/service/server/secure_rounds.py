@@ -44,7 +44,7 @@ from federank.secagg.proof.parameters import Parameters
 from federank.secagg.proof.preparing import accepts
 from federank.secagg.proof.upload import CheckedUpload
 from federank.secagg.ring import RingVector, centred, ring_bytes
-from federank.secagg.round_config import Offer, read_offer
+from federank.secagg.round_config import Offer, config_of_offer, read_offer
 from federank.secagg.upload import Report
 from federank.service.server.helper_line import (
     BEHIND,
@@ -60,6 +60,7 @@ from federank.service.server.secure_config import Agreement
 from federank.service.server.store import secure as store
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import state_of_round
+from federank.service.server.store.seasons import CONFIG, all_seasons, content_of
 
 CHUNK = 64
 """Uploads that are prepared together; as many shares are in memory at a time."""
@@ -123,7 +124,7 @@ class RoundOfSums:
                     self._end_forgotten(number)
                 elif refusal.slug == "unknown":
                     self._learn_key()
-                    self._line.register(self._agreement.config.to_bytes())
+                    self._register()
                 else:
                     raise
                 signed = self._line.offer(self._agreement.name, number, terms)
@@ -142,6 +143,13 @@ class RoundOfSums:
             else:
                 self._answered()
                 return
+
+    def _register(self) -> None:
+        """Have a helper that does not know the federation register its seasons, one after the other."""
+        for season in all_seasons(self._connection):
+            content = content_of(self._connection, season.number, CONFIG)
+            assert content is not None, "every season of sums has a config"
+            self._line.register(content)
 
     def _learn_key(self) -> None:
         """The helper's key as of now, the federation config's or one that it has signed for, and those between them."""
@@ -313,8 +321,10 @@ class RoundOfSums:
 
     def _discard(self, number: int) -> None:
         """Have the helper end a round without a sum, and keep its record of that; it has none if it has answered."""
+        row = store.sum_row(self._connection, number)
+        name = self._agreement.name if row is None else config_of_offer(row.offer)
         with suppress(HelperRefused):
-            store.put_discarded(self._connection, number, self._line.abandon(self._agreement.name, number))
+            store.put_discarded(self._connection, number, self._line.abandon(name, number))
 
     def _offer_of(self, number: int) -> Offer:
         row = store.sum_row(self._connection, number)

@@ -64,7 +64,7 @@ class Dispatcher:
         self, latest: Latest, writer: Writer, ticket_key: bytes, log: Log, invitations: int | None = None
     ) -> None:
         self._latest, self._writer, self._key, self._log = latest, writer, ticket_key, log
-        self._invitations = invitations
+        self.invitations = invitations
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
         self._news = asyncio.Event()
         self._hoping: set[str] = set()  # those who wait and have not been told that this round is not for them
@@ -139,12 +139,12 @@ class Dispatcher:
         tickets less, by what chance may add to the answers.
         """
         wanted, missing = self._latest.rounds.most_tickets, min(self._missing, MOST_MISSING)
-        spare = 0.0 if self._invitations is None else math.sqrt(wanted * missing)
+        spare = 0.0 if self.invitations is None else math.sqrt(wanted * missing)
         expected = max(wanted, round((wanted - spare) / (1 - missing)))
         return max(expected, wanted + self._expired)
 
     def _begin(self, number: int, version: int) -> None:
-        """Another round, or the same on a catalogue that has grown."""
+        """Another round."""
         self._round, self._version = number, version
         self._given, self._reported, self._no_room = {}, set(), False
         self._given_at, self._expired, self._began = {}, 0, time.monotonic()
@@ -195,11 +195,11 @@ class Dispatcher:
         now = self._latest.round
         if now is not None and now.state == "open" and (now.number, now.version) != (self._round, self._version):
             self._begin(now.number, now.version)
-        if self._invitations is not None:
+        if self.invitations is not None:
             await self._note_waiting()
         if now is None or now.state != "open":
             return
-        if self._invitations is not None and time.monotonic() - self._began < GATHER_SECONDS:
+        if self.invitations is not None and time.monotonic() - self._began < GATHER_SECONDS:
             self._later()
             return
         began = self._round, self._version
@@ -213,7 +213,7 @@ class Dispatcher:
         if not tickets:
             return
         again = {ticket for ticket, device in tickets.items() if self._given.get(device) == ticket}
-        invitations = self._invitations
+        invitations = self.invitations
 
         def take(connection: Connection) -> Granted:
             return grant(connection, now.number, tickets, again, most, invitations, now.version, self._worker)

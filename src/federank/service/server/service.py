@@ -23,6 +23,7 @@ from federank.service.server.selection import Dispatcher
 from federank.service.server.settings import TrustSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
 from federank.service.server.store.queries import Owner, count_refusals, device_of
+from federank.service.server.store.seasons import current_season
 from federank.service.server.store.writer import REFUSALS, Writer
 from federank.service.server.worker_cache import Latest
 
@@ -54,7 +55,7 @@ class Service:
         self.form = form_of(config, trust)
         self.metrics = Metrics()
         self.encoded = EncodedRows(config.encode)
-        self.latest = Latest(database, log, on_rows=self._follow_catalogue)
+        self.latest = Latest(database, log, on_version=self._follow_season)
         self.leader = Leader(
             database,
             config,
@@ -114,11 +115,14 @@ class Service:
         self._readers.shutdown(wait=True)
         self.database.close()
 
-    def _follow_catalogue(self, connection: Connection, rows: int) -> None:
-        """A model with another number of rows has been published: the catalogue has grown with it."""
-        if rows != self.config.n_items:
-            self.config = _config(connection)
-            self.form = form_of(self.config, self.trust)
+    def _follow_season(self, connection: Connection) -> None:
+        """Another version has been published: read the config again where another season has begun with it."""
+        if current_season(connection) == self.config.season:
+            return
+        self.config = _config(connection)
+        self.form = form_of(self.config, self.trust)
+        self.encoded = EncodedRows(self.config.encode)
+        self.dispatcher.invitations = self.config.served.invitations(self.config.settings)
 
     async def read(self, query: Any) -> Any:
         """Ask the store something, in a thread of its own."""

@@ -25,6 +25,7 @@ from federank.service.server.store.queries import (
     recent_rounds,
     tallies,
 )
+from federank.service.server.store.seasons import is_resting
 from federank.service.server.store.versions import newest_model, newest_version
 
 LOOK_SECONDS = 0.1
@@ -41,9 +42,9 @@ class Latest:
         database: Database,
         log: Log,
         on_news: Callable[[], None] = lambda: None,
-        on_rows: Callable[[Connection, int], None] = lambda _connection, _rows: None,
+        on_version: Callable[[Connection], None] = lambda _connection: None,
     ) -> None:
-        self._database, self._log, self._on_rows = database, log, on_rows
+        self._database, self._log, self._on_version = database, log, on_version
         self.on_news = on_news
         self.model: Published | None = None
         self.models: dict[int, Published] = {}
@@ -104,7 +105,7 @@ class Latest:
         if self.model is None or (newest is not None and newest.version > version) or self._has_newer(connection):
             model = newest_model(connection, self.model)
             if model is not None:
-                self._on_rows(connection, len(model.changed))  # before the model is told of
+                self._on_version(connection)  # before the model is served
                 self._take_in(model)
         is_new = newest is not None and (self.round is None or newest.number != self.round.number)
         if is_new or self.round is None:
@@ -143,7 +144,7 @@ class Latest:
         self.rejected = get_fact(connection, "rejected") or {}
         self._skipped = int(get_fact(connection, "skipped") or 0)
         self.simulated = get_fact(connection, "simulated")
-        self.paused = bool(get_fact(connection, "paused"))
+        self.paused = is_resting(connection)
         self.recent = recent_rounds(connection)
         self.helper_fault = helper_fault(connection)
 

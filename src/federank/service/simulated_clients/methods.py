@@ -52,8 +52,8 @@ class InterfaceClients:
         self._spent: dict[int, float] = {}  # what their uploads have cost, as a square of mu
 
     def take_over(self, before: InterfaceClients) -> None:
-        """Every client keeps what was learnt and sent so far."""
-        self._states, self._sent, self._spent = before._states, before._sent, before._spent
+        """Every client keeps what was learnt so far; uploads count again from 0."""
+        self._states = before._states
 
     def may_take_part(self, user: int) -> bool:
         """Whether a client has an upload left."""

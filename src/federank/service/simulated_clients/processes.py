@@ -11,6 +11,7 @@ import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -26,7 +27,7 @@ from federank.federation.simulated import RatedClients, SimulatedClients
 from federank.methods.recommendations import Recommendations
 from federank.service.client.federation import Facts, fetch_catalogue, fetch_facts
 from federank.service.client.http import Client, trusted_certificates
-from federank.service.client.secure import Pinned, pin
+from federank.service.client.secure import Pinned, pin, pin_season
 from federank.service.simulated_clients.clients import Models, Tally
 from federank.service.simulated_clients.methods import simulated_clients
 from federank.service.simulated_clients.rehearsal import Fleet, Plan
@@ -76,7 +77,7 @@ class Played(NamedTuple):
 def fetch_federation(client: Client) -> Federation:
     """Ask the server what it is."""
     facts = fetch_facts(client, _ATTEMPTS)
-    return Federation(facts, fetch_catalogue(client, facts, _ATTEMPTS).ids)
+    return Federation(facts, fetch_catalogue(client, facts, _ATTEMPTS).live_ids())
 
 
 def rehearse(rehearsal: Rehearsal, processes: int = 1) -> Played:
@@ -115,7 +116,9 @@ def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: i
     if plan.address.startswith("https"):
         plan = replace(plan, trusted=trusted_certificates(rehearsal.ca))
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        fleet = Fleet(plan, devices, Models(facts), users, _pinned(rehearsal, facts), made, note=rehearsal.note)
+        pinned = _pinned(rehearsal, facts)
+        repin = partial(_repinned, rehearsal)
+        fleet = Fleet(plan, devices, Models(facts), users, pinned, made, note=rehearsal.note, repin=repin)
         tally = runner.run(fleet.play())
     return Played(tally, users, fleet.era.devices.vectors())
 
@@ -126,6 +129,12 @@ def _pinned(rehearsal: Rehearsal, facts: Facts) -> Pinned | None:
         return None
     with Client(rehearsal.plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure) as client:
         return pin(client, facts, rehearsal.helper_ca)
+
+
+def _repinned(rehearsal: Rehearsal, before: Pinned, facts: Facts) -> Pinned:
+    """The config of a later season, checked as every client checks it."""
+    with Client(rehearsal.plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure) as client:
+        return pin_season(before, client, facts)
 
 
 def _loop_factory() -> Any:

@@ -77,7 +77,7 @@ class Plan:
 
 
 class Era(NamedTuple):
-    """What goes together for as long as the catalogue stays as it is."""
+    """What goes together for as long as a season lasts."""
 
     facts: Facts
     devices: SimulatedClients
@@ -92,10 +92,17 @@ class Sent(NamedTuple):
     offer: Offer | None
 
 
+class Charge(NamedTuple):
+    """An upload that is charged to a client."""
+
+    season: int
+    noise: int  # of one server, under secure aggregation
+
+
 class Fleet:
     """Devices of one process, and the server they talk to.
 
-    `made` makes the same people's devices for a catalogue that has grown; without it a fleet cannot follow one.
+    `made` makes the same users' clients for another season, and `repin` checks its config.
     With `successors`, a client that has sent all its uploads leaves and the next of these users' clients joins; all
     leave at the end. `note` is called once if the server's rate limits slow the fleet down.
     """
@@ -110,7 +117,9 @@ class Fleet:
         made: Callable[[Facts, list[str]], SimulatedClients] | None = None,
         successors: Iterable[int] | None = None,
         note: Callable[[str], None] = lambda _: None,
+        repin: Callable[[Pinned, Facts], Pinned] | None = None,
     ) -> None:
+        self._repin = repin
         self.plan, self.users, self._made = plan, users, made
         self.era, self._growing = Era(models.facts, devices, models), asyncio.Lock()
         self._pinned = pinned
@@ -118,6 +127,7 @@ class Fleet:
         self._sent: dict[int, Sent] = {}  # by user: one upload each
         self._rounds: dict[int, asyncio.Task[str]] = {}  # what became of a round's uploads: asked once for all devices
         self._discarded: dict[int, int] = {}  # by user: uploads in a row that were discarded
+        self.charged: dict[int, list[Charge]] = {}  # by user: the uploads of all seasons that are charged
         self.tally = Tally()
         self._turn = 0.0
         self._round = self._busy = self._reports = 0
@@ -187,27 +197,36 @@ class Fleet:
         connection.most_bytes = self.era.facts.most_model_bytes
         return connection
 
-    async def _follow_growth(self, connection: Connection, items: int) -> None:
-        """The catalogue has grown to this many items: everyone's device learns of them."""
-        async with self._growing:
-            for _ in range(MOST_OLDER_OFFERS):  # a worker of the server may not have heard of it yet
-                if self.era.facts.n_items >= items or self._made is None:
-                    return
-                facts = read_facts((await self._request(connection, "GET", "/federation")).content)
-                connection.most_bytes = max(connection.most_bytes, MOST_CATALOGUE_BYTES)
-                listed = await self._request(connection, "GET", "/catalogue")
-                try:
-                    ids = read_catalogue(listed.content, facts).ids
-                except BadAnswer:
-                    ids = []
-                if len(ids) >= items:
-                    devices = self._made(facts, ids)
-                    devices.take_over(self.era.devices)
-                    self.era = Era(facts, devices, Models(facts))
-                    self.tally.counts["catalogue has grown"] += 1
-                    return
+    async def follow_season(self) -> None:
+        """Go on in the federation's season, if it is a later one: the catalogue, config and quota are others."""
+        connection = self._connection()
+        try:
+            async with self._growing:
+                await self._follow_season(connection)
+        finally:
+            connection.close()
+
+    async def _follow_season(self, connection: Connection) -> None:
+        for _ in range(MOST_OLDER_OFFERS):  # a worker of the server may not have heard of it yet
+            facts = read_facts((await self._request(connection, "GET", "/federation")).content)
+            if facts.season <= self.era.facts.season or self._made is None:
+                return
+            connection.most_bytes = max(connection.most_bytes, MOST_CATALOGUE_BYTES)
+            listed = await self._request(connection, "GET", "/catalogue")
+            try:
+                ids = read_catalogue(listed.content, facts).live_ids()
+            except BadAnswer:
                 await asyncio.sleep(SECONDS_UNTIL_ANOTHER)
-            raise BadAnswer(f"The server has work on {items:,} items, and its catalogue has fewer.")
+                continue
+            if self._pinned is not None:
+                assert self._repin is not None, "a fleet that follows seasons of sums checks their configs"
+                self._pinned = await asyncio.to_thread(self._repin, self._pinned, facts)
+            devices = self._made(facts, ids)
+            devices.take_over(self.era.devices)
+            self.era, self._offers = Era(facts, devices, Models(facts)), {}
+            self.tally.counts["season"] += 1
+            return
+        raise BadAnswer("The server says that another season has begun, and its catalogue is still the old one.")
 
     async def _all(self, works: Any) -> None:
         tasks = [asyncio.create_task(work) for work in works]
@@ -290,15 +309,15 @@ class Fleet:
                 ticket = read_ticket(reply.content)
                 if self.plan.last_version is not None and ticket.version >= self.plan.last_version:
                     await asyncio.Event().wait()  # the plan is fulfilled; its end comes from elsewhere
-                if ticket.items is not None and ticket.items > self.era.facts.n_items:
-                    await self._follow_growth(connection, ticket.items)
+                if ticket.season > self.era.facts.season:
+                    await self.follow_season()
                     connection.most_bytes = self.era.facts.most_model_bytes
                 older = older + 1 if have is not None and ticket.version < have.version else 0
                 if older:
                     await self._pass_over(ticket, older)
                     continue
                 if have is not None and have.n_items != self.era.facts.n_items:
-                    have = None  # of a smaller catalogue
+                    have = None  # of a season before
                 self._busy += 1
                 began = time.monotonic()
                 try:
@@ -360,6 +379,8 @@ class Fleet:
             raise BadAnswer("The server's receipt is not for what was sent.")
         taken_by = int(json.loads(reply.content)["round"])
         self._sent[user] = Sent(ticket.ticket, taken_by, self._offers.get(ticket.round_number))
+        noise = 0 if self._sent[user].offer is None else self._offers[ticket.round_number].noise
+        self.charged.setdefault(user, []).append(Charge(era.facts.season, noise))
         self.tally.interactions += 1
         self.tally.took["task"].append(fetched - began)
         self.tally.took["upload"].append(now - sending)
@@ -407,6 +428,7 @@ class Fleet:
         self._discarded[user] = before + 1
         if word == RELEASED and before < MOST_RELEASED and sent.offer is not None:
             self.era.devices.release(user, sent.offer.noise)
+            self.charged[user].pop()
         await asyncio.sleep(min(FIRST_PAUSE * 2 ** min(before, 10), LONGEST_PAUSE))
         return True
 

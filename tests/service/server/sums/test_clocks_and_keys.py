@@ -122,4 +122,4 @@ def test_whoever_waits_for_a_helper_that_does_not_answer_has_made_no_store(tmp_p
 def test_more_messages_than_a_config_can_name_are_refused_before_the_helper_is_asked():
     plan = SecurePlan(GRADIENTS, 8, 9, 1.0, (0,) * 10_001, 0.0)
     with pytest.raises(SettingError, match=r"messages is 10,001; a federation of sums has 10,000 at most"):
-        agree(SumsDemand(helper="http://127.0.0.1:1"), plan, None, "", b"", 10, b"")
+        agree(SumsDemand(helper="http://127.0.0.1:1"), plan, None, "", b"", 10, b"", b"")

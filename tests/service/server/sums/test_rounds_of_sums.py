@@ -113,16 +113,6 @@ async def test_a_version_that_no_sum_leads_to_is_not_published(sqlite_store, tmp
 
 
 @in_a_loop
-async def test_nothing_is_added_to_a_catalogue_that_devices_have_pinned(sqlite_store, tmp_path):
-    async with federation(tmp_path, sqlite_store) as (_, running):
-        asked = {"items": [{"id": "new"}]}
-        added = await running.admin.post("/admin/api/v1/items", headers=running.operator, json=asked)
-        assert (added.status_code, added.json()["error"]) == (409, "sums")
-        assert "Begin a new federation" in added.json()["message"]
-        assert (await running.client.get("/api/v1/federation")).json()["items"] == ITEMS
-
-
-@in_a_loop
 async def test_noise_of_both_servers_is_on_the_published_sums(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
         people = [await running.device() for _ in range(3)]

@@ -16,6 +16,7 @@ from federank.errors import BadMessage, NoAnswer
 from federank.secagg.exchange import read_record, sign_record
 from federank.service import verification as verifying
 from federank.service.helper.service import open_helper
+from federank.service.seasons import InTotal
 from federank.service.server.http.app import public_app
 from federank.service.server.http.listening import ConnectionLimits, bind, uvicorn_server
 from federank.service.server.logs import Log
@@ -186,7 +187,7 @@ async def test_a_round_that_the_leader_hides_is_found(sqlite_store, tmp_path):
         assert found.versions == 1
         assert len(found.findings) >= 2  # the round, the version that followed from it, and the next round
         assert "Round 1 is answered" in found.findings[0]
-        assert "Version 2" in found.findings[1]
+        assert any("Version 2" in finding for finding in found.findings[1:])
 
 
 @in_a_loop
@@ -245,7 +246,8 @@ async def test_rounds_that_a_restored_helper_has_lost_are_read_from_the_leader(s
 
 
 def test_findings_end_the_command_with_2(monkeypatch):
-    result = verifying.Verified("ab", "cd", 1, 1, 3, 0, (), ("Round 1 is hidden.",))
+    total = InTotal(1, 5, None, None, None)
+    result = verifying.Verified("ab", "cd", (), total, 1, 1, 3, 0, (), ("Round 1 is hidden.",))
     monkeypatch.setattr(verifying, "verify", lambda *_: result)
     done = CliRunner().invoke(
         federank, ["audit", "verify", "https://leader.example", "--helper", "https://helper.example"]

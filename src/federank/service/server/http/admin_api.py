@@ -5,6 +5,8 @@ from __future__ import annotations
 import hmac
 import json
 import math
+from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from starlette.requests import Request
@@ -12,11 +14,11 @@ from starlette.responses import Response
 
 from federank.errors import SettingError
 from federank.federation.server import Published
-from federank.service.server.growing import ask_for_items, catalogue_now
 from federank.service.server.http.limits import read_body
-from federank.service.server.http.public_api import check_int, newest, status_of
+from federank.service.server.http.public_api import check_int, newest, season_lines, status_of
 from federank.service.server.http.responses import Refusal, bytes_response, json_response
 from federank.service.server.metrics import CONTENT_TYPE
+from federank.service.server.seasons import Wish, begin_season, end_season, prune
 from federank.service.server.service import Service
 from federank.service.server.store.database import Connection
 from federank.service.server.store.evaluation import ENOUGH, judged_versions, latest_rounds, pooled, told
@@ -187,8 +189,9 @@ async def rollback(service: Service, request: Request) -> Response:
         raise Refusal(
             409,
             "sums",
-            "This federation's versions follow from its published sums alone, so that anyone can recompute them; a "
-            "version that no sum leads to cannot be published. Begin a new federation in its place.",
+            "This federation's versions follow from its published sums alone, so that anyone can recompute them; "
+            "within a season none can be replaced. `federank admin season restart-from VERSION` begins a season from "
+            "an earlier one.",
         )
 
     def go_back(connection: Connection) -> Published | None:
@@ -199,43 +202,71 @@ async def rollback(service: Service, request: Request) -> Response:
 
     model = await service.writer.write(go_back, TALLIES)
     if model is None:
-        raise Refusal(404, "unknown", f"Version {wanted} is not kept; `federank admin versions` lists those that are.")
+        raise Refusal(
+            404,
+            "unknown",
+            f"Version {wanted} is not kept, or is of an earlier season. `federank admin versions` lists those that are "
+            "kept, and `federank admin season restart-from` begins a season from an earlier one.",
+        )
     service.leader.mark_log_dirty()
     service.log.say("rolled back", "warning", to=wanted, version=model.version)
     service.latest.wake()
     return json_response({"version": model.version, "content_of": wanted})
 
 
-async def add_items(service: Service, request: Request) -> Response:
-    """Add items to the catalogue, once the round that is under way has ended; how many wait for that."""
+async def new_season(service: Service, request: Request) -> Response:
+    """Begin another season: its catalogue, uploads per client, epsilon, end, and the version that it continues."""
     await check_operator(service, request)
-    given = (await read_json(service, request, MOST_ITEMS_BYTES)).get("items")
-    if service.config.sums is not None:
-        raise Refusal(
-            409,
-            "sums",
-            "This federation's federation config names its catalogue, and devices and the helper have pinned it: "
-            "nothing can be "
-            "added behind their backs. Begin a new federation with the larger catalogue, in another --store.",
-        )
+    given = await read_json(service, request, MOST_ITEMS_BYTES)
+    names = {part.name for part in fields(Wish)}
+    unknown = sorted(set(given) - names)
+    if unknown:
+        raise Refusal(422, "malformed", f"A season has {', '.join(sorted(names))}; found {', '.join(unknown)[:80]}.")
+    if not isinstance(given.get("start_from"), int | None) or isinstance(given.get("start_from"), bool):
+        raise Refusal(422, "malformed", "start_from is the number of a version.")
+    season, model = await _changed(service, lambda connection: begin_season(connection, Wish(**given)))
+    service.log.say("season", number=season.number, starts_from=season.starts_from, version=model.version)
+    _wake(service)
+    return json_response(season_lines(season) | {"version": model.version}, 201)
 
-    def ask(connection: Connection) -> int | str:
+
+async def end_current_season(service: Service, request: Request) -> Response:
+    """End the current season: its open round is discarded, and no other begins."""
+    await check_operator(service, request)
+    season = await _changed(service, end_season)
+    service.log.say("season ended", number=season.number)
+    _wake(service)
+    return json_response(season_lines(season))
+
+
+async def prune_season(service: Service, request: Request) -> Response:
+    """Drop the sums and the versions of a closed season, at both servers."""
+    await check_operator(service, request)
+    number = (await read_json(service, request)).get("season")
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise Refusal(422, "malformed", 'Say which season: {"season": 1}.')
+    return json_response(season_lines(await _changed(service, lambda connection: prune(connection, number))))
+
+
+async def _changed(service: Service, act: Callable[[Connection], Any]) -> Any:
+    """The result of something that changes seasons, or a refusal that says why nothing was changed."""
+
+    def guarded(connection: Connection) -> Any:
         try:
-            return ask_for_items(connection, given)
+            return act(connection)
         except SettingError as reason:
-            return str(reason)
+            return reason
 
-    waiting = await service.writer.write(ask, FACTS)
-    if isinstance(waiting, str):
-        raise Refusal(422, "malformed", f"{waiting} Nothing was added.")
+    result = await service.read(guarded)
+    if isinstance(result, SettingError):
+        raise Refusal(422, "malformed", str(result))
+    return result
+
+
+def _wake(service: Service) -> None:
+    service.leader.mark_log_dirty()
     service.leader.wake()
-    return json_response({"waiting": waiting}, 202)
-
-
-async def items(service: Service, request: Request) -> Response:
-    """How many items there are, with which version, and how many wait to be added."""
-    await check_operator(service, request)
-    return json_response(await service.read(catalogue_now))
+    service.latest.wake()
 
 
 async def ban_device(service: Service, request: Request) -> Response:

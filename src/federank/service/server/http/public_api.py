@@ -13,10 +13,12 @@ from starlette.responses import Response
 
 from federank.errors import StoreAway
 from federank.federation.server import Published
-from federank.service.server.config import FederationConfig
+from federank.service.server.config import FederationConfig, read_catalogue
 from federank.service.server.http.responses import JSON, Refusal, bytes_response, has_already, json_response, takes_gzip
 from federank.service.server.service import Service
+from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import put_fact
+from federank.service.server.store.seasons import CATALOGUE, CONFIG, SIGNATURES, Season, all_seasons, content_of
 from federank.service.server.store.writer import FACTS
 
 API = 1
@@ -49,6 +51,7 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "suggested_policy": config.suggested_policy,
             "uploads": config.kind,
             "sums": _canonical_texts(config),
+            "season": season_lines(config.season),
             "noun": config.noun,
             "description": config.description,
             "seen": config.seen,
@@ -70,6 +73,27 @@ def _canonical_texts(config: FederationConfig) -> dict[str, str] | None:
     return None if sums is None else {"config": sums.config.to_bytes().decode(), "settings": sums.settings.decode()}
 
 
+def season_lines(season: Season) -> dict[str, Any]:
+    """What anyone is told of a season."""
+    names = ("number", "uploads", "epsilon", "delta", "until", "began", "ended", "first_version", "first_round")
+    return {name: getattr(season, name) for name in (*names, "starts_from", "pruned")}
+
+
+async def seasons(service: Service, request: Request) -> Response:  # noqa: ARG001
+    """Every season, the current one last: uploads, epsilon, end; under secure aggregation its config and signatures."""
+
+    def read(connection: Connection) -> list[dict[str, Any]]:
+        lines = []
+        for season in all_seasons(connection):
+            config = content_of(connection, season.number, CONFIG)
+            signed = (content_of(connection, season.number, SIGNATURES) or b"").hex()
+            texts = {} if config is None else {"config": config.decode(), "signatures": [signed[:128], signed[128:]]}
+            lines.append(season_lines(season) | texts)
+        return lines
+
+    return json_response({"seasons": await service.read(read)}, headers={"Cache-Control": "no-cache"})
+
+
 async def status(service: Service, request: Request) -> Response:  # noqa: ARG001
     """How the federation is doing."""
     return json_response(status_of(service))
@@ -86,6 +110,7 @@ def status_of(service: Service) -> dict[str, Any]:
         "open": bool(now and now.state == "open"),
         "reports": now.reports if now else 0,
         "items": service.config.n_items,
+        "season": service.config.season.number,
         "devices": view.devices,
         "rounds_folded": view.folded,
         "rounds_abandoned": view.abandoned,
@@ -97,8 +122,16 @@ def status_of(service: Service) -> dict[str, Any]:
 
 
 async def catalogue(service: Service, request: Request) -> Response:
-    """Every item: id, title, categories, `titles` in other languages if known; in the order of item numbers."""
-    kept = service.config.catalogue
+    """Every item: id, title, categories, `titles` in other languages if known; in the order of item numbers.
+
+    `ended` marks an item that is there no more. With a number, the catalogue of an earlier season.
+    """
+    number, kept = check_int(request, "season"), service.config.catalogue
+    if number not in (None, service.config.season.number):
+        content = await service.read(lambda connection: content_of(connection, number, CATALOGUE))
+        if content is None:
+            raise Refusal(404, "unknown", f"There is no season {number}.")
+        kept = read_catalogue(content)
     headers = {"ETag": f'"{kept.digest}"', "Cache-Control": SHORTLY, "Vary": "Accept-Encoding"}
     if has_already(request, headers["ETag"]):
         return Response(None, 304, headers)

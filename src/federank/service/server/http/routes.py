@@ -37,6 +37,7 @@ class Entry(NamedTuple):
 
 TENSORS = "application/octet-stream"
 JSON = "application/json"
+_SEASON = ("season", "The season; the current one unless it is named.")
 _ROUND = ("round", "The round; the newest one unless it is named.")
 
 PUBLIC_ROUTES: tuple[Entry, ...] = (
@@ -89,9 +90,12 @@ PUBLIC_ROUTES: tuple[Entry, ...] = (
         answers=((201, JSON), (200, JSON)),
         refusals=(404, 409, 413, 422),
     ),
-    Entry("GET", f"{PUBLIC}/sums/config", sums.config, refusals=(404, 409)),
-    Entry("GET", f"{PUBLIC}/sums/settings", sums.settings, refusals=(404, 409)),
-    Entry("GET", f"{PUBLIC}/sums/first", sums.first, answers=((200, TENSORS),), refusals=(404, 409)),
+    Entry("GET", f"{PUBLIC}/seasons", public.seasons),
+    Entry("GET", f"{PUBLIC}/sums/config", sums.config, query=(_SEASON,), refusals=(404, 409)),
+    Entry("GET", f"{PUBLIC}/sums/settings", sums.settings, query=(_SEASON,), refusals=(404, 409)),
+    Entry(
+        "GET", f"{PUBLIC}/sums/first", sums.first, query=(_SEASON,), answers=((200, TENSORS),), refusals=(403, 404, 409)
+    ),
     Entry(
         "GET",
         f"{PUBLIC}/sums/rounds",
@@ -126,15 +130,24 @@ ADMIN_ROUTES: tuple[Entry, ...] = (
     Entry(
         "POST", f"{ADMIN}/invitations", operating.make_invitations, who="operator", sends=JSON, refusals=(400, 413, 422)
     ),
-    Entry("GET", f"{ADMIN}/items", operating.items, who="operator"),
+    Entry("GET", f"{ADMIN}/seasons", public.seasons),
     Entry(
         "POST",
-        f"{ADMIN}/items",
-        operating.add_items,
+        f"{ADMIN}/seasons",
+        operating.new_season,
         who="operator",
         sends=JSON,
-        answers=((202, JSON),),
-        refusals=(400, 409, 413, 422),
+        answers=((201, JSON),),
+        refusals=(400, 413, 422),
+    ),
+    Entry("POST", f"{ADMIN}/seasons/end", operating.end_current_season, who="operator"),
+    Entry(
+        "POST",
+        f"{ADMIN}/seasons/prune",
+        operating.prune_season,
+        who="operator",
+        sends=JSON,
+        refusals=(400, 413, 422),
     ),
     Entry("POST", f"{ADMIN}/token", operating.rotate_token, who="operator"),
     Entry("GET", f"{ADMIN}/log", operating.log, who="operator"),

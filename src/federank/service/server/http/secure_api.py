@@ -9,26 +9,27 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from federank.secagg.config import config_from
 from federank.service.server.http.public_api import check_int
 from federank.service.server.http.responses import JSON, Refusal, bytes_response, json_response, sums_not_published
 from federank.service.server.secure_config import Agreement
 from federank.service.server.service import Service
 from federank.service.server.store import secure as store
-from federank.service.server.store.queries import get_content
+from federank.service.server.store.seasons import CONFIG, FIRST, SETTINGS, content_of
 from federank.service.server.store.secure import SumRow
 
 MOST_LISTED = 1000
 _FRESH = {"Cache-Control": "no-cache"}
 
 
-async def config(service: Service, request: Request) -> Response:  # noqa: ARG001 (every endpoint is given both)
-    """The federation config of sums: what was promised once. Devices pin its digest."""
-    return bytes_response(_agreement(service).config.to_bytes(), _FRESH, JSON)
+async def config(service: Service, request: Request) -> Response:
+    """The config of a season; without a number, of the current one. Clients pin its digest."""
+    return bytes_response(await _of_season(service, request, CONFIG), _FRESH, JSON)
 
 
-async def settings(service: Service, request: Request) -> Response:  # noqa: ARG001
-    """The method's settings, in the bytes whose digest is in the federation config."""
-    return bytes_response(_agreement(service).settings, _FRESH, JSON)
+async def settings(service: Service, request: Request) -> Response:
+    """The method's settings, in the bytes whose digest is in the config of the season."""
+    return bytes_response(await _of_season(service, request, SETTINGS), _FRESH, JSON)
 
 
 async def offer(service: Service, request: Request) -> Response:
@@ -82,10 +83,24 @@ async def _sum(service: Service, request: Request, which: int) -> Response:
     return bytes_response(content, _FRESH)
 
 
-async def first(service: Service, request: Request) -> Response:  # noqa: ARG001
-    """Version 0 with all that the first fold started from."""
+async def first(service: Service, request: Request) -> Response:
+    """The first version of a season, with all that the first server step started from.
+
+    Sums without noise are not published, nor what later seasons remember of them.
+    """
+    told = config_from(await _of_season(service, request, CONFIG))
+    if not told.first:
+        raise sums_not_published()
+    return bytes_response(await _of_season(service, request, FIRST), _FRESH)
+
+
+async def _of_season(service: Service, request: Request, name: str) -> bytes:
     _agreement(service)
-    return bytes_response(await service.read(lambda connection: get_content(connection, "first content")), _FRESH)
+    number = check_int(request, "season") or service.config.season.number
+    content: bytes | None = await service.read(lambda connection: content_of(connection, number, name))
+    if content is None:
+        raise Refusal(404, "unknown", f"There is no season {number}.")
+    return content
 
 
 def _agreement(service: Service) -> Agreement:

@@ -31,10 +31,10 @@ def grant(
     """Which of these devices' tickets may be handed out, no more than `most` in a round; all are of a `version`.
 
     Those in `again` were handed out before and are not counted twice. A round that is no longer open has none to give,
-    whatever the worker that asks has seen so far; nor has one that has gone on to another version since, because the
-    catalogue has grown. With `invitations` a device is invited to this many rounds in its lifetime,
-    counted here, and those who were invited least often come first; to be given the ticket of the same round again is
-    no other invitation. Room is left for clients that wait at other workers than this one and were invited less often.
+    whatever the worker that asks has seen so far; nor has one that is of another version. With `invitations` a device
+    is invited to this many rounds in a season, counted here, and those who were invited least often come first; to be
+    given the ticket of the same round again is no other invitation. Room is left for clients that wait at other workers
+    than this one and were invited less often.
     """
     used = used_tickets(connection, tickets)
     lock = f"{connection.update_lock()} OF g" if connection.update_lock() else ""

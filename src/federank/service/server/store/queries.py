@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from federank.service.server.store.database import Connection, StoreAway
@@ -171,9 +171,13 @@ def count_reports(connection: Connection, number: int, *, invited_only: bool = F
     return int(row[0]) if row else 0
 
 
-def open_round(connection: Connection, number: int, version: int) -> None:
-    """Begin a round; nothing happens if it was begun already."""
+def open_round(
+    connection: Connection, number: int, version: int, check: Callable[[Connection], None] = lambda _: None
+) -> None:
+    """Begin a round; nothing happens if it was begun already, or where `check` of the facts raises."""
     with connection.transaction():
+        lock_facts(connection)
+        check(connection)
         connection.run(
             "INSERT INTO rounds (number, version, state) VALUES (?, ?, 'open') ON CONFLICT (number) DO NOTHING",
             number,

@@ -20,6 +20,7 @@ from federank.federation.wire import encode_parts
 from federank.service.server.model_versions import full_model
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import get_fact, note_end, put_fact
+from federank.service.server.store.seasons import current_season
 
 FULL_MODEL_EVERY = 64
 """Every this many versions the full model is stored; what lies between whole ones is dropped behind the last but
@@ -29,7 +30,7 @@ KEPT_FULL, KEPT_EVERY = 16, 1024
 """Whole versions that are kept to go back to: the latest this many, and of older ones the multiples of this many."""
 KEPT_STATES = 8
 """With so many of the newest versions it is kept what the next fold has to remember: only from those, and from whole
-ones, can a federation go on."""
+ones, can a federation go on. Where uploads are sums, rounds are few, and all versions that are kept have it."""
 REMEMBERED_ROUNDS = 1000
 """For this many rounds a receipt is remembered, so that a late retry is told what became of its upload."""
 
@@ -41,6 +42,7 @@ def publish(
     measured: dict[str, float],
     keep_updates: bool,
     also: Callable[[Connection], None] | None = None,
+    kept_states: int = KEPT_STATES,
 ) -> None:
     """Write the version that a closed round has led to, and end the round; all at once, with what `also` writes."""
     with connection.transaction():
@@ -62,7 +64,7 @@ def publish(
         _insert_version(connection, number, model, whole=False)
         connection.run(
             "UPDATE versions SET state = NULL WHERE version <= ? AND whole = 0 AND state IS NOT NULL",
-            model.version - KEPT_STATES,
+            model.version - kept_states,
         )
         if model.version % FULL_MODEL_EVERY == 0:
             put_all(connection, number, model)
@@ -193,8 +195,9 @@ def kept_versions(connection: Connection) -> list[dict[str, Any]]:
 
 
 def roll_back(connection: Connection, version: int, extend: Extend) -> Published | None:
-    """Publish an earlier version as a new one, within the caller's transaction; None if it is not kept any more."""
-    if version not in {entry["version"] for entry in kept_versions(connection)}:
+    """Publish an earlier version of the season as a new one, within the caller's transaction; None where it is gone."""
+    is_kept = version in {entry["version"] for entry in kept_versions(connection)}
+    if not is_kept or version < current_season(connection).first_version:
         return None
     newest = model_to_fold(connection)
     earlier = model_at(connection, version)
@@ -205,7 +208,15 @@ def roll_back(connection: Connection, version: int, extend: Extend) -> Published
 
 def publish_between(connection: Connection, newest: Published, model: Published) -> Published:
     """Publish a version that no round has made, and give up the rounds that are under way."""
+    give_up_rounds(connection)
     row = connection.one("SELECT COALESCE(MAX(number), 0) FROM rounds")
+    put_all(connection, int(row[0]) if row else 0, model)
+    put_fact(connection, "skipped", int(get_fact(connection, "skipped") or 0) + model.version - newest.version)
+    return model
+
+
+def give_up_rounds(connection: Connection) -> None:
+    """Abandon the rounds that are under way, within the caller's transaction."""
     note_end(connection)
     given_up = connection.run(
         "UPDATE rounds SET state = 'abandoned',"
@@ -218,9 +229,6 @@ def publish_between(connection: Connection, newest: Published, model: Published)
             b"",
         )
         connection.run("UPDATE tallies SET abandoned = abandoned + ?", given_up)
-    put_all(connection, int(row[0]) if row else 0, model)
-    put_fact(connection, "skipped", int(get_fact(connection, "skipped") or 0) + model.version - newest.version)
-    return model
 
 
 # After a backup has been restored: numbers that were given out since it was made must not be given out again.

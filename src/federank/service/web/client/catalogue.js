@@ -70,7 +70,8 @@ const namesOf = (catalogue) =>
  * @type {(catalogue: Catalogue, query: Query, popularity: Float32Array) => { numbers: number[], nearest: boolean }} */
 export function find(catalogue, { text, category = "", decade = 0 }, popularity) {
   const wanted = plainTitle(text);
-  const all = category ? (catalogue.membersOf.get(category) ?? []) : Array.from(catalogue.items.keys());
+  const members = category ? (catalogue.membersOf.get(category) ?? []) : Array.from(catalogue.items.keys());
+  const all = members.filter((number) => !catalogue.items[number].ended);
   const among = decade ? all.filter((number) => decadeOf(catalogue.items[number].year ?? 0) === decade) : all;
   /** @type {(ranked: { rank: number, number: number }[]) => number[]} */
   const inOrder = (ranked) =>
@@ -184,7 +185,7 @@ export function matched(catalogue, names) {
   const unmatched = [];
   for (const name of names) {
     const number = catalogue.numberOf.get(name) ?? byTitle(catalogue.titles, plainTitle(name));
-    if (number === undefined || number === null) unmatched.push(name);
+    if (number === undefined || number === null || catalogue.items[number].ended) unmatched.push(name);
     else if (!meant.has(number)) meant.set(number, name);
   }
   return { numbers: [...meant.keys()], unmatched, meant };

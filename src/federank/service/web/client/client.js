@@ -9,6 +9,7 @@ import { fetchModel, isSecure } from "./federation.js";
 import { BadAnswer } from "./http.js";
 import { LONGEST_PERIOD } from "./rules.js";
 import { taught } from "./shelves.js";
+import { noticeOf, seasonOf, seasonOfRound } from "./seasons.js";
 import { StorageFull, readEverything, write } from "./store.js";
 import { reallyLiked } from "../privacy/ledger.js";
 import { NOTHING_HIDDEN, isPolicy, outward } from "../privacy/policy.js";
@@ -126,7 +127,7 @@ export class Client {
   /** What the person must know before their next choice; null if there is nothing.
    * @returns {Said | null} */
   get notice() {
-    return this.kept.begunAnew ? ["notice.begun-anew"] : this.met.complaint;
+    return this.kept.begunAnew ? ["notice.begun-anew"] : (noticeOf(this) ?? this.met.complaint);
   }
 
   /** Fetch the rows that changed since the version this device has. */
@@ -235,9 +236,21 @@ export class Client {
     return { ...choice, sharing: kind, basis: "shared", messages: most };
   }
 
-  /** How many messages of this device's life are charged, whether or not they arrived. */
+  /** How many messages of this season are charged, whether or not they arrived. */
   get spent() {
-    return Math.max(0, ...this.kept.rounds.map(({ number = 0 }) => number));
+    return Math.max(0, ...this.seasonRounds.map(({ number = 0 }) => number));
+  }
+
+  /** What was sent in this season. */
+  get seasonRounds() {
+    const now = seasonOf(this.facts);
+    return this.kept.rounds.filter((round) => seasonOfRound(round) === now);
+  }
+
+  /** The numbers of items that have ended.
+   * @type {Set<number>} */
+  get gone() {
+    return new Set(this.catalogue.items.flatMap(({ ended }, number) => (ended ? [number] : [])));
   }
 
   /** The same with items instead of ids and categories.
@@ -290,10 +303,22 @@ export class Client {
    * @returns {Promise<Outward>} */
   async outward({ withWaiting = false } = {}) {
     const waiting = withWaiting ? new Set() : this.waiting;
-    const settled = this.history.filter((item) => !waiting.has(this.catalogue.items[item].id));
+    const { gone } = this;
+    const mine = this.history.filter((item) => !gone.has(item));
+    const settled = mine.filter((item) => !waiting.has(this.catalogue.items[item].id));
     if (!settled.length) return { profile: settled, real: [], allowed: [], lifelong: true };
     const { seed, user } = await this.identity();
-    return outward(this.policy, seed, user, settled, this.shape.items, this.sent);
+    const found = outward(this.policy, seed, user, settled, this.shape.items, this.sent);
+    if (!gone.size) return found;
+    const stays = Array.from(found.profile, (item) => !gone.has(item)); // nor are decoys of items that are there no more
+    /** @type {(_: unknown, index: number) => boolean} */
+    const isThere = (_, index) => stays[index];
+    return {
+      ...found,
+      profile: found.profile.filter(isThere),
+      real: found.real.filter(isThere),
+      allowed: found.allowed.filter(isThere),
+    };
   }
 
   /** What the person has given an item; null where it is not rated.
@@ -368,6 +393,6 @@ export class Client {
   /** What is never recommended: the user's own, what was turned down, and where items are rated what no rating can be predicted of. */
   get left() {
     const silent = this.method.scale ? [...this.model.weights.keys()].filter((item) => !this.model.weights[item]) : [];
-    return new Set([...this.history, ...this.dismissed, ...silent]);
+    return new Set([...this.history, ...this.dismissed, ...silent, ...this.gone]);
   }
 }

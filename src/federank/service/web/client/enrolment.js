@@ -11,6 +11,7 @@ import { fetchCatalogue, fetchFacts, fetchModel, isSecure, register, shapeOf, un
 import { BadAnswer, NoAnswer } from "./http.js";
 import { ended } from "./outcomes.js";
 import { MOST_OLDER_OFFERS } from "./rules.js";
+import { followSeason, hasNewSeason, promised, seasonOf } from "./seasons.js";
 import { StorageFull, eraseEverything, openStore, read, readEverything, write } from "./store.js";
 import { Fault } from "../faults.js";
 
@@ -106,18 +107,17 @@ async function keepMet(database, { facts, charter, catalogue: { digest, items } 
   }
 }
 
-/** The catalogue has grown to so many items: meet the federation as it is now. A worker of the server that has not heard of it yet is
-given a moment.
- * @type {(client: Client, items: number) => Promise<void>} */
-export async function followGrowth(client, items) {
-  for (let tries = 1; client.shape.items < items; tries++) {
+/** Another season has begun: meet the federation as it is now. A worker of the server that has not heard of it yet is given a moment.
+ * @type {(client: Client, season: number) => Promise<void>} */
+export async function followTo(client, season) {
+  for (let tries = 1; seasonOf(client.facts) < season; tries++) {
     try {
       await meetAgain(client);
     } catch (fault) {
       if (!(fault instanceof BadAnswer) || tries >= MOST_OLDER_OFFERS) throw fault;
     }
-    if (client.shape.items >= items) return;
-    if (tries >= MOST_OLDER_OFFERS) throw new BadAnswer(["detail.catalogue", { items, have: client.shape.items }]);
+    if (seasonOf(client.facts) >= season) return;
+    if (tries >= MOST_OLDER_OFFERS) throw new BadAnswer(["detail.season-late", { number: season }]);
     await moment();
   }
 }
@@ -177,6 +177,10 @@ async function settle(client) {
   if (joined !== undefined && joined !== client.facts.founding) await partFromTheOldOne(client.database);
   if (joined === client.facts.founding) await client.met.keeping; // what was drawn for life may have to be tied anew
   await client.reload();
+  if (hasNewSeason(client)) {
+    await followSeason(client);
+    await client.reload();
+  }
 }
 
 /** The federation that was joined is no more: its keys, its vector and what was on its way to it are dropped.
@@ -215,9 +219,18 @@ export async function enrolled(client) {
   const pinned = charter && (await (await sums()).pinned(charter, client.kept.sums));
   const { device: id, token } = await register();
   const joined = client.kept.joined ?? client.catalogue.digest;
+  const seasons = client.kept.seasons ?? [promised(client, charter)];
   await write(
     client.database,
-    { facts: { identity: { ...identity, device: id, token }, joined, founding, ...(pinned && { sums: pinned }) } },
+    {
+      facts: {
+        identity: { ...identity, device: id, token },
+        joined,
+        founding,
+        seasons,
+        ...(pinned && { sums: pinned }),
+      },
+    },
     { revision: client.kept.revision },
   );
   await client.reload();

@@ -14,7 +14,7 @@ import * as rules from "./rules.js";
 const SUMS = "-sums"; // what a federation adds to the name of its method where no single server can read an upload
 
 /** What a federation says it is; what is optional is only ever shown, or checked where it is used.
- * @typedef {{ api: number, method: string, name?: string, description?: any, run_by?: any, noun?: any, seen?: any, joining?: any, language?: any, translations?: any, upload_period_seconds?: any, trained?: boolean | null, uploads?: string, sums?: any, items: number, recipe: any, catalogue: string, founding: string, version: number, suggested_policy?: any }} Facts */
+ * @typedef {{ api: number, method: string, name?: string, description?: any, run_by?: any, noun?: any, seen?: any, joining?: any, language?: any, translations?: any, upload_period_seconds?: any, trained?: boolean | null, uploads?: string, sums?: any, season?: any, items: number, recipe: any, catalogue: string, founding: string, version: number, suggested_policy?: any }} Facts */
 
 /** How many items there are, how many factors each has, and by which method they are learnt.
  * @typedef {{ factors: number, items: number, method: Method }} Shape */
@@ -24,15 +24,15 @@ const SUMS = "-sums"; // what a federation adds to the name of its method where 
  *   weights?: Float32Array, regulariser?: number, implicit?: Float32Array, iteration?: number }} Rows */
 
 /** An item of the catalogue: its title without the year, the year where it has one, its titles in other languages by their codes, and
- * all other names that it is found by.
+ * all other names that it is found by; whether it has `ended`, and is neither sent nor recommended.
  * @typedef {{ id: string, title: string, year: number | null, local: Record<string, string>, others: string[],
- *   categories: string[] }} Item */
+ *   categories: string[], ended: boolean }} Item */
 
 /** Leave to take part in one round.
- * @typedef {{ ticket: string, round: number, version: number, most_rows?: number, items?: number }} Task */
+ * @typedef {{ ticket: string, round: number, version: number, most_rows?: number, season?: number }} Task */
 
 /** How the federation is doing.
- * @typedef {{ version: number, round?: number, reports?: number, items?: number, devices?: number, rounds_folded?: number,
+ * @typedef {{ version: number, round?: number, reports?: number, items?: number, season?: number, devices?: number, rounds_folded?: number,
  *   founding?: string, accuracy?: Record<string, number>, health?: Health,
  *   simulated?: { state?: string, clients?: number } | null }} Status */
 
@@ -94,7 +94,8 @@ export async function fetchCatalogue(shape) {
     const [, title = given, year = ""] = /^(.+) \(((?:18|19|20)\d\d)\)$/.exec(given) ?? [];
     const local = Object.fromEntries(Object.entries(Object(item.titles)).map(([code, name]) => [code, String(name)]));
     const others = [...(year ? [given] : []), ...Object.values(local)];
-    return { id: String(item.id), title, year: Number(year) || null, local, others, categories };
+    const ended = item.ended === true;
+    return { id: String(item.id), title, year: Number(year) || null, local, others, categories, ended };
   };
   return { digest: String(answer.digest), items: answer.items.map(read), told };
 }
@@ -143,7 +144,7 @@ export async function waitForWork(token, seconds, signal) {
   const task = await jsonOf(response);
   needed(typeof task?.ticket === "string" && /^[\w-]+$/.test(task.ticket), "ticket");
   needed(task.ticket.length <= rules.LONGEST_TEXT, "ticket");
-  needed(task.items === undefined || whole(task.items, 2, rules.MOST_ITEMS), "items");
+  needed(task.season === undefined || whole(task.season, 1, rules.MOST_ROUND), "season");
   needed(whole(task.round, 0, rules.MOST_ROUND) && whole(task.version, 0, rules.MOST_VERSION), "round/version");
   return task;
 }

@@ -5,11 +5,12 @@ They are the protocol's own (protocol/), by the federation's method (methods/); 
 service/device/round.py.
 */
 
-import { BegunAnew, enrolled, followGrowth } from "./enrolment.js";
+import { BegunAnew, enrolled, followTo } from "./enrolment.js";
 import { fetchRows, isPlain, isSecure, sendUpdate, waitForWork } from "./federation.js";
 import { BadAnswer, NoAnswer, Refused } from "./http.js";
 import { askOutcomes, ended, isWaiting, waitAfter } from "./outcomes.js";
 import { BETWEEN_POLLS, FIRST_BACKOFF, LONGEST_BACKOFF, LONG_POLL, MOST_OLDER_OFFERS } from "./rules.js";
+import { isOver, seasonOf, untilOf } from "./seasons.js";
 import { Outdated, StorageFull, write } from "./store.js";
 import { BadMessage } from "../federation/wire.js";
 
@@ -34,7 +35,7 @@ export async function play(client, task, signal) {
   if (sums && terms)
     sums.refuseBeyondPromise(
       terms,
-      kept.rounds.map(({ noise }) => noise ?? 0),
+      client.seasonRounds.map(({ noise }) => noise ?? 0),
     );
   const outward = await client.outward();
   const message = await client.method.clientUpdate(client, task, await client.identity(), outward);
@@ -110,6 +111,7 @@ export async function hurdleOf(client) {
   // A message that the server could read must never go where people were promised that it cannot.
   if (isPlain(client.facts) && client.kept.sums) return ["hurdle.would-read"];
   if (!isPlain(client.facts) && !isSecure(client.facts)) return ["hurdle.unknown-kind"];
+  if (isOver(untilOf(client.facts))) return ["hurdle.season-over", { until: untilOf(client.facts) }];
   if (messages !== null && client.spent >= messages) {
     // Where no single server reads a message, one that is discarded with its round may turn out not to be charged.
     if (isSecure(client.facts) && isWaiting(client.kept.rounds)) return ["hurdle.last-waits"];
@@ -136,9 +138,10 @@ export async function hurdleOf(client) {
 /** @type {(client: Client, token: string, task: Task, signal: AbortSignal, leaving: AbortSignal, say: Say) => Promise<void>} */
 async function takeTask(client, token, task, signal, leaving, say) {
   if (task.ticket === client.kept.answered) return undefined;
-  if (task.items !== undefined && task.items > client.shape.items) {
+  if ((task.season ?? 1) > seasonOf(client.facts)) {
     say(["doing.working"], "learning");
-    await followGrowth(client, task.items);
+    await followTo(client, task.season ?? 1);
+    if (!client.kept.taking) return undefined; // its owner is asked first
   }
   const have = client.model.version;
   client.olderInARow = have !== null && task.version < have ? client.olderInARow + 1 : 0;
@@ -172,6 +175,7 @@ async function keep(client, { ticket, round }, played, revision) {
     compared,
     bytes: body.length,
     outcome: "on its way",
+    season: seasonOf(client.facts),
     ...(client.method.messages === null ? {} : { number: client.spent + 1, of: client.policy.messages }),
     ...(noise ? { noise } : {}),
     ...(offer ? { offer } : {}),

@@ -10,12 +10,23 @@ A federation that is begun anew must name the same helper and promise no less: n
 
 import { BadAnswer, NoAnswer, bytesOf, jsonOf, request } from "./http.js";
 import { MOST_SMALL_BYTES } from "./rules.js";
+import { seasonOf, untilOf } from "./seasons.js";
 import { BadMessage } from "../federation/wire.js";
 import { columnsOfGradients } from "../methods/fedrec.js";
 import { directionsOf, privateMessage } from "../methods/frugal_private.js";
 import { epsilonOfMu, muOfNoise } from "../privacy/accountant.js";
 import { canonical, digest, hexOf, hexadecimal, readCanonical } from "../secagg/canonical.js";
-import { GRADIENTS, PRIVATE, SPECTRAL, checkParameters, columnsOf, configFrom, mostTold } from "../secagg/config.js";
+import {
+  GRADIENTS,
+  PRIVATE,
+  SPECTRAL,
+  checkFollows,
+  checkParameters,
+  checkSigned,
+  columnsOf,
+  configFrom,
+  mostTold,
+} from "../secagg/config.js";
 import { PUBLIC_BYTES, SIGNATURE_BYTES, fingerprint, follow } from "../secagg/keys.js";
 import { sendChecked } from "../secagg/proof.js";
 import { roundMessage } from "../secagg/ring.js";
@@ -93,6 +104,8 @@ export async function fetchConfig(facts) {
     hexOf(await digest("settings", told)) === charter.settings &&
     summed.told.every((name) => promised(name) === (recipe[name] ?? null)) &&
     charter.founding === facts.founding &&
+    charter.season === seasonOf(facts) &&
+    charter.until === untilOf(facts) &&
     charter.items === facts.items &&
     charter.recipe === summed.recipe &&
     charter.columns === summed.columns &&
@@ -113,6 +126,7 @@ export async function refuseAnotherList(charter, told) {
  * @type {(charter: SecureConfig, before: SecureConfig | undefined) => Promise<SecureConfig>} */
 export async function pinned(charter, before) {
   const now = await helperKey(charter);
+  await refuseUnsigned(charter);
   if (!before || canonical(before) === canonical(charter)) return charter;
   const known = before.helper_key === charter.helper_key || hexOf(await helperKey(before)) === hexOf(now);
   if (!known || before.helper_origin !== charter.helper_origin)
@@ -123,6 +137,52 @@ export async function pinned(charter, before) {
   if (charter.least_cohort < before.least_cohort) weaker.push("smaller-cohorts");
   if (weaker.length) throw new BadAnswer(["fault.weaker", { code: weaker.join(", ") }]);
   return charter;
+}
+
+/** Refuse a season that the leader's chain of configs does not lead to from the one that this device has pinned: each names the one
+before it, and both servers have signed all of them.
+ * @type {(before: SecureConfig, now: SecureConfig) => Promise<void>} */
+export async function checkSeason(before, now) {
+  const told = await signedSeasons();
+  const keys = [hexadecimal(before.helper_key, PUBLIC_BYTES, "helper.key"), await helperKey(before)];
+  await read(async () => {
+    let known = before;
+    for (const { charter, signatures } of told)
+      if (charter.season > known.season && charter.season <= now.season) {
+        await checkFollows(known, charter);
+        await checkSigned(charter, signatures, keys);
+        known = charter;
+      }
+    if (canonical(known) !== canonical(now)) throw new BadMessage(["charter.season"]);
+  });
+}
+
+/** The charters of all seasons with both servers' signatures, as the leader publishes them; these are not checked yet.
+ * @type {() => Promise<{ charter: SecureConfig, signatures: Bytes[] }[]>} */
+async function signedSeasons() {
+  const told = Object(await jsonOf(await request("seasons")));
+  return read(async () => {
+    if (!Array.isArray(told.seasons)) throw new BadMessage(["charter.season"]);
+    const seasons = [];
+    for (const one of told.seasons) {
+      const { config = "", signatures = [] } = Object(one);
+      const charter = await configFrom(new TextEncoder().encode(String(config)));
+      const [leader, helper] = [0, 1].map((n) => hexadecimal(signatures[n], SIGNATURE_BYTES, "season.signature"));
+      seasons.push({ charter, signatures: [leader, helper] });
+    }
+    return seasons;
+  });
+}
+
+/** Refuse a charter that not both servers have signed.
+ * @type {(charter: SecureConfig) => Promise<void>} */
+async function refuseUnsigned(charter) {
+  const found = (await signedSeasons()).find((one) => canonical(one.charter) === canonical(charter));
+  const first = hexadecimal(charter.helper_key, PUBLIC_BYTES, "helper.key");
+  await read(async () => {
+    if (!found) throw new BadMessage(["charter.season"]);
+    await checkSigned(charter, found.signatures, [first, await helperKey(charter)]);
+  });
 }
 
 /** The helper's key of now, from the helper's own address: the charter's, or one that it has signed for.

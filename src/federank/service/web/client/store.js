@@ -3,7 +3,8 @@
     facts      one record each: identity (device, token, seed, user), policy, later (ids to watch later), vector (of the rounds), taking, agreed (when the owner
                last agreed to take part with the list as it was), answered,
                founding (of the federation that was joined), begunAnew (it is another by now, and the owner is to be told), sums
-               (the charter that was pinned; it is kept when a federation is begun anew, so that none may promise less)
+               (the charter that was pinned; it is kept when a federation is begun anew, so that none may promise less), seasons
+               (those that this device was in, and what each promised), seasonBegun (its owner is to be told: in which ways it is weaker)
     history    what the person has, by the catalogue's id
     dismissed  what the person never wants to see again
     ledger     what has left this device, item by item
@@ -41,7 +42,7 @@ import { Fault } from "../faults.js";
  * where messages are counted, the how-many-th of how many it was, the noise on the sum that it went into, and the digest of the offer
  * that it was made for. Earlier pages wrote `settled` where the server had answered.
  * @typedef {{ ticket: string, round: number, at: number, liked: string[], compared: number, bytes: number,
- *   outcome: string, why?: Said, settled?: boolean, ended?: number, uploads?: number, number?: number, of?: number | null, noise?: number,
+ *   outcome: string, season?: number, why?: Said, settled?: boolean, ended?: number, uploads?: number, number?: number, of?: number | null, noise?: number,
  *   offer?: string }} KeptRound */
 
 /** An Update on its way; where it was made from pairs, from how many.
@@ -50,9 +51,12 @@ import { Fault } from "../faults.js";
 /** What the owner allows, in ids; with `byHand`, these items and no others may leave.
  * @typedef {Omit<Policy, "neverItems"> & { neverIds: string[], byHand?: string[] | null }} Choice */
 
+/** What a season has promised: its uploads, and mu squared of its noise where there is any.
+ * @typedef {{ number: number, uploads: number | null, cost: number | null, until: string }} KeptSeason */
+
 /** The owner's choices and what has left.
  * @typedef {{ revision?: number, taking?: boolean, identity?: Identity, policy?: Partial<Choice>, later?: string[], joined?: string, agreed?: number,
- *   founding?: string, answered?: string, begunAnew?: boolean, sums?: SecureConfig, vector?: LearntFrom & { values: Float32Array },
+ *   founding?: string, answered?: string, begunAnew?: boolean, seasons?: KeptSeason[], seasonBegun?: string, sums?: SecureConfig, vector?: LearntFrom & { values: Float32Array },
  *   history: Owned[], dismissed: Owned[], ledger: KeptEntry[], rounds: KeptRound[], pending: Pending[] }} Kept */
 
 /** A copy of the public model, and whose it is.

@@ -4,10 +4,12 @@ import { isPlain } from "./federation.js";
 import { waitAfter } from "./outcomes.js";
 import { hurdleOf, isFinal } from "./participation.js";
 import { LONGEST_TEXT } from "./rules.js";
+import { linesOf } from "./seasons.js";
 import { holds } from "../federation/rng.js";
 import { decoyRate } from "../privacy/policy.js";
 
 /** @import { Client } from "./client.js" */
+/** @import { SeasonLine } from "./seasons.js" */
 /** @import { Promised } from "./secure.js" */
 /** @import { Choice, KeptEntry, KeptRound } from "./store.js" */
 /** @import { Said } from "../faults.js" */
@@ -36,10 +38,11 @@ const MOST_MODULES = 200; // a side of a code to scan
  * @property {Said | null} notice
  * @property {number | null} version
  * @property {boolean} fresh whether the model has learnt from nobody yet
- * @property {{ made: number, received: number, released: number, most: number } | null} messages of this client's lifetime, where they
+ * @property {{ made: number, received: number, released: number, most: number } | null} messages of this season, where they
  *   are counted; those that were released left in discarded rounds, and do not count
  * @property {boolean} plain whether the server reads messages
  * @property {Promised | null} promised where it does not: who the two servers are, and what their noise is worth
+ * @property {{ seasons: SeasonLine[], total: SeasonLine } | null} seasons where this device was in more than one
  * @property {{ name: string, count: number }[]} categories
  * @property {number[]} decades
  * @property {OwnItem[]} history
@@ -106,10 +109,10 @@ const hasArrived = ({ outcome, settled }) =>
   ["received", "aggregated", "discarded", "left out", "unknown"].includes(outcome) || settled === true;
 
 /** @type {(client: Client) => View["messages"]} */
-function messagesOf({ method, kept, spent, choice }) {
+function messagesOf({ method, seasonRounds, spent, choice }) {
   if (method.messages === null) return null;
-  const received = kept.rounds.filter((round) => round.number && hasArrived(round)).length;
-  const released = kept.rounds.filter(({ outcome, number }) => outcome === "discarded" && !number).length;
+  const received = seasonRounds.filter((round) => round.number && hasArrived(round)).length;
+  const released = seasonRounds.filter(({ outcome, number }) => outcome === "discarded" && !number).length;
   return { made: spent, received, released, most: choice.messages ?? 0 };
 }
 
@@ -173,6 +176,7 @@ export async function viewOf(client, progress) {
     messages: messagesOf(client),
     plain: isPlain(facts),
     promised: await promisedTo(client),
+    seasons: linesOf(client),
     categories: client.catalogue.categories.map((name) => ({
       name,
       count: client.catalogue.membersOf.get(name)?.length ?? 0,

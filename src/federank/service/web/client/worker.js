@@ -13,6 +13,7 @@ import { guesses } from "./guesses.js";
 import { namesInFile, starsInFile, textOf } from "./history_file.js";
 import { askOutcomes, isWaiting } from "./outcomes.js";
 import { hurdleOf, takePart } from "./participation.js";
+import { seasonOf } from "./seasons.js";
 import { shelves } from "./shelves.js";
 import { noteShown, read, write } from "./store.js";
 import { described, viewOf } from "./view.js";
@@ -96,7 +97,11 @@ async function canGoOn() {
  * @param {Changes} changes */
 async function choose(changes) {
   // Who chooses has read what there was to be told.
-  await write(client.database, { ...changes, facts: { ...changes.facts, begunAnew: undefined } }, { choice: true });
+  await write(
+    client.database,
+    { ...changes, facts: { ...changes.facts, begunAnew: undefined, seasonBegun: undefined } },
+    { choice: true },
+  );
   if (!client.met.isAway) client.met.complaint = null;
   if (client.isErased) {
     client.isErased = false;
@@ -313,9 +318,12 @@ const calls = {
     const wasAway = client.helperAway;
     client.helperAway = isHelperAway(status);
     await askWhileResting();
-    const hasGrown = (status.items ?? 0) > client.shape.items && !running; // rounds that run follow by themselves
-    if (status.founding !== client.facts.founding || client.met.isAway || hasGrown) await meetAgain(client);
-    else if (status.version > (client.model.version ?? -1) && !running) await client.refreshModel();
+    const isLater = (status.season ?? 1) > seasonOf(client.facts);
+    if (status.founding !== client.facts.founding || client.met.isAway || isLater) {
+      await meetAgain(client);
+      if (!client.kept.taking && running) stop(client.notice ?? ["doing.away"]);
+      else if (isLater) await goOn();
+    } else if (status.version > (client.model.version ?? -1) && !running) await client.refreshModel();
     else if (wasAway === client.helperAway) return status;
     tell();
     return status;

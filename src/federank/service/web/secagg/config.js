@@ -1,9 +1,11 @@
 /* How large a norm check is (norm_check/parameters.py): everything follows from the number of projections. */
 
 import { BadMessage } from "../federation/wire.js";
-import { hasFields, hexadecimal, readCanonical } from "./canonical.js";
-import { PUBLIC_BYTES, SUITE, publicKey } from "./keys.js";
+import { canonical, digest, hasFields, hexOf, hexadecimal, readCanonical } from "./canonical.js";
+import { PUBLIC_BYTES, SUITE, publicKey, verify } from "./keys.js";
 import { C_INT } from "./ring.js";
+
+/** @import { Bytes } from "./canonical.js" */
 
 export const RANGE_BITS = 16;
 export const MOST_LENGTH = 2 ** 25;
@@ -32,13 +34,14 @@ export function checkParameters(projections) {
 
 /** @typedef {{ founding: string, catalogue: string, settings: string, recipe: string, items: number, columns: number,
  *   clip: string, noises: number[], power: string, delta: string, messages: number,
- *   least_cohort: number, largest_cohort: number, helper_origin: string, helper_key: string, leader_key: string, bound: number, ring: number, suite: string,
+ *   least_cohort: number, largest_cohort: number, helper_origin: string, helper_key: string, leader_key: string,
+ *   season: number, before: string, starts_from: number, first: string, until: string, bound: number, ring: number, suite: string,
  *   projections: number, limit: number, proof_bytes: number, format: string }} SecureConfig */
 
-const WHOLE = ["items", "columns", "messages", "least_cohort", "largest_cohort"];
+const WHOLE = ["items", "columns", "messages", "least_cohort", "largest_cohort", "season", "starts_from"];
 const TEXT = [
   ...["founding", "catalogue", "settings", "recipe", "clip", "power", "delta"],
-  ...["helper_origin", "helper_key", "leader_key"],
+  ...["helper_origin", "helper_key", "leader_key", "before", "first", "until"],
 ];
 export const PRIVATE = "private"; // the plan's own messages: what is popular first, then directions
 export const SPECTRAL = "spectral"; // Frugal's message, the same at every stage
@@ -73,6 +76,11 @@ export async function configFrom(bytes) {
     await publicKey(hexadecimal(told[name], PUBLIC_BYTES, `charter.${name}`), "ECDSA", ["verify"]);
   for (const [name, needed] of Object.entries(FIXED))
     if (told[name] !== needed) throw new BadMessage(["charter.fixed", { needed: String(needed), name }]);
+  for (const name of ["before", "first"]) if (told[name]) hexadecimal(told[name], 32, `charter.${name}`);
+  const isFirst = told.season === 1;
+  if (told.season < 1 || told.starts_from < 0 || isFirst !== (told.before === ""))
+    throw new BadMessage(["charter.season"]);
+  if (told.until && !/^\d{4}-\d\d-\d\d$/.test(told.until)) throw new BadMessage(["charter.season"]);
   for (const name of ["items", "columns", "messages"])
     if (told[name] < 1) throw new BadMessage(["charter.least", { name }]);
   if (!(2 <= told.least_cohort && told.least_cohort <= told.largest_cohort)) throw new BadMessage(["charter.cohort"]);
@@ -82,6 +90,37 @@ export async function configFrom(bytes) {
   if (!(clip > 0 && clip < 1e30 && Math.abs(power) <= 1 && delta > 0 && delta < 1))
     throw new BadMessage(["charter.values"]);
   return /** @type {SecureConfig} */ (told);
+}
+
+/** What names a charter.
+ * @type {(charter: SecureConfig) => Promise<Bytes>} */
+export const configDigest = (charter) => digest("charter", new TextEncoder().encode(canonical(charter)));
+
+/** Refuse a charter that is not of the season after this one, of the same federation and the same servers.
+ * @type {(before: SecureConfig, now: SecureConfig) => Promise<void>} */
+export async function checkFollows(before, now) {
+  const same =
+    now.founding === before.founding &&
+    now.leader_key === before.leader_key &&
+    now.helper_origin === before.helper_origin &&
+    now.recipe === before.recipe &&
+    now.items >= before.items;
+  if (!same || now.season !== before.season + 1 || now.before !== hexOf(await configDigest(before)))
+    throw new BadMessage(["charter.season"]);
+}
+
+/** Refuse a charter that not both servers have signed; `helperKeys` may be the helper's.
+ * @type {(charter: SecureConfig, signatures: Bytes[], helperKeys: Bytes[]) => Promise<void>} */
+export async function checkSigned(charter, [leader, helper], helperKeys) {
+  const content = new TextEncoder().encode(canonical(charter));
+  await verify(hexadecimal(charter.leader_key, PUBLIC_BYTES, "charter.leader_key"), "season", content, leader);
+  for (const key of helperKeys.slice(1))
+    try {
+      return await verify(key, "season", content, helper);
+    } catch (fault) {
+      if (!(fault instanceof BadMessage)) throw fault;
+    }
+  return verify(helperKeys[0], "season", content, helper);
 }
 
 /** Refuse what cannot be said of a proof; all is 0 where there is none.

@@ -17,6 +17,7 @@ import {
   on,
   outcome,
   readers,
+  seasonLines,
   sides,
   titleIn,
   whatHasLeft,
@@ -402,6 +403,7 @@ async function showRaw() {
   const keep = () => saved(new Blob([body], { type: "application/octet-stream" }), "message.bin");
   return fill(
     place,
+    ...seasonLines(view).map((line) => element("p", {}, line)),
     compared ? element("p", {}, say("curious.compared", { counted: counted(compared, view.federation.noun) })) : null,
     rows.length
       ? element(

@@ -6,6 +6,7 @@ Functions of the view alone, so that tests can hold each sentence to what is tru
 import { counted, named, number, say, told } from "./language.js";
 
 /** @import { ShownItem, View } from "../client/view.js" */
+/** @import { SeasonLine } from "../client/seasons.js" */
 /** @import { KeptRound } from "../client/store.js" */
 /** @import { Key } from "../faults.js" */
 
@@ -175,6 +176,22 @@ export function nowDoing(view) {
 export function bound(epsilon) {
   const digits = epsilon >= 10 ? 0 : epsilon >= 1 ? 1 : 2;
   return number(Math.ceil(epsilon * 10 ** digits) / 10 ** digits, digits);
+}
+
+/** What went out in each season and in all of them, and what they promised.
+ * @type {(view: View) => string[]} */
+export function seasonLines({ seasons: found }) {
+  if (!found) return [];
+  /** @type {(line: SeasonLine) => { made: number, most: number, epsilon: string }} */
+  const values = ({ made, most, epsilon }) => ({
+    made,
+    most: most ?? 0,
+    epsilon: epsilon === null ? "–" : bound(epsilon),
+  });
+  return [
+    ...found.seasons.map((line) => say("season.line", { ...values(line), number: line.number })),
+    say("season.total", { ...values(found.total), count: found.seasons.length }),
+  ];
 }
 
 /** How messages are protected, in full: a sentence or two for each question; nothing where the server reads messages.

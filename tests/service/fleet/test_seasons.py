@@ -1,4 +1,4 @@
-"""A fleet goes on while the operator adds items, and its people's new items are learnt."""
+"""Simulated clients go on while the operator begins another season, and its new items are learnt."""
 
 import threading
 import time
@@ -16,10 +16,10 @@ from federank.service.simulated_clients.rehearsal import Plan
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["fpl", "frugal"])
-def test_a_fleet_goes_on_while_the_catalogue_grows(tmp_path, method):
+@pytest.mark.parametrize("method", ["fpl", "frugal", "fedmf"])
+def test_simulated_clients_go_on_in_a_new_season(tmp_path, method):
     data = fr.city(30, 40, 300, seed=1)
-    known = data.item_ids.tolist()[:30]  # ten are added while devices take part
+    known = data.item_ids.tolist()[:30]  # ten begin while clients take part, and the first ends
     lines = [
         f"{user},{item}"
         for user, item in zip(data.user_ids[data.users], data.item_ids[data.items], strict=True)
@@ -29,14 +29,15 @@ def test_a_fleet_goes_on_while_the_catalogue_grows(tmp_path, method):
     flags = ("--data", "data.csv", "--method", method, "--target", "10", "--rehearsal", "--quiet", "--factors", "4")
     store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
     with Served(store, *flags, folder=tmp_path) as server:
-        new = [{"id": str(item)} for item in data.item_ids.tolist()[30:]]
+        items = [{"id": str(item)} for item in data.item_ids.tolist()[1:]]
 
         def operate():
             headers = {"Authorization": f"Bearer {server.token}"}
             with httpx.Client(base_url=f"{server.admin_address}/admin/api/v1", headers=headers) as operator:
                 while operator.get("/versions").json()["version"] < 2:
                     time.sleep(0.05)
-                assert operator.post("/items", json={"items": new}).status_code == 202
+                answer = operator.post("/seasons", json={"items": items})
+                assert answer.status_code == 201, answer.text
 
         operator = threading.Thread(target=operate)
         operator.start()
@@ -45,7 +46,8 @@ def test_a_fleet_goes_on_while_the_catalogue_grows(tmp_path, method):
             operator.join()
             federation = fetch_federation(client)
             model = fetch_model(client, federation.facts)
-    assert federation.facts.n_items == 40
-    assert played.tally.counts["catalogue has grown"] == 1
+    assert (federation.facts.season, federation.facts.n_items) == (2, 40)
+    assert (federation.ids[0], federation.ids[1]) == ("", known[1])
+    assert played.tally.counts["season"] == 1
     assert played.tally.rounds >= 9
-    assert np.abs(model.vectors[30:]).max() > 0, "people who have the new items were heard"
+    assert np.abs(model.vectors[30:]).max() > 0, "clients who have the new items were heard"

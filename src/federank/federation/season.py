@@ -1,0 +1,74 @@
+"""How the first model of a season follows from a version before it: a function of that version and two catalogues.
+
+An item keeps its number for as long as the federation lasts: numbers name the draws of clients and the lines of their
+ledgers. An item that has ended keeps an empty row. An item that begins or returns starts from the mean rows of items
+with the same categories, or of those that share one; without any it starts low, so that it is never first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from federank._numerics.arrays import IntVector
+from federank.federation.server import Content, ServerMethod
+from federank.federation.wire import Array
+
+Item = Mapping[str, Any]
+"""An item of a catalogue: id, title, categories; `ended` where it is there no more."""
+
+
+class SeasonRows(NamedTuple):
+    """The rows of a season that do not go on as they were."""
+
+    n_items: int
+    begun: dict[int, IntVector]  # rows of items that begin or return: the rows whose mean they start from
+    ended: IntVector
+
+
+def has_ended(item: Item) -> bool:
+    """Whether an item keeps its number alone."""
+    return bool(item.get("ended"))
+
+
+def season_rows(then: Sequence[Item], now: Sequence[Item]) -> SeasonRows:
+    """What a season's catalogue does to the rows of a version that belongs to the catalogue `then`."""
+    known = [row for row, item in enumerate(then) if not has_ended(item)]
+    same: dict[frozenset[str], list[int]] = {}
+    sharing: dict[str, set[int]] = {}
+    for row in known:
+        names = frozenset(now[row].get("categories") or ())
+        if names:
+            same.setdefault(names, []).append(row)
+        for name in names:
+            sharing.setdefault(name, set()).add(row)
+    begun: dict[int, IntVector] = {}
+    for row, item in enumerate(now):
+        if has_ended(item) or (row < len(then) and not has_ended(then[row])):
+            continue
+        names = frozenset(item.get("categories") or ())
+        alike = same.get(names) or sorted(set().union(*(sharing.get(name, set()) for name in names)))
+        begun[row] = np.array(alike, dtype=np.int32)
+    ended = np.array([row for row, item in enumerate(now) if has_ended(item)], dtype=np.int32)
+    return SeasonRows(len(now), begun, ended)
+
+
+def season_content(served: ServerMethod, settings: Any, content: Content, rows: SeasonRows) -> Content:
+    """The content that a season begins with."""
+    names = served.item_state(settings, content)
+    extended = served.extend(settings, content, rows.n_items + 1)  # the last row is how a row starts low
+    tables = {name: _begun(table, rows) for name, table in extended.tables.items()}
+    state = {name: _begun(part, rows) if name in names else part for name, part in extended.state.items()}
+    return Content(tables, extended.overall, state)
+
+
+def _begun(table: Array, rows: SeasonRows) -> Array:
+    """A table with the rows of a season. Whole numbers have no mean: such a row starts low."""
+    low, begun = table[-1], table[:-1].copy()
+    begun[rows.ended] = low
+    has_mean = np.issubdtype(table.dtype, np.floating)
+    for row, alike in rows.begun.items():
+        begun[row] = table[alike].mean(axis=0, dtype=np.float64) if has_mean and len(alike) else low
+    return begun

@@ -1,0 +1,153 @@
+/* A new season on this device: what it promises, whether its owner must consent, and how the device goes on in it.
+
+A season has its own config, which both servers sign. The device checks the chain of configs from the one that it has pinned, and
+compares. A season that is weaker than the one before, or beyond the lifetime cap (three seasons like the first), waits until its owner
+takes part again; any other goes on. Items keep their numbers. The twin of this file is service/client/seasons.py.
+*/
+
+import { isSecure } from "./federation.js";
+import { BadAnswer } from "./http.js";
+import { ended } from "./outcomes.js";
+import { readEverything, write } from "./store.js";
+import { epsilonOfMu } from "../privacy/accountant.js";
+
+/** @import { Client } from "./client.js" */
+/** @import { Facts } from "./federation.js" */
+/** @import { KeptRound, KeptSeason } from "./store.js" */
+/** @import { SecureConfig } from "../secagg/config.js" */
+/** @import { Said } from "../faults.js" */
+
+export const USUAL_SEASONS = 3;
+const SLACK = 1e-9;
+
+/** A season as the page tells it: messages made and promised, and epsilon where there is noise.
+ * @typedef {{ number: number, made: number, most: number | null, epsilon: number | null, until: string }} SeasonLine */
+
+/** The number of a federation's season; 1 where it says nothing.
+ * @type {(facts: Facts) => number} */
+export const seasonOf = ({ season }) => (Number.isInteger(season?.number) ? season.number : 1);
+
+/** The last day of its season; empty where it has none.
+ * @type {(facts: Facts) => string} */
+export const untilOf = ({ season }) => (typeof season?.until === "string" ? season.until.slice(0, 10) : "");
+
+/** Whether the last day of a season is over, in UTC.
+ * @type {(until: string) => boolean} */
+export const isOver = (until) => until !== "" && new Date().toISOString().slice(0, 10) > until;
+
+/** The season that a message belongs to.
+ * @type {(round: KeptRound) => number} */
+export const seasonOfRound = ({ season = 1 }) => season;
+
+/** What noise costs, as a square of mu.
+ * @type {(config: SecureConfig, noise: number) => number} */
+const costOf = ({ bound }, noise) => (bound / noise) ** 2;
+
+/** @type {(values: number[]) => number} */
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+
+/** What a season may take at most.
+ * @type {(client: Client, charter: SecureConfig | null) => KeptSeason} */
+export function promised({ facts, method }, charter) {
+  const cost =
+    charter && charter.noises.every(Boolean) ? sum(charter.noises.map((noise) => costOf(charter, noise))) : null;
+  return { number: seasonOf(facts), uploads: method.messages, cost, until: untilOf(facts) };
+}
+
+/** Whether the federation is in a later season than the one that this device is in.
+ * @type {(client: Client) => boolean} */
+export const hasNewSeason = ({ kept, facts }) =>
+  kept.founding === facts.founding && seasonOf(facts) > (kept.seasons?.at(-1)?.number ?? 1);
+
+/** Go on in the federation's season, or wait for the owner's consent. What was on its way belonged to the season before.
+ * @type {(client: Client) => Promise<void>} */
+export async function followSeason(client) {
+  const { database, facts, met } = client;
+  const kept = await readEverything(database);
+  const before = kept.seasons ?? [];
+  if (isSecure(facts) && !(kept.sums && met.charter)) throw new BadAnswer(["sums.charter-unusable", { reason: "" }]);
+  if (kept.sums && met.charter) await (await import("./secure.js")).checkSeason(kept.sums, met.charter);
+  const season = promised(client, met.charter);
+  const codes = [
+    ...weaker(before.at(-1), season, kept.sums, met.charter),
+    ...beyond(before, kept.rounds, season, met.charter),
+  ];
+  const waiting = new Set(kept.pending.map(({ ticket }) => ticket));
+  const unsent = kept.rounds
+    .filter(({ ticket }) => waiting.has(ticket))
+    .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["detail.season"] }]);
+  const changes = {
+    seasons: [...before, season],
+    answered: undefined,
+    ...(met.charter && { sums: met.charter }),
+    ...(codes.length && { taking: false, policy: { ...kept.policy, messages: null } }),
+    seasonBegun: codes.join(", "),
+  };
+  const dropped = Object.fromEntries(kept.pending.map(({ ticket }) => [ticket, undefined]));
+  const rounds = Object.fromEntries([...ended(kept.rounds), ...unsent]);
+  await write(database, { facts: changes, pending: dropped, rounds }, { choice: true });
+}
+
+/** In which ways a season protects less than the one before, by their codes.
+ * @type {(before: KeptSeason | undefined, now: KeptSeason, known: SecureConfig | undefined, config: SecureConfig | null) => string[]} */
+export function weaker(before, now, known, config) {
+  const codes = [];
+  if (before && before.uploads !== null && (now.uploads === null || now.uploads > before.uploads))
+    codes.push("more-messages");
+  if (before && before.cost !== null && (now.cost === null || now.cost > before.cost * (1 + SLACK)))
+    codes.push("less-noise");
+  if (known && config && config.least_cohort < known.least_cohort) codes.push("smaller-cohorts");
+  if (known && config && config.projections < known.projections) codes.push("weaker-norm-check");
+  return codes;
+}
+
+/** Whether all seasons together would take more than three like the first, by its code.
+ * @type {(before: KeptSeason[], rounds: KeptRound[], now: KeptSeason, config: SecureConfig | null) => string[]} */
+export function beyond(before, rounds, now, config) {
+  const [first] = before;
+  if (!first) return [];
+  const sent = rounds.filter(({ number }) => number);
+  const isMany =
+    first.uploads !== null && now.uploads !== null && sent.length + now.uploads > USUAL_SEASONS * first.uploads;
+  const spent = config ? sum(sent.map(({ noise }) => (noise ? costOf(config, noise) : Infinity))) : 0;
+  const isMuch =
+    first.cost !== null && (now.cost === null || spent + now.cost > USUAL_SEASONS * first.cost * (1 + SLACK));
+  return isMany || isMuch ? ["lifetime-cap"] : [];
+}
+
+/** What is to be said of a season that has begun, until the owner's next choice; null if nothing is.
+ * @type {(client: Client) => Said | null} */
+export function noticeOf({ kept, facts, method }) {
+  if (kept.seasonBegun === undefined) return null;
+  const values = { number: seasonOf(facts), count: method.messages ?? 0, code: kept.seasonBegun };
+  return [kept.seasonBegun ? "notice.season-weaker" : "notice.season", values];
+}
+
+/** Every season of this device, and all of them together; null where there was only one, or messages are not counted.
+ * @type {(client: Client) => { seasons: SeasonLine[], total: SeasonLine } | null} */
+export function linesOf({ kept, met, method }) {
+  const seasons = kept.seasons ?? [];
+  if (seasons.length < 2 || method.messages === null) return null;
+  const delta = Number((kept.sums ?? met.charter)?.delta ?? 1e-6);
+  /** @type {(number: number) => number} */
+  const made = (number) => kept.rounds.filter((round) => round.number && seasonOfRound(round) === number).length;
+  /** @type {(cost: number | null) => number | null} */
+  const epsilon = (cost) => (cost === null ? null : epsilonOfMu(Math.sqrt(cost), delta));
+  const lines = seasons.map(({ number, uploads, cost, until }) => ({
+    number,
+    made: made(number),
+    most: uploads,
+    epsilon: epsilon(cost),
+    until,
+  }));
+  const costs = seasons.map(({ cost }) => cost);
+  const counts = seasons.map(({ uploads }) => uploads);
+  const total = {
+    number: seasons.length,
+    made: sum(lines.map((line) => line.made)),
+    most: counts.includes(null) ? null : sum(counts.map((count) => count ?? 0)),
+    epsilon: costs.includes(null) ? null : epsilon(sum(costs.map((cost) => cost ?? 0))),
+    until: "",
+  };
+  return { seasons: lines, total };
+}

@@ -1,0 +1,150 @@
+"""Seasons under secure aggregation: signed by both servers, recomputed from the version that each continues, pruned."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.service.federations import in_a_loop, opened, stored
+from tests.service.server.sums.federations import HISTORIES, federation, take_part
+from tests.service.server.sums.test_verifying import Published
+from tests.service.server.test_operating import ask
+
+from federank.errors import BadMessage, SettingError
+from federank.privacy.accountant import epsilon_of_mu
+from federank.secagg.config import check_follows, check_signed, config_from
+from federank.service.server.helper_line import HelperRefused
+from federank.service.server.seasons import Wish, _registered, propose
+
+ITEMS = [{"id": f"item-{number:02d}", "categories": ["Museum" if number % 2 else "Café"]} for number in range(1, 12)]
+NEXT = [*ITEMS, {"id": "new-0", "categories": ["Museum"]}]
+
+
+async def cohort(running, people):
+    version = running.service.latest.model.version
+    for one in zip(people, HISTORIES, strict=False):
+        await take_part(*one)
+    await running.version(version + 1)
+
+
+async def begin(running, **wish):
+    status, told = await ask(running, "POST", "/seasons", json=wish)
+    assert status == 201, told
+    await running.until(lambda _: running.service.config.season.number == told["number"])
+    return told
+
+
+def configs(store):
+    names = [f"season {number}: sums federation config" for number in (1, 2, 3)] + ["sums federation config"]
+    rows = [stored(store, "SELECT value FROM facts WHERE name = ?", name) for name in names]
+    return [config_from(bytes(row[0][0])) for row in rows if row]
+
+
+@in_a_loop
+async def test_a_season_is_signed_by_both_servers_and_names_the_one_before(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
+        await running.open_round()
+        told = await begin(running, items=NEXT, uploads=3, epsilon=2.0, until="2999-12-31")
+        assert (told["uploads"], told["epsilon"], told["starts_from"]) == (3, 2.0, 0)
+        before, now = configs(sqlite_store)
+        check_follows(before, now)
+        assert (now.season, now.messages, now.items, now.until) == (2, 3, 13, "2999-12-31")
+        assert epsilon_of_mu(now.mu(), float(now.delta)) <= 2.0
+        assert epsilon_of_mu(now.mu(), float(now.delta)) > 1.98
+        listed = (await running.client.get("/api/v1/seasons")).json()["seasons"]
+        signatures = [bytes.fromhex(text) for text in listed[1]["signatures"]]
+        check_signed(now, *signatures, [now.helper_public()])
+        with pytest.raises(BadMessage):
+            check_signed(replace(now, until=""), *signatures, [now.helper_public()])
+        first = (await running.client.get("/api/v1/sums/first?season=2")).content
+        assert len(first)
+        assert (await running.client.get("/api/v1/sums/config?season=1")).content == before.to_bytes()
+
+
+@in_a_loop
+async def test_the_helper_ends_a_season_when_rounds_of_the_next_begin(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
+        await running.open_round()
+        old = running.service.config.sums
+        with opened(sqlite_store) as connection:
+            other = propose(connection, Wish(until="2998-12-31")).agreement
+        await begin(running)
+        await running.open_round(1)
+        line = old.line()
+        try:
+            with pytest.raises(HelperRefused) as refusal:
+                await asyncio.to_thread(line.abandon, old.name, 1)
+            assert refusal.value.slug == "unknown"
+            with pytest.raises(SettingError):  # another season in the place of the one that has begun
+                await asyncio.to_thread(_registered, other)
+            states = await asyncio.to_thread(line.open_rounds, old.name)
+            assert states == [], "the open round of the old season was abandoned"
+        finally:
+            line.close()
+
+
+@pytest.mark.slow
+@in_a_loop
+async def test_every_version_of_every_season_is_recomputed_and_a_poisoned_one_is_undone(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store, sigma=1.0) as both:
+        helper, running = both
+        people = [await running.device() for _ in range(3)]
+        await cohort(running, people)
+        await begin(running, items=NEXT, uploads=2)
+        # Clients of these tests know the first catalogue alone, so the second season's versions are undone unseen.
+        told = await begin(running, start_from=1, uploads=3)
+        assert told["starts_from"] == 1
+        async with Published(helper, running, versions=0) as published:
+            found, lines = await published.verify()
+            assert (found.versions, found.recomputed, found.findings) == (1, 1, ())
+            assert [season["uploads"] for season in found.seasons] == [5, 2, 3]
+            assert found.in_total.uploads == 10
+            mus = [config.mu() for config in configs(sqlite_store)]
+            assert found.in_total.mu == np.sqrt(mus[0] ** 2 + mus[1] ** 2 + mus[2] ** 2)
+            assert [line for line in lines if "follows from version 1" in line]
+            assert (await ask(running, "POST", "/seasons/prune", json={"season": 1}))[0] == 200
+            assert stored(sqlite_store, "SELECT SUM(LENGTH(noisy) + LENGTH(helper_sum)) FROM sums") == [(0,)]
+            again, _ = await published.verify()
+            assert (again.versions, again.recomputed, again.findings) == (1, 0, ())
+            assert [season["pruned"] for season in again.seasons] == [True, False, False]
+
+
+@pytest.mark.slow
+@in_a_loop
+async def test_a_first_model_that_does_not_follow_is_refused(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store, sigma=1.0) as (helper, running):
+        people = [await running.device() for _ in range(3)]
+        await cohort(running, people)
+        await begin(running, items=NEXT)
+        async with Published(helper, running, versions=0) as published:
+            assert (await published.verify())[0].findings == ()
+            with opened(sqlite_store) as connection, connection.transaction():
+                name = "season 1: catalogue"
+                row = connection.one("SELECT value FROM facts WHERE name = ?", name)
+                changed = json.dumps(json.loads(bytes(row[0])) | {"more": 1}).encode()
+                connection.run("UPDATE facts SET value = ? WHERE name = ?", changed, name)
+            with pytest.raises(BadMessage, match="catalogue"):
+                await published.verify()
+
+
+@in_a_loop
+async def test_what_a_season_remembers_of_sums_without_noise_is_not_published(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store) as (_, running):
+        await running.open_round()
+        await begin(running)
+        assert (await running.client.get("/api/v1/sums/first?season=2")).status_code == 403
+        assert (await running.client.get("/api/v1/sums/first?season=1")).status_code == 200, "drawn by the seed"
+
+
+@in_a_loop
+async def test_a_helper_that_is_away_changes_nothing(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store, sigma=1.0) as (helper, running):
+        await running.open_round()
+        helper.stop()
+        status, told = await ask(running, "POST", "/seasons", json={"uploads": 3})
+        assert status == 422
+        assert helper.origin in told["message"]
+        assert running.service.config.season.number == 1
+        assert len(configs(sqlite_store)) == 1
+        helper.start()
