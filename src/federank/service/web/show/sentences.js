@@ -189,8 +189,8 @@ export function seasonLines({ seasons: found }) {
     epsilon: epsilon === null ? "–" : bound(epsilon),
   });
   return [
-    ...found.seasons.map((line) => say("season.line", { ...values(line), number: line.number })),
-    say("season.total", { ...values(found.total), count: found.seasons.length }),
+    ...found.seasons.map((line) => say("full.season", { ...values(line), number: line.number })),
+    say("full.seasons", { ...values(found.total), count: found.seasons.length }),
   ];
 }
 
