@@ -153,13 +153,22 @@ class Fleet:
             self._hang_up()
             raise
 
+    async def exchange(self, leaving: Iterable[int], joining: Iterable[int]) -> None:
+        """Between two seasons: some clients leave the federation, and those of other users join."""
+        gone = {user: self._connections.pop(user) for user in leaving}
+        await self._all(self._leave(connection) for connection in gone.values())
+        new = {user: self._connection() for user in joining}
+        await self._all(self._enrol(connection) for connection in new.values())
+        self._connections |= new
+        self.users = list(self._connections)
+
     def _hang_up(self) -> None:
         for connection in self._connections.values():
             connection.close()
 
     async def take_part(self) -> Tally:
         """Take part until the plan's end."""
-        connections = self._connections
+        connections, self._living, self._ending = self._connections, len(self._connections), False
         for connection in connections.values():
             connection.sent = connection.received = 0
         began = self._turn = time.monotonic()
