@@ -267,7 +267,8 @@ class Served:
         told = {}
         while "store" not in told:
             line = self.process.stdout.readline()
-            assert line, f"the server has ended: {(self.folder / 'server.log').read_text()}"
+            if not line:
+                raise AssertionError(f"exit code {self.stop()}: {(self.folder / 'server.log').read_text()}")
             name, _, value = line.strip().partition("  ")
             told[name.strip()] = value.strip()
         if "admin token" in told:

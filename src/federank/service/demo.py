@@ -256,7 +256,7 @@ def serve_demo(
     """Open a federation with neighbours and serve it until told to stop; an exit code."""
     need("service", "federank demo --serve")
     from federank.methods.registry import recommender_class
-    from federank.service.local_helper import MEMORY, allows_leader, running_helper
+    from federank.service.local_helper import MEMORY, allows_leader, exit_on_sigterm, running_helper
     from federank.service.server.bootstrap import establish
     from federank.service.server.http.listening import self_signed
     from federank.service.server.methods import SERVER_METHODS
@@ -275,7 +275,7 @@ def serve_demo(
     say(f"{own['name']}: the first model is learnt in a simulation ...")
     data = draw(seed=seed)
     trained = recommender_class("frugal")(seed=seed, clip=USUAL_CLIP).fit(data)
-    with ExitStack() as open_ones:
+    with exit_on_sigterm(), ExitStack() as open_ones:
         folder = open_ones.enter_context(tempfile.TemporaryDirectory(prefix="federank-neighbourhood-"))
         certificate, key = (None, None) if shown in LOOPBACK else self_signed(Path(folder), (shown, *LOOPBACK))
         helper, helper_store = None, Path(folder) / "helper.sqlite"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,19 +43,33 @@ def running_helper(
         command += ["--tls-cert", str(certificate), "--tls-key", str(key)]
     if keys is not None:
         command += ["--keys", keys]
-    # Ctrl-C is for the leader, which still needs its helper while it ends.
-    helper = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    with exit_on_sigterm():
+        # Ctrl-C is for the leader, which still needs its helper while it ends.
+        helper = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        try:
+            assert helper.stdout is not None
+            words = helper.stdout.readline().split()
+            if len(words) != 2:
+                raise SettingError("The helper could not be started; its error message stands above.")
+            yield words[1]
+        finally:
+            helper.terminate()
+            helper.wait()
+            if helper.stdout is not None:
+                helper.stdout.close()
+
+
+@contextmanager
+def exit_on_sigterm() -> Iterator[None]:
+    """SIGTERM raises SystemExit while the block runs: processes that this one has started are ended too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        assert helper.stdout is not None
-        words = helper.stdout.readline().split()
-        if len(words) != 2:
-            raise SettingError("The helper could not be started; its error message stands above.")
-        yield words[1]
+        yield
     finally:
-        helper.terminate()
-        helper.wait()
-        if helper.stdout is not None:
-            helper.stdout.close()
+        signal.signal(signal.SIGTERM, before)
 
 
 def allows_leader(store: Path) -> Callable[[bytes], None]:
