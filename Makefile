@@ -22,9 +22,10 @@ visit: $(VENV)/.service
 test: $(VENV)/.tests
 	$(RUN) -m pytest -n $(WORKERS) -m "not slow" --hypothesis-profile=quick
 
-# All tests: browsers, PostgreSQL, Ray, crashes, packaging and real data too. What is not installed is skipped, with the reason.
-test-all: $(VENV)/.tests
-	$(RUN) -m pytest -n $(WORKERS)
+# All tests: after `make test` what it leaves out (browsers, PostgreSQL, Ray, crashes, packaging, real data), and properties
+# with five times as many examples. What is not installed is skipped, with the reason.
+test-all: test
+	$(RUN) -m pytest -n $(WORKERS) -m "slow or hypothesis"
 
 # Format, lint, types, import contracts, the page's JavaScript.
 check: $(VENV)/.dev
