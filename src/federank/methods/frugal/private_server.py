@@ -29,7 +29,7 @@ from federank.federation.rng import HELPER, ITEM_FACTORS, SERVER, normal_columns
 from federank.federation.secure import simulated_noise
 from federank.methods.frugal.private import directions_of
 from federank.methods.frugal.private_plan import PrivatePlan, guarantee_of, planned
-from federank.methods.frugal.server_steps import hold_back, private_tastes
+from federank.methods.frugal.server_steps import capped_items, hold_back, private_tastes
 from federank.privacy.accountant import mu_for
 from federank.secagg.ring import C_INT, centred, in_ring, in_units
 
@@ -244,6 +244,7 @@ class PrivateModel(NamedTuple):
     earlier: RealMatrix  # what earlier cohorts' items have in common, items x directions; no columns for the first one
     newest: RealMatrix  # the same after the newest fold
     heard: RoundBuffer  # what this cohort's rounds have told, where they are read together; no columns elsewhere
+    capped: int = 0  # items that the newest fold's exposure cap has shortened
 
 
 def fold_of_cohort(
@@ -263,7 +264,8 @@ def fold_of_cohort(
     after = _folded(plan, seed, shrinkage, folds, model, sent_vectors, sums)
     if folds == 0 or most_shown >= 1:
         return after
-    return after._replace(vectors=hold_back(after.vectors, private_tastes(after.vectors, after.weights), most_shown))
+    held = hold_back(after.vectors, private_tastes(after.vectors, after.weights), most_shown)
+    return after._replace(vectors=held, capped=capped_items(after.vectors, held))
 
 
 def _folded(

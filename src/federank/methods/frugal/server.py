@@ -151,6 +151,7 @@ def _state(now: PrivateModel, heard: float, folds: int) -> dict[str, Any]:
         "heard": np.array([heard]),
         "folds": np.array([folds]),
         "before": np.array([0]),
+        "capped": np.array([now.capped]),
     }
 
 
@@ -315,6 +316,7 @@ def _content(shared: FrugalState, before: int) -> Content:
             "heard": np.array([shared.heard]),
             "folds": np.array([shared.round_number]),
             "before": np.array([before]),
+            "capped": np.array([shared.capped]),
         },
     )
 

@@ -283,6 +283,11 @@ def hold_back(
     return held
 
 
+def capped_items(vectors: FloatMatrix, held: FloatMatrix) -> int:
+    """How many items the exposure cap has shortened."""
+    return 0 if held is vectors else int((held != vectors).any(axis=1).sum())
+
+
 FRUGAL_DEFENCES = Defences(row_quantile=0.98, move_quantile=1.0)
 """The server solves for all rows again, perhaps in another basis, so how far they move means nothing. Lengths say how
 popular items are, so they are capped late."""

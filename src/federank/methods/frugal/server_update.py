@@ -47,6 +47,7 @@ from federank.methods.frugal.server_steps import (
     SummedMessages,
     balanced,
     bound_rows,
+    capped_items,
     faded,
     hold_back,
     item_weights,
@@ -86,6 +87,7 @@ class FrugalState:
     seen: FloatMatrix = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
     # ridge: A of each round and the users of each item (with their weights), beside those of the other rounds
     through: FloatMatrix = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))  # ridge: B of each round
+    capped: int = 0  # items that the last step's exposure cap has shortened
 
     def distribute(self, recipe: FrugalRecipe) -> FrugalBroadcast:
         """All item vectors, for anyone who takes part."""
@@ -264,8 +266,9 @@ def _fold_private(
         if plan.joined:
             shared.sketch = heard.stored()
         if recipe.most_shown < 1:
-            tastes = private_tastes(shared.vectors, shared.weights)
-            shared.vectors = hold_back(shared.vectors, tastes, recipe.most_shown)
+            free = shared.vectors
+            shared.vectors = hold_back(free, private_tastes(free, shared.weights), recipe.most_shown)
+            shared.capped = capped_items(free, shared.vectors)
 
 
 def _fold_spectral(
@@ -309,8 +312,9 @@ def _fold_spectral(
     if recipe.most_shown < 1:
         model, having = (shared.vectors, weights, shared.regulariser), shared.counts / shared.heard
         tastes = spectral_tastes(*model, having, mean_weight * shared.heard, threads)
-        least = usual_length(shared.vectors)
-        shared.vectors = hold_back(shared.vectors, tastes, recipe.most_shown, threads, least=least)
+        free = shared.vectors
+        shared.vectors = hold_back(free, tastes, recipe.most_shown, threads, least=usual_length(free))
+        shared.capped = capped_items(free, shared.vectors)
 
 
 def _fold_solved(recipe: FrugalRecipe, shared: FrugalState, sent_vectors: FloatMatrix, sums: SummedMessages) -> None:

@@ -89,10 +89,14 @@ def _federation_gauges(registry: CollectorRegistry, latest: Latest, waiting: int
         "rounds_folded": ("Rounds folded.", latest.folded),
         "rounds_abandoned": ("Rounds abandoned.", latest.abandoned),
         "aggregates_rejected": ("Aggregates that were not applied.", latest.rejected.get("count", 0)),
-        "drift": ("How far the last fold moved the model, as a share of its size.", latest.signals.drift),
-        "largest_move": ("How far it moved one row, as a share of a mean row.", latest.signals.largest_move),
+        "drift": ("Change of the item factors in the last round, apart from rotation and scale.", latest.signals.drift),
+        "largest_move": (
+            "The same of the row that moved farthest, in lengths of a mean row.",
+            latest.signals.largest_move,
+        ),
         "held_rows": ("Rows that it would have moved too far.", latest.bounded.get("held_rows", 0)),
         "capped_rows": ("Rows that would have got too long or too high.", latest.bounded.get("capped_rows", 0)),
+        "capped_items": ("Items that the exposure cap shortened.", latest.bounded.get("capped_items", 0)),
         "busiest_range_reports": (
             "Of the latest 1,000 reports at this worker, those of the busiest range of addresses (/24, /48).",
             busiest,

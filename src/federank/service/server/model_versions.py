@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from safetensors.numpy import load
 
-from federank._numerics.arrays import FloatMatrix, IntVector, LongVector
+from federank._numerics.arrays import FloatMatrix, IntVector, LongVector, RealMatrix
 from federank.federation.server import Content, Published, read_stored
 from federank.federation.wire import Array, encode_parts
 
@@ -85,9 +85,13 @@ SHOWN_ROWS = 5
 
 
 class Signals(NamedTuple):
-    """How far the model went from one version to the next."""
+    """How far the model went from one version to the next, apart from rotation and scale.
 
-    drift: float = 0.0  # of all rows together, as a share of their length
+    A server step may return the same model in another basis, or longer because there are more users. Neither changes a
+    recommendation, so the newer factors are first aligned with the older ones (Procrustes).
+    """
+
+    drift: float = 0.0  # of all rows together: 0 for the same subspace, 1 for nothing in common
     largest_move: float = 0.0  # of the one row that moved farthest, as a share of the mean row's length
     rows: tuple[tuple[int, float], ...] = ()  # those that moved farthest, and how far
 
@@ -114,17 +118,26 @@ def signals_of(before: Published, after: Published) -> Signals:
     """What happened between two versions; nothing is said of catalogues of different sizes."""
     if len(before.changed) != len(after.changed):
         return Signals()
-    old, new = rows_of(before), rows_of(after)
-    moves = np.sqrt(np.square(new - old, dtype=np.float64).sum(axis=1))
-    lengths = np.sqrt(np.square(old, dtype=np.float64).sum(axis=1))
+    old = rows_of(before).astype(np.float64)
+    new = aligned(rows_of(after).astype(np.float64), old)
+    moves, lengths = np.linalg.norm(new - old, axis=1), np.linalg.norm(old, axis=1)
     mean = float(lengths.mean()) or 1.0
     farthest = np.argsort(-moves, kind="stable")[:SHOWN_ROWS]
-    whole = float(np.sqrt(np.square(lengths).sum())) or 1.0
     return Signals(
-        drift=float(np.sqrt(np.square(moves).sum())) / whole,
+        drift=float(np.linalg.norm(moves)) / (float(np.linalg.norm(lengths)) or 1.0),
         largest_move=float(moves.max(initial=0.0)) / mean,
         rows=tuple((int(row), float(moves[row]) / mean) for row in farthest if moves[row] > 0),
     )
+
+
+def aligned(rows: RealMatrix, old: RealMatrix) -> RealMatrix:
+    """The rows, rotated and scaled to be as near as they can be to the old ones; as they are if either diverged."""
+    if not (np.isfinite(rows).all() and np.isfinite(old).all()):
+        return rows
+    left, singular, right = np.linalg.svd(rows.T @ old)
+    scale = float(singular.sum()) / (float(np.square(rows).sum()) or 1.0)
+    turned: RealMatrix = scale * (rows @ (left @ right))
+    return turned
 
 
 def rows_of(model: Published) -> FloatMatrix:

@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from federank.errors import BadMessage
 from federank.federation.defences import NO_DEFENCES, Defences, Rows, defend
 from federank.federation.server import Content, Form, Published, ServerMethod
@@ -122,6 +124,11 @@ class PublishedModel:
         rows, self.held, self.capped = defend(self._defences, before, after)
         biases = {} if rows.biases is None else {"biases": rows.biases}
         return content._replace(tables={**content.tables, "vectors": rows.vectors, **biases})
+
+
+def capped_items(model: Published) -> int:
+    """How many items the exposure cap of the method's own server step has shortened."""
+    return int(np.sum(model.content.state.get("capped", 0)))
 
 
 class OpenRound(NamedTuple):
@@ -434,7 +441,7 @@ class Leader:
             number = shared.round_number - 1
             model = shared.published
             measured = {"drift": signals_of(before, model).drift, "seconds": time.monotonic() - fleet.opened}
-            bounded = {"held_rows": shared.held, "capped_rows": shared.capped}
+            bounded = {"held_rows": shared.held, "capped_rows": shared.capped, "capped_items": capped_items(model)}
             also = self._record(fleet, shared, number, bounded)
             remembered = KEPT_STATES if self._config.sums is None else FULL_MODEL_EVERY
             publish(connection, number, model, measured, self._keep, also, remembered)

@@ -29,7 +29,7 @@ import { prepareTexts } from "./show/texts.js";
  *   name?: string, description?: string | null, run_by?: string | null,
  *   joining?: { address: string, fingerprint: string | null, code: string[] } | null,
  *   rounds?: Round[], rejected?: Record<string, number>, largest_move?: number,
- *   moved_most?: { item: string, move: number }[], held_rows?: number, capped_rows?: number,
+ *   moved_most?: { item: string, move: number }[], held_rows?: number, capped_rows?: number, capped_items?: number,
  *   busiest_range_reports?: number,
  *   limits?: { minimum: number, enough: number, deadline: number }, evaluation?: Judged[], trend?: Judged[],
  *   latency_ms?: Record<string, { requests: number, p50: number, p99: number }> }} Overview */
@@ -203,8 +203,8 @@ const asShare = (share) => number(Math.min(1, Math.max(0, share)), 2);
 
 /** What the newest version did to single items: a push shows here first.
  * @type {(overview: Overview) => void} */
-function showMoved({ moved_most, held_rows = 0, capped_rows = 0, busiest_range_reports = 0 }) {
-  const held = say("admin.held", { held: held_rows, capped: capped_rows });
+function showMoved({ moved_most, held_rows = 0, capped_rows = 0, capped_items = 0, busiest_range_reports = 0 }) {
+  const held = say("admin.held", { held: held_rows, capped: capped_rows, items: capped_items });
   const ranges = say("admin.ranges", { count: busiest_range_reports });
   fill(
     byId("moved"),

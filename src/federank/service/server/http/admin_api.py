@@ -81,6 +81,7 @@ async def overview(service: Service, request: Request) -> Response:
             "busiest_range_reports": service.ranges.busiest(),
             "held_rows": service.latest.bounded.get("held_rows", 0),
             "capped_rows": service.latest.bounded.get("capped_rows", 0),
+            "capped_items": service.latest.bounded.get("capped_items", 0),
         }
     )
 

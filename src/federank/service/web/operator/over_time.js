@@ -10,8 +10,8 @@ import { chart } from "./charts.js";
 /** @import { Overview, Round } from "../admin.js" */
 /** @import { Point } from "./charts.js" */
 
-/** As in deploy/alerts.yml: so many times the mean, and at least so much, is worth a look. */
-const FAR = { times: 4, least: 0.02 };
+/** As in deploy/alerts.yml: more than honest rounds change a model, from the tenth version on. */
+const FAR = 0.3;
 const PER_CENT = 100;
 
 /** @type {(overview: Overview, rounds: Round[]) => HTMLElement[]} */
@@ -125,12 +125,10 @@ function rejected(rounds) {
 /** @type {(rounds: Round[]) => HTMLElement} */
 function drift(rounds) {
   const points = rounds.map((round) => at(round, PER_CENT * (round.drift ?? 0)));
-  const mean = points.reduce((sum, { value }) => sum + value, 0) / Math.max(1, points.length);
-  const far = Math.max(FAR.times * mean, PER_CENT * FAR.least);
   return chart(say("chart.drift"), points, {
     unit: say("unit.per-cent"),
     line: true,
-    limits: [{ value: far, words: say("limit.drift", { far: number(far, 1) }) }],
+    limits: [{ value: PER_CENT * FAR, words: say("limit.drift", { far: number(PER_CENT * FAR) }) }],
   });
 }
 
