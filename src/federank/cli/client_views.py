@@ -119,7 +119,7 @@ LEFT_OUT = {
 def outcome_lines(store: DeviceStore) -> list[str]:
     """The outcome of the uploads: how many are in the model, and a line for each that is not."""
     from federank.service.client.outcomes import line_of
-    from federank.service.client.state import ABANDONED, COUNTED, RELEASED, WAITING
+    from federank.service.client.state import ABANDONED, COUNTED, LATE, RELEASED, UNCHARGED, WAITING
 
     identity, uploads = store.identity(), store.uploads()
     words = [sent.outcome or WAITING for sent in uploads]
@@ -129,6 +129,7 @@ def outcome_lines(store: DeviceStore) -> list[str]:
         "aggregated": words.count(COUNTED),
         "waiting for their round to end": words.count(WAITING),
         "discarded with their round": words.count(ABANDONED) + words.count(RELEASED),
+        "too late, and not charged": words.count(LATE),
         "left out of their round": sum(word in LEFT_OUT for word in words),
     }
     counts["not taken, or not known"] = len(words) - sum(counts.values())
@@ -136,7 +137,7 @@ def outcome_lines(store: DeviceStore) -> list[str]:
     for sent, word in zip(uploads, words, strict=True):
         if word in LEFT_OUT:
             lines.append(f"Round {sent.round_number}: the upload is in no sum, and stays charged: {LEFT_OUT[word]}.")
-        elif word in (ABANDONED, RELEASED) and identity.facts.rules.counts_messages:
+        elif word in (ABANDONED, *UNCHARGED) and identity.facts.rules.counts_messages:
             lines.append(f"Round {sent.round_number}: {line_of(word, identity)}")
     return lines
 

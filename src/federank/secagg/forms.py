@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from federank.secagg.canonical import ID_BYTES
 from federank.secagg.proof.parameters import Parameters
 from federank.secagg.proof.upload import (
     CheckedUpload,
@@ -45,6 +46,11 @@ def bytes_of_message(
     if check is None:
         return encode_upload(make_upload(offer, message, new_secrets(random)))
     return encode_checked(send_checked(check, offer, message, random))
+
+
+def id_of(content: bytes) -> bytes:
+    """The random id of an upload, from its bytes: it stands after the eight bytes that name the form."""
+    return content[8 : 8 + ID_BYTES]
 
 
 def bytes_needed(check: Parameters | None, length: int) -> int:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from tests.service.device.test_few_messages import HISTORY
 from tests.service.device.test_few_messages import Home as FewMessages
-from tests.service.device.test_sums import Home, outcomes_of, two_servers
+from tests.service.device.test_sums import Home, everybody_once, outcomes_of, two_servers
 from tests.service.device.worlds import ITEMS, scripted_federation
 from tests.service.federations import opened
 
@@ -19,6 +19,7 @@ from federank.errors import BadAnswer
 from federank.federation.client import History
 from federank.secagg.exchange import ABANDONED, FOLDED, RoundRecord, sign_record
 from federank.secagg.keys import new_private_key
+from federank.service.client import client as life
 from federank.service.client import outcomes
 from federank.service.client.client import take_part
 from federank.service.client.federation import Outcome
@@ -294,3 +295,54 @@ def test_without_the_helpers_word_a_discarded_upload_stays_charged(tmp_path, mon
         home.take_part(0)
         assert outcomes_of(home) == ["abandoned"]
         assert home.read(lambda store: store.ledger()).spent == 1
+
+
+@pytest.fixture
+def late(tmp_path, monkeypatch):
+    """Has a client upload when its round has been aggregated without it; what it hears of that may be changed."""
+    with two_servers(tmp_path, rounds={"over_selection": 1.4}) as (leader, _):
+        home, *others = (Home(leader.address, tmp_path, number) for number in range(4))
+        send, fetch = life.send_update, outcomes.fetch_outcome
+
+        def upload(changed=lambda told, _: told):
+            def after_the_others(client, *given):
+                monkeypatch.setattr(life, "send_update", send)
+                assert everybody_once(others) == [1, 1, 1]
+                for other in others:
+                    ask(other)
+                [sent] = home.read(lambda store: store.uploads())
+                monkeypatch.setattr(outcomes, "fetch_outcome", lambda *asked: changed(fetch(*asked), sent))
+                return send(client, *given)
+
+            monkeypatch.setattr(life, "send_update", after_the_others)
+            assert home.take_part() == 0
+            return home
+
+        yield upload
+
+
+@pytest.mark.slow
+def test_a_late_upload_that_is_in_no_sum_is_not_charged(late):
+    home = late()
+    assert ask(home) == "late"
+    status = status_of(home)
+    assert (status["messages_sent"], status["messages_left"], status["outcomes"]) == (0, 5, ["late"])
+    assert wait_after(home.read(lambda store: store.uploads()), 1e12).rounds == 0, "no round was discarded"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", ["member", "other members", "no members", "forged", "another offer"])
+def test_a_late_upload_without_proof_stays_charged(late, change):
+    def changed(told, sent):
+        edits = {
+            "member": {"members": told.members + sent.identifier},
+            "other members": {"members": told.members[:-32] + "0" * 32},
+            "no members": {"members": ""},
+            "forged": {"record": told.record.replace('"messages":3', '"messages":4')},
+            "another offer": {"record": told.record.replace(sent.offer, "0" * 64)},
+        }
+        return told._replace(**edits[change])
+
+    home = late(changed)
+    assert ask(home) == "unknown"
+    assert home.read(lambda store: store.ledger()).spent == 1

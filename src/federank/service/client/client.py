@@ -33,6 +33,7 @@ from federank.privacy.accountant import MOST_ANSWERS, SQUARED, answered
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy, SharedProfile, shared_profile
 from federank.secagg.config import is_over
+from federank.secagg.forms import id_of
 from federank.service.client.enrolment import settle, settle_again
 from federank.service.client.federation import (
     Facts,
@@ -50,7 +51,7 @@ from federank.service.client.outcomes import ask_outcomes, wait_after, wait_line
 from federank.service.client.rules import BETWEEN_POLLS, LONG_POLL, MOST_OLDER_OFFERS
 from federank.service.client.seasons import follow_season, has_new_season, season_policy, within_cap
 from federank.service.client.secure import NOTHING_CAN_BE_SENT, fetch_offer
-from federank.service.client.state import REFUSED, RELEASED, Identity, Pending
+from federank.service.client.state import REFUSED, UNCHARGED, Identity, Pending
 from federank.service.client.store import DeviceStore
 
 # A device's part of one round: what it takes part with, computation, transmission, the ledger; nothing is sent yet.
@@ -296,7 +297,7 @@ def reason_to_stay_out(store: DeviceStore, identity: Identity) -> str | None:
     if messages_left(identity, policy, ledger) == 0:
         uploads = store.uploads()
         waits = identity.sums is not None and any(sent.outcome is None for sent in uploads)
-        return spent_line(ledger.spent, sum(sent.outcome == RELEASED for sent in uploads), waits=waits)
+        return spent_line(ledger.spent, sum(sent.outcome in UNCHARGED for sent in uploads), waits=waits)
     if shared_items(store, identity) is None:
         return "The owner's policy leaves nothing to take part with; the device recommends, and sends nothing."
     return None
@@ -305,7 +306,7 @@ def reason_to_stay_out(store: DeviceStore, identity: Identity) -> str | None:
 def spent_line(spent: int, released: int = 0, *, waits: bool = False) -> str:
     """What a device says that sends nothing more, unless the round of its last message is discarded."""
     sent = f"sent {spent} {'message' if spent == 1 else 'messages'}" if spent else "sent no message"
-    sent += f" (and {released} in discarded rounds, not charged)" if released else ""
+    sent += f" (and {released} that are in no sum, not charged)" if released else ""
     if waits:
         return f"This device has {sent}, all that it may; the last round has not ended yet."
     return f"This device has {sent} and may send no more; it still gets models, and recommends from them."
@@ -403,7 +404,8 @@ def prepare(
             )
         pending = Pending(ticket.ticket, ticket.round_number, played.body)
         digest = None if terms is None else terms.offer.digest().hex()
-        store.write_round(pending, played.vector, ledger, played.recorded, client.clock(), digest)
+        identifier = None if terms is None else id_of(played.body).hex()
+        store.write_round(pending, played.vector, ledger, played.recorded, client.clock(), digest, identifier)
     return pending
 
 
@@ -418,7 +420,7 @@ def send_pending(store: DeviceStore, client: Client, pending: Pending, deadline:
         kept = store.pending()
         return kept is not None and kept.ticket == pending.ticket
 
-    stored = False
+    stored, is_secure = False, store.identity().sums is not None
     try:
         stored = send_update(client, pending.ticket, pending.body, deadline, is_still_kept)
         if stored:
@@ -428,7 +430,8 @@ def send_pending(store: DeviceStore, client: Client, pending: Pending, deadline:
     except (Refused, NoAnswer) as reason:
         if isinstance(reason, Refused) and reason.status == 401:
             raise
-        if isinstance(reason, Refused):
+        # An upload that is too late is asked about again: the helper's record will show that it is in no sum.
+        if isinstance(reason, Refused) and not (is_secure and reason.slug == "late"):
             store.write_outcome(pending.ticket, REFUSED, client.clock())
         note(f"Round {pending.round_number}: not counted ({reason})")
     except Withdrawn:

@@ -296,11 +296,12 @@ def read_receipt(content: bytes) -> str:
 
 
 class Outcome(NamedTuple):
-    """What became of an upload: a word, why where it was left out, the helper's record where it was discarded."""
+    """What became of an upload: a word, why where it was left out, the helper's record where it is in no sum."""
 
     word: str
     message: str
     record: str
+    members: str = ""  # ids of the uploads in the sum of a round that has ended without this one
 
 
 def helper_is_away(client: Client) -> bool:
@@ -322,9 +323,9 @@ def fetch_outcome(client: Client, ticket: str) -> Outcome:
 def read_outcome(content: bytes) -> Outcome:
     """The answer to a question about an upload."""
     answer = json_object(content, "about an upload")
-    record = answer.get("record")
     word, message = text(answer.get("outcome")), shown(answer.get("message", ""))
-    return Outcome(word, message, record if isinstance(record, str) else "")
+    record, members = (part if isinstance(part := answer.get(name), str) else "" for name in ("record", "members"))
+    return Outcome(word, message, record, members)
 
 
 def read_rows(content: bytes, facts: Facts) -> Rows:

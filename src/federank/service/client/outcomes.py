@@ -13,8 +13,19 @@ from federank.errors import NoAnswer, Refused
 from federank.service.client.federation import Outcome, fetch_outcome
 from federank.service.client.http import Client
 from federank.service.client.rules import FIRST_WAIT, LONGEST_WAIT, MOST_PERIODS
-from federank.service.client.secure import Pinned, shows_no_sum
-from federank.service.client.state import ABANDONED, COUNTED, RELEASED, UNKNOWN, WAITING, Identity, Upload
+from federank.service.client.secure import Pinned, shows_absence, shows_no_sum
+from federank.service.client.state import (
+    ABANDONED,
+    ABSENT,
+    COUNTED,
+    LATE,
+    RELEASED,
+    UNCHARGED,
+    UNKNOWN,
+    WAITING,
+    Identity,
+    Upload,
+)
 from federank.service.client.store import DeviceStore
 
 DISCARDED = {
@@ -22,8 +33,9 @@ DISCARDED = {
     "unproven": "it was discarded. No record of the helper shows that no sum has its uploads: this one stays charged",
     "read": "it was discarded. The server has read this device's upload, so it stays charged",
     "uncounted": "it was discarded, and this device's upload with it",
+    LATE: "this device's upload came too late. The helper's signed record shows that no sum has it: it is not charged",
 }
-"""What a discarded round means for an upload of it."""
+"""What it means for an upload that its round was discarded, or had ended."""
 
 
 def ask_outcomes(store: DeviceStore, client: Client, identity: Identity, note: Callable[[str], None]) -> bool:
@@ -48,7 +60,7 @@ def ask_outcomes(store: DeviceStore, client: Client, identity: Identity, note: C
         if word == WAITING:
             waits = True
             continue
-        store.write_outcome(sent.ticket, word, client.clock(), is_charged=word != RELEASED)
+        store.write_outcome(sent.ticket, word, client.clock(), is_charged=word not in UNCHARGED)
         line = line_of(word, identity) or found.message
         if line:
             note(f"Round {sent.round_number}: {line}")
@@ -56,21 +68,27 @@ def ask_outcomes(store: DeviceStore, client: Client, identity: Identity, note: C
 
 
 def _word_of(found: Outcome, sent: Upload, pinned: Pinned | None) -> str:
-    """The server's word, once a discarded round that has a proof is told from one that has none."""
-    if found.word != ABANDONED or pinned is None:
-        return found.word
-    return RELEASED if shows_no_sum(found.record, pinned, sent.offer, sent.round_number) else ABANDONED
+    """The server's word, once an upload that is proven to be in no sum is told from one that is not."""
+    about = sent.offer, sent.round_number
+    if found.word == ABANDONED and pinned is not None:
+        return RELEASED if shows_no_sum(found.record, pinned, *about) else ABANDONED
+    if found.word == ABSENT and pinned is not None:
+        if shows_no_sum(found.record, pinned, *about):
+            return RELEASED
+        is_late = shows_absence(found.record, found.members, pinned, *about, sent.identifier)
+        return LATE if is_late else UNKNOWN
+    return UNKNOWN if found.word == ABSENT else found.word
 
 
 def line_of(word: str, identity: Identity) -> str:
     """What is said of an upload that is in the model, or was discarded with its round; nothing of others."""
     if word == COUNTED:
         return "aggregated; this device's upload is in the model."
-    if word not in (ABANDONED, RELEASED):
+    if word not in (ABANDONED, *UNCHARGED):
         return ""
     is_charged = identity.facts.rules.counts_messages
     why = "unproven" if identity.sums is not None else "read" if is_charged else "uncounted"
-    return DISCARDED[word if word == RELEASED else why] + "."
+    return DISCARDED[word if word in UNCHARGED else why] + "."
 
 
 class Wait(NamedTuple):

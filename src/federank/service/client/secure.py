@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from federank.errors import BadAnswer, BadMessage, HelperAway, NoAnswer
 from federank.federation.client import Model
-from federank.secagg.canonical import digest, hexadecimal, read_canonical
+from federank.secagg.canonical import ID_BYTES, digest, hexadecimal, read_canonical
 from federank.secagg.config import SecaggConfig, check_follows, check_signed, config_from
-from federank.secagg.exchange import ABANDONED, read_record
+from federank.secagg.exchange import ABANDONED, FOLDED, RoundRecord, read_record, set_digest
 from federank.secagg.keys import PUBLIC_BYTES, SIGNATURE_BYTES, fingerprint, successors
 from federank.secagg.round_config import Offer, check_offer, read_offer
 from federank.service.client.http import Client, json_object
@@ -216,6 +216,30 @@ def shows_no_sum(record: str, pinned: Pinned, offer: str | None, round_number: i
 
     The helper destroys a round's key when it signs that: nothing can be learnt from the round's uploads any more.
     """
+    signed = _record_of(record, pinned, offer, round_number)
+    return signed is not None and signed.state == ABANDONED
+
+
+def shows_absence(
+    record: str, members: str, pinned: Pinned, offer: str | None, round_number: int, identifier: str | None
+) -> bool:
+    """Whether this is the helper's signed record of a sum, with the ids of all uploads in it, and this id is not one.
+
+    The helper answers once per round, so an upload that is not in this sum is in none.
+    """
+    signed = _record_of(record, pinned, offer, round_number)
+    if signed is None or signed.state != FOLDED or identifier is None:
+        return False
+    try:
+        content = bytes.fromhex(members)
+    except ValueError:
+        return False
+    identifiers = [content[start : start + ID_BYTES] for start in range(0, len(content), ID_BYTES)]
+    return set_digest(identifiers).hex() == signed.set and bytes.fromhex(identifier) not in identifiers
+
+
+def _record_of(record: str, pinned: Pinned, offer: str | None, round_number: int) -> RoundRecord | None:
+    """The helper's signed record of the round of an offer; None if this is not one."""
     charter = pinned.charter
     try:
         try:
@@ -223,9 +247,9 @@ def shows_no_sum(record: str, pinned: Pinned, offer: str | None, round_number: i
         except BadMessage:  # perhaps the helper has a new key by now
             signed = read_record(record.encode(), helper_key(charter, pinned.helper_ca))
     except BadMessage:
-        return False
-    about = signed.state, signed.charter, signed.offer, signed.round
-    return about == (ABANDONED, charter.digest().hex(), offer, round_number)
+        return None
+    about = signed.charter, signed.offer, signed.round
+    return signed if about == (charter.digest().hex(), offer, round_number) else None
 
 
 def _agreed(client: Client, facts: Facts) -> SecaggConfig:

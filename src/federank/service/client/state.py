@@ -41,8 +41,12 @@ class Pending(NamedTuple):
 
 COUNTED, ABANDONED, WAITING = "counted", "abandoned", "waiting"
 """What a server says became of an upload; any other word says why it was left out of its round."""
-RELEASED, REFUSED, UNKNOWN = "released", "refused", "unknown"
-"""What a device says of one besides: discarded with its round and proven to be in no sum, never taken, not known."""
+RELEASED, LATE, REFUSED, UNKNOWN = "released", "late", "refused", "unknown"
+"""What a client concludes besides: discarded with its round or too late for it, both proven to be in no sum; refused;
+not known."""
+UNCHARGED = RELEASED, LATE
+ABSENT = "absent"
+"""What a server says of an upload that its round has ended without."""
 
 
 class Upload(NamedTuple):
@@ -54,6 +58,7 @@ class Upload(NamedTuple):
     outcome: str | None
     ended: float | None  # when this device learnt of that, in seconds since 1970
     sent: float = 0.0  # when it was made, to be sent at once
+    identifier: str | None = None  # the random id of the upload, under secure aggregation
 
 
 class KeptSeason(NamedTuple):

@@ -58,7 +58,7 @@ from federank.service.client.store_reading import StoredState
 # The tables of a device's file, and the number of their format.
 
 
-FORMAT = 11
+FORMAT = 12
 _APPLICATION = 0x46446576  # SQLite's mark of whose file this is: "FDev"
 
 _SCHEMA = """
@@ -78,7 +78,7 @@ CREATE TABLE catalogue (one INTEGER PRIMARY KEY CHECK (one = 1), packed BLOB NOT
 CREATE TABLE messages (number INTEGER NOT NULL, allowed INTEGER NOT NULL, round INTEGER NOT NULL,
     items INTEGER NOT NULL, noise INTEGER NOT NULL DEFAULT 0, season INTEGER NOT NULL, PRIMARY KEY (season, number));
 CREATE TABLE uploads (number INTEGER PRIMARY KEY, ticket TEXT NOT NULL, round INTEGER NOT NULL, message INTEGER,
-    offer TEXT, outcome TEXT, ended REAL, sent REAL NOT NULL, season INTEGER NOT NULL);
+    offer TEXT, outcome TEXT, ended REAL, sent REAL NOT NULL, identifier TEXT, season INTEGER NOT NULL);
 CREATE TABLE seasons (number INTEGER PRIMARY KEY, season INTEGER NOT NULL, config TEXT NOT NULL, uploads INTEGER,
     mu REAL, until TEXT NOT NULL);
 CREATE TABLE sums (one INTEGER PRIMARY KEY CHECK (one = 1), charter BLOB NOT NULL, helper_ca TEXT);
@@ -313,11 +313,12 @@ class DeviceStore(StoredState):
         items: IntVector,
         sent: float,
         offer: str | None = None,
+        identifier: str | None = None,
     ) -> None:
         """Keep what a round leaves: the Update to send, the new vector, and the ledger's lines for these items.
 
-        `sent` is the time of this, in seconds since 1970. `offer` is the digest of the offer that the Update was made
-        for, under secure aggregation.
+        `sent` is the time of this, in seconds since 1970. Under secure aggregation, `offer` is the digest of the offer
+        that the Update was made for, and `identifier` its random id.
         """
         learnt_from = json.dumps({"basis": vector.basis, "items": sorted(vector.items)})
         with self.transaction():
@@ -335,8 +336,9 @@ class DeviceStore(StoredState):
                 [asdict(message) for message in ledger.messages],
             )
             self._sql.execute(
-                "INSERT INTO uploads (ticket, round, message, offer, sent, season) VALUES (?, ?, ?, ?, ?, ?)",
-                (pending.ticket, pending.round_number, ledger.spent or None, offer, sent, ledger.season),
+                "INSERT INTO uploads (ticket, round, message, offer, sent, identifier, season)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (pending.ticket, pending.round_number, ledger.spent or None, offer, sent, identifier, ledger.season),
             )
             self._sql.execute("INSERT INTO pending VALUES (1, ?, ?, ?)", pending)
 

@@ -178,7 +178,7 @@ class StoredState:
 
     def uploads(self) -> list[Upload]:
         """Every upload that has left and what became of it, in their order."""
-        rows = self._rows("SELECT ticket, round, offer, outcome, ended, sent FROM uploads ORDER BY number")
+        rows = self._rows("SELECT ticket, round, offer, outcome, ended, sent, identifier FROM uploads ORDER BY number")
         return [Upload(*row) for row in rows]
 
     # How it is done.

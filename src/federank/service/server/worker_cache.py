@@ -93,6 +93,11 @@ class Latest:
         """Until the open round's deadline, as far as this worker can tell."""
         return max(0.0, self.rounds.deadline - (time.monotonic() - self.seen_open))
 
+    def has_enough(self, number: int) -> bool:
+        """Whether a round is open and needs no further upload: an invitation to it is withdrawn."""
+        now = self.round
+        return now is not None and now.number == number and now.reports >= self.rounds.target
+
     @property
     def folded(self) -> int:
         """How many rounds were folded: each has made a version."""

@@ -1,6 +1,7 @@
 """What a client is told of its upload under secure aggregation, and what a discarded round costs it."""
 
 import asyncio
+import threading
 
 import pytest
 from tests.service.federations import in_a_loop, stored
@@ -8,7 +9,8 @@ from tests.service.server.sums.federations import HISTORIES, federation, prepare
 from tests.service.server.sums.test_rounds_of_sums import lying_upload
 
 from federank.secagg import upload as uploads
-from federank.secagg.exchange import ABANDONED, FOLDED, read_record
+from federank.secagg.exchange import ABANDONED, FOLDED, read_record, set_digest
+from federank.secagg.forms import id_of
 from federank.secagg.round_config import read_offer
 from federank.service.server import secure_rounds as rounds
 from federank.service.server.store.queries import put_fact
@@ -130,3 +132,41 @@ async def test_a_round_that_the_helper_has_summed_stays_charged_though_discarded
         record = read_record(told["record"].encode(), running.service.config.sums.config.helper_public())
         assert (told["outcome"], record.state) == ("abandoned", FOLDED)
     assert invitations(sqlite_store) == [1, 1, 1]
+
+
+@in_a_loop
+async def test_an_upload_that_is_too_late_is_proven_to_be_in_no_sum(store, tmp_path):
+    async with federation(tmp_path, store, rounds={"over_selection": 1.7}) as (_, running):
+        people = [await running.device() for _ in range(5)]
+        tickets = [await one.ticket() for one in people]
+        made = [await prepared_upload(*one) for one in zip(people[:4], tickets[:4], HISTORIES[:4], strict=True)]
+        bodies = [body for _, body in made]
+        for device, ticket, body in zip(people[:3], tickets, bodies, strict=False):
+            assert (await device.send(ticket, body)).status_code == 201
+        await final(people[0], tickets[0])
+        assert (await people[4].task(tickets[4])).status_code == 410, "withdrawn before the client computes"
+        late = await people[3].send(tickets[3], bodies[3])
+        assert (late.status_code, late.json()["error"]) == (410, "late")
+        told = await final(people[3], tickets[3])
+        record = read_record(told["record"].encode(), running.service.config.sums.config.helper_public())
+        members = {told["members"][start : start + 32] for start in range(0, len(told["members"]), 32)}
+        assert (told["outcome"], record.state, record.messages) == ("absent", FOLDED, 3)
+        assert members == {id_of(body).hex() for body in bodies[:3]}
+        assert set_digest([bytes.fromhex(one) for one in members]).hex() == record.set
+    assert invitations(store) == [0, 0, 1, 1, 1]
+
+
+@in_a_loop
+async def test_a_round_with_enough_uploads_withdraws_its_other_invitations(store, tmp_path, monkeypatch):
+    finish, may_finish = rounds.RoundOfSums.finish, threading.Event()
+    monkeypatch.setattr(rounds.RoundOfSums, "finish", lambda *given: may_finish.wait(60) and finish(*given))
+    async with federation(tmp_path, store, rounds={"over_selection": 1.4}) as (_, running):
+        people = [await running.device() for _ in range(4)]
+        tickets = [await one.ticket() for one in people]
+        for device, ticket, history in zip(people[:3], tickets, HISTORIES, strict=False):
+            _, body = await prepared_upload(device, ticket, history)
+            assert (await device.send(ticket, body)).status_code == 201
+        while (refused := await people[3].task(tickets[3])).status_code == 200:
+            await asyncio.sleep(0.02)
+        may_finish.set()
+        assert (refused.status_code, refused.json()["error"]) == (410, "late")

@@ -31,11 +31,14 @@ from federank.service.server.store.queries import (
     outcome_of,
     withdraw,
 )
+from federank.service.server.store.secure import sum_row
 from federank.service.server.store.writer import TALLIES
 from federank.service.server.tickets import Ticket, hash_of_token, new_device, new_token, read_ticket, use_of
 
 LONGEST_WAIT = 60
 SMALL_BODY = 4096
+MOST_MEMBER_BYTES = 2**18
+"""Ids of 16,384 uploads: an answer about a larger round comes without them."""
 TYPES = ("application/octet-stream", "application/vnd.safetensors")
 
 _REFUSED: dict[Outcome, tuple[int, str]] = {
@@ -130,8 +133,8 @@ async def task(service: Service, request: Request) -> Response:
     if model is None and ticket.version > newest(service).version:
         # Given out by a worker that has seen a newer version than this one has yet.
         raise Refusal(503, "behind", "This worker is catching up; try again.", {"Retry-After": "1"})
-    if ended or model is None:
-        raise Refusal(410, "late", "The round of this ticket has ended; wait for the next.")
+    if ended or model is None or service.latest.has_enough(ticket.round_number):
+        raise Refusal(410, "late", "The round of this ticket has ended, or has enough uploads; wait for the next.")
     content = service.encoded.since(model, check_int(request, "have"), ticket.round_number)
     service.metrics.download(len(content))
     return bytes_response(content, {"X-Model-Version": str(model.version), "Cache-Control": "no-store"})
@@ -175,11 +178,14 @@ async def outcome(service: Service, request: Request) -> Response:
     """What became of an upload: `waiting` until its round has ended; then `counted`, `abandoned`, or a reason.
 
     `counted` comes with the number of uploads in the round's aggregate. Under secure aggregation, `abandoned` comes
-    with the helper's signed record of the round, where there is one.
+    with the helper's signed record of the round, where there is one; and `absent`, of an upload that came too late or
+    never, with this record and the ids of the uploads in the sum.
     """
     device, _ = await who_asks(service, request)
-    use = _ticket(service, request, device).use
-    found = await service.read(lambda connection: outcome_of(connection, use))
+    ticket = _ticket(service, request, device)
+    found = await service.read(lambda connection: outcome_of(connection, ticket.use))
+    if found is None and service.config.sums is not None:
+        return await _absent(service, ticket)
     if found is None:
         raise Refusal(404, "unknown", "No Update came with this ticket, or it was long ago.")
     word = _word_for(found)
@@ -187,6 +193,18 @@ async def outcome(service: Service, request: Request) -> Response:
     if word == "abandoned" and found.helper_record:
         more = {"record": found.helper_record.decode(errors="replace")}
     return json_response({"outcome": word, "message": _LEFT_OUT.get(word, "")} | more)
+
+
+async def _absent(service: Service, ticket: Ticket) -> Response:
+    """What shows that a sum was made without the upload of a ticket, or that there was none; `waiting` until then."""
+    row = await service.read(lambda connection: sum_row(connection, ticket.round_number))
+    if row is None:
+        raise Refusal(404, "unknown", "This round was never offered.")
+    if not row.record:
+        return json_response({"outcome": "waiting", "message": ""})
+    members = row.members.hex() if len(row.members) <= MOST_MEMBER_BYTES else ""
+    record = row.helper_record.decode(errors="replace")
+    return json_response({"outcome": "absent", "message": "", "record": record, "members": members})
 
 
 def _word_for(found: Fate) -> str:

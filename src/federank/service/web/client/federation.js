@@ -159,16 +159,22 @@ export async function fetchRows(token, task, shape, have, signal) {
 }
 
 /** What became of an upload: a word, why where it was left out, how many uploads were aggregated with it, the helper's record where it
- * was discarded.
- * @typedef {{ outcome: string, message: string, record: string, uploads: number | null }} Outcome
+ * is in no sum, and the ids of the uploads in the sum where its round has ended without it.
+ * @typedef {{ outcome: string, message: string, record: string, members: string, uploads: number | null }} Outcome
  * @type {(token: string, ticket: string, signal: AbortSignal) => Promise<Outcome>} */
 export async function fetchOutcome(token, ticket, signal) {
   const answer = Object(await jsonOf(await request(`tasks/${ticket}/outcome`, { token, signal })));
-  const { outcome, message = "", record = "" } = answer;
+  const { outcome, message = "", record = "", members = "" } = answer;
   needed(typeof outcome === "string" && outcome.length <= rules.LONGEST_TEXT, "outcome");
   needed(typeof message === "string" && message.length <= rules.LONGEST_TEXT, "outcome");
-  needed(typeof record === "string", "outcome");
-  return { outcome, message, record, uploads: whole(answer.uploads, 1, rules.MOST_ROUND) ? answer.uploads : null };
+  needed(typeof record === "string" && typeof members === "string", "outcome");
+  return {
+    outcome,
+    message,
+    record,
+    members,
+    uploads: whole(answer.uploads, 1, rules.MOST_ROUND) ? answer.uploads : null,
+  };
 }
 
 /** Send an Update. Idempotent: the same bytes may be sent again with the same ticket, and the server keeps them once.

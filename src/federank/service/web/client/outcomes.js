@@ -5,10 +5,10 @@
     left out     of its round, and why                    not used     the server refused it
     held back    its owner changed their mind             unknown      the server no longer says
 
-Until a round has ended this device sends no other upload; after a discarded round it waits, twice as long after each. A discarded upload
-is not charged to the number of messages in a life if the helper's signed record shows that no sum was ever made of its round. Without
-that proof it stays charged: where a single server reads uploads there is no such proof, and the server has read this one. An upload
-that was left out stays charged too. The twin of this file is service/device/outcomes.py.
+Until a round has ended this device sends no other upload; after a discarded round it waits, twice as long after each. A discarded or late
+upload is not charged if the helper's signed record shows that no sum has it. Without that proof it stays charged: where a single server
+reads uploads there is no such proof, and the server has read this one. An upload that was left out stays charged too. The twin of this
+file is service/client/outcomes.py.
 */
 
 import { fetchOutcome, isSecure } from "./federation.js";
@@ -85,16 +85,17 @@ async function outcomeOf(token, ticket, signal) {
     return await fetchOutcome(token, ticket, signal);
   } catch (fault) {
     if (!(fault instanceof Refused) || fault.status !== 404) throw fault;
-    return { outcome: "unknown", message: "", record: "", uploads: null };
+    return { outcome: "unknown", message: "", record: "", members: "", uploads: null };
   }
 }
 
 /** What an outcome changes in the record of an upload; null while its round has not ended.
  * @type {(client: Client, round: KeptRound, told: Outcome) => Promise<Partial<KeptRound> | null>} */
-async function becameOf(client, round, { outcome, message, record, uploads }) {
+async function becameOf(client, round, { outcome, message, record, members, uploads }) {
   if (outcome === "waiting") return null;
   if (outcome === "counted") return { outcome: "aggregated", ...(uploads ? { uploads } : {}) };
   if (outcome === "unknown") return { outcome: "unknown" };
+  if (outcome === "absent") return absent(client, round, record, members);
   if (outcome !== "abandoned")
     return { outcome: "left out", why: Object.hasOwn(REASONS, outcome) ? [REASONS[outcome]] : message };
   if (!round.number) return { outcome: "discarded", why: ["detail.uncounted"] };
@@ -104,6 +105,20 @@ async function becameOf(client, round, { outcome, message, record, uploads }) {
   return (await showsNoSum(sums, record, round.offer, round.round))
     ? { outcome: "discarded", why: ["detail.released"], number: undefined, noise: undefined }
     : { outcome: "discarded", why: ["detail.unproven"] };
+}
+
+/** What the helper's record shows of an upload that its round has ended without: too late, or discarded, and charged in neither case.
+ * @type {(client: Client, round: KeptRound, record: string, members: string) => Promise<Partial<KeptRound>>} */
+async function absent(client, round, record, members) {
+  const { sums } = client.kept;
+  if (!sums) return { outcome: "unknown" };
+  const { showsAbsence, showsNoSum } = await import("./secure.js");
+  const free = { number: undefined, noise: undefined };
+  if (await showsNoSum(sums, record, round.offer, round.round))
+    return { outcome: "discarded", why: ["detail.released"], ...free };
+  return (await showsAbsence(sums, record, members, round.offer, round.round, round.id))
+    ? { outcome: "not used", why: ["detail.late"], ...free }
+    : { outcome: "unknown" };
 }
 
 /** What becomes of uploads that nobody can be asked about any more.

@@ -21,9 +21,9 @@ import { BadMessage } from "../federation/wire.js";
 /** @import { Message } from "../methods/registry.js" */
 /** @import { Entry } from "../privacy/ledger.js" */
 
-/** What a round leaves: a message, its numbers before it is split (for its owner to look at), what it was learnt from, and where only sums are read the noise on the sum that it goes into and
-the digest of the offer that it was made for.
- * @typedef {Message & { from: LearntFrom, before?: { values: Float32Array, columns: number }, noise?: number, offer?: string }} Played */
+/** What a round leaves: a message, its numbers before it is split (for its owner to look at), what it was learnt from, and where only sums are read the noise on the sum that it goes into,
+the digest of the offer that it was made for, and its random id.
+ * @typedef {Message & { from: LearntFrom, before?: { values: Float32Array, columns: number }, noise?: number, offer?: string, id?: string }} Played */
 
 /** Play a task's round on the model at hand, and split the message on the terms of the round's offer where there is one.
  * @type {(client: Client, task: Task, signal: AbortSignal) => Promise<Played>} */
@@ -43,7 +43,8 @@ export async function play(client, task, signal) {
   if (!sums) return { ...message, from };
   if (!terms || !message.values) throw new BadAnswer(["detail.unsplit"]);
   const { body, before } = await sums.split(terms, model, outward.profile, message.values);
-  return { ...message, from, body, before, noise: terms.offer.noise, offer: await sums.roundConfigName(terms) };
+  const signed = { noise: terms.offer.noise, offer: await sums.roundConfigName(terms), id: sums.idOf(body) };
+  return { ...message, from, body, before, ...signed };
 }
 
 // How this device takes part while the page is open, round after round.
@@ -161,7 +162,7 @@ async function takeTask(client, token, task, signal, leaving, say) {
 /** Keep all that a round leaves, unless the owner has made a choice since it began.
  * @type {(client: Client, task: Task, played: Played, revision: number) => Promise<void>} */
 async function keep(client, { ticket, round }, played, revision) {
-  const { body, before, compared, liked, vector, from, changed, noise, pairs, offer } = played;
+  const { body, before, compared, liked, vector, from, changed, noise, pairs, offer, id } = played;
   const { items } = client.catalogue;
   const at = Date.now();
   const ids = liked.map((item) => items[item].id);
@@ -178,7 +179,7 @@ async function keep(client, { ticket, round }, played, revision) {
     season: seasonOf(client.facts),
     ...(client.method.messages === null ? {} : { number: client.spent + 1, of: client.policy.messages }),
     ...(noise ? { noise } : {}),
-    ...(offer ? { offer } : {}),
+    ...(offer ? { offer, id } : {}),
   };
   const changes = {
     facts: { vector: { values: vector, ...from }, answered: ticket },
@@ -221,7 +222,9 @@ async function sendPending(client, token, leaving, say) {
       await sendUpdate(token, ticket, body, leaving);
     } catch (fault) {
       if (!(fault instanceof Refused) || isUnknown(fault)) throw fault;
-      became = { outcome: "not used", why: fault.said };
+      // The helper's record will show whether a sum has it (outcomes.js).
+      const isLate = fault.slug === "late" && isSecure(client.facts);
+      if (!isLate) became = { outcome: "not used", why: fault.said };
     }
     await finish(client, identity, ticket, became, say);
   }

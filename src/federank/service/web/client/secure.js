@@ -32,6 +32,7 @@ import { sendChecked } from "../secagg/proof.js";
 import { roundMessage } from "../secagg/ring.js";
 import {
   ABANDONED,
+  FOLDED,
   checkRoundConfig,
   modelDigest,
   roundConfigDigest,
@@ -39,7 +40,7 @@ import {
   readRoundConfig,
   readRecord,
 } from "../secagg/round_config.js";
-import { makeUpload, newSecrets, roundingChances } from "../secagg/upload.js";
+import { ID_BYTES, makeUpload, newSecrets, roundingChances } from "../secagg/upload.js";
 
 /** @import { Model } from "./client.js" */
 /** @import { Facts, Task } from "./federation.js" */
@@ -252,13 +253,29 @@ async function signedRoundConfig(content, charter) {
 when it signs that: nothing can be learnt from the round's uploads any more.
  * @type {(charter: SecureConfig, record: string, offer: string | undefined, round: number) => Promise<boolean>} */
 export async function showsNoSum(charter, record, offer, round) {
-  const content = new TextEncoder().encode(record);
+  return (await recordOf(charter, record, offer, round))?.state === ABANDONED;
+}
+
+/** Whether this is the helper's signed record of a sum, with the ids of all uploads in it, and this id is not one. The helper answers
+once per round, so an upload that is not in this sum is in none.
+ * @type {(charter: SecureConfig, record: string, members: string, offer: string | undefined, round: number, id: string | undefined) => Promise<boolean>} */
+export async function showsAbsence(charter, record, members, offer, round, id) {
+  const signed = await recordOf(charter, record, offer, round);
+  if (signed?.state !== FOLDED || !id || !/^([0-9a-f]{32})*$/.test(members)) return false;
+  const ids = (members.match(/.{32}/g) ?? []).toSorted();
+  const set = await digest("set", ...ids.map((one) => hexadecimal(one, ID_BYTES, "id")));
+  return hexOf(set) === signed.set && !ids.includes(id);
+}
+
+/** The helper's signed record of the round of an offer; null if this is not one.
+ * @type {(charter: SecureConfig, record: string, offer: string | undefined, round: number) => Promise<RoundRecord | null>} */
+async function recordOf(charter, record, offer, round) {
   try {
-    const told = await signedRecord(content, charter);
+    const told = await signedRecord(new TextEncoder().encode(record), charter);
     const name = hexOf(await digest("charter", new TextEncoder().encode(canonical(charter))));
-    return told.state === ABANDONED && told.charter === name && told.offer === offer && told.round === round;
+    return told.charter === name && told.offer === offer && told.round === round ? told : null;
   } catch (fault) {
-    if (fault instanceof BadMessage) return false;
+    if (fault instanceof BadMessage) return null;
     throw fault;
   }
 }
@@ -297,6 +314,10 @@ export const split = ({ charter, offer }, model, profile, values) =>
 /** By what the helper's record of a round names its offer.
  * @type {(terms: Terms) => Promise<string>} */
 export const roundConfigName = async ({ offer }) => hexOf(await roundConfigDigest(offer));
+
+/** The random id of an upload, from its bytes.
+ * @type {(body: Bytes) => string} */
+export const idOf = (body) => hexOf(body.subarray(8, 8 + ID_BYTES));
 
 /** Refuse a message that, with those before it, would tell more than was promised; `sent` are the noises on them.
  * @type {(terms: Terms, sent: number[]) => void} */

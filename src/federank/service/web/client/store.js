@@ -40,10 +40,10 @@ import { Fault } from "../faults.js";
 
 /** What a round sent, what became of it (outcomes.js), `why` where it is not in the model, and when the round was found to have `ended`;
  * where messages are counted, the how-many-th of how many it was, the noise on the sum that it went into, and the digest of the offer
- * that it was made for. Earlier pages wrote `settled` where the server had answered.
+ * that it was made for and its random id. Earlier pages wrote `settled` where the server had answered.
  * @typedef {{ ticket: string, round: number, at: number, liked: string[], compared: number, bytes: number,
  *   outcome: string, season?: number, why?: Said, settled?: boolean, ended?: number, uploads?: number, number?: number, of?: number | null, noise?: number,
- *   offer?: string }} KeptRound */
+ *   offer?: string, id?: string }} KeptRound */
 
 /** An Update on its way; where it was made from pairs, from how many.
  * @typedef {{ ticket: string, liked: string[], from: LearntFrom, body: Uint8Array<ArrayBuffer>, at: number, pairs?: number }} Pending */
