@@ -1,6 +1,7 @@
 """The documentation's own figures, drawn from the reports in docs/results: `make scorecard`.
 
     docs/figures/cost.svg       MovieLens 1M: precision against megabytes per client, of what can be deployed
+    docs/figures/leakage.svg    an attacker who knows ten items of a user, with minimum support and without
 
 Colours follow the reader's light or dark mode.
 """
@@ -13,9 +14,15 @@ from typing import Any
 
 import scorecard
 
-from federank.studies.figures.style import BLUE, FAINT, THEME, VERMILLION, as_svg, drawing, new_panel, themed
+from federank.studies.figures.style import BLUE, FAINT, GREEN, THEME, VERMILLION, as_svg, drawing, new_panel, themed
 
 FIGURES = scorecard.ROOT / "docs" / "figures"
+SETS = {
+    "foursquare-italy": "Foursquare Italy",
+    "amazon-digital-music": "Amazon",
+    "ml-100k": "MovieLens 100K",
+    "ml-1m": "MovieLens 1M",
+}
 
 
 def standalone(figure: Any, title: str) -> str:
@@ -64,7 +71,35 @@ def cost() -> str:
         return standalone(figure, title)
 
 
-DRAWN = {"cost.svg": cost}
+def leakage() -> str:
+    """What an attacker with side knowledge names correctly, for users in the sums and users left out of them."""
+    title = "Minimum support removes most of what side knowledge adds"
+    about = "Share of ten named items that is right; ten others are known"
+    with drawing():
+        figure, axes = new_panel("", 3.2)
+        axes.set_title(f"{title}\n", fontsize=10, loc="left", x=-0.25)
+        axes.text(-0.25, 1.02, about, transform=axes.transAxes, fontsize=8.5, color=FAINT)
+        for at, data in enumerate(reversed(SETS)):
+            for support, shift, color in ((1, 0.16, VERMILLION), (5, -0.16, GREEN)):
+                place = (
+                    "minimum-support.md",
+                    f"An attacker who knows ten items: {data}",
+                    f"Frugal, min_support = {support}",
+                )
+                inside, outside = (scorecard.cell(*place, f"{way}: cosines (sums)") for way in ("In", "Out"))
+                axes.plot([outside, inside], [at + shift] * 2, color=color)
+                axes.plot(outside, at + shift, "o", color=color, markerfacecolor="none")
+                axes.plot(inside, at + shift, "o", color=color)
+        axes.set_yticks(range(len(SETS)), list(SETS.values())[::-1])
+        axes.set_xlim(0, 1)
+        axes.set_xlabel("filled: user in the sums; hollow: the same user left out")
+        axes.plot([], [], color=VERMILLION, label="all items in uploads")
+        axes.plot([], [], color=GREEN, label="items of 5 users or more")
+        axes.legend(loc="upper right", fontsize=8.5, bbox_to_anchor=(1, 0.62))
+        return standalone(figure, title)
+
+
+DRAWN = {"cost.svg": cost, "leakage.svg": leakage}
 
 
 def main() -> None:
