@@ -97,8 +97,6 @@ async def test_what_is_wrong_is_a_state_one_line_and_a_metric(sqlite_store, tmp_
             [line] = [line for line in faulty.lines() if line["event"] == "helper"]
             assert (line["state"], line["remedy"], line["level"]) == (code, REMEDIES[code], "error")
             assert not [line for line in faulty.lines() if line["event"] == "fault"]
-            began = time.monotonic()
-        assert time.monotonic() - began < 2
     finally:
         if code != "helper-away":
             helper.stop()
