@@ -20,7 +20,7 @@ def squares_federation(data, policies=None, allowed=None, trace=None, **settings
     settings = SquaresSettings(**({"factors": 5, "min_support": 1} | settings))
     shared_profile = AS_HISTORIES_ARE
     if policies:
-        shared_profile = shared_profiles_of_all(Choices.of_people(policies), settings.seed, data.profiles, data.n_items)
+        shared_profile = shared_profiles_of_all(Choices.of_users(policies), settings.seed, data.profiles, data.n_items)
     sizes = data.profiles.sizes
     recipe = frugal_recipe(settings, sizes, data.n_items, messages=allowed, shared_profile=shared_profile, trace=trace)
     return FrugalFederation.established(settings, recipe, data.profiles)

@@ -32,7 +32,7 @@ def federation(data, pi=None, trace=None, policies=None, **settings):
         np.full(data.n_users, 1.0 if pi is None else pi) if np.ndim(pi if pi is not None else 1.0) == 0 else pi
     )
     pi = np.asarray(everyones_pi, dtype=float)
-    choices = Choices.of_people(policies) if policies else Choices.alike(settings.policy(0.5), pi)
+    choices = Choices.of_users(policies) if policies else Choices.alike(settings.policy(0.5), pi)
     shared_profile = shared_profiles_of_all(choices, settings.seed, data.profiles, data.n_items)
     recipe = recipe_for(settings, data.profiles.sizes, data.n_items, coins(choices), trace, shared_profile)
     return Federation.established(settings, recipe, data.profiles, data.n_items)

@@ -25,7 +25,7 @@ KINDS = [
 
 
 def shared_profiles(policies, seed=5):
-    return shared_profiles_of_all(Choices.of_people(policies), seed, DATA.profiles, DATA.n_items)
+    return shared_profiles_of_all(Choices.of_users(policies), seed, DATA.profiles, DATA.n_items)
 
 
 def test_a_population_of_choices_is_what_each_device_finds_for_itself():
@@ -72,4 +72,4 @@ def test_each_has_a_pi_of_their_own():
 
 def test_home_vectors_are_for_those_whose_rounds_do_not_follow_their_history():
     paused = Policy(sharing="fixed-subset", pi=1.0, basis="history", paused=True)
-    assert Choices.of_people([KINDS[0], KINDS[5], KINDS[7], paused]).at_home.tolist() == [False, True, True, True]
+    assert Choices.of_users([KINDS[0], KINDS[5], KINDS[7], paused]).at_home.tolist() == [False, True, True, True]

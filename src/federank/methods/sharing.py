@@ -254,7 +254,7 @@ def choices_for(settings: Suggests, train: Interactions, policies: Policies | No
             raise SettingError(
                 f"policies has {len(policies):,} entries; a Policy is needed for each of {train.n_users:,} users."
             )
-        return Choices.of_people(policies)
+        return Choices.of_users(policies)
     pi = shares_of(settings.pi, train)
     usual = settings.policy(0.5)
     if settings.policies is None:

@@ -1,14 +1,14 @@
-"""The accountant: what differential-privacy figure noise deserves, per person, over all their rounds.
+"""The accountant: the differential privacy guarantee of noise, per user, over all rounds.
 
-In a round a person adds an Update of length at most C, and noise of deviation z C hides it. Someone with any other
-history in their place would have added another Update of length at most C: what the noise has to hide is a difference
-of at most 2 C, so a round is a Gaussian mechanism of multiplier z / 2. Rounds are composed by their Renyi divergences
-(dp-accounting), one after the other, each with what was published before. That the server picks devices at random is
-not counted in anyone's favour, since the server knows whom it picked.
+In a round a user adds an upload of length at most C, and noise of deviation z C hides it. A user with any other
+history in the same place would have added another upload of length at most C: what the noise has to hide is a
+difference of at most 2 C, so a round is a Gaussian mechanism of multiplier z / 2. Rounds are composed by their Renyi
+divergences (dp-accounting), one after the other, each with what was published before. That the server selects clients
+at random does not count as privacy, since the server knows its selection.
 
     epsilon at delta:  whatever is seen is at most e^epsilon times as likely, but for a probability of delta
 
-Where a person's messages are replaced by zeros instead (secure sums), what the noise has to hide is C, and
+Where a user's messages are replaced by zeros instead (secure sums), what the noise has to hide is C, and
 the figure has a closed form. Messages of length at most C under noise of deviation s_1 C, s_2 C, ... leak together
 exactly as much as one Gaussian mechanism of mu = sqrt(1 / s_1^2 + 1 / s_2^2 + ...), whatever each message was made from
 (Dong, Roth and Su, Gaussian differential privacy, 2022, corollary 3.3), and

@@ -1,7 +1,7 @@
 """Policy: what its owner allows to leave a device, and the shared profile that follows from it.
 
-A policy belongs to one person. From it, the person's history and draws of the device's own comes the *shared
-profile*: the items that the device draws its positives from, and which of them may ever be sent. Decisions for a
+A policy belongs to one user. From it, the user's history and the client's own draws comes the *shared profile*: the
+items that the client draws its positives from, and which of them may ever be sent. Decisions for a
 lifetime are made from draws named by the item, so they need no memory.
 
     all                   A positive is sent with probability pi, drawn again every time. This only delays
@@ -92,7 +92,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """What one person allows."""
+    """What one user allows."""
 
     sharing: str
     """How it is decided what is sent: `all`, `fixed-subset`, `randomized-response`, or a registered way."""
@@ -202,7 +202,7 @@ def decoy_rate(pi: float, item_epsilon: float) -> float:
 
 
 class SharedProfile(NamedTuple):
-    """What a device takes part with."""
+    """What a client takes part with."""
 
     profile: IntVector  # the items that positives are drawn from, ascending
     real: Flags  # which of them are its owner's; others are decoys
@@ -213,7 +213,7 @@ class SharedProfile(NamedTuple):
 def shared_profile(
     policy: Policy, seed: int, user: int, history: IntVector, n_items: int, sent: IntVector | None = None
 ) -> SharedProfile:
-    """One person's shared profile, from an ascending history.
+    """One user's shared profile, from an ascending history.
 
     A history that changes keeps its guarantees if the device hands in what has left because it was liked (`sent`, each
     item once, whether or not its owner has removed or forbidden it since). Those that are still there stay chosen,

@@ -1,8 +1,8 @@
-"""Everyone's policies at once, and everyone's shared profile: `policy.py` for a population.
+"""The policies and the shared profiles of all users: `policy.py` for a population.
 
-Many people choose alike, so a population's choices are a few *kinds* of policy, the kind of each person, and each
-person's own pi. `shared_profiles_of_all` gives, row by row, what `shared_profile` gives for one person, fast enough
-for a million people; where no one restricts anything there is nothing to compute and histories are used as they are.
+Many users choose alike, so a population's choices are a few *kinds* of policy, the kind of each user, and each user's
+own pi. `shared_profiles_of_all` gives, row by row, what `shared_profile` gives for one user, fast enough for a million
+users; where no one restricts anything there is nothing to compute and histories are used as they are.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from federank.privacy.policy import (
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """What everyone allows."""
+    """What all users allow."""
 
     kinds: tuple[Policy, ...]
-    of_user: IntVector  # the kind of each person
-    pi: RealVector  # each person's own, in the place of the kind's
+    of_user: IntVector  # the kind of each user
+    pi: RealVector  # each user's own, in the place of the kind's
 
     @classmethod
     def alike(cls, policy: Policy, pi: RealVector) -> Choices:
-        """Everyone chooses this policy, each with a pi of their own."""
+        """All users choose this policy, each with their own pi."""
         return cls((policy,), np.zeros(len(pi), dtype=np.int32), pi)
 
     @classmethod
-    def of_people(cls, policies: Sequence[Policy]) -> Choices:
-        """Each person's own policy, in the order of the users."""
+    def of_users(cls, policies: Sequence[Policy]) -> Choices:
+        """Each user's own policy, in the order of the users."""
         kinds = tuple(dict.fromkeys(policies))
         number = {kind: position for position, kind in enumerate(kinds)}
         of_user = np.array([number[policy] for policy in policies], dtype=np.int32)
@@ -61,12 +61,12 @@ class Choices:
         return len(self.of_user)
 
     def of(self, user: int) -> Policy:
-        """One person's policy."""
+        """One user's policy."""
         kind: Policy = self.kinds[int(self.of_user[user])]
         return replace(kind, pi=float(self.pi[user]))
 
     def where(self, of_kinds: Iterable[Any]) -> np.ndarray[Any, Any]:
-        """A value of each kind, as a value of each person."""
+        """A value of each kind, as a value of each user."""
         values: np.ndarray[Any, Any] = np.array(list(of_kinds))[self.of_user]
         return values
 
@@ -98,7 +98,7 @@ def all_shared_items(shared_profiles: SharedProfiles, histories: Profiles) -> Pr
 
 
 def shared_profile_of(shared_profiles: SharedProfiles, histories: Profiles, user: int) -> SharedProfile:
-    """One person's row."""
+    """One user's row."""
     profiles = all_shared_items(shared_profiles, histories)
     profile = profiles.of(user).copy()
     here = slice(profiles.starts[user], profiles.starts[user + 1])
@@ -112,7 +112,7 @@ def shared_profile_of(shared_profiles: SharedProfiles, histories: Profiles, user
 
 
 def coins(choices: Choices) -> RealVector:
-    """With what probability each person's allowed positives are sent each time: surely, where it was decided once."""
+    """With what probability each user's allowed positives are sent each time: surely, where it was decided once."""
     published = choices.where(policy.sharing == "all" for policy in choices.kinds)
     return np.where(published, choices.pi, 1.0)
 
@@ -218,7 +218,7 @@ def _decoy_rates(choices: Choices) -> RealVector:
 @compiled
 def _answer(
     seed: int,
-    people: LongVector,
+    users: LongVector,
     liked_starts: LongVector,
     liked: IntVector,
     pi: RealVector,
@@ -231,7 +231,7 @@ def _answer(
 ) -> None:
     """What everyone's items answer: without `starts`, only how many are sent; with them, which, and which are real."""
     drawn = np.empty(n_items, np.uint32)
-    for user in people:
+    for user in users:
         randomized_response_words(seed, user, drawn)
         position, end, count = liked_starts[user], liked_starts[user + 1], 0
         for item in range(n_items):

@@ -6,7 +6,7 @@
     minimise  sum of (r - mu - b_u - b_i)^2  +  user_damping sum of b_u^2  +  item_damping sum of b_i^2
 
 by solving for one side while the other stands still. Damping draws the biases of those with few ratings towards zero;
-with a damping of 0 and one side alone they are plain means. Everyone's ratings lie in one place.
+with a damping of 0 and one side alone they are plain means. All ratings are in one place.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Biases(PredictsRatings):
 
 
 def _solved(codes: IntVector, rest: RealVector, damping: float, count: int) -> RealVector:
-    """The bias of each user or item: what is left of its ratings, over how many there are and the damping."""
+    """The bias of each user or item: the sum of its residuals over their number plus the damping."""
     biases: RealVector = np.bincount(codes, weights=rest, minlength=count) / (
         np.bincount(codes, minlength=count) + damping
     )

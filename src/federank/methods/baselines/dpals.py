@@ -80,16 +80,16 @@ class PrivateALS(SolvedFactors):
         rng = np.random.default_rng(settings.seed)
         mu = mu_for(settings.epsilon, settings.delta)
         counts = noisy_counts(train, settings.items_per_user, np.sqrt(_COUNTS) * mu, rng)
-        kept = np.sort(np.argsort(-counts, kind="stable")[: settings.items]).astype(np.int64)
-        audiences = _audiences(train, counts, kept, settings.items_per_user)
+        retained = np.sort(np.argsort(-counts, kind="stable")[: settings.items]).astype(np.int64)
+        audiences = _audiences(train, counts, retained, settings.items_per_user)
         per_iteration = mu * np.sqrt((1 - _COUNTS) / settings.iterations)
-        first = rng.normal(0, 1 / np.sqrt(settings.factors), (len(kept), settings.factors))
+        first = rng.normal(0, 1 / np.sqrt(settings.factors), (len(retained), settings.factors))
         self.item_vectors = np.zeros((train.n_items, settings.factors), dtype=np.float32)
-        self.item_vectors[kept] = first
+        self.item_vectors[retained] = first
         for _ in range(settings.iterations):
             users = self._solved(train.profiles, self.item_vectors)
             users /= np.maximum(np.linalg.norm(users, axis=1, keepdims=True), 1.0)  # clipped to length 1
-            self.item_vectors[kept] = self._items(users, audiences, per_iteration, rng)
+            self.item_vectors[retained] = self._items(users, audiences, per_iteration, rng)
         self.user_vectors = self._solved(train.profiles, self.item_vectors)
         self.report |= {
             "seconds": time.perf_counter() - begin,
@@ -129,14 +129,14 @@ def noisy_counts(train: Interactions, items_per_user: int, mu: float, rng: np.ra
     return counts + rng.normal(0, np.sqrt(items_per_user) / mu, train.n_items)
 
 
-def _audiences(train: Interactions, counts: RealVector, kept: LongVector, items_per_user: int) -> list[IntVector]:
-    """The users of each kept item, where a user counts for the rarest of the kept items alone."""
-    inside = np.isin(train.items, kept)
+def _audiences(train: Interactions, counts: RealVector, retained: LongVector, items_per_user: int) -> list[IntVector]:
+    """The users of each retained item, where a user counts for the rarest of the retained items alone."""
+    inside = np.isin(train.items, retained)
     order = np.where(inside, counts[train.items], np.inf)
     rows = _limited(train, order, items_per_user)
     rows = rows[inside[rows]]
     table = csr_array((np.ones(len(rows)), (train.items[rows], train.users[rows])), (train.n_items, train.n_users))
-    return [table.indices[table.indptr[item] : table.indptr[item + 1]] for item in kept]
+    return [table.indices[table.indptr[item] : table.indptr[item + 1]] for item in retained]
 
 
 def _limited(train: Interactions, order: RealVector, most: int) -> LongVector:

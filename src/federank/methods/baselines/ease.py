@@ -107,7 +107,7 @@ class EASE(ItemWeights):
 
 
 def _refuse_large_catalogue(n_items: int) -> None:
-    """Say so before the machine runs out of memory, where it tells how much it has."""
+    """Raise before the machine runs out of memory, where its size is known."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):

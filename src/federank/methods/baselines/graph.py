@@ -35,14 +35,14 @@ def _powers(counts: LongVector, exponent: float) -> RealVector:
 
 def _best_of_rows(table: csr_array, k: int) -> csr_array:
     """Only the k largest entries of each row."""
-    kept = np.zeros(table.nnz, dtype=bool)
+    keeps = np.zeros(table.nnz, dtype=bool)
     for start, end in zip(table.indptr[:-1], table.indptr[1:], strict=True):
         if end - start <= k:
-            kept[start:end] = True
+            keeps[start:end] = True
         else:
-            kept[start + np.argpartition(-table.data[start:end], k)[:k]] = True
-    starts = np.concatenate(([0], np.cumsum(kept)))[table.indptr]
-    return csr_array((table.data[kept], table.indices[kept], starts), shape=table.shape)
+            keeps[start + np.argpartition(-table.data[start:end], k)[:k]] = True
+    starts = np.concatenate(([0], np.cumsum(keeps)))[table.indptr]
+    return csr_array((table.data[keeps], table.indices[keeps], starts), shape=table.shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,10 +163,10 @@ class GFCF(FromHistories):
 def _first_singular_vectors(graph: csr_array, count: int, seed: int, iterations: int = 5) -> FloatMatrix:
     """The right singular vectors of the largest singular values, by subspace iteration (Halko et al., 2011)."""
     width = min(count + 32, *graph.shape)
-    found: RealMatrix = np.random.default_rng(seed).normal(size=(graph.shape[1], width)).astype(np.float32)
+    basis: RealMatrix = np.random.default_rng(seed).normal(size=(graph.shape[1], width)).astype(np.float32)
     for _ in range(iterations):
-        found, _ = np.linalg.qr(graph.T @ (graph @ found))
-    projected = graph @ found
+        basis, _ = np.linalg.qr(graph.T @ (graph @ basis))
+    projected = graph @ basis
     _, rotations = np.linalg.eigh(projected.T @ projected)
-    best: FloatMatrix = np.ascontiguousarray((found @ rotations[:, ::-1])[:, :count], dtype=np.float32)
+    best: FloatMatrix = np.ascontiguousarray((basis @ rotations[:, ::-1])[:, :count], dtype=np.float32)
     return best

@@ -2,11 +2,11 @@
 
     model = IALS(factors=64, regulariser=10).fit(split.train)
 
-FCF and Frugal minimise the same sum of squares on devices, by steps or by sums of messages; here everyone's history
-lies in one place, and each side is solved for in closed form while the other stands still (models/als.py). As much as
-on the method depends on its regulariser: `frequency` lets it grow with how much someone has (Rendle et al., 2022).
+FCF and Frugal minimise the same sum of squares on clients, by steps or by sums of messages; here all histories
+are in one place, and each side is solved for in closed form while the other is fixed. The regulariser matters as much
+as the method: `frequency` lets it grow with the size of a history (Rendle et al., 2022).
 
-People and items are solved for one by one, so threads never change a bit.
+Users and items are solved for one by one, so threads never change a bit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from federank.methods.frugal.objective import gram_matrix
 from federank.methods.recommender import Arrays, Recommender, made_from, put_back, restored_table
 from federank.simulation.options import TrainingOptions
 
-# Alternating least squares (Hu et al., 2008): the squares of models/squares.py, solved exactly, one side at a time.
+# Alternating least squares (Hu et al., 2008), solved exactly, one side at a time.
 
 
 class Workspace(NamedTuple):
@@ -62,7 +62,7 @@ def solve_rows(
 ) -> None:
     """The best vectors of rows `first` to just before `last`, from those of the others that each row has.
 
-    `gram` is Y'Y of all others, `pulls` each row's lambda.
+    `gram` is Y'Y of all others, `lambdas` each row's regularisation.
     """
     own, sides, aim = workspace.own, workspace.sides, workspace.aim
     size = vectors.shape[1]
@@ -137,7 +137,7 @@ class SolvedFactors(Recommender):
 
     @abstractmethod
     def _solved(self, having: Profiles, vectors: FloatMatrix, threads: int = 1) -> FloatMatrix:
-        """The best vector of everyone (or everything) that has these others, whose vectors stand still."""
+        """The best vector of every row, given the vectors of the others that it has."""
 
     def enrolled(self, profile: IntVector) -> FloatVector:
         """The vector of a user with this history, in closed form."""
@@ -168,7 +168,7 @@ class SolvedFactors(Recommender):
 
 @dataclass(frozen=True, kw_only=True)
 class IALSSettings(Settings):
-    """What can be chosen about alternating least squares."""
+    """Settings of alternating least squares."""
 
     factors: int = setting(64, 1)
     """Length of the vectors that describe users and items."""
@@ -179,9 +179,9 @@ class IALSSettings(Settings):
     unobserved_weight: float = setting(1.0, 0)
     """Confidence that users dislike what they do not have."""
     regulariser: float = setting(10.0, positive=True)
-    """Pull of all vectors towards zero (lambda)."""
+    """L2 regularisation of all vectors (lambda)."""
     frequency: float = setting(0.0, 0, 1)
-    """How that pull grows with how much a user or an item has: 0 not at all, 1 in proportion."""
+    """How the regularisation grows with the size of a history: 0 not at all, 1 in proportion."""
     initial_scale: float = setting(0.1, positive=True)
     """Standard deviation of the first values of the item vectors."""
     seed: int = setting(1, 0, 2**32 - 1)
@@ -216,7 +216,7 @@ class IALS(SolvedFactors):
         self.user_vectors = self._solved(train.profiles, self.item_vectors, training_options.threads)
         for iteration in range(1, settings.iterations + 1):
             self.item_vectors = self._solved(train.audiences, self.user_vectors, training_options.threads)
-            # After the items their people: everyone's vector is the best for the items as they are.
+            # Users last: their vectors are the best for the final items.
             self.user_vectors = self._solved(train.profiles, self.item_vectors, training_options.threads)
             if not np.isfinite(self.user_vectors).all():
                 raise Diverged("The vectors of ials are no longer finite numbers; ask for a larger regulariser.")
@@ -225,11 +225,11 @@ class IALS(SolvedFactors):
         self.report["seconds"] = time.perf_counter() - begin
 
     def _solved(self, having: Profiles, vectors: FloatMatrix, threads: int = 1) -> FloatMatrix:
-        """The best vector of everyone (or everything) that has these others, whose vectors stand still."""
+        """The best vector of every row, given the vectors of the others that it has."""
         settings, count = self.settings, len(having.starts) - 1
         gram: RealMatrix = gram_matrix(vectors, np.ones(len(vectors), dtype=np.float32))
         reach = having.sizes + settings.unobserved_weight * len(vectors)
-        residuals: FloatVector = (settings.regulariser * reach**settings.frequency).astype(np.float32)
+        lambdas: FloatVector = (settings.regulariser * reach**settings.frequency).astype(np.float32)
         solved = np.empty((count, settings.factors), dtype=np.float32)
         # Shares of about equal work: a row costs its others, and a little for itself.
         work = np.cumsum(having.sizes + settings.factors)
@@ -240,7 +240,7 @@ class IALS(SolvedFactors):
             workspace = new_workspace(settings.factors)
             confidence = 1.0 + settings.alpha, float(settings.unobserved_weight)
             span = int(edges[worker]), int(edges[worker + 1])
-            solve_rows(having.starts, having.items, vectors, gram, *confidence, residuals, *span, solved, workspace)
+            solve_rows(having.starts, having.items, vectors, gram, *confidence, lambdas, *span, solved, workspace)
 
         at_once(solve, threads)
         return solved

@@ -1,4 +1,4 @@
-"""Neighbourhood methods: what people like you have, and what goes with what you have.
+"""Nearest neighbours: what similar users have, and what is similar to what the user has.
 
 User-kNN adds up, for each item, the similarities of those of the user's k nearest users who have it. Item-kNN
 adds up, for each item, the similarities of those of the item's k nearest items that the user has; normalised, it
@@ -131,7 +131,7 @@ def _add_shared(
 
 @compiled
 def _offer(rows: IntVector, similarities: FloatVector, candidate: int, similarity: np.float32) -> None:
-    """Let a candidate take the place of the worst one kept, if it is better."""
+    """Replace the worst neighbour by a better candidate."""
     if _worse(rows[0], similarities[0], candidate, similarity):
         rows[0], similarities[0] = candidate, similarity
         _sink(rows, similarities, len(rows))

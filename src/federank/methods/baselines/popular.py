@@ -1,6 +1,6 @@
 """The two floors under every method: the most popular items, and items at random.
 
-Neither looks at the person, but for leaving out what they already have. Of equally popular items, the one with
+Neither depends on the user, except that it leaves out what the user has. Of equally popular items, the one with
 the smaller number comes first.
 """
 
@@ -17,7 +17,7 @@ from federank.errors import ModelError
 from federank.methods.recommender import Arrays, Recommender, made_from
 from federank.simulation.options import TrainingOptions
 
-# Scores that know nothing about the person: how popular an item is, and nothing at all.
+# Scores that do not depend on the user.
 
 
 def popularity_scores(popularity: LongVector) -> FloatVector:
@@ -90,7 +90,7 @@ class RandomSettings(Settings):
 
 
 class Random(Recommender):
-    """Items at random, for each person others; the same again for the same seed."""
+    """Items at random, different for each user; the same for the same seed."""
 
     name = "random"
     settings_type = RandomSettings

@@ -31,7 +31,7 @@ _LOOKS = 1_000
 
 
 def items_together(histories: csr_array) -> csr_array:
-    """G: how many people have both of two items."""
+    """G: how many users have both of two items."""
     ones = csr_array(histories, dtype=np.float32)
     together = csr_array(ones.T @ ones)
     together.sort_indices()
@@ -52,7 +52,7 @@ def explain_item(
     weights: RealVector,
     marks: IntVector,
 ) -> None:
-    """The weights of the items that go with this one, in `weights`; `left`, `marks` are room, as long as the catalogue.
+    """The weights of the items that go with this one, in `weights`; `left` and `marks` are workspace, one per item.
 
     `starts`, `others` and `counts` are G row by row. Of `weights` only the entries of this item's row count.
     """
@@ -93,14 +93,14 @@ def weights_of(
     starts, others = together.indptr.astype(np.int64), together.indices.astype(np.int32)
     counts, diagonal = together.data.astype(np.float32), together.diagonal().astype(np.float32)
     workspace = np.zeros(len(diagonal)), np.zeros(len(diagonal)), np.full(len(diagonal), -1, dtype=np.int32)
-    found = []
+    results = []
     for item in span:
         explain_item(item, starts, others, counts, diagonal, l1, l2, tolerance, *workspace)
         row = others[starts[item] : starts[item + 1]]
         values = np.where(row == item, 0.0, workspace[1][row])
-        kept = values > 0
-        found.append((row[kept], values[kept].astype(np.float32)))
-    return found
+        positive = values > 0
+        results.append((row[positive], values[positive].astype(np.float32)))
+    return results
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ class SLIMSettings(Settings):
     """What can be chosen about SLIM."""
 
     l1: float = setting(1.0, 0)
-    """How many people who have two items do not count: the larger, the fewer weights are left."""
+    """L1 regularisation, as a number of users that have both items: the larger, the fewer weights are left."""
     l2: float = setting(20.0, 0)
     """Pull of all weights towards zero: the larger, the more evenly items share in explaining another."""
     tolerance: float = setting(0.001, positive=True)
@@ -143,7 +143,7 @@ class SLIM(ItemWeights):
         at_once(solve, training_options.threads)
         starts = np.concatenate(([0], np.cumsum([len(items) for items, _ in solved])))
         items, values = (np.concatenate(parts) for parts in zip(*solved, strict=True))
-        # Solved is who speaks for an item, kept is whom an item speaks for.
+        # A solved column has the items that predict an item; the model keeps, per item, those that it predicts.
         speaking = csr_array((values, items, starts), shape=(train.n_items, train.n_items))
         self._keep(csr_array(speaking.T))
         self.report |= {"seconds": time.perf_counter() - begin, "weights": int(self.weights.nnz)}
