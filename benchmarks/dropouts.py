@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 
 from federank.errors import NoAnswer
-from federank.methods.fpl.wire import Update, encode
+from federank.federation.wire import encode
+from federank.methods.fpl.method import FPLUpdate
 from federank.service.client.federation import read_enrolment
 from federank.service.simulated_clients.connection import Connection
 from service import server, write_rows
 
 FACTORS = 20
-NOTHING = encode(Update(np.zeros(0, np.int32), np.zeros((0, FACTORS), np.float32), np.zeros(0, np.float32)))
+NOTHING = encode(FPLUpdate(np.zeros(0, np.int32), np.zeros((0, FACTORS), np.float32), np.zeros(0, np.float32)))
 LEARNING = 5
 """Rounds that are left out: the server does not know its devices yet."""
 

@@ -3,6 +3,8 @@
 import numpy as np
 
 from federank.data.interactions import Interactions
+from federank.federation import wire
+from federank.methods.fpl.method import FPL, FPLModel, FPLUpdate
 from federank.methods.fpl.settings import FPLSettings, recipe_for
 from federank.methods.fpl.simulation import Federation
 from federank.privacy.population import Choices, coins, shared_profiles_of_all
@@ -36,3 +38,27 @@ def federation(data, pi=None, trace=None, policies=None, **settings):
     shared_profile = shared_profiles_of_all(choices, settings.seed, data.profiles, data.n_items)
     recipe = recipe_for(settings, data.profiles.sizes, data.n_items, coins(choices), trace, shared_profile)
     return Federation.established(settings, recipe, data.profiles, data.n_items)
+
+
+def model_of(established):
+    """What clients of a federation download now."""
+    return wire.read_only(established.method.broadcast(established.state))
+
+
+def play_with(established, fleet, rounds):
+    """Rounds of a federation with these clients."""
+    for _ in range(rounds):
+        number = established.round_number
+        established.aggregate(fleet.train(fleet.choose(number), model_of(established), number))
+
+
+def decode_update(content, factors, n_items):
+    """An update of FPL from the wire."""
+    return wire.decode(FPLUpdate, FPL(n_items=n_items, factors=factors, triples=1), content)
+
+
+def rows_message(round_number, version, items, vectors, biases, n_items=2**20):
+    """Rows of FPL's model as a server sends them."""
+    model = FPLModel(np.zeros((n_items, vectors.shape[-1]), np.float32), np.zeros(n_items, np.float32))
+    model.vectors[items], model.biases[items] = vectors, biases
+    return wire.encode_rows(model, np.asarray(items), n_items, round_number=round_number, version=version)

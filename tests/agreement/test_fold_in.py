@@ -18,10 +18,10 @@ import federank as fr
 from federank.federation.client import ClientMethod, History, Model
 from federank.methods.fedrec.client import PMF_CLIENT, SVDPP_CLIENT
 from federank.methods.fedrec.settings import RatingFederationSettings, SVDPlusPlusFederationSettings
-from federank.methods.fpl.client import FPL_CLIENT
-from federank.methods.fpl.settings import FPLSettings
+from federank.methods.fpl.method import FPL
 from federank.methods.frugal.client import FRUGAL_CLIENT
 from federank.methods.frugal.losses import FrugalSettings
+from federank.service.client.methods import client_method
 
 METHODS = Path(fr.__file__).parent / "service" / "web" / "methods" / "registry.js"
 SEED, USER, FACTORS = 7, 0, 4
@@ -81,7 +81,8 @@ class Case(NamedTuple):
 def fpl():
     chosen = {"factors": FACTORS, "seed": SEED, "epochs": 5, "learning_rate": 0.1}
     model = fr.FPL(**chosen, sharing="fixed-subset", pi=0.5, basis="shared").fit(LIKES)
-    return Case(model, "fpl", FPL_CLIENT, FPLSettings(factors=FACTORS, triples=4, learning_rate=0.1))
+    settings = FPL(n_items=LIKES.n_items, factors=FACTORS, triples=4, learning_rate=0.1)
+    return Case(model, "fpl", client_method("fpl", secure=False), settings)
 
 
 def frugal():

@@ -12,10 +12,10 @@ from federank.audit.rehearsal import rehearse_poisoning
 from federank.cli import federank
 from federank.data.splits import split_random
 from federank.data.synthetic import city
-from federank.errors import SettingError
+from federank.errors import BadMessage, SettingError
+from federank.methods.fpl.method import FPL, FPLModel
 from federank.methods.fpl.poisoning import POISONING_ATTACKS, PoisoningAttack
 from federank.methods.fpl.settings import FPLSettings, recipe_for
-from federank.methods.fpl.wire import why_implausible
 from federank.methods.frugal.server_steps import SummedMessages, bound_rows
 
 
@@ -54,8 +54,10 @@ def test_an_adaptive_lie_is_one_that_the_equations_give(aim):
     recipe = recipe_for(FPLSettings(factors=3), np.full(5, 4), 80, np.ones(5))
     vectors, biases = rng.normal(size=(80, 3)).astype(np.float32), rng.normal(size=80).astype(np.float32)
     poisoning_attack = PoisoningAttack(recipe, vectors, biases, 7, 12, 2.0, 100.0, np.ones(3, np.float32), rng)
-    assert why_implausible(POISONING_ATTACKS["adaptive", aim](poisoning_attack), 12) is None
-    assert why_implausible(POISONING_ATTACKS["loud", "push"](poisoning_attack), 12) is not None
+    method, model = FPL(n_items=80, factors=3, triples=12), FPLModel(vectors, biases)
+    method.check(model, POISONING_ATTACKS["adaptive", aim](poisoning_attack))
+    with pytest.raises(BadMessage):
+        method.check(model, POISONING_ATTACKS["loud", "push"](poisoning_attack))
 
 
 @pytest.mark.slow

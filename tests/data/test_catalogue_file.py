@@ -4,8 +4,9 @@ import pytest
 
 from federank.data.formats import is_catalogue_file, read_catalogue_file
 from federank.errors import SettingError
-from federank.methods.fpl.server import FPL_SERVER
+from federank.methods.fpl.method import FPL
 from federank.service.server.config import catalogue_of
+from federank.service.server.methods import SERVER_METHODS
 
 
 @pytest.fixture
@@ -43,5 +44,5 @@ def test_a_folder_or_no_file_is_none(tmp_path):
 def test_a_mean_of_nobody_s_histories_is_asked_for_in_a_sentence(written):
     data = read_catalogue_file(written("item_id,title\na,A\nb,B\n"))
     with pytest.raises(SettingError, match="--triples"):
-        FPL_SERVER.settle(FPL_SERVER.settings(triples="mean"), data, None)
-    assert FPL_SERVER.settle(FPL_SERVER.settings(triples=5), data, None).triples == 5
+        SERVER_METHODS["fpl"].settle(FPL(), data, None)
+    assert SERVER_METHODS["fpl"].settle(FPL(triples=5), data, None).triples == 5

@@ -1,16 +1,18 @@
 """Defences around aggregation: what a fold may do to the model, and what no device can have sent."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.worlds import model_of
 
 from federank.data.interactions import Interactions
 from federank.federation.defences import LEAST_ITEMS, NO_DEFENCES, Defences, Rows, defend
 from federank.methods.fpl.kernels import sum_of_updates, workspace_for_clients
 from federank.methods.fpl.settings import FPLSettings, recipe_for
 from federank.methods.fpl.simulation import Federation
-from federank.methods.fpl.wire import Update, why_implausible
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import FrugalUpdate
 from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
@@ -103,36 +105,12 @@ def test_what_devices_send_is_plausible_whatever_they_hold_back(pi, order):
     settings = FPLSettings(triples=7, clients_per_round=20, order=order, learning_rate=0.5)
     recipe = recipe_for(settings, data.profiles.sizes, data.n_items, np.full(data.n_users, pi))
     federation = Federation.established(settings, recipe, data.profiles, data.n_items)
+    method = replace(federation.method, triples=7)
     workspace = workspace_for_clients(*federation.item_vectors.shape)
     for number in range(3):
         for user in range(data.n_users):
             update = sum_of_updates(federation.run, number, np.array([user], dtype=np.int32), workspace)
-            assert why_implausible(update, 7) is None
-
-
-def update_of(*biases):
-    count = len(biases)
-    items = np.arange(count, dtype=np.int32)
-    return Update(items, np.zeros((count, 2), np.float32), np.array(biases, np.float32))
-
-
-@pytest.mark.parametrize(
-    ("biases", "sentence"),
-    [
-        ((100.0,), "more than 0"),
-        ((1.0, -0.5), "more than 0"),
-        ((8.0, -8.0), "more than 7"),
-        ((5.0, 5.0, -10.0), "7"),
-        ((-8.0,), "lowered"),
-    ],
-)
-def test_an_update_that_no_pairs_give_is_implausible(biases, sentence):
-    assert sentence in why_implausible(update_of(*biases), 7)
-
-
-@pytest.mark.parametrize("biases", [(7.0, -7.0), (-7.0,), (), (3.5, 3.5, -1.0, -6.0)])
-def test_an_update_that_some_pairs_give_is_plausible(biases):
-    assert why_implausible(update_of(*biases), 7) is None
+            method.check(model_of(federation), update)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 5.0])

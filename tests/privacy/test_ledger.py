@@ -6,7 +6,6 @@ from tests.squares_worlds import devices_of, some_people, squares_federation
 
 from federank.errors import BadFile
 from federank.federation.round import play_round
-from federank.methods.fpl.wire import Update, by_sign
 from federank.methods.frugal.reference import FrugalFleetInMemory
 from federank.privacy.ledger import Entry, Ledger, SentMessage
 from federank.privacy.policy import SharedProfile
@@ -17,9 +16,8 @@ OUTWARD = SharedProfile(np.array([2, 5, 8], np.int32), np.array([True, False, Tr
 def update(**biases):
     rows = {int(name[1:]): bias for name, bias in biases.items()}
     items = np.array(sorted(rows), np.int32)
-    return by_sign(
-        Update(items, np.ones((len(items), 2), np.float32), np.array(list(map(rows.get, items)), np.float32))
-    )
+    raised = np.array([rows[item] > 0 for item in items.tolist()], dtype=np.bool_)
+    return items[raised], items[~raised]
 
 
 def ledger():

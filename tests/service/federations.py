@@ -17,15 +17,16 @@ from functools import wraps
 import httpx
 import numpy as np
 from tests.commands import serve_words, started
+from tests.worlds import decode_update
 
 from federank.data.interactions import Interactions
-from federank.methods.fpl.server import FPL_SERVER
-from federank.methods.fpl.settings import FPLSettings
-from federank.methods.fpl.wire import Update, decode_update, encode
+from federank.federation.wire import encode
+from federank.methods.fpl.method import FPL, FPLUpdate
 from federank.service.server.bootstrap import establish
 from federank.service.server.config import read_config
 from federank.service.server.http.app import admin_app, public_app
 from federank.service.server.logs import Log
+from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.service import open_service
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
@@ -33,6 +34,7 @@ from federank.service.server.store.schema import create_tables
 from federank.service.server.store.versions import newest_model
 
 ITEMS, FACTORS, TRIPLES = 12, 3, 4
+FPL_SERVER = SERVER_METHODS["fpl"]
 TENSORS = {"Content-Type": "application/octet-stream"}
 KEEP = {"keep_updates": True}
 PATIENT = {"deadline": 600.0}
@@ -95,7 +97,7 @@ def establish_in(address, settings, served, rounds=None, data=None, **more):
 
 def establish_small(address, rounds=None, data=None, **settings):
     """Establish a small federation of FPL in a store; the operator's token."""
-    chosen = FPLSettings(**({"factors": FACTORS, "triples": TRIPLES, "learning_rate": 0.5} | settings))
+    chosen = FPL(**({"factors": FACTORS, "triples": TRIPLES, "learning_rate": 0.5} | settings))
     return establish_in(address, chosen, FPL_SERVER, rounds, data)
 
 
@@ -111,7 +113,7 @@ def some_update(seed, rows=3, items=ITEMS, factors=FACTORS):
     chosen = np.sort(rng.choice(items, rows, replace=False)).astype(np.int32)
     biases = np.clip(rng.normal(size=rows), -1, 1) / 2
     biases -= max(0.0, biases.mean())  # what a pair gives one item it takes from another
-    return Update(chosen, rng.normal(size=(rows, factors)).astype(np.float32), biases.astype(np.float32))
+    return FPLUpdate(chosen, rng.normal(size=(rows, factors)).astype(np.float32), biases.astype(np.float32))
 
 
 class Device:
@@ -143,7 +145,7 @@ class Device:
         return await self.client.get(f"/api/v1/tasks/{ticket}{query}", headers=self.headers)
 
     async def send(self, ticket, body, **headers):
-        content = encode(body) if isinstance(body, Update) else body
+        content = encode(body) if isinstance(body, FPLUpdate) else body
         place = f"/api/v1/tasks/{ticket}/update"
         return await self.client.post(place, content=content, headers=self.headers | TENSORS | headers)
 

@@ -11,14 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.two_nodes import STORE, TwoNodes
-from tests.worlds import federation, random_world
+from tests.worlds import federation, model_of, random_world
 
 from federank.errors import ClusterGone, SettingError
-from federank.federation.rng import words_wrap_around
-from federank.methods.fpl.cluster import Cluster, Shard, clients_by_district, opened, part_of, partitions_of
-from federank.methods.fpl.method import make_broadcast
+from federank.federation import wire
+from federank.methods.fpl.cluster import Broadcast, Cluster, Shard, clients_by_district, opened, part_of, partitions_of
+from federank.methods.fpl.method import FPLUpdate
 from federank.methods.fpl.simulation import FleetInMemory, play_compiled, shard_count
-from federank.methods.fpl.wire import check_update
 from federank.simulation.cluster import connected
 from federank.simulation.options import TrainingOptions
 from federank.simulation.training import train
@@ -122,17 +121,22 @@ def test_a_shard_is_handed_nothing_of_other_people():
     assert not len(part.recipe.shared_profile.items)
 
 
+def everything(one):
+    """The full model, as the driver sends it."""
+    return Broadcast(0, np.arange(one.method.n_items, dtype=np.int32), *wire.values(model_of(one)).values())
+
+
 def test_a_shard_answers_with_updates_and_moves_only_its_clients():
     one = established("everybody")
     first, last = 400, 700
     shard = Shard(part_of(one, first, last))
     before = shard.vectors().copy()
-    broadcast = make_broadcast(0, one.item_vectors[:, : one.recipe.factors], one.item_biases)
+    broadcast = everything(one)
     clients = np.array([450, 600], dtype=np.int32)
     updates = shard.train(broadcast, [clients[:1], clients[1:], clients[:0]])
     assert [len(update.items) > 0 for update in updates] == [True, True, False]
     for update in updates:
-        check_update(update, one.recipe.factors, len(one.item_biases))
+        wire.checked(update, FPLUpdate, one.method)
     moved = np.flatnonzero((shard.vectors() != before).any(axis=1)) + first
     assert moved.tolist() == clients.tolist()
 
@@ -140,11 +144,10 @@ def test_a_shard_answers_with_updates_and_moves_only_its_clients():
 def test_the_districts_of_a_shard_do_not_mix_their_sums():
     one = established("everybody")
     clients = np.arange(450, 460, dtype=np.int32)
-    broadcast = make_broadcast(0, one.item_vectors[:, : one.recipe.factors], one.item_biases)
+    broadcast = everything(one)
     together = Shard(part_of(one, 400, 700)).train(broadcast, [clients[:5], clients[5:]])
     (alone,) = Shard(part_of(one, 400, 700)).train(broadcast, [clients[5:]])
-    for a, b in zip(together[1], alone, strict=True):
-        np.testing.assert_array_equal(a, b)
+    np.testing.assert_equal(wire.values(together[1]), wire.values(alone))
 
 
 @pytest.mark.parametrize("noise_on", ["all-rows", "sums"])
@@ -152,16 +155,15 @@ def test_what_a_shard_sends_is_clipped_and_noisy_device_by_device(noise_on):
     data = random_world(users=40, items=30, interactions=300)
     settings = {"clients_per_round": "all", "triples": 3, "clip": 0.5, "noise": 1.0, "noise_on": noise_on}
     one, plain = federation(data, **settings), federation(data, **settings | {"clip": None, "noise": 0.0})
-    broadcast = make_broadcast(0, one.item_vectors[:, : one.recipe.factors], one.item_biases)
+    broadcast = everything(one)
     clients = one.recipe.participants[10:20]
     first, last = int(clients[0]), int(clients[-1]) + 1
     (update,) = Shard(part_of(one, first, last)).train(broadcast, [clients])
     (bare,) = Shard(part_of(plain, first, last)).train(broadcast, [clients])
-    fleet = FleetInMemory(one.recipe, one.profiles, one.user_vectors[:, : one.recipe.factors])
+    fleet = FleetInMemory(one)
     total = np.zeros((len(one.item_biases), one.recipe.factors + 1))
-    with words_wrap_around():
-        for items, vectors, biases in fleet.train(clients, broadcast):
-            total[items] += np.column_stack((vectors, biases))
+    for sent in fleet.train(clients, model_of(one), 0):
+        total[sent.items] += np.column_stack((sent.vectors, sent.biases))
     found = np.zeros_like(total)
     found[update.items] = np.column_stack((update.vectors, update.biases))
     np.testing.assert_allclose(found, total, atol=TOLERANCE)

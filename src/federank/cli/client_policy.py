@@ -140,8 +140,6 @@ def changed_policy(before: Policy | None, catalogue: Catalogue, specs: dict[str,
 
 def _refuse_other_methods(facts: Facts, specs: dict[str, Any]) -> None:
     """Refuse options that this federation ignores or would cut."""
-    from federank.methods.fpl.settings import FPLSettings, most_own_triples
-
     named = [f"--{name}" for name in ("filling", "rho", "sampling") if specs.get(name) is not None]
     if named and facts.scale is None:
         raise SettingError(
@@ -150,9 +148,9 @@ def _refuse_other_methods(facts: Facts, specs: dict[str, Any]) -> None:
     spec = specs["triples"]
     if spec is None:
         return
-    if not isinstance(facts.settings, FPLSettings):
+    most = getattr(facts.settings, "most_own_triples", None)
+    if most is None:
         raise SettingError("--triples belongs to FPL, and this federation uses another method; leave it out.")
-    most = most_own_triples(facts.settings)
     if not 1 <= spec <= most:
         raise SettingError(f"--triples is {spec}; this federation allows integers from 1 to {most}.")
 

@@ -13,12 +13,15 @@ mean nothing, so a small catalogue, or a step that moves few rows, is left alone
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector
+from federank.federation import wire
 
 LEAST_ITEMS = 100
 """Below this many items nothing is bounded."""
@@ -112,3 +115,44 @@ def _moved(before: Rows, after: Rows) -> NDArray[np.bool_]:
     if after.biases is not None and before.biases is not None:
         moved |= before.biases != after.biases
     return moved
+
+
+# Rows of an upload of bounded length.
+
+
+class Shortened(NamedTuple):
+    """An upload without a row that is too long, and how many were."""
+
+    update: Any
+    rows: int
+
+
+def shortened(update: Any, most_norm: float) -> Shortened:
+    """The same upload with all numbers of an item, as one row, scaled down to a norm of at most `most_norm`.
+
+    What belongs to no item is one row for each array.
+    """
+    named = {part.metadata["axes"][0] for part in wire.arrays(update) if part.metadata["dtype"] == "index"} | {"items"}
+    groups: dict[str, list[tuple[str, wire.Array]]] = {}
+    for part in wire.arrays(update):
+        values, axis = getattr(update, part.name), part.metadata["axes"][:1]
+        if values.dtype.kind == "f" and values.size:
+            by_item = axis and axis[0] in named
+            rows = values.reshape(len(values) if by_item else 1, -1)
+            groups.setdefault(axis[0] if by_item else part.name, []).append((part.name, rows))
+    changes: dict[str, wire.Array] = {}
+    count = 0
+    for parts in groups.values():
+        largest = max(float(np.abs(rows).max()) for _, rows in parts)
+        if largest * math.sqrt(sum(rows.shape[1] for _, rows in parts)) < 0.999 * most_norm:
+            continue  # no row can be too long: this settles nearly every upload
+        # In double precision: the square of a large float32 would overflow.
+        squared = sum(np.einsum("ij,ij->i", rows, rows, dtype=np.float64) for _, rows in parts)
+        long = np.asarray(squared > np.float64(most_norm) ** 2)
+        if long.any():
+            scale = np.ones(len(long))
+            scale[long] = most_norm / np.sqrt(np.asarray(squared)[long])
+            for name, rows in parts:
+                changes[name] = (rows * scale.astype(rows.dtype)[:, None]).reshape(getattr(update, name).shape)
+            count += int(np.count_nonzero(long))
+    return Shortened(replace(update, **changes) if changes else update, count)

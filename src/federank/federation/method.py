@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -28,13 +28,21 @@ from federank.checks import check_fields, check_name
 from federank.checks import setting as setting
 from federank.errors import SettingError
 from federank.federation import wire
+from federank.federation.defences import NO_DEFENCES, Defences
 from federank.federation.wire import Array, array
+
+if TYPE_CHECKING:
+    from federank.data.interactions import Profiles
+    from federank.privacy.policy import Policy
+    from federank.privacy.population import Choices
 
 AUTO: Any = None
 """A setting that is left open; `resolve` fills it in."""
 HOME = 2**31
 """Stands for the round in the random numbers of what a client does at home."""
 HOME_ROUNDS = 10
+LOW = 0.1
+"""New items start where this share of the items is below them."""
 _CLOSE = 1e-4
 NO_ITEMS: IntVector = np.zeros(0, dtype=np.int32)
 NO_RATINGS = np.zeros(0, dtype=np.float32)
@@ -81,6 +89,7 @@ class Client:
     state: Any = None  # what client_update returned last; None at first, and once the owner has withdrawn items
     sent_negatives: IntVector = field(default_factory=lambda: NO_ITEMS)  # from the ledger: other items it has named
     held_out: IntVector = field(default_factory=lambda: NO_ITEMS)  # ascending; filled in simulations with `leak` alone
+    withheld: IntVector = field(default_factory=lambda: NO_ITEMS)  # of items, ascending: trained on, and never sent
 
     @property
     def not_negative(self) -> IntVector:
@@ -169,6 +178,15 @@ class FederatedMethod:
     """What a search tunes, and the values that it tries."""
     audit: ClassVar[str] = "federank.audit.generic"
     """The module that audits it; the default observes any method."""
+    kernels: ClassVar[str] = ""
+    """Compiled clients, as `module:class` (see `ClientKernels`); without them hosts call `client_update`."""
+    sharing_policies: ClassVar[tuple[str, ...]] = ("fixed-subset", "randomized-response")
+    """The sharing policies that its clients can follow. With `all`, clients may train on the full history, follow
+    `withheld`, and recommend from the vector that they have trained."""
+    owner_choices: ClassVar[tuple[str, ...]] = ()
+    """Settings that each client's owner decides (`chosen`), and no federation."""
+    defences: ClassVar[Defences] = NO_DEFENCES
+    """What one step of a real server may do to the model, unless its operator says otherwise."""
 
     n_items: int = setting(AUTO, 2, 10_000_000)
     """Number of items of the catalogue."""
@@ -229,6 +247,15 @@ class FederatedMethod:
             used = [np.reshape(getattr(update, name), (len(update.items), -1)).any(axis=1) for name in rows]
             aggregate.counts[update.items] += np.any(used, axis=0)
 
+    def chosen(self, policy: Policy, pi: float) -> Self:  # noqa: ARG002
+        """The method as one client runs it, with what its owner has chosen. `pi` is the probability with which an
+        item that may leave is sent each time; 1 where the policy decides once for a lifetime."""
+        return self
+
+    def max_rows(self) -> int:
+        """The most items that an update names."""
+        return self.n_items
+
     def stage(self, broadcast: Any) -> int:  # noqa: ARG002
         """Which upload of a client's lifetime a round on this broadcast asks for."""
         return 0
@@ -262,9 +289,42 @@ class FederatedMethod:
         """The state for a larger catalogue. Default: rows of zeros."""
         return wire.extended(state, n_items)
 
+    def exported(self, arrays: dict[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
+        """The arrays of a broadcast as the model of this name keeps them, with its settings."""
+        return {name: part for name, part in configuration(self).items() if name != "n_items"}, arrays
+
     def fit(self, train: Any, **options: Any) -> Any:
         """Simulate: a model that was learnt from the training part of a split. See `fr.FederatedModel`."""
         return import_module("federank.methods.federated_model").fit(self, train, **options)
+
+
+def low_bias(biases: Array) -> float:
+    """The bias that a new item starts with: a tenth of the items have a lower one."""
+    return float(np.quantile(biases, LOW)) if len(biases) else 0.0
+
+
+class ClientKernels(Protocol):
+    """Compiled clients of a method, for hosts that simulate many: all users of a data set, with their states."""
+
+    def __init__(self, method: Any, seed: int, histories: Profiles, choices: Choices) -> None: ...
+
+    states: dict[str, Array]
+    """What clients keep between rounds: a row for each."""
+
+    def update(self, user: int, round_number: int, broadcast: Any) -> Any:
+        """What one client sends in this round; its state moves."""
+        ...
+
+    def factors(self, broadcast: Any) -> Array:
+        """The factors that each user is recommended to from."""
+        ...
+
+
+def kernels_of(method: FederatedMethod) -> type[ClientKernels] | None:
+    """The compiled clients of a method; None where it has none."""
+    module, _, name = method.kernels.partition(":")
+    kernels: type[ClientKernels] | None = getattr(import_module(module), name) if module else None
+    return kernels
 
 
 # Configuration: the fields of a method as plain values, with the same bounds wherever they are read.

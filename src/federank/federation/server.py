@@ -21,10 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from safetensors.numpy import load
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector
+from federank._numerics.arrays import FloatMatrix, IntVector, LongVector
 from federank.data.interactions import Interactions
 from federank.errors import ModelError
 from federank.federation.defences import NO_DEFENCES, Defences
+from federank.federation.method import low_bias
 from federank.federation.wire import Array, encode_parts
 from federank.privacy.accountant import mu_for
 from federank.secagg.config import SecaggConfig
@@ -34,9 +35,6 @@ from federank.secagg.ring import C_INT
 
 MAX_HEADER = 1024
 """Bytes that a safetensors header may take beyond what ours takes: other writers order and pad it differently."""
-LOW = 0.1
-"""New items start where this share of the items is below them."""
-
 
 _NOTHING: Mapping[str, Array] = MappingProxyType({})
 _OVERALL = "overall."  # marks in the store what is no table
@@ -68,16 +66,11 @@ def lowest_rows(content: Content, n_items: int) -> Content:
     for name, table in content.tables.items():
         low = np.zeros((more, *table.shape[1:]), dtype=table.dtype)
         if name == "biases":
-            low[:] = lowest_bias(table)
+            low[:] = low_bias(table)
         elif name == "weights":
             low[:] = 1
         tables[name] = np.concatenate((table, low))
     return content._replace(tables=tables)
-
-
-def lowest_bias(biases: FloatVector) -> float:
-    """The bias that a new item starts with: a tenth of the items have a lower one."""
-    return float(np.quantile(biases, LOW)) if len(biases) else 0.0
 
 
 class Published(NamedTuple):

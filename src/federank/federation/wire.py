@@ -140,6 +140,11 @@ def tables(record: Any) -> tuple[str, ...]:
     return tuple(part.name for part in arrays(record) if part.metadata["axes"][:1] == ("items",))
 
 
+def indices(record: Any) -> tuple[str, ...]:
+    """The names of the arrays that name items."""
+    return tuple(part.name for part in arrays(record) if part.metadata["dtype"] == "index")
+
+
 def values(record: Any) -> dict[str, Array]:
     """The arrays of a record by name."""
     return {part.name: getattr(record, part.name) for part in arrays(record)}
@@ -185,10 +190,19 @@ def size(record: Any) -> int:
     return _size(tuple((name, part.dtype.str, part.shape) for name, part in _sent(record).items()), ())
 
 
-def size_of_rows(record: Any) -> int:
-    """The bytes of a full broadcast on the wire (`encode_rows`)."""
-    parts = tuple((name, part.dtype.str, part.shape) for name, part in _sent(record).items())
-    return _size(parts, ("round", "version"))
+def size_of_rows(record: Any, rows: int | None = None) -> int:
+    """The bytes of a broadcast on the wire (`encode_rows`): of all rows, or of this many."""
+    shapes = {name: (part.dtype.str, part.shape) for name, part in _sent(record).items()}
+    if rows not in (None, len(getattr(record, tables(record)[0]))):
+        for name in tables(record):
+            shapes[name] = (shapes[name][0], (rows, *shapes[name][1][1:]))
+        shapes["items"] = ("<i4", (rows,))
+    return _size(
+        tuple(
+            (name, *part) for name, part in shapes.items() if name == "items" or rows != 0 or name not in tables(record)
+        ),
+        ("round", "version"),
+    )
 
 
 @cache

@@ -65,11 +65,12 @@ METHODS = {
 
 SERVED = {
     "frugal": "federank.methods.frugal",
-    "fpl": "federank.methods.fpl",
+    "fpl": "federank.methods.fpl.method:FPL",
     "pmf": "federank.methods.fedrec",
     "svdpp": "federank.methods.fedrec",
 }
-"""Methods with a record of their own for servers and clients (`server`, `client` and `simulated` of their folder)."""
+"""Methods that servers offer: their class on the interface of federation/method.py; or, without a colon, the folder
+with their records (`server`, `client` and `simulated`)."""
 
 AUDITED = ("fpl", "federank", "frugal", "fcf", "pmf", "svdpp", "fedmf", "pfedrec", "fedrap")
 """Those of them that send something, so that there is something to audit."""
@@ -101,14 +102,17 @@ def recommender_class(name: str) -> type[Recommender]:
 
 def federated_method(name: str) -> type[FederatedMethod] | None:
     """The method of this name, where it is on the interface of federation/method.py; None for another, or for none."""
-    module, cls, _ = METHODS.get(name, ("", "", ""))
+    module, _, cls = SERVED.get(name, "").partition(":")
+    if not cls:
+        module, cls, _ = METHODS.get(name, ("", "", ""))
     kind = getattr(import_module(module), cls) if module else extensions.find("methods", name)
     return kind if _is_federated(kind) else None
 
 
 def part_of(name: str, module: str, table: str) -> Any:
     """What a served method's folder has for a host: the entry of this name in a table of a module; None for nothing."""
-    return getattr(import_module(f"{SERVED[name]}.{module}"), table).get(name) if name in SERVED else None
+    folder = SERVED.get(name, ":")
+    return None if ":" in folder else getattr(import_module(f"{folder}.{module}"), table).get(name)
 
 
 def served_names() -> list[str]:

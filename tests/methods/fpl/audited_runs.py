@@ -1,9 +1,10 @@
 """Runs of the reference engine whose messages are kept, each with the device it came from."""
 
-import numpy as np
+import copy
 
-from federank.federation.rng import words_wrap_around
-from federank.methods.fpl.method import Shared
+import numpy as np
+from tests.worlds import model_of
+
 from federank.methods.fpl.settings import FPLSettings
 from federank.methods.fpl.simulation import FleetInMemory
 from federank.privacy.population import Choices
@@ -39,18 +40,14 @@ CONFIGURATIONS = {
 
 def play_and_keep(established, rounds):
     """Play rounds of a federation; every Update as (user, Update)."""
-    recipe, factors = established.recipe, established.recipe.factors
-    fleet = FleetInMemory(recipe, established.profiles, established.user_vectors[:, :factors])
-    vectors, biases = established.item_vectors[:, :factors].copy(), established.item_biases.copy()
-    shared = Shared(vectors, biases, mean=established.mean.copy(), square=established.square.copy())
-    kept = []
-    with words_wrap_around():
-        for _ in range(rounds):
-            broadcast = shared.distribute(recipe)
-            clients = fleet.choose(shared.round_number)
-            sent = [(int(user), update) for user in clients for update in fleet.train([user], broadcast)]
-            shared.aggregate(recipe, [update for _, update in sent])
-            kept += sent
+    played = copy.deepcopy(established)
+    fleet, kept = FleetInMemory(played), []
+    for _ in range(rounds):
+        number, broadcast = played.round_number, model_of(played)
+        clients = fleet.choose(number)
+        sent = [(int(user), update) for user in clients for update in fleet.train([user], broadcast, number)]
+        played.aggregate([update for _, update in sent])
+        kept += sent
     return kept
 
 

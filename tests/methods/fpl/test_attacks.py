@@ -1,5 +1,7 @@
 """Each attack's idea, on worlds where its outcome is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.methods.fpl.audited_runs import everybody_alike
@@ -46,7 +48,7 @@ def test_every_positive_that_was_sent_is_known_for_sure(name):
 def test_the_signs_of_vectors_alone_tell_positives_from_negatives():
     data = random_world()
     _, view = watched(data, 200, pi=0.5, triples=6)
-    without_biases = view._replace(updates=[update._replace(biases=0 * update.biases) for update in view.updates])
+    without_biases = view._replace(updates=[replace(update, biases=0 * update.biases) for update in view.updates])
     guess = ONE_BY_ONE["vector_signs"](without_biases)
     owned = [len(claimed(guess, person) & history) for person, history in enumerate(histories(data))]
     assert sum(owned) > 0.9 * guess.sizes.sum() > 0
@@ -92,7 +94,7 @@ def test_one_negative_row_gives_the_vector_nearly_where_many_pairs_were_drawn():
 
 def test_a_row_that_is_all_rounding_gives_no_vector():
     _, view = watched(random_world(), 50, pi=0.0)
-    tiny = [update._replace(biases=np.full_like(update.biases, -1e-20)) for update in view.updates]
+    tiny = [replace(update, biases=np.full_like(update.biases, -1e-20)) for update in view.updates]
     assert not recovered_vectors(tiny, view.broadcast, np.float32(0.001)).any()
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from tests.methods.fpl.test_round import Recorder
-from tests.worlds import federation, random_world
+from tests.worlds import federation, model_of, play_with, random_world
 
-from federank.federation.round import play_round
+from federank.federation import wire
 from federank.methods.fpl.communication import count_communication, replay
+from federank.methods.fpl.method import FPLUpdate
 from federank.methods.fpl.settings import PRESETS
 from federank.methods.fpl.simulation import FleetInMemory
-from federank.methods.fpl.wire import Update, broadcast_bytes, encode
 
 DATA = random_world()
 SETTINGS = {
@@ -30,15 +30,15 @@ class Downloads(Recorder):
         self.fetched = []
         self.changed_in = np.full(n_items, -1)
 
-    def train(self, clients, broadcast):
+    def train(self, clients, broadcast, round_number):
         for user in clients.tolist():
             since = self.held.get(user)
             self.fetched.append(len(self.changed_in) if since is None else int((self.changed_in >= since).sum()))
-            self.held[user] = broadcast.round_number
-        updates = list(super().train(clients, broadcast))
+            self.held[user] = round_number
+        updates = list(super().train(clients, broadcast, round_number))
         for update in updates:
             everything = not self.recipe.only_adds
-            self.changed_in[slice(None) if everything else update.items] = broadcast.round_number
+            self.changed_in[slice(None) if everything else update.items] = round_number
         return updates
 
 
@@ -46,21 +46,20 @@ class Downloads(Recorder):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_counts_are_those_of_the_recorded_traffic(name):
     established = federation(DATA, **SETTINGS[name])
-    fleet = Downloads(FleetInMemory(established.recipe, DATA.profiles, established.user_vectors[:, :4]), DATA.n_items)
-    shared = established.shared
+    fleet = Downloads(FleetInMemory(established), DATA.n_items)
     rounds = 90
-    with np.errstate(over="ignore"):
-        for _ in range(rounds):
-            play_round(established.recipe, shared, fleet)
-    updates = [message for message in fleet.traffic if isinstance(message, Update)]
+    play_with(established, fleet, rounds)
+    updates = [message for message in fleet.traffic if isinstance(message, FPLUpdate)]
     counted = count_communication(established.recipe, DATA.profiles, DATA.n_items, rounds)
     assert counted["uploads"] == len(updates)
     assert counted["up"]["rows"] == sum(len(update.items) for update in updates)
-    assert counted["up"]["bytes"] == sum(len(encode(update)) for update in updates)
+    assert counted["up"]["bytes"] == sum(len(wire.encode(update)) for update in updates)
     assert counted["downloads"] == len(fleet.fetched)
     assert counted["down_dense"]["rows"] == len(fleet.fetched) * DATA.n_items
     assert counted["down_changed"]["rows"] == sum(fleet.fetched)
-    assert counted["down_changed"]["bytes"] == sum(broadcast_bytes(rows, 4) for rows in fleet.fetched)
+    assert counted["down_changed"]["bytes"] == sum(
+        wire.size_of_rows(model_of(established), rows) for rows in fleet.fetched
+    )
     assert counted["up"]["rows_per_round"] == pytest.approx(counted["up"]["rows"] / rounds)
 
 

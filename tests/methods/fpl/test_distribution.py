@@ -6,7 +6,7 @@ import scipy
 from tests.worlds import federation, random_world
 
 from federank._numerics.compiling import compiled
-from federank.methods.fpl.method import choose_clients
+from federank.methods.fpl.settings import choose_clients
 
 DATA = random_world()
 

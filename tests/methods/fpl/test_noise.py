@@ -8,16 +8,17 @@ import scipy
 from tests.worlds import federation, random_world
 
 from federank.errors import SettingError
+from federank.federation import wire
 from federank.methods.fpl.communication import participations
+from federank.methods.fpl.method import FPLUpdate
 from federank.methods.fpl.privacy import clip_and_noise, clipped, privacy_figure
 from federank.methods.fpl.recommender import FPL
 from federank.methods.fpl.settings import FPLSettings
-from federank.methods.fpl.wire import Update, check_update
 from federank.privacy.accountant import epsilon_of
 from federank.simulation.options import TrainingOptions
 
 DATA = random_world()
-LARGE = Update(
+LARGE = FPLUpdate(
     np.array([2, 5, 9], np.int32), np.full((3, 4), 3.0, np.float32), np.array([0.5, -0.25, -0.25], np.float32)
 )
 
@@ -44,7 +45,7 @@ def test_without_clip_or_noise_an_update_is_sent_as_it_is():
 
 def test_noise_on_all_rows_hides_which_rows_there_are():
     noisy = clip_and_noise(recipe(clip=1.0, noise=0.5), 3, 7, LARGE, DATA.n_items)
-    check_update(noisy, 4, DATA.n_items)
+    wire.checked(noisy, FPLUpdate, federation(DATA).method)
     assert noisy.items.tolist() == list(range(DATA.n_items))
     assert np.count_nonzero(noisy.vectors) == noisy.vectors.size
 
@@ -55,7 +56,7 @@ def test_noise_on_all_rows_hides_which_rows_there_are():
 )
 def test_noise_has_the_deviation_it_should(settings, deviation):
     chosen = recipe(clip=2.0, **settings)
-    nothing = Update(np.zeros(0, np.int32), np.zeros((0, 4), np.float32), np.zeros(0, np.float32))
+    nothing = FPLUpdate(np.zeros(0, np.int32), np.zeros((0, 4), np.float32), np.zeros(0, np.float32))
     sent = [clip_and_noise(chosen, user, number, nothing, 500) for user in range(3) for number in range(4)]
     values = np.concatenate([np.concatenate((update.vectors.ravel(), update.biases)) for update in sent])
     assert values.std() == pytest.approx(deviation, rel=5 / np.sqrt(2 * len(values)))

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 from tests.methods.fpl.audited_runs import CONFIGURATIONS
-from tests.worlds import federation, random_world
+from tests.worlds import federation, model_of, random_world
 
-from federank.federation.rng import words_wrap_around
-from federank.methods.fpl.method import make_broadcast
 from federank.methods.fpl.observer import next_updates
 from federank.methods.fpl.simulation import FleetInMemory, play_compiled
 
@@ -18,15 +16,14 @@ def test_the_next_update_is_what_the_reference_engines_device_would_send(setting
     established = federation(data, **settings)
     play_compiled(established, 20)
     recipe = established.recipe._replace(dropout=0.0)
-    fleet = FleetInMemory(recipe, data.profiles, established.user_vectors[:, :4])
-    broadcast = make_broadcast(20, established.item_vectors[:, :4], established.item_biases)
+    fleet, broadcast = FleetInMemory(established), model_of(established)
+    fleet.recipe = recipe
     before = {name: table.copy() for name, table in established.tables().all.items()}
     found = list(next_updates(established, recipe.participants))
     assert len(found) == len(recipe.participants)
-    with words_wrap_around():
-        for update, expected in zip(found, fleet.train(recipe.participants, broadcast), strict=True):
-            np.testing.assert_array_equal(update.items, expected.items)
-            np.testing.assert_allclose(update.vectors, expected.vectors, rtol=1e-4, atol=1e-5)
-            np.testing.assert_allclose(update.biases, expected.biases, rtol=1e-4, atol=1e-5)
+    for update, expected in zip(found, fleet.train(recipe.participants, broadcast, 20), strict=True):
+        np.testing.assert_array_equal(update.items, expected.items)
+        np.testing.assert_allclose(update.vectors, expected.vectors, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(update.biases, expected.biases, rtol=1e-4, atol=1e-5)
     for name, table in established.tables().all.items():
         np.testing.assert_array_equal(table, before[name])

@@ -4,15 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from tests.worlds import federation, random_world
+from tests.worlds import federation, play_with, random_world
 
-from federank.federation.rng import words_wrap_around
-from federank.federation.round import play_round
+from federank.federation import wire
 from federank.methods.fpl.communication import replay
 from federank.methods.fpl.kernels import BOTH
-from federank.methods.fpl.method import Shared
+from federank.methods.fpl.method import FPLUpdate
 from federank.methods.fpl.simulation import FleetInMemory
-from federank.methods.fpl.wire import Update
 from federank.privacy.ledger import Entry, Ledger
 from federank.privacy.policy import Policy
 
@@ -31,20 +29,17 @@ class Observer:
     def choose(self, round_number):
         return self.fleet.choose(round_number)
 
-    def train(self, clients, broadcast):
+    def train(self, clients, broadcast, round_number):
         for client in clients:
-            for update in self.fleet.train([client], broadcast):
-                self.seen.append((int(client), broadcast.round_number, update))
+            for update in self.fleet.train([client], broadcast, round_number):
+                self.seen.append((int(client), round_number, update))
                 yield update
 
 
 def observed(established, rounds=ROUNDS):
     """The reference engine's rounds, as a linking server sees them."""
-    fleet = Observer(FleetInMemory(established.recipe, established.profiles, established.user_vectors[:, :4]))
-    shared = Shared(established.item_vectors[:, :4].copy(), established.item_biases.copy())
-    with words_wrap_around():
-        for _ in range(rounds):
-            play_round(established.recipe, shared, fleet)
+    fleet = Observer(FleetInMemory(established))
+    play_with(established, fleet, rounds)
     return fleet
 
 
@@ -168,14 +163,13 @@ def test_on_the_shared_basis_two_histories_with_one_outward_profile_cannot_be_to
     other = federation(DATA, **chosen)
     other.profiles = type(profiles)(np.concatenate(([0], np.cumsum(sizes))), np.concatenate(others))
     for (_, _, one), (_, _, same) in zip(observed(established).seen, observed(other).seen, strict=True):
-        for a, b in zip(one, same, strict=True):
-            np.testing.assert_array_equal(a, b)
+        np.testing.assert_equal(wire.values(one), wire.values(same))
 
 
 def test_an_update_holds_nothing_but_rows_of_the_outward_profile_and_of_what_lies_outside_it():
     established = federation(DATA, pi=0.5, sharing="randomized-response", item_epsilon=1.0, **EVERYONE)
     fleet = observed(established, rounds=10)
     for user, _, update in fleet.seen:
-        assert isinstance(update, Update)
+        assert isinstance(update, FPLUpdate)
         inside = np.isin(update.items, fleet.fleet.shared_profiles[user].profile)
         np.testing.assert_array_equal(inside, update.biases > 0)

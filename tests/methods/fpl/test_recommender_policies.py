@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.worlds import federation, random_world, two_tastes
+from tests.worlds import federation, model_of, random_world, two_tastes
 
 from federank.errors import ModelError, SettingError
-from federank.methods.fpl.method import home_vector, make_broadcast
+from federank.federation.method import Client
 from federank.methods.fpl.recommender import FPL
 from federank.methods.fpl.simulation import home_vectors
 from federank.methods.model_folder import load_model
@@ -28,10 +28,10 @@ def test_home_vectors_are_those_of_one_device_at_a_time():
     data = random_world()
     established = federation(data, seed=3)
     people = np.array([0, 5, 7], dtype=np.int32)
-    broadcast = make_broadcast(0, established.item_vectors[:, :4], established.item_biases)
-    everyone = home_vectors(established.recipe, data.profiles, broadcast.vectors, broadcast.biases, people, steps=80)
+    broadcast = model_of(established)
+    everyone = home_vectors(established.recipe, data.profiles, broadcast.vectors, broadcast.biases, people)
     for person, vector in zip(people, everyone, strict=True):
-        alone = home_vector(established.recipe, 3, int(person), data.profiles.of(person), broadcast, steps=80)
+        alone = established.method.fold_in(Client(3, int(person), 0, data.profiles.of(person)), broadcast)
         np.testing.assert_allclose(vector, alone, atol=1e-5)
     assert np.abs(everyone).min() > 0
 

@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.worlds import federation, random_world
+from tests.worlds import federation, model_of, random_world
 
-from federank.federation.rng import words_wrap_around
 from federank.methods.fpl import communication as module
 from federank.methods.fpl.communication import clients_of_round, participations, replay
 from federank.methods.fpl.kernels import BOTH, LOST
-from federank.methods.fpl.method import make_broadcast
 from federank.methods.fpl.simulation import FleetInMemory
 
 DATA = random_world()
@@ -38,7 +36,7 @@ def replayed(established, rounds=range(ROUNDS), followed=None):
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_replay_meets_the_clients_of_every_round_in_their_order(world):
     established = federation(DATA, **WORLDS[world])
-    fleet = FleetInMemory(established.recipe, DATA.profiles, established.user_vectors[:, :4])
+    fleet = FleetInMemory(established)
     pairs = replayed(established)
     for number in range(ROUNDS):
         met = pairs[(pairs[:, 0] == number) & (pairs[:, 2] == 0), 1]
@@ -49,16 +47,14 @@ def test_a_replay_meets_the_clients_of_every_round_in_their_order(world):
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_replay_knows_the_items_of_every_update(world):
     established = federation(DATA, **WORLDS[world])
-    fleet = FleetInMemory(established.recipe, DATA.profiles, established.user_vectors[:, :4])
+    fleet = FleetInMemory(established)
     pairs = replayed(established)
-    with words_wrap_around():
-        for number in range(ROUNDS):
-            broadcast = make_broadcast(number, established.item_vectors[:, :4], established.item_biases)
-            for user in fleet.choose(number):
-                own = pairs[(pairs[:, 0] == number) & (pairs[:, 1] == user)]
-                expected = set(own[own[:, 5] != LOST, 4]) | set(own[own[:, 5] == BOTH, 3])
-                sent = {int(item) for update in fleet.train([user], broadcast) for item in update.items}
-                assert sent == expected
+    for number in range(ROUNDS):
+        for user in fleet.choose(number):
+            own = pairs[(pairs[:, 0] == number) & (pairs[:, 1] == user)]
+            expected = set(own[own[:, 5] != LOST, 4]) | set(own[own[:, 5] == BOTH, 3])
+            updates = fleet.train([user], model_of(established), number)
+            assert {int(item) for update in updates for item in update.items} == expected
 
 
 def test_the_size_of_blocks_changes_nothing(monkeypatch):

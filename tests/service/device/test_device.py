@@ -12,13 +12,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.service.device.worlds import FACTORS, ITEMS, packed, rows, scripted_federation
+from tests.worlds import decode_update
 
 from federank.errors import BadAnswer, BadState, NoAnswer, Refused, SettingError
+from federank.federation import method as interface
+from federank.federation import wire
 from federank.federation.client import History
 from federank.federation.rng import words_wrap_around
-from federank.methods.fpl.client import recipe_of
-from federank.methods.fpl.method import NO_BITS, Draw, Profile, compute, draw_pair, share
-from federank.methods.fpl.wire import Broadcast, Private, decode_update
+from federank.methods.fpl.method import NO_BITS, Draw, FPLModel, Profile, draw_pair
 from federank.privacy.policy import Policy, shared_profile
 from federank.service.client import client as device_module
 from federank.service.client.client import take_part
@@ -106,22 +107,13 @@ def test_two_devices_never_draw_alike(federation, tmp_path):
 
 
 def test_a_device_sends_what_the_protocol_computes_from_its_state(home):
-    identity, vector = home.read(DeviceStore.identity), home.read(DeviceStore.vector, FACTORS)
-    model = home.model()
+    identity, model = home.read(DeviceStore.identity), home.model()
     assert home.take_part(1) == 1
-    taken = shared_profile(ALL_OF_IT, identity.seed, identity.user, np.array(HISTORY, np.int32), ITEMS)
-    private = Private(identity.user, vector.copy(), taken.profile, 1.0, taken.allowed, 5, taken.lifelong)
-    recipe = recipe_of(identity.facts.settings, ITEMS, identity.seed, taken.profile)
-    broadcast = Broadcast(0, 0, np.arange(ITEMS, dtype=np.int32), model.vectors, model.tables["biases"])
-    with words_wrap_around():
-        expected = share(recipe, private, 0, compute(recipe, private, broadcast))
+    expected = method_update(identity, ALL_OF_IT, HISTORY, model, 0)
     (_, body), *others = home.federation.uploads
     assert not others
-    sent = decode_update(body, FACTORS, ITEMS)
-    for one, other in zip(sent, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(home.read(DeviceStore.vector, FACTORS), private.vector)
-    assert not np.array_equal(vector, private.vector)
+    np.testing.assert_equal(wire.values(decode_update(body, FACTORS, ITEMS)), wire.values(expected.update))
+    np.testing.assert_array_equal(home.read(DeviceStore.vector, FACTORS), expected.state.vector)
 
 
 @pytest.mark.parametrize(("spec", "most", "pairs"), [(1, None, 1), (9, None, 5), (9, 7, 7), (None, 7, 5)])
@@ -562,21 +554,22 @@ def expected_update(home, policy, history, vector):
     """What the protocol makes of the next round with this vector."""
     identity, model = home.read(DeviceStore.identity), home.model()
     sent = home.read(DeviceStore.ledger).really_liked()
+    return method_update(identity, policy, history, model, home.federation.version, vector, sent)
+
+
+def method_update(identity, policy, history, model, number, vector=None, sent=None):
+    """What the method makes of a round."""
     taken = shared_profile(policy, identity.seed, identity.user, np.array(history, np.int32), ITEMS, sent)
-    private = Private(identity.user, vector.copy(), taken.profile, policy.pi, taken.allowed, 5, taken.lifelong)
-    recipe, number = recipe_of(identity.facts.settings, ITEMS, identity.seed, taken.profile), home.federation.version
-    broadcast = Broadcast(
-        number, model.version, np.arange(ITEMS, dtype=np.int32), model.vectors, model.tables["biases"]
-    )
-    with words_wrap_around():
-        return share(recipe, private, number, compute(recipe, private, broadcast))
+    state, withheld = None if vector is None else interface.UserVector(vector), taken.profile[~taken.allowed]
+    client = interface.Client(identity.seed, identity.user, number, taken.profile, state=state, withheld=withheld)
+    method = identity.facts.settings.chosen(policy, 1.0 if taken.lifelong else policy.pi)
+    return method.client_update(client, FPLModel(model.vectors, model.tables["biases"]))
 
 
 def assert_sends(home, expected):
     home.take_part(1)
     sent = decode_update(home.federation.uploads[-1][1], FACTORS, ITEMS)
-    for one, other in zip(sent, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
+    np.testing.assert_equal(wire.values(sent), wire.values(expected.update))
 
 
 STICKY = Policy(sharing="fixed-subset", pi=1.0, basis="shared")

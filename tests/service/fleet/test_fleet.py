@@ -10,16 +10,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.service.device.worlds import FACTORS, ITEMS, rows, scripted_federation, served
+from tests.worlds import decode_update
 
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import BadAnswer, DataError, NoAnswer
+from federank.federation import method as interface
 from federank.federation.client import Model
-from federank.federation.rng import words_wrap_around
-from federank.methods.fpl.method import compute, share
+from federank.methods.fpl.method import FPLModel
 from federank.methods.fpl.simulation import play_compiled
-from federank.methods.fpl.wire import Broadcast, Private
-from federank.privacy.policy import shared_profile
+from federank.privacy.policy import Policy, default_basis, shared_profile
 from federank.service.client.federation import fetch_model, read_facts, read_rows
 from federank.service.client.http import Client
 from federank.service.simulated_clients import rehearsal as fleet_module
@@ -70,21 +70,20 @@ def test_a_virtual_device_sends_what_the_protocol_computes(federation, specs):
     devices = simulated_clients(facts, ids_of(federation), data, 7, specs)
     told = read_rows(rows(range(ITEMS), 0, 0), facts_of(federation))
     model, received = Models(facts).receive(None, told), told.model
-    broadcast = Broadcast(
-        3, received.version, np.arange(ITEMS, dtype=np.int32), received.vectors, received.tables["biases"]
-    )
+    broadcast = FPLModel(received.vectors, received.tables["biases"])
+    policy = Policy(**{"sharing": "all", "basis": default_basis(specs.get("sharing", "all"))} | specs)
     for user in devices.participants.tolist():
-        before = devices.federation.user_vectors[user, :FACTORS].copy()
-        policy = devices.choices.of(user)
+        before = devices.vectors()[user].copy()
         taken = shared_profile(policy, 7, user, np.array(devices.profiles.of(user)), ITEMS)
-        private = Private(user, before, taken.profile, policy.pi, taken.allowed, facts.settings.triples, taken.lifelong)
-        with words_wrap_around():
-            expected = share(devices.recipe, private, 3, compute(devices.recipe, private, broadcast))
-        sent = devices.play(user, 3, model)
-        np.testing.assert_array_equal(sent.items, expected.items)
-        np.testing.assert_allclose(sent.vectors, expected.vectors, atol=1e-6)
-        np.testing.assert_allclose(sent.biases, expected.biases, atol=1e-6)
-        np.testing.assert_allclose(devices.federation.user_vectors[user, :FACTORS], private.vector, atol=1e-6)
+        method = facts.settings.chosen(policy, 1.0 if taken.lifelong else policy.pi)
+        withheld = taken.profile[~taken.allowed]
+        client = interface.Client(7, user, 3, taken.profile, state=interface.UserVector(before), withheld=withheld)
+        expected = method.client_update(client, broadcast)
+        sent = decode_update(devices.message(user, 3, model), FACTORS, ITEMS)
+        np.testing.assert_array_equal(sent.items, expected.update.items)
+        np.testing.assert_allclose(sent.vectors, expected.update.vectors, atol=1e-6)
+        np.testing.assert_allclose(sent.biases, expected.update.biases, atol=1e-6)
+        np.testing.assert_allclose(devices.vectors()[user], expected.state.vector, atol=1e-6)
 
 
 def test_items_are_matched_to_the_catalogue_by_id(federation):
@@ -298,7 +297,7 @@ def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(
         rehearsal = Rehearsal(plan=Plan(address=address), rounds=6, data=data, specs=specs)
         played = rehearse(rehearsal)
         _, version, vectors, biases = shared_model(address)
-    simulated = simulated_clients(federation.facts, federation.ids, data, 1, specs).federation
+    simulated = simulated_clients(federation.facts, federation.ids, data, 1, specs).kernels.federation
     first = simulated.item_vectors.copy()
     play_compiled(simulated, 6)
     assert version == 6
@@ -348,7 +347,7 @@ def simulated_precision(address, split, rounds, clients, specs):
     """Precision at 10 of the compiled simulation of the same federation after the same number of rounds."""
     federation, *_ = shared_model(address)
     rehearsal = Rehearsal(plan=Plan(address=address), data=split.train, specs=specs)
-    simulated = simulated_clients(federation.facts, federation.ids, split.train, 1, specs).federation
+    simulated = simulated_clients(federation.facts, federation.ids, split.train, 1, specs).kernels.federation
     simulated.recipe = simulated.recipe._replace(clients_per_round=clients)
     play_compiled(simulated, rounds)
     model = Model(rounds, {"vectors": simulated.item_vectors[:, :20], "biases": simulated.item_biases})

@@ -10,7 +10,7 @@ from multiprocessing import get_context
 import httpx
 from tests.service.federations import some_update
 
-from federank.methods.fpl.wire import encode
+from federank.federation.wire import encode
 from federank.service.server.processes import Serving, asyncio_run, bind
 from federank.service.server.settings import TrustSettings
 

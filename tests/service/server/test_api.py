@@ -11,7 +11,8 @@ from safetensors import safe_open
 from safetensors.numpy import load, save
 from tests.service.federations import ITEMS, PATIENT, TENSORS, in_a_loop, serving, small_world, some_update, stored
 
-from federank.methods.fpl.wire import Update, encode
+from federank.federation.wire import encode
+from federank.methods.fpl.method import FPLUpdate
 from federank.service.server.http.app import admin_app, public_app
 from federank.service.server.http.openapi import openapi_document
 from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC_ROUTES
@@ -202,19 +203,19 @@ async def test_unknown_places_and_methods_are_refused_in_a_sentence(sqlite_store
 async def test_updates_that_break_the_protocol_are_refused_and_counted(store):
     bad = np.array([1, 2], dtype=np.int32)
     vectors, biases = np.zeros((2, 3), dtype=np.float32), np.zeros(2, dtype=np.float32)
-    whole = encode(Update(bad, vectors, biases))
+    whole = encode(FPLUpdate(bad, vectors, biases))
     hostile = {
         "empty": b"",
         "noise": b"\x07" * 300,
         "header longer than the body": (10**9).to_bytes(8, "little") + b"{}",
         "cut": whole[:-3],
         "more than it says": whole + b"xx",
-        "not finite": encode(Update(bad, np.full((2, 3), np.nan, dtype=np.float32), biases)),
-        "descending": encode(Update(bad[::-1].copy(), vectors, biases)),
-        "repeated": encode(Update(np.array([1, 1], dtype=np.int32), vectors, biases)),
-        "negative": encode(Update(np.array([-1, 1], dtype=np.int32), vectors, biases)),
-        "foreign item": encode(Update(np.array([1, ITEMS], dtype=np.int32), vectors, biases)),
-        "other factors": encode(Update(bad, np.zeros((2, 4), dtype=np.float32), biases)),
+        "not finite": encode(FPLUpdate(bad, np.full((2, 3), np.nan, dtype=np.float32), biases)),
+        "descending": encode(FPLUpdate(bad[::-1].copy(), vectors, biases)),
+        "repeated": encode(FPLUpdate(np.array([1, 1], dtype=np.int32), vectors, biases)),
+        "negative": encode(FPLUpdate(np.array([-1, 1], dtype=np.int32), vectors, biases)),
+        "foreign item": encode(FPLUpdate(np.array([1, ITEMS], dtype=np.int32), vectors, biases)),
+        "other factors": encode(FPLUpdate(bad, np.zeros((2, 4), dtype=np.float32), biases)),
         "doubles": save({"items": bad, "vectors": vectors.astype(np.float64), "biases": biases}),
         "another part": save({"items": bad, "vectors": vectors, "biases": biases, "user": bad}),
         "a part too few": save({"items": bad, "vectors": vectors}),

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.service.federations import FACTORS, PATIENT, in_a_loop, same_bits, serving
+from tests.service.federations import FACTORS, FPL_SERVER, PATIENT, in_a_loop, same_bits, serving
 
 from federank.data.interactions import Interactions
 from federank.federation.defences import Rows, defend
-from federank.methods.fpl.server import FPL_SERVER
-from federank.methods.fpl.wire import Update
+from federank.methods.fpl.method import FPLUpdate
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.service import defences_of
 from federank.service.server.settings import TrustSettings
@@ -18,7 +17,7 @@ MANY = Interactions.from_columns([0, 1] * 150, [f"i{number:03d}" for number in r
 
 def update_of(items, biases, seed=0):
     vectors = np.random.default_rng(seed).normal(size=(len(items), FACTORS)).astype(np.float32)
-    return Update(np.array(items, np.int32), vectors, np.array(biases, np.float32))
+    return FPLUpdate(np.array(items, np.int32), vectors, np.array(biases, np.float32))
 
 
 @in_a_loop

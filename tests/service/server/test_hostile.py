@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from tests.service.federations import ITEMS, PATIENT, Served, establish_small, some_update, stored
 
-from federank.methods.fpl.wire import Update, encode
+from federank.federation.wire import encode
+from federank.methods.fpl.method import FPLUpdate
 
 UPLOADS = 10_000
 
@@ -42,7 +43,7 @@ def wrong_arrays(rng):
         biases = biases[: rng.integers(len(biases))].copy()
     else:
         vectors = vectors[: rng.integers(len(vectors))].copy()
-    return encode(Update(items, vectors, biases))
+    return encode(FPLUpdate(items, vectors, biases))
 
 
 def wrong_header(rng):
@@ -155,8 +156,9 @@ def test_ten_thousand_hostile_uploads_are_refused_and_leave_the_model_alone(tmp_
 
 
 def _is_right(body):
+    from tests.worlds import decode_update
+
     from federank.errors import BadMessage
-    from federank.methods.fpl.wire import decode_update
 
     try:
         decode_update(body, 3, ITEMS)

@@ -9,8 +9,8 @@ import pytest
 from safetensors.numpy import load
 from tests.service.federations import FACTORS, ITEMS, establish_small, opened, same_bits, stored
 from tests.service.server.killing import Forked, Persistent, play_between_kills
+from tests.worlds import decode_update
 
-from federank.methods.fpl.wire import decode_update
 from federank.service.server.store.versions import newest_model
 from federank.service.server.store.writer import all_actions, is_unbroken
 

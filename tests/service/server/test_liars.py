@@ -2,16 +2,16 @@
 else.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.service.federations import FACTORS, PATIENT, in_a_loop, serving
 
 from federank.data.interactions import Interactions
-from federank.federation.rng import words_wrap_around
-from federank.methods.fpl.method import compute, share
+from federank.federation.method import Client, UserVector
 from federank.methods.fpl.poisoning import POISONING_ATTACKS, PoisoningAttack
 from federank.methods.fpl.settings import FPLSettings, recipe_for
-from federank.methods.fpl.wire import Broadcast, Private
 
 ITEMS, HONEST, LIARS, ROUNDS, TRIPLES = 120, 12, 2, 6, 20
 TARGET = ITEMS - 1  # in no one's history
@@ -30,15 +30,16 @@ def person(user):
     if user >= HONEST:
         profile = np.array([TARGET], dtype=np.int32)
     vector = rng.normal(size=FACTORS).astype(np.float32) / 10
-    return Private(user, vector, profile, 1.0, np.ones(len(profile), dtype=np.bool_), TRIPLES)
+    return Client(SETTINGS.seed, user, 0, profile, state=UserVector(vector))
 
 
-def honest_update(device, model, number):
-    recipe = recipe_for(SETTINGS, np.array([len(device.profile)]), ITEMS, np.ones(1))
-    everything = np.arange(ITEMS, dtype=np.int32)
-    broadcast = Broadcast(number, model.version, everything, model.vectors, model.content.tables["biases"])
-    with words_wrap_around():
-        return share(recipe, device, number, compute(recipe, device, broadcast))
+def honest_update(clients, user, model, number):
+    """A client's update; its vector moves."""
+    method = SETTINGS.method(ITEMS)
+    broadcast = method.records.sent(model.vectors, model.content.tables["biases"])
+    result = replace(method, triples=TRIPLES).client_update(replace(clients[user], round=number), broadcast)
+    clients[user] = replace(clients[user], state=result.state)
+    return result.update
 
 
 def loud_update(model):
@@ -63,15 +64,17 @@ async def exposure(store, attack, trust):
             model = running.service.latest.model
             for user in reversed(range(len(people))):  # malicious clients are in no hurry, and in time
                 lies = attack == "loud" and user >= HONEST
-                update = loud_update(model) if lies else honest_update(people[user], model, number)
+                update = loud_update(model) if lies else honest_update(people, user, model, number)
                 answer = await devices[user].take_part(update)
                 if user >= HONEST:
                     answers.add(answer.status_code)
             await running.version(number + 1)
         model = running.service.latest.model
-    scores = np.stack([device.vector for device in people[:HONEST]]) @ model.vectors.T + model.content.tables["biases"]
+    scores = (
+        np.stack([device.state.vector for device in people[:HONEST]]) @ model.vectors.T + model.content.tables["biases"]
+    )
     for row, device in enumerate(people[:HONEST]):
-        scores[row, device.profile] = -np.inf
+        scores[row, device.items] = -np.inf
     first_ten = np.argsort(-scores, axis=1)[:, :10]
     return float((first_ten == TARGET).any(axis=1).mean()), answers
 

@@ -10,7 +10,7 @@ import pytest
 from tests.service.federations import PATIENT, in_a_loop, serving, some_update
 
 from federank.data.interactions import Interactions
-from federank.methods.fpl.wire import encode
+from federank.federation.wire import encode
 from federank.service.server.http.app import public_app
 from federank.service.server.http.limits import TokenBuckets, bucket_of
 from federank.service.server.processes import Serving, _plain, _uvicorn, bind, serving_from

@@ -5,6 +5,7 @@ import re
 import shutil
 import stat
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from safetensors.numpy import load
 from tests.service.federations import (
+    FPL_SERVER,
     ITEMS,
     KEEP,
     PATIENT,
@@ -29,7 +31,7 @@ from tests.service.federations import (
 from federank.cli import federank
 from federank.errors import BadFile
 from federank.federation.server import lowest_rows
-from federank.methods.fpl.server import FPL_SERVER
+from federank.methods.fpl.method import FPL
 from federank.methods.model_folder import load_model
 from federank.service.server.model_versions import first_model
 from federank.service.server.store import versions as store_versions
@@ -214,14 +216,14 @@ def test_items_that_a_trained_model_lacks_start_low():
     trained = SimpleNamespace(
         name="fpl",
         training=SimpleNamespace(item_ids=data.item_ids[known]),
-        item_vectors=np.full((len(known), 3), 0.5, dtype=np.float32),
-        item_biases=np.linspace(-6, -2, len(known)).astype(np.float32),
+        method=FPL(n_items=len(known), factors=3, triples=2),
     )
-    settings = FPL_SERVER.settings(factors=3, triples=2)
+    trained.state = replace(trained.method.initial_state(), biases=np.linspace(-6, -2, len(known)).astype(np.float32))
+    settings = FPL(factors=3, triples=2)
     model = first_model(FPL_SERVER.first_content(settings, data, trained))
     biases = model.content.tables["biases"]
-    assert same_bits(biases[known], trained.item_biases)
-    assert (biases[ITEMS - 2 :] < np.median(trained.item_biases)).all()
+    assert same_bits(biases[known], trained.state.biases)
+    assert (biases[ITEMS - 2 :] < np.median(trained.state.biases)).all()
     assert (model.vectors[ITEMS - 2 :] == 0).all()
 
 
@@ -288,9 +290,7 @@ async def test_an_exported_model_starts_a_new_federation_and_is_judged_as_device
         model.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     assert loaded.user_ids.tolist() == []
-    content = FPL_SERVER.first_content(
-        FPL_SERVER.settle(FPL_SERVER.settings(triples=2), small_world(), loaded), small_world(), loaded
-    )
+    content = FPL_SERVER.first_content(FPL_SERVER.settle(FPL(triples=2), small_world(), loaded), small_world(), loaded)
     assert same_bits(content.tables["vectors"], model.item_vectors)
     split = split_random(small_world(), 0.3, seed=1)
     assert evaluate(loaded, split, at=3).means["user_coverage"] == 1.0

@@ -18,7 +18,8 @@ from tests.service.federations import (
     stored,
 )
 
-from federank.methods.fpl.wire import Update, encode
+from federank.federation.wire import encode
+from federank.methods.fpl.method import FPLUpdate
 from federank.service.server import rounds
 
 
@@ -190,7 +191,7 @@ async def test_rows_that_are_too_long_are_shortened_and_counted(store):
         device = await running.device()
         items = np.array([2, 5], dtype=np.int32)
         vectors = np.array([[1e30, 0, 0], [0.5, 0, 0]], dtype=np.float32)
-        await device.take_part(Update(items, vectors, np.zeros(2, dtype=np.float32)))
+        await device.take_part(FPLUpdate(items, vectors, np.zeros(2, dtype=np.float32)))
         await running.version(1)
         moved = running.service.latest.model.vectors - before.vectors
         np.testing.assert_allclose(moved[items], [[0.5, 0, 0], [0.25, 0, 0]], rtol=1e-5, atol=1e-6)
@@ -337,7 +338,7 @@ async def test_a_round_adds_up_in_the_order_of_digests_where_the_order_tells(sto
     # In float32, 1e8 + 1 is 1e8: what is left of a sum depends on what is added when.
     parts = [np.float32(value) for value in (1e8, 1.0, -1e8, 3.0)]
     item = np.zeros(1, dtype=np.int32)
-    updates = [Update(item, np.full((1, 3), value, dtype=np.float32), np.zeros(1, np.float32)) for value in parts]
+    updates = [FPLUpdate(item, np.full((1, 3), value, dtype=np.float32), np.zeros(1, np.float32)) for value in parts]
     async with serving(store, {"target": 4, "over_selection": 1.0} | PATIENT, {"most_norm": 1e9}) as running:
         before = running.service.latest.model.vectors[0, 0]
         # They arrive in the reverse of the stated order.

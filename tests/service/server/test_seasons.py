@@ -25,7 +25,7 @@ from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.federation.season import season_content, season_rows
 from federank.federation.server import Content
-from federank.methods.fpl.server import FPL_SERVER
+from federank.methods.fpl.method import FPL
 from federank.methods.frugal.method import FrugalPrivate, compute_frugal, send
 from federank.methods.frugal.server import FRUGAL_SERVER
 from federank.methods.frugal.settings import frugal_recipe
@@ -34,6 +34,7 @@ from federank.privacy.policy import SharedProfile
 from federank.service.operator import recommender_of
 from federank.service.server.bootstrap import Demand, open_store, renew_admin_token
 from federank.service.server.logs import Log
+from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.seasons import next_items
 from federank.service.server.service import open_service
 from federank.service.server.settings import TrustSettings
@@ -277,7 +278,7 @@ def test_a_mean_is_of_the_same_categories_or_of_those_that_share_one():
     now = [*then, {"id": 3, "categories": ["a"]}, {"id": 4, "categories": ["b"]}, {"id": 5, "categories": ["d"]}]
     rows = season_rows(then, now)
     assert {row: alike.tolist() for row, alike in rows.begun.items()} == {3: [0], 4: [1], 5: []}
-    vectors = season_content(FPL_SERVER, None, content, rows).tables["vectors"]
+    vectors = season_content(SERVER_METHODS["fpl"], FPL(factors=2, triples=1), content, rows).tables["vectors"]
     assert vectors.tolist() == [[0, 1], [2, 3], [4, 5], [0, 1], [2, 3], [0, 0]]
 
 

@@ -18,8 +18,7 @@ from pathlib import Path
 
 import httpx
 from playwright.sync_api import expect, sync_playwright
-
-from federank.methods.fpl.wire import decode_update
+from tests.worlds import decode_update
 
 PATIENCE = 60_000  # ms; only a bound: nothing waits longer than it has to
 

@@ -4,12 +4,13 @@ Choices (pairs, shared profiles, which rows are sent) must be equal. Floats may 
 sum of products once, Python after every step, so that a vector that moved 132 times is off in its last places.
 """
 
+from dataclasses import asdict
+
 import numpy as np
 
+from federank.federation.method import Client, UserVector
 from federank.federation.rng import USER_FACTORS, normal_rows, words_wrap_around
-from federank.methods.fpl.method import compute, home_vector, share
-from federank.methods.fpl.settings import FPLSettings, own_triples, recipe_for
-from federank.methods.fpl.wire import Broadcast, Private, by_sign
+from federank.methods.fpl.method import FPL, NO_BITS, Draw, FPLModel, Profile, draw_pair
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy, shared_profile
 
@@ -35,12 +36,11 @@ POLICIES = {
 
 
 def recipe_of(**settings):
-    """What `GET /federation` says of a recipe, and the recipe itself."""
-    chosen = FPLSettings(**({"factors": 20, "triples": 132, "seed": SEED} | settings))
-    names = ("factors", "learning_rate", "user_regulariser", "positive_regulariser", "negative_regulariser")
-    told = {name: getattr(chosen, name) for name in (*names, "order", "mask", "initial_scale")}
-    recipe = recipe_for(chosen, np.array([len(HISTORY)]), ITEMS, np.ones(1))
-    return told | {"triples": int(chosen.triples), "most_triples": chosen.most_triples}, recipe
+    """What `GET /federation` says of the method, and the method itself."""
+    method = FPL(n_items=ITEMS, **({"factors": 20, "triples": 132, "seed": SEED} | settings))
+    told = asdict(method)
+    del told["pi"]
+    return told, method
 
 
 def broadcasts(rounds, factors=20):
@@ -49,16 +49,12 @@ def broadcasts(rounds, factors=20):
     vectors = rng.normal(0, 0.3, (ITEMS, factors)).astype(np.float32)
     biases = rng.normal(0, 0.3, ITEMS).astype(np.float32)
     for number in range(rounds):
-        yield Broadcast(7 + 1000 * number, 3, np.arange(ITEMS, dtype=np.int32), vectors, biases)
+        yield 7 + 1000 * number, FPLModel(vectors, biases)
         vectors = vectors + rng.normal(0, 0.05, vectors.shape).astype(np.float32)
 
 
-def plain_broadcast(broadcast):
-    return {
-        "round": broadcast.round_number,
-        "vectors": broadcast.vectors.ravel().tolist(),
-        "biases": broadcast.biases.tolist(),
-    }
+def plain_broadcast(round_number, model):
+    return {"round": round_number, "vectors": model.vectors.ravel().tolist(), "biases": model.biases.tolist()}
 
 
 def plain_policy(policy):
@@ -90,27 +86,34 @@ def question_of_outward(policy, sent=()):
 
 def question_of_rounds(policy, rounds=2, **settings):
     """Some rounds of one device: the question, and what Python's reference makes of them."""
-    told, recipe = recipe_of(**settings)
-    triples = own_triples(FPLSettings(triples=told["triples"], most_triples=told["most_triples"]), policy.triples)
+    told, method = recipe_of(**settings)
     taken = shared_profile(policy, SEED, USER, HISTORY, ITEMS)
-    first = normal_rows(1, recipe.factors, seed=SEED, purpose=USER_FACTORS, scale=0.1, first_row=USER)[0]
-    device = Private(USER, first, taken.profile, policy.pi, taken.allowed, triples, taken.lifelong)
+    method = method.chosen(policy, 1.0 if taken.lifelong else policy.pi)
+    first = normal_rows(1, method.factors, seed=SEED, purpose=USER_FACTORS, scale=0.1, first_row=USER)[0]
+    state, withheld = UserVector(first), taken.profile[~taken.allowed]
     person = {"seed": SEED, "user": USER, "vector": first.tolist(), "pi": policy.pi, **plain_outward(taken)}
     person["wish"] = policy.triples
-    sent, expected = list(broadcasts(rounds, recipe.factors)), []
+    sent, expected = list(broadcasts(rounds, method.factors)), []
+    for number, model in sent:
+        client = Client(SEED, USER, number, taken.profile, state=state, withheld=withheld)
+        update, state, *_ = method.client_update(client, model)
+        expected.append((pairs_of(method, taken.profile, number), update, state.vector))
+    models = [plain_broadcast(*one) for one in sent]
+    return {"kind": "rounds", "recipe": told, "person": person, "broadcasts": models}, expected
+
+
+def pairs_of(method, profile, number):
+    """The positives and negatives of a round, in the order in which they are drawn."""
+    stretch = Profile(profile, 0, len(profile), NO_BITS, ITEMS)
     with words_wrap_around():
-        for broadcast in sent:
-            gradients = compute(recipe, device, broadcast)
-            expected.append((gradients, share(recipe, device, broadcast.round_number, gradients), device.vector))
-    question = {"kind": "rounds", "recipe": told, "person": person, "broadcasts": list(map(plain_broadcast, sent))}
-    return question, expected
+        pairs = [draw_pair(Draw(SEED, USER, number, counter), stretch) for counter in range(method.triples)]
+    return [int(profile[position]) for position, *_ in pairs], [int(negative) for _, negative, _ in pairs]
 
 
 def assert_same_rounds(answer, expected):
     """The same pairs and rows, and floats within CLOSE."""
-    for found, (gradients, update, vector) in zip(answer, expected, strict=True):
-        assert found["positives"] == gradients.positives.tolist()
-        assert found["negatives"] == gradients.negatives.tolist()
+    for found, (pairs, update, vector) in zip(answer, expected, strict=True):
+        assert (found["positives"], found["negatives"]) == pairs
         assert found["update"]["items"] == update.items.tolist()
         np.testing.assert_allclose(found["update"]["vectors"], update.vectors.ravel(), **CLOSE)
         np.testing.assert_allclose(found["update"]["biases"], update.biases, **CLOSE)
@@ -124,7 +127,8 @@ def question_of_ledger(policy):
     for number, (_, update, _) in enumerate(expected):
         # In the last two rounds what was real is a decoy and the other way round, as after a change of mind.
         now = taken if number < 2 else taken._replace(real=~taken.real)
-        ledger.record(number, now, *by_sign(update))
+        raised = update.biases > 0
+        ledger.record(number, now, update.items[raised], update.items[~raised])
         rows = {"items": update.items.tolist(), "biases": update.biases.tolist()}
         rounds.append({"round": number, "outward": plain_outward(now), "update": rows})
     question = {"kind": "ledger", "rounds": rounds, "history": HISTORY.tolist()}
@@ -134,11 +138,11 @@ def question_of_ledger(policy):
 
 def question_of_home():
     """A home vector and the best items by it: the question, and Python's answer."""
-    told, recipe = recipe_of()
-    [broadcast] = broadcasts(1)
-    vector = home_vector(recipe, SEED, USER, HISTORY, broadcast)
-    scores = broadcast.vectors @ vector + broadcast.biases
+    told, method = recipe_of()
+    [(number, model)] = broadcasts(1)
+    vector = method.fold_in(Client(SEED, USER, 0, HISTORY), model)
+    scores = method.scores(model, vector)
     scores[HISTORY] = -np.inf
     question = {"seed": SEED, "user": USER, "history": HISTORY.tolist(), "n": 10}
-    asked = {"kind": "home", "recipe": told, "broadcast": plain_broadcast(broadcast), **question}
+    asked = {"kind": "home", "recipe": told, "broadcast": plain_broadcast(number, model), **question}
     return asked, (vector, np.argsort(-scores, kind="stable")[:10].tolist())

@@ -11,9 +11,8 @@ from safetensors.numpy import load
 from tests.service.web.browsing import PATIENCE, Visitor, quick_page, serving
 from tests.service.web.questions import POLICIES, assert_same_rounds, question_of_rounds
 
-from federank.methods.fpl.method import home_vector
-from federank.methods.fpl.settings import FPLSettings, recipe_for
-from federank.methods.fpl.wire import Broadcast
+from federank.federation.method import Client
+from federank.methods.fpl.method import FPL, FPLModel
 
 pytestmark = pytest.mark.slow
 
@@ -40,13 +39,12 @@ def python_recommends(server, stored, n=5):
     told = server.get("federation").json()
     model = load(server.get("model").content)
     items = [str(item["id"]) for item in server.get("catalogue").json()["items"]]
-    settings = FPLSettings(**told["recipe"])
+    method = FPL(**told["recipe"])
     history = np.array(sorted(items.index(entry["id"]) for entry in stored["history"]), dtype=np.int32)
-    recipe = recipe_for(settings, np.array([len(history)]), len(items), np.zeros(1))
     identity = stored["facts"]["identity"]
-    broadcast = Broadcast(0, 0, model["items"], model["vectors"], model["biases"])
-    vector = home_vector(recipe, identity["seed"], identity["user"], history, broadcast)
-    scores = model["vectors"] @ vector + model["biases"]
+    model = FPLModel(model["vectors"], model["biases"])
+    vector = method.fold_in(Client(identity["seed"], identity["user"], 0, history), model)
+    scores = method.scores(model, vector)
     scores[history] = -np.inf
     return [items[item] for item in np.argsort(-scores, kind="stable")[:n]]
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 from tests.service.web.browsing import ARRIVED, PATIENCE, serving
-
-from federank.methods.fpl.wire import Broadcast, encode
+from tests.worlds import rows_message
 
 pytestmark = pytest.mark.slow
 
@@ -142,7 +141,7 @@ def broadcast(**spoil):
         "vectors": np.zeros((150, 8), np.float32),
         "biases": np.zeros(150, np.float32),
     } | spoil
-    return encode(Broadcast(0, 0, **arrays))
+    return rows_message(0, 0, **arrays)
 
 
 NOT_A_NUMBER = np.zeros((150, 8), np.float32)

@@ -23,12 +23,12 @@ from tests.service.web.questions import (
     plain_policy,
     recipe_of,
 )
+from tests.worlds import decode_update
 
 from federank.federation.client import Model, RoundVector, User
-from federank.methods.fpl.client import FPL_CLIENT, settings_of
-from federank.methods.fpl.wire import decode_update
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import shared_profile
+from federank.service.client.methods import client_method
 
 FACTORS = 3
 FEW, USUAL, MOST = 1, 12, 20
@@ -46,19 +46,18 @@ def device(node):
 def test_the_page_sends_and_writes_down_what_a_python_device_does(device, kind, spec, most, pairs):
     policy = replace(POLICIES[kind], triples=spec)
     recipe, _ = recipe_of(triples=4, factors=FACTORS, most_triples=most)
-    [broadcast] = broadcasts(1, FACTORS)
+    [(number, model)] = broadcasts(1, FACTORS)
+    rules = client_method("fpl", secure=False)
     taken = shared_profile(policy, SEED, USER, HISTORY, ITEMS)
     nothing = RoundVector(np.zeros(FACTORS, np.float32), None, frozenset())
-    person = User(SEED, USER, settings_of(recipe, ITEMS), ITEMS, policy, taken, nothing)
+    person = User(SEED, USER, rules.settings_of(recipe, ITEMS), ITEMS, policy, taken, nothing)
     ledger = Ledger()
-    played = FPL_CLIENT.play(
-        person, Model(3, {"vectors": broadcast.vectors, "biases": broadcast.biases}), ledger, broadcast.round_number
-    )
+    played = rules.play(person, Model(3, {"vectors": model.vectors, "biases": model.biases}), ledger, number)
     expected = decode_update(played.body, FACTORS, ITEMS)
 
     told = plain_policy(policy) | {"triples": spec}
     owner = {"seed": SEED, "user": USER, **plain_outward(taken)}
-    answer = device({"recipe": recipe, "policy": told, "person": owner, "broadcast": plain_broadcast(broadcast)})
+    answer = device({"recipe": recipe, "policy": told, "person": owner, "broadcast": plain_broadcast(number, model)})
     found = decode_update(bytes(answer["body"]), FACTORS, ITEMS)
     assert answer["pairs"] == pairs
     assert found.items.tolist() == expected.items.tolist()

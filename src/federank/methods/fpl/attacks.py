@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, IntVector, LongVector, RealVector
 from federank.audit.scoring import BASELINE, Attack, Guess, claim, claim_typical, standardised
+from federank.methods.fpl.method import FPLModel, FPLUpdate
 from federank.methods.fpl.views import AnyView, PairsView, ShadowModel, SumsView, vector_recovery
-from federank.methods.fpl.wire import Broadcast, Update
 
 # Absence: what never appears as a negative.
 
@@ -21,7 +21,7 @@ def absence(view: PairsView) -> Guess:
     return claim(~view.seen_negative)
 
 
-# Accumulation: the sign of every Update, remembered over rounds.
+# Accumulation: the sign of every update, remembered over rounds.
 
 
 def accumulation(view: PairsView) -> Guess:
@@ -154,7 +154,7 @@ def vector_signs(view: PairsView) -> Guess:
     return claim(liked)
 
 
-def smaller_cluster(update: Update, broadcast: Broadcast) -> IntVector:
+def smaller_cluster(update: FPLUpdate, broadcast: FPLModel) -> IntVector:
     """The items that a server takes for liked from the signs of an Update's vectors; none where all are in one camp."""
     if not len(update.items):
         return update.items
@@ -362,5 +362,5 @@ ATTACKS: dict[str, dict[str, Attack]] = {
         "fused": fused_sums,
     },
 }
-ATTACKS["outsider"] = ATTACKS["anonymous"]  # the sum of a round is taken for an Update, as it is where one is alone
+ATTACKS["outsider"] = ATTACKS["anonymous"]  # the sum of a round is taken for an update, as it is where one is alone
 """What each kind of honest-but-curious server tries."""

@@ -138,7 +138,7 @@ class _Audit:
             raise SettingError(f"No server sees {sees!r}; there are {', '.join(THREAT_MODELS)}.")
         self._model, data = model, model.training
         recipe, tables = model.recipe(data), (model.item_vectors, model.item_biases, model.user_vectors)
-        self._federation = Federation(recipe, data.profiles, *tables)
+        self._federation = Federation.of_model(model.pairs().method(data.n_items), recipe, data.profiles, *tables)
         self._sees = _as_seen(sees, recipe)
         triples = self._federation.steps_per_round * recipe.rounds_per_epoch * model.pairs().epochs / looks
         self._followed = follow(recipe, data.n_items, wanted, triples, sums=self._sees == "sums")
@@ -236,7 +236,7 @@ class _Audit:
 
 
 def _as_seen(sees: str, recipe: Recipe) -> str:
-    """The threat model whose attacks fit: the sum over one device is its Update, and a noisy Update is like a sum."""
+    """The threat model whose attacks fit: the sum over one device is its update, and a noisy update is like a sum."""
     one = recipe.clients_per_round == 1
     if recipe.deviation == 0:
         return "updates" if sees == "sums" and one else sees

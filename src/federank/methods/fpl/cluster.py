@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from federank._numerics.arrays import FloatMatrix, IntVector, LongVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector
 from federank.data.interactions import Profiles
 from federank.errors import SettingError
 from federank.methods.fpl.communication import clients_of_round
@@ -35,10 +35,10 @@ from federank.methods.fpl.kernels import (
     workspace_for_clients,
     workspace_for_sum,
 )
+from federank.methods.fpl.method import FPLUpdate
 from federank.methods.fpl.privacy import clip_and_noise
 from federank.methods.fpl.settings import Recipe
 from federank.methods.fpl.simulation import Federation, shard_count, take_step
-from federank.methods.fpl.wire import Broadcast, Update
 from federank.privacy.population import AS_HISTORIES_ARE
 from federank.simulation.cluster import (
     LOCAL,
@@ -54,6 +54,15 @@ from federank.simulation.cluster import (
 )
 
 # A shard: some of a population's devices, on one machine of a cluster.
+
+
+class Broadcast(NamedTuple):
+    """Rows of the model that a shard lacks."""
+
+    round_number: int
+    items: IntVector
+    vectors: FloatMatrix
+    biases: FloatVector
 
 
 class Part(NamedTuple):
@@ -128,7 +137,7 @@ class Shard:
         """Which FedeRank is installed here."""
         return version("federank")
 
-    def train(self, broadcast: Broadcast, partitions: list[IntVector]) -> list[Update]:
+    def train(self, broadcast: Broadcast, partitions: list[IntVector]) -> list[FPLUpdate]:
         """Computation and transmission on these clients; the sum of what they send, district by district."""
         self._run.item_vectors[broadcast.items, : self._run.recipe.factors] = broadcast.vectors
         self._run.item_biases[broadcast.items] = broadcast.biases
@@ -144,10 +153,10 @@ class Shard:
         """Go back to these vectors: a shard elsewhere was lost, and rounds are played again."""
         self._run.user_vectors[self._people] = vectors
 
-    def _sum_clients(self, round_number: int, clients: IntVector) -> Update:
+    def _sum_clients(self, round_number: int, clients: IntVector) -> FPLUpdate:
         return sum_of_updates(self._run, round_number, clients, self._workspace)
 
-    def _sum_noised(self, round_number: int, clients: IntVector) -> Update:
+    def _sum_noised(self, round_number: int, clients: IntVector) -> FPLUpdate:
         """The same where Updates are clipped and noisy: device by device, with the noise that each draws for itself."""
         recipe, n_items = self._run.recipe, len(self._run.item_biases)
         vectors, biases = np.zeros((n_items, recipe.factors), dtype=np.float32), np.zeros(n_items, dtype=np.float32)
@@ -155,12 +164,12 @@ class Shard:
         for position, client in enumerate(clients):
             update = self._sum_clients(round_number, clients[position : position + 1])
             if len(update.items):  # a device that drops out sends no row, and no noise
-                items, its_vectors, its_biases = clip_and_noise(recipe, int(client), round_number, update, n_items)
-                vectors[items] += its_vectors
-                biases[items] += its_biases
-                sent[items] = True
+                noisy = clip_and_noise(recipe, int(client), round_number, update, n_items)
+                vectors[noisy.items] += noisy.vectors
+                biases[noisy.items] += noisy.biases
+                sent[noisy.items] = True
         items = np.flatnonzero(sent).astype(np.int32)
-        return Update(items, vectors[items], biases[items])
+        return FPLUpdate(items, vectors[items], biases[items])
 
 
 def _alone(values: Any, people: slice, n_users: int) -> Any:
@@ -298,9 +307,9 @@ class Cluster:
         items = np.flatnonzero(self._changed >= seen).astype(np.int32)
         vectors = federation.item_vectors[items, : federation.recipe.factors]
         number = federation.round_number
-        return Broadcast(number, number, items, vectors, federation.item_biases[items])
+        return Broadcast(number, items, vectors, federation.item_biases[items])
 
-    def _fold(self, update: Update) -> None:
+    def _fold(self, update: FPLUpdate) -> None:
         """Aggregation of one district's sum, by the compiled engine's kernel."""
         federation, total, items = self._federation, self._sum, update.items
         total.vectors[items, : federation.recipe.factors] = update.vectors
@@ -309,7 +318,7 @@ class Cluster:
         fold_touched(federation.run, total, len(items))
         self._changed[items] = federation.round_number
 
-    def _step(self, answered: Iterator[list[Update]]) -> None:
+    def _step(self, answered: Iterator[list[FPLUpdate]]) -> None:
         """Aggregation by a step that needs the sum of all partitions and moves every row."""
         n_items, factors = len(self._federation.item_biases), self._federation.recipe.factors
         vectors, biases = np.zeros((n_items, factors), dtype=np.float32), np.zeros(n_items, dtype=np.float32)
@@ -372,7 +381,7 @@ class Cluster:
         """Draw clients and fold in nothing, so that whatever needs compiling is compiled before the first round."""
         clients_by_district(self._federation.recipe, self._federation.round_number, self._starts)
         nothing = np.zeros(0, dtype=np.float32)
-        self._fold(Update(np.zeros(0, dtype=np.int32), nothing.reshape(0, self._federation.recipe.factors), nothing))
+        self._fold(FPLUpdate(np.zeros(0, dtype=np.int32), nothing.reshape(0, self._federation.recipe.factors), nothing))
 
     def _refuse_unknown(self) -> None:
         """Machines that cannot run this very FedeRank would give other results, or none."""

@@ -12,7 +12,7 @@ ticks run out, those that still have rows are numbered again from zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,10 +22,10 @@ from federank._numerics.arrays import IntVector, LongVector, RealVector
 from federank._numerics.compiling import compiled
 from federank._numerics.rows import inlined
 from federank.data.interactions import Profiles
+from federank.federation import wire
 from federank.methods.fpl.kernels import LOST, Histories, Pairs, draw_pairs, histories_of, workspace_for_pairs
-from federank.methods.fpl.method import choose_clients
-from federank.methods.fpl.settings import Recipe
-from federank.methods.fpl.wire import broadcast_bytes, update_bytes
+from federank.methods.fpl.method import FPL, FPLModel, FPLUpdate
+from federank.methods.fpl.settings import Recipe, choose_clients
 from federank.simulation.federated import traffic
 
 # A run's draws, made again without its maths: who took part in which round, and with which pairs.
@@ -152,8 +152,10 @@ def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds
         rows_up[n_items], rows_down[n_items] = uploads, downloads
     elif not recipe.only_adds:  # then every round that an Update came in changes every row
         rows_down[1:-1], rows_down[-1] = 0, rows_down[1:].sum()
-    up = _total(rows_up, recipe.factors, update_bytes, rounds)
-    down = _total(rows_down, recipe.factors, broadcast_bytes, rounds)
+    method = FPL(n_items=n_items, factors=recipe.factors, triples=1)
+    model = wire.zeros(FPLModel, method)
+    up = _total(rows_up, lambda rows: wire.size(wire.zeros(FPLUpdate, method, rows=rows)), rounds)
+    down = _total(rows_down, lambda rows: wire.size_of_rows(model, rows), rounds)
     training_interactions = len(profiles.items)
     rho = conversations(recipe.clients_per_round, recipe.rounds_per_epoch)
     pi = float(np.mean(_sent_shares(recipe)[recipe.participants]))
@@ -162,7 +164,7 @@ def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds
         "downloads": downloads,
         "uploads": uploads,
         "up": up,
-        "down_dense": traffic(downloads * n_items, downloads * broadcast_bytes(n_items, recipe.factors), rounds),
+        "down_dense": traffic(downloads * n_items, downloads * wire.size_of_rows(model), rounds),
         "down_changed": down,
         "papers": {
             "cce": communication_cost(rho, n_items, mean_triples, pi),
@@ -181,10 +183,10 @@ def _sent_shares(recipe: Recipe) -> RealVector:
     return recipe.pi * np.bincount(users, recipe.shared_profile.allowed, len(sizes)) / np.maximum(sizes, 1)
 
 
-def _total(histogram: Any, factors: int, size: Any, rounds: int) -> dict[str, float]:
+def _total(histogram: Any, size: Callable[[int], int], rounds: int) -> dict[str, float]:
     rows = np.flatnonzero(histogram)
     total_rows = int((rows * histogram[rows]).sum())
-    total_bytes = sum(size(int(row), factors) * int(histogram[row]) for row in rows)
+    total_bytes = sum(size(int(row)) * int(histogram[row]) for row in rows)
     return traffic(total_rows, total_bytes, rounds)
 
 

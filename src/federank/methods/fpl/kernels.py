@@ -26,9 +26,8 @@ from federank._numerics.rows import fetch_place, fetch_row, inlined, load_row, s
 from federank.data.interactions import Profiles
 from federank.federation.rng import DROPOUT, SELECT, SERVER, TRIPLE, below, happens, words
 from federank.methods.fpl.bpr import item_gradient, pair_slope, user_gradient
-from federank.methods.fpl.method import Draw, Profile, choose_clients, may_send, pair_of_words
-from federank.methods.fpl.settings import Recipe
-from federank.methods.fpl.wire import Update
+from federank.methods.fpl.method import Draw, FPLUpdate, Profile, may_send, pair_of_words
+from federank.methods.fpl.settings import Recipe, choose_clients
 from federank.privacy.population import all_shared_items
 
 # Pairs, drawn in blocks ahead of the steps that use them.
@@ -430,11 +429,11 @@ def workspace_for_clients(n_items: int, width: int) -> ClientWorkspace:
     return ClientWorkspace(new_bench(width), workspace_for_sum(n_items, width))
 
 
-def sum_of_updates(run: Run, round_number: int, clients: IntVector, workspace: ClientWorkspace) -> Update:
+def sum_of_updates(run: Run, round_number: int, clients: IntVector, workspace: ClientWorkspace) -> FPLUpdate:
     """Computation and transmission on these devices, one after the other: the sum of what they send."""
     total = workspace.total
     rows = play_clients(run, round_number, clients, workspace.bench, total)
     items = np.sort(total.touched[:rows])
     total.stamps[items] = 0  # the next sum begins with nothing, though it be of the same round
     vectors = np.ascontiguousarray(total.vectors[items, : run.recipe.factors])
-    return Update(items, vectors, total.biases[items])
+    return FPLUpdate(items, vectors, total.biases[items])

@@ -1,124 +1,348 @@
-"""Distribution: the server chooses who takes part and sends them the shared model.
+"""FPL: federated pair-wise learning to rank (Anelli et al., 2020); FedeRank (2021) is FPL as its equations are printed.
 
-Devices are chosen uniformly among those that are there, without replacement inside a round; over rounds anyone may
-be chosen again. The choice depends on the seed and the round alone, never on what a device holds. A device that is
-not there when its number comes up is passed over for the next; if too few are there, the round has fewer clients.
+A client draws pairs of an item i that it has and an item j that it has not, steps its own vector by BPR (bpr.py), and
+sends the gradients of both items: of the negative always, of the positive with probability pi. The server adds the sum
+of all updates to the item vectors and biases, times the learning rate.
+
+    x = b_i - b_j + p . (q_i - q_j)     g = 1 / (1 + e^x)      p += rate (g (q_i - q_j) - lambda_user p)
+    row i: g p - lambda_positive q_i, bias g                    row j: -g p - lambda_negative q_j, bias -g
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
+from federank._numerics.arrays import FloatMatrix, FloatVector
 from federank._numerics.rows import inlined, outlined
+from federank.checks import setting
+from federank.errors import BadMessage, SettingError
+from federank.federation import wire
+from federank.federation.defences import Defences
+from federank.federation.method import (
+    AUTO,
+    Aggregate,
+    Client,
+    ClientResult,
+    DataSummary,
+    FederatedMethod,
+    Records,
+    UserVector,
+    low_bias,
+)
 from federank.federation.rng import (
     MASK,
     NEGATIVE,
-    ONLINE,
-    SELECT,
-    SERVER,
     TRIPLE,
+    USER_FACTORS,
     absent_item,
     below,
+    first_items,
     happens,
     holds,
+    normal_columns,
+    normal_rows,
     words,
     words_wrap_around,
 )
 from federank.federation.round import Adam, adam_step
+from federank.federation.wire import Array, array
 from federank.methods.fpl.bpr import item_gradient, pair_slope, user_gradient
-from federank.methods.fpl.settings import Recipe
-from federank.methods.fpl.wire import Broadcast, CheckedUpdate, Private, Update, check_update
+from federank.privacy.policy import Policy
 
-PATIENCE = 16
-"""After this many times the population in draws, anyone who has not been found there is taken to be away."""
-
-
-@inlined
-def is_online(seed: Any, user: Any, round_number: Any, online: Any, trace: Any) -> Any:
-    """Whether a device is there when a round begins."""
-    if len(trace) > 0:
-        return trace[np.int64(round_number) % len(trace), user]
-    if online >= 1.0:
-        return True
-    return happens(_word_of_device(seed, user, round_number), online)
+MOST_TRIPLES = 1_000_000
+HOME_ROUND = 0xFFFFFFFF
+"""Stands for the round in the draws of a fold-in, so that no round shares them."""
+HOME_STEPS = 1000
+"""Pairs that a fold-in learns from: on MovieLens 100K, as good a ranking as the vectors of rounds have."""
+SLACK = 1e-3
+"""Per pair: sums of 32-bit floats are not exact."""
 
 
-@outlined
-def _word_of_device(seed: Any, user: Any, round_number: Any) -> Any:
-    word, _, _, _ = words(seed, user, ONLINE, round_number, 0)
-    return word
+@dataclass(frozen=True, eq=False)
+class FPLModel:
+    """What clients download."""
+
+    vectors: Array = array("items", "factors")
+    biases: Array = array("items")
 
 
-@inlined
-def choose_clients(recipe: Any, round_number: Any, wanted: Any, marks: Any, chosen: Any) -> Any:
-    """Fill `chosen` with the round's clients, `wanted` of them if this many are there, and answer how many there are.
+@dataclass(frozen=True, eq=False)
+class FPLState(FPLModel):
+    """What the server has: beside the model Adam's moments, which the plain step does not need."""
 
-    `marks` (one integer per user, kept between rounds) remembers who was drawn in this round already.
-    """
-    seed, participants, online, trace = recipe.seed, recipe.participants, recipe.online, recipe.trace
-    population = len(participants)
-    stamp = np.int64(round_number) + 1
-    if 2 * wanted > population:
-        # Many are wanted: it is shorter to draw those who are left out.
-        _draw_marked(seed, round_number, participants, population - wanted, marks, stamp)
-        count = 0
-        for position in range(population):
-            user = participants[position]
-            if marks[user] != stamp and is_online(seed, user, round_number, online, trace):
-                chosen[count] = user
-                count += 1
-        return count
-    count = 0
-    for draw in range(PATIENCE * population):
-        word, _, _, _ = words(seed, SERVER, SELECT, round_number, draw)
-        user = participants[below(word, population)]
-        if marks[user] != stamp and is_online(seed, user, round_number, online, trace):
-            marks[user] = stamp
-            chosen[count] = user
-            count += 1
-            if count == wanted:
-                break
-    return count
+    mean: Array = array("items", "moments")  # of past sums; the last column is the bias's
+    square: Array = array("items", "moments")
+    steps: Array = array("clocks", dtype="i8")  # rounds so far
 
 
-@inlined
-def _draw_marked(seed: Any, round_number: Any, participants: Any, wanted: Any, marks: Any, stamp: Any) -> None:
-    """Mark this many different users, drawn uniformly."""
-    count = 0
-    draw = 0
-    while count < wanted:
-        word, _, _, _ = words(seed, SERVER, SELECT, round_number, draw)
-        user = participants[below(word, len(participants))]
-        if marks[user] != stamp:
-            marks[user] = stamp
-            count += 1
-        draw += 1
+@dataclass(frozen=True, eq=False)
+class FPLUpdate:
+    """What a client sends: a gradient for each item that it names."""
+
+    items: Array = array("rows", dtype="index")
+    vectors: Array = array("rows", "factors")
+    biases: Array = array("rows")
 
 
-def make_broadcast(round_number: int, vectors: FloatMatrix, biases: FloatVector) -> Broadcast:
-    """The whole shared model, as a copy that no later round can change; every round has made a version of it."""
-    everything = np.arange(len(biases), dtype=np.int32)
-    return Broadcast(round_number, round_number, everything, vectors.copy(), biases.copy())
+@dataclass(eq=False, kw_only=True)
+class FPLSums(Aggregate):
+    """Sums of a round's updates."""
+
+    vectors: Array = array("items", "factors")
+    biases: Array = array("items")
 
 
-# Computation: on the device, with the person's own history, which stays there.
+@dataclass(frozen=True, kw_only=True)
+class PairwiseSettings:
+    """What FPL, FedeRank and centralised BPR have in common."""
+
+    learning_rate: float = setting(0.05, positive=True)
+    """Size of a step, on the client and on the server."""
+    user_regulariser: float = setting(1 / 20, 0, paper=True)
+    """Regularization of the user vector, as a multiple of the learning rate."""
+    positive_regulariser: float = setting(1 / 20, 0, paper=True)
+    """Regularization of a positive item's vector, as a multiple of the learning rate."""
+    negative_regulariser: float = setting(1 / 200, 0, paper=True)
+    """Regularization of a negative item's vector, as a multiple of the learning rate."""
+    initial_scale: float = setting(0.1, positive=True, paper=True)
+    """Standard deviation of the first values of all vectors."""
+    initial_biases: Literal["normal", "zero"] = setting("normal", paper=True)
+    """First values of the item biases: drawn like the vectors, or zero."""
 
 
-class Gradients(NamedTuple):
-    """What a device has learnt about items in a round, pair by pair, before its owner's policy has had a say."""
+@dataclass(frozen=True, kw_only=True)
+class FPLRules(PairwiseSettings):
+    """What a federation of FPL follows, simulated or real."""
 
-    positions: IntVector  # where the positives stand in the profile
-    positives: IntVector
-    negatives: IntVector
-    coins: np.ndarray[tuple[int], np.dtype[np.uint32]]  # one random word per pair, for the policy
-    slopes: FloatVector  # g of each pair: the positive's bias gradient, and minus the negative's
-    positive_vectors: FloatMatrix
-    negative_vectors: FloatMatrix
+    order: Literal["as-in-code", "as-printed"] = setting("as-in-code", paper=True)
+    """Within a round the client's own vector moves with every pair, as in the authors' code; or once at the end by the
+    sum of all steps, as FedeRank's Eq. 1-3 are printed."""
+    mask: Literal["as-in-code", "as-printed"] = setting("as-in-code", paper=True)
+    """The coin of pi is tossed for every pair, as in the authors' code; or once per positive item and round, as
+    FedeRank's Eq. 4-5 are printed."""
+    most_triples: int | None = setting(None, 1, MOST_TRIPLES)
+    """Users may choose how many pairs their own client trains on, up to this many; without it, up to `triples`."""
+    server: Literal["plain", "adam"] = "plain"
+    """What the server does with the sum of a round: add it, times the learning rate (plain), or a step of Adam."""
+    beta1: float = setting(0.9, fraction=True)
+    """How long the server remembers the direction of past sums (Adam)."""
+    beta2: float = setting(0.999, fraction=True)
+    """How long the server remembers the size of past sums (Adam)."""
+    item_pull: float = setting(0.0, 0)
+    """Weight decay of all item vectors at the server, once a round, beside the sum of the updates."""
+
+    def check_server(self) -> None:
+        """Refuse settings of Adam where the server's step is plain."""
+        for name in ("beta1", "beta2"):
+            if self.server == "plain" and getattr(self, name) != self.__dataclass_fields__[name].default:
+                raise SettingError(
+                    f"{name} is {getattr(self, name):g}, but the server's step is plain and remembers nothing; choose "
+                    "the server adam, or leave it out."
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FPL(FPLRules, FederatedMethod):
+    """Federated pair-wise learning to rank."""
+
+    name = "fpl"
+    records = Records(FPLState, FPLModel, FPLUpdate, FPLSums, UserVector)
+    audit = "federank.methods.fpl.audit"
+    kernels = "federank.methods.fpl.simulation:FPLClients"
+    sharing_policies: ClassVar[tuple[str, ...]] = ("all", "fixed-subset", "randomized-response")
+    owner_choices: ClassVar[tuple[str, ...]] = ("pi",)
+    defences: ClassVar[Defences] = Defences()
+
+    pi: float = setting(1.0, 0, 1)
+    """Probability that a positive item's gradient is sent (0: never, 1: always)."""
+    triples: int = setting(AUTO, 1, MOST_TRIPLES)
+    """Pairs that a client trains on in a round; left out, the mean size of the histories."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_server()
+
+    @property
+    def moments(self) -> int:
+        """Columns of Adam's moments."""
+        return self.factors + 1 if self.server == "adam" else 0
+
+    @property
+    def clocks(self) -> int:
+        """Whether the server's step depends on how many there were."""
+        return int(self.server == "adam")
+
+    @property
+    def most_own_triples(self) -> int:
+        """The most pairs that an owner may wish for."""
+        return self.most_triples or self.triples
+
+    def resolve(self, data: DataSummary) -> Self:
+        """The same with a number of pairs."""
+        triples = self.triples
+        if triples is AUTO:
+            if not (data.n_clients and data.n_interactions):
+                raise SettingError(
+                    "triples is the mean size of the histories unless it is set, and the data has items and nobody's "
+                    "history; set triples to a number, such as 20."
+                )
+            triples = max(1, data.n_interactions // data.n_clients)
+        return replace(self, n_items=data.n_items, triples=triples)
+
+    def chosen(self, policy: Policy, pi: float) -> Self:
+        """The method with this client's own pi, and as many pairs as its owner wishes and the federation allows."""
+        triples = self.triples if policy.triples is None else min(policy.triples, self.most_own_triples)
+        return replace(self, pi=pi, triples=triples)
+
+    def max_rows(self) -> int:
+        """A client that trains on T pairs names 2 T items at most."""
+        return min(2 * max(self.triples, self.most_own_triples), self.n_items)
+
+    def initial_state(self) -> FPLState:
+        """Vectors and biases drawn from the seed, as a simulation draws them; no moments yet."""
+        vectors, biases = first_items(
+            self.n_items,
+            self.factors,
+            seed=self.seed,
+            scale=self.initial_scale,
+            biases=self.initial_biases,
+            draw=normal_columns,  # compiles nothing
+        )
+        none = np.zeros((self.n_items, self.moments), dtype=np.float32)
+        return FPLState(vectors, biases, none, none, np.zeros(self.clocks, dtype=np.int64))
+
+    def broadcast(self, state: FPLState) -> FPLModel:
+        """Vectors and biases."""
+        return FPLModel(state.vectors, state.biases)
+
+    # The client.
+
+    def client_update(self, client: Client, broadcast: FPLModel) -> ClientResult:
+        """The client's own vector moves with every pair, and a gradient comes out for each item that may be named."""
+        if client.state is None:
+            purpose, scale = USER_FACTORS, self.initial_scale
+            p = normal_rows(1, self.factors, seed=client.seed, purpose=purpose, scale=scale, first_row=client.user)[0]
+        else:
+            p = client.state.vector
+        with np.errstate(over="ignore"):
+            rate = np.float32(self.learning_rate)
+            regularisers = self.user_regulariser, self.positive_regulariser, self.negative_regulariser
+            of_user, of_positive, of_negative = (np.float32(self.learning_rate * factor) for factor in regularisers)
+        items, vectors, biases = [], [], []
+        moves, drawn = np.zeros_like(p), p
+        may_leave = ~np.isin(client.items, client.withheld)
+        profile = Profile(client.not_negative, 0, len(client.not_negative), NO_BITS, self.n_items)
+        with words_wrap_around():
+            for counter in range(self.triples):
+                draw = Draw(client.seed, client.user, client.round, counter)
+                first, second, third, coin = words(draw.seed, draw.user, TRIPLE, draw.round_number, counter)
+                _, j = pair_of_words(first, second, third, draw, profile)
+                position = below(first, len(client.items))
+                i = client.items[position]
+                q_i, q_j = broadcast.vectors[i], broadcast.vectors[j]
+                g = pair_slope(p, q_i, q_j, broadcast.biases[i], broadcast.biases[j])
+                once = self.mask == "as-printed"
+                if may_send(may_leave[position], once, client.seed, client.user, client.round, i, coin, self.pi):
+                    items.append(i)
+                    vectors.append(item_gradient(g, p, q_i, of_positive))
+                    biases.append(g)
+                items.append(j)
+                vectors.append(item_gradient(-g, p, q_j, of_negative))
+                biases.append(-g)
+                move = rate * user_gradient(g, p, q_i, q_j, of_user)
+                if self.order == "as-printed":
+                    moves += move
+                else:
+                    p = p + move
+        update = summed(items, vectors, biases)
+        raised = update.biases > 0
+        state = UserVector(drawn + moves if self.order == "as-printed" else p)
+        return ClientResult(update, state, update.items[raised], update.items[~raised])
+
+    def fold_in(self, client: Client, broadcast: FPLModel) -> FloatVector:
+        """The trained vector where there is one; else learnt from pairs, from zero. Zero where no pair can be drawn."""
+        if client.state is not None:
+            trained: FloatVector = client.state.vector
+            return trained
+        nothing: FloatVector = np.zeros(self.factors, dtype=np.float32)
+        if not 0 < len(client.items) < self.n_items:
+            return nothing
+        at_home = replace(client, round=HOME_ROUND, state=UserVector(nothing))
+        method = replace(self, triples=HOME_STEPS, order="as-in-code", pi=0.0)
+        vector: FloatVector = method.client_update(at_home, broadcast).state.vector
+        return vector
+
+    def scores(self, broadcast: FPLModel, factors: Array) -> FloatMatrix:
+        """b_i + p . q_i."""
+        scores: FloatMatrix = factors @ broadcast.vectors.T + broadcast.biases
+        return scores
+
+    # The server.
+
+    def server_update(self, state: FPLState, sums: FPLSums) -> FPLState:
+        """The model after a step along the sum of a round's updates."""
+        if not sums.count:
+            return state
+        ascent = sums.vectors
+        if self.item_pull > 0:
+            ascent = ascent - np.float32(self.item_pull) * state.vectors
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.server == "plain":
+                rate = np.float32(self.learning_rate)
+                return replace(state, vectors=state.vectors + rate * ascent, biases=state.biases + rate * sums.biases)
+            adam = Adam(float(np.float32(self.learning_rate)), self.beta1, self.beta2)
+            mean, square, steps = state.mean.copy(), state.square.copy(), state.steps + 1
+            gradient = -np.column_stack((ascent, sums.biases))
+            values = np.column_stack((state.vectors, state.biases))
+            moved = adam_step(adam, values, gradient, mean, square, int(steps[0]))
+        return FPLState(moved[:, :-1].copy(), moved[:, -1].copy(), mean, square, steps)
+
+    def check(self, _broadcast: FPLModel, update: FPLUpdate) -> None:
+        """Refuse biases that no pairs can give.
+
+        Each of T pairs adds g, from 0 to 1, to the bias of a positive and takes it from that of a negative; what the
+        owner withholds is missing among the positives alone. A malicious client can still choose T pairs: the defences
+        around the server's step bound what those do.
+        """
+        triples = max(self.triples, self.most_own_triples)
+        biases, slack = update.biases.astype(np.float64), SLACK * triples
+        raised, lowered = float(biases[biases > 0].sum()), -float(biases[biases < 0].sum())
+        if float(biases.sum()) > slack or raised > triples + slack or lowered > triples + slack:
+            raise BadMessage(
+                f"{triples} pairs cannot change biases by +{raised:g} and -{lowered:g}: each takes at most 1 from one "
+                "item, and gives no more than that to another."
+            )
+
+    def grow(self, state: FPLState, n_items: int) -> FPLState:
+        """New items have no vector and a low bias, so that they are never first."""
+        grown = wire.extended(state, n_items)
+        grown.biases[len(state.biases) :] = low_bias(state.biases)
+        larger: FPLState = grown
+        return larger
+
+    def exported(self, arrays: dict[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
+        """As the recommender of this name keeps it (recommender.py)."""
+        from federank.methods.fpl.settings import FPLSettings
+
+        names = set(FPLSettings.__dataclass_fields__) & set(self.__dataclass_fields__) - {"clip", "noise"}
+        settings = {name: getattr(self, name) for name in names}
+        return settings, {"item_vectors": arrays["vectors"], "item_biases": arrays["biases"]}
+
+
+def summed(items: list[int], vectors: list[FloatVector], biases: list[float]) -> FPLUpdate:
+    """Gradients of pairs as one row per item."""
+    named, positions = np.unique(np.array(items, dtype=np.int32), return_inverse=True)
+    sum_of_vectors = np.zeros((len(named), len(vectors[0])), dtype=np.float32)
+    sum_of_biases = np.zeros(len(named), dtype=np.float32)
+    np.add.at(sum_of_vectors, positions, np.array(vectors, dtype=np.float32))
+    np.add.at(sum_of_biases, positions, np.array(biases, dtype=np.float32))
+    return FPLUpdate(named, sum_of_vectors, sum_of_biases)
+
+
+# The choices of one client, in the same words for Python, Numba and JavaScript.
 
 
 class Draw(NamedTuple):
@@ -184,42 +408,6 @@ def has_item(profile: Any, user: Any, item: Any) -> Any:
 NO_BITS = np.zeros((0, 0), dtype=np.uint64)
 
 
-def compute(recipe: Recipe, private: Private, broadcast: Broadcast) -> Gradients:
-    """One device's part of a round: its own vector moves, and item gradients come out."""
-    p, drawn = private.vector, private.vector
-    moves, rows = np.zeros_like(p), []
-    profile = Profile(private.profile, 0, len(private.profile), NO_BITS, len(broadcast.items))
-    for counter in range(private.triples):
-        position, j, coin = draw_pair(Draw(recipe.seed, private.user, broadcast.round_number, counter), profile)
-        i = private.profile[position]
-        q_i, q_j = broadcast.vectors[i], broadcast.vectors[j]
-        g = pair_slope(p, q_i, q_j, broadcast.biases[i], broadcast.biases[j])
-        gradient_i = item_gradient(g, p, q_i, recipe.positive_regulariser)
-        gradient_j = item_gradient(-g, p, q_j, recipe.negative_regulariser)
-        rows.append((position, j, coin, g, gradient_i, gradient_j))
-        move = recipe.learning_rate * user_gradient(g, p, q_i, q_j, recipe.user_regulariser)
-        if recipe.summed:
-            moves += move
-        else:
-            p = p + move
-    private.vector = drawn + moves if recipe.summed else p
-    positions, negatives, coins, slopes, positive_vectors, negative_vectors = (
-        np.array(column) for column in zip(*rows, strict=True)
-    )
-    return Gradients(
-        positions.astype(np.int32),
-        private.profile[positions],
-        negatives.astype(np.int32),
-        coins.astype(np.uint32),
-        slopes.astype(np.float32),
-        positive_vectors,
-        negative_vectors,
-    )
-
-
-# Transmission: what a device lets the server see.
-
-
 @inlined
 def may_send(allowed: Any, per_row: Any, seed: Any, user: Any, round_number: Any, item: Any, coin: Any, pi: Any) -> Any:
     """Whether the owner lets this positive item's gradient go; `allowed` is the decision for its lifetime on this
@@ -236,129 +424,3 @@ def may_send(allowed: Any, per_row: Any, seed: Any, user: Any, round_number: Any
 def _word_of_row(seed: Any, user: Any, round_number: Any, item: Any) -> Any:
     word, _, _, _ = words(seed, user, MASK, round_number, item)
     return word
-
-
-def share(recipe: Recipe, private: Private, round_number: int, gradients: Gradients) -> Update:
-    """The Update: gradients summed per item, without the positives that are held back."""
-    pi = 1.0 if private.lifelong else private.pi
-    sent = np.array(
-        [
-            may_send(
-                private.allowed[position],
-                recipe.mask_per_row,
-                recipe.seed,
-                private.user,
-                round_number,
-                private.profile[position],
-                coin,
-                pi,
-            )
-            for position, coin in zip(gradients.positions, gradients.coins, strict=True)
-        ],
-        dtype=np.bool_,
-    )
-    touched = np.concatenate((gradients.positives[sent], gradients.negatives))
-    vectors = np.concatenate((gradients.positive_vectors[sent], gradients.negative_vectors))
-    biases = np.concatenate((gradients.slopes[sent], -gradients.slopes))
-    items, positions = np.unique(touched, return_inverse=True)
-    summed_vectors = np.zeros((len(items), vectors.shape[1]), dtype=np.float32)
-    summed_biases = np.zeros(len(items), dtype=np.float32)
-    np.add.at(summed_vectors, positions, vectors)
-    np.add.at(summed_biases, positions, biases)
-    return Update(items.astype(np.int32), summed_vectors, summed_biases)
-
-
-# Aggregation: the server checks Updates and folds their sum into the shared model.
-
-
-def no_moments() -> FloatMatrix:
-    """What a server remembers whose step remembers nothing."""
-    return np.zeros((0, 0), dtype=np.float32)
-
-
-def first_moments(recipe: Recipe, n_items: int) -> FloatMatrix:
-    """What a server remembers before the first round: a row for each item, the last column for its bias."""
-    return np.zeros((n_items, recipe.factors + 1), dtype=np.float32) if recipe.adam else no_moments()
-
-
-@dataclass(eq=False)
-class Shared:
-    """What the server holds between rounds."""
-
-    vectors: FloatMatrix
-    biases: FloatVector
-    round_number: int = 0
-    mean: FloatMatrix = field(default_factory=no_moments)  # adam: of past sums, items x (factors and bias)
-    square: FloatMatrix = field(default_factory=no_moments)
-
-    def distribute(self, _recipe: Recipe) -> Broadcast:
-        """The whole shared model, for anyone who takes part."""
-        return make_broadcast(self.round_number, self.vectors, self.biases)
-
-    def aggregate(self, recipe: Recipe, updates: Iterable[Update]) -> None:
-        """Fold a round's Updates into the shared model: all of them, or none if one breaks the protocol."""
-        sum_of_vectors, sum_of_biases = np.zeros_like(self.vectors), np.zeros_like(self.biases)
-        count = 0
-        for update in updates:
-            if not isinstance(update, CheckedUpdate):
-                check_update(update, recipe.factors, len(self.biases))
-            sum_of_vectors[update.items] += update.vectors
-            sum_of_biases[update.items] += update.biases
-            count += 1
-        if count:
-            fold(recipe, self, sum_of_vectors, sum_of_biases)
-        self.round_number += 1
-
-
-def fold(recipe: Recipe, shared: Shared, sum_of_vectors: FloatMatrix, sum_of_biases: FloatVector) -> None:
-    """The server's step: the next version of the model, from the sums of a round."""
-    if recipe.item_pull > 0:
-        sum_of_vectors = sum_of_vectors - np.float32(recipe.item_pull) * shared.vectors
-    if not recipe.adam:
-        shared.vectors = shared.vectors + recipe.learning_rate * sum_of_vectors
-        shared.biases = shared.biases + recipe.learning_rate * sum_of_biases
-        return
-    adam = Adam(float(recipe.learning_rate), recipe.beta1, recipe.beta2)
-    gradient = -np.column_stack((sum_of_vectors, sum_of_biases))
-    values = np.column_stack((shared.vectors, shared.biases))
-    moved = adam_step(adam, values, gradient, shared.mean, shared.square, shared.round_number + 1)
-    shared.vectors, shared.biases = moved[:, :-1].copy(), moved[:, -1].copy()
-
-
-# Weights: what each device's Update counts in a round (w_u; FPL, 2020, Eq. 1).
-
-
-def weighted(recipe: Recipe, updates: Iterable[tuple[int, Update]]) -> Iterator[Update]:
-    """The Updates of a round, each times its device's weight; as they are where all count as 1."""
-    if not len(recipe.weights):
-        for _, update in updates:
-            yield update
-        return
-    arrived = list(updates)
-    total = sum(recipe.weights[user] for user, _ in arrived)
-    for user, update in arrived:
-        weight = np.float32(recipe.weights[user] / total)
-        yield Update(update.items, weight * update.vectors, weight * update.biases)
-
-
-# The home vector: who someone is, learnt on the device and never used in a round. It is FPL's only fold-in.
-
-
-HOME_ROUND = 0xFFFFFFFF
-"""Stands for the round in the home vector's draws, so that no round shares them."""
-
-HOME_STEPS = 1000
-"""How many pairs a home vector is learnt from: on MovieLens 100K, as good a ranking as the vectors of rounds have."""
-
-
-def home_vector(
-    recipe: Recipe, seed: int, user: int, history: IntVector, broadcast: Broadcast, steps: int = HOME_STEPS
-) -> FloatVector:
-    """A vector learnt from an ascending history in this many steps; zero where no pair can be drawn."""
-    vector = np.zeros(recipe.factors, dtype=np.float32)
-    if not 0 < len(history) < len(broadcast.items):
-        return vector
-    device = Private(user, vector, history, 0.0, np.zeros(len(history), dtype=np.bool_), steps)
-    with words_wrap_around():
-        compute(recipe._replace(seed=seed, summed=False), device, broadcast._replace(round_number=HOME_ROUND))
-    return device.vector

@@ -41,12 +41,11 @@ from federank.methods.fpl.kernels import (
     workspace_for_clients,
     workspace_for_sums,
 )
-from federank.methods.fpl.method import make_broadcast
+from federank.methods.fpl.method import FPLModel, FPLUpdate
 from federank.methods.fpl.privacy import clip_and_noise
 from federank.methods.fpl.settings import Recipe
 from federank.methods.fpl.simulation import Federation, next_sum, take_step
 from federank.methods.fpl.views import AnyView, PairsView, ShadowModel, SumsView, recovered_vectors
-from federank.methods.fpl.wire import Update
 from federank.privacy.population import Choices
 
 _MOST = 255
@@ -118,7 +117,7 @@ def _note(row_of_user: IntVector, pairs: Pairs, seen: Sightings, in_update: Long
 # One more Update of a device, as the server would receive it; and one more round, as someone outside sees it.
 
 
-def next_updates(federation: Federation, people: IntVector) -> Iterator[Update]:
+def next_updates(federation: Federation, people: IntVector) -> Iterator[FPLUpdate]:
     """What each of these devices would send in the round that comes next, were it chosen and its answer not lost."""
     recipe = federation.recipe._replace(dropout=0.0)
     run = _next_run(federation, recipe)
@@ -129,7 +128,7 @@ def next_updates(federation: Federation, people: IntVector) -> Iterator[Update]:
             yield clip_and_noise(recipe, int(person), federation.round_number, update, len(run.item_vectors))
 
 
-def next_sums(federation: Federation, people: IntVector) -> Iterator[Update]:
+def next_sums(federation: Federation, people: IntVector) -> Iterator[FPLUpdate]:
     """For each of these people, the sum of a next round that they are in: themselves and others, drawn at random."""
     recipe = federation.recipe._replace(dropout=0.0)
     run = _next_run(federation, recipe)
@@ -146,7 +145,7 @@ def next_sums(federation: Federation, people: IntVector) -> Iterator[Update]:
             run.user_vectors[cohort] = own[cohort]
 
 
-def _added(updates: Iterator[Update], n_items: int, width: int) -> Update:
+def _added(updates: Iterator[FPLUpdate], n_items: int, width: int) -> FPLUpdate:
     vectors, biases = np.zeros((n_items, width), dtype=np.float32), np.zeros(n_items, dtype=np.float32)
     factors = width
     for update in updates:
@@ -154,7 +153,7 @@ def _added(updates: Iterator[Update], n_items: int, width: int) -> Update:
         vectors[update.items, :factors] += update.vectors
         biases[update.items] += update.biases
     items = np.flatnonzero(biases).astype(np.int32)
-    return Update(items, np.ascontiguousarray(vectors[items, :factors]), biases[items])
+    return FPLUpdate(items, np.ascontiguousarray(vectors[items, :factors]), biases[items])
 
 
 def _next_run(federation: Federation, recipe: Recipe) -> Run:
@@ -264,7 +263,7 @@ def _tally_sum(
             dense[touched[position]] = 0
 
 
-# Sums: what is left for a server that never sees a single Update, only the sum over a round's devices.
+# Sums: what is left for a server that never sees a single update, only the sum over a round's devices.
 
 
 _FEWEST_ROUNDS = 50
@@ -378,7 +377,7 @@ def views(
     """What the server knows of these people (rows of the observers' notes): their rows and the view, block by block."""
     n_items, recipe = len(federation.item_biases), federation.recipe
     factors = recipe.factors
-    broadcast = make_broadcast(federation.round_number, federation.item_vectors[:, :factors], federation.item_biases)
+    broadcast = FPLModel(federation.item_vectors[:, :factors].copy(), federation.item_biases.copy())
     typical = max(1, round(recipe.rounds_per_epoch * recipe.clients_per_round / len(recipe.triples)))
     compared = np.arange(min(len(observer.people), _MOST_NEIGHBOURS), dtype=np.int32)
     senders = Senders(observer.sightings.as_positive, compared if sees == "updates" else compared[:0])

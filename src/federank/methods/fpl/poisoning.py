@@ -13,6 +13,7 @@ the other malicious clients send is made here, from what every device is sent: t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,13 +21,13 @@ import numpy as np
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector
 from federank.audit.poisoning import Measured, PoisonSettings, World, measured
 from federank.data.interactions import Profiles
-from federank.federation.defences import Defences, Rows, defend
+from federank.errors import BadMessage
+from federank.federation.defences import Defences, Rows, defend, shortened
 from federank.methods.fpl.communication import clients_of_round
 from federank.methods.fpl.kernels import sum_of_updates, workspace_for_clients
-from federank.methods.fpl.method import Shared
+from federank.methods.fpl.method import FPLUpdate
 from federank.methods.fpl.settings import FPLSettings, Recipe, recipe_for
 from federank.methods.fpl.simulation import Federation, home_vectors
-from federank.methods.fpl.wire import Update, shortened, why_implausible
 
 TASTES, TASTE_ITEMS, TASTE_STEPS = 20, 30, 300
 """An adaptive malicious client works out the taste of this many synthetic people, each with this many well-liked
@@ -76,15 +77,13 @@ def play_pairs(world: World, settings: PoisonSettings, defences: Defences | None
     return measured(world, tastes @ federation.item_vectors[:, :factors].T + federation.item_biases)
 
 
-def _fold(federation: Federation, updates: list[Update], defences: Defences | None) -> None:
-    shared = federation.shared
-    before = Rows(shared.vectors, shared.biases)
-    shared.aggregate(federation.recipe, updates)
+def _fold(federation: Federation, updates: list[FPLUpdate], defences: Defences | None) -> None:
+    before = Rows(federation.state.vectors, federation.item_biases.copy())
+    federation.aggregate(updates)
     if defences is not None:
-        rows = defend(defences, before, Rows(shared.vectors, shared.biases)).rows
+        rows = defend(defences, before, Rows(federation.state.vectors, federation.item_biases)).rows
         assert rows.biases is not None
-        shared = Shared(rows.vectors, rows.biases, shared.round_number, shared.mean, shared.square)
-    federation.take(shared)
+        federation.take(replace(federation.state, vectors=rows.vectors, biases=rows.biases))
 
 
 def _made_up(
@@ -94,7 +93,7 @@ def _made_up(
     malicious_users: IntVector,
     triples: int,
     judged: bool,
-) -> list[Update]:
+) -> list[FPLUpdate]:
     """What these malicious clients send, as far as the server takes it: shortened, and refused where no device can
     have sent it.
     """
@@ -109,10 +108,20 @@ def _made_up(
     updates = []
     for malicious_user in malicious_users:
         poisoning_attack = PoisoningAttack(*seen, np.random.default_rng([settings.seed, number, int(malicious_user)]))
-        update = shortened(POISONING_ATTACKS[settings.attack, settings.aim](poisoning_attack), settings.most_norm)
-        if not judged or why_implausible(update, triples) is None:
+        made_up = POISONING_ATTACKS[settings.attack, settings.aim](poisoning_attack)
+        update = shortened(made_up, settings.most_norm).update
+        if not judged or _is_plausible(federation, update, triples):
             updates.append(update)
     return updates
+
+
+def _is_plausible(federation: Federation, update: FPLUpdate, triples: int) -> bool:
+    method = replace(federation.method, triples=triples)
+    try:
+        method.check(method.broadcast(federation.state), update)
+    except BadMessage:
+        return False
+    return True
 
 
 def common_taste(
@@ -130,32 +139,32 @@ def common_taste(
     return taste
 
 
-def _scaled_push(poisoning_attack: PoisoningAttack) -> Update:
+def _scaled_push(poisoning_attack: PoisoningAttack) -> FPLUpdate:
     row = np.zeros((1, poisoning_attack.recipe.factors), dtype=np.float32)
-    return Update(
+    return FPLUpdate(
         np.array([poisoning_attack.target], dtype=np.int32),
         row,
         np.array([poisoning_attack.most_norm], dtype=np.float32),
     )
 
 
-def _scaled_sabotage(poisoning_attack: PoisoningAttack) -> Update:
+def _scaled_sabotage(poisoning_attack: PoisoningAttack) -> FPLUpdate:
     liked = np.sort(np.argsort(-poisoning_attack.biases, kind="stable")[: 2 * poisoning_attack.triples]).astype(
         np.int32
     )
     down = np.full(len(liked), -poisoning_attack.most_norm, dtype=np.float32)
-    return Update(liked, np.zeros((len(liked), poisoning_attack.recipe.factors), dtype=np.float32), down)
+    return FPLUpdate(liked, np.zeros((len(liked), poisoning_attack.recipe.factors), dtype=np.float32), down)
 
 
-def _noise(poisoning_attack: PoisoningAttack) -> Update:
+def _noise(poisoning_attack: PoisoningAttack) -> FPLUpdate:
     count = min(2 * poisoning_attack.triples, len(poisoning_attack.biases))
     items = np.sort(poisoning_attack.rng.choice(len(poisoning_attack.biases), count, replace=False)).astype(np.int32)
     rows = poisoning_attack.rng.normal(size=(count, poisoning_attack.recipe.factors + 1))
     rows *= poisoning_attack.most_norm / np.linalg.norm(rows, axis=1, keepdims=True)
-    return Update(items, rows[:, :-1].astype(np.float32), rows[:, -1].astype(np.float32))
+    return FPLUpdate(items, rows[:, :-1].astype(np.float32), rows[:, -1].astype(np.float32))
 
 
-def _adaptive_push(poisoning_attack: PoisoningAttack) -> Update:
+def _adaptive_push(poisoning_attack: PoisoningAttack) -> FPLUpdate:
     length = float(np.quantile(np.linalg.norm(poisoning_attack.vectors, axis=1), 0.9))
     direction = poisoning_attack.taste / max(float(np.linalg.norm(poisoning_attack.taste)), 1e-9)
     missing = BEYOND * length * direction - poisoning_attack.vectors[poisoning_attack.target]
@@ -171,7 +180,7 @@ def _adaptive_push(poisoning_attack: PoisoningAttack) -> Update:
     )
 
 
-def _adaptive_sabotage(poisoning_attack: PoisoningAttack) -> Update:
+def _adaptive_sabotage(poisoning_attack: PoisoningAttack) -> FPLUpdate:
     order = np.argsort(-poisoning_attack.biases, kind="stable")
     return _pairs(
         order[-poisoning_attack.triples :],
@@ -181,13 +190,13 @@ def _adaptive_sabotage(poisoning_attack: PoisoningAttack) -> Update:
     )
 
 
-def _pairs(liked: LongVector, others: LongVector, triples: int, taste: FloatVector) -> Update:
+def _pairs(liked: LongVector, others: LongVector, triples: int, taste: FloatVector) -> FPLUpdate:
     """T pairs of someone with this vector whose order is all wrong (g = 1): what the equations give."""
     items = np.concatenate((liked, others)).astype(np.int32)
     biases = np.concatenate((np.full(len(liked), triples / len(liked)), np.full(len(others), -triples / len(others))))
     order = np.argsort(items)
     rows = np.outer(biases[order], taste).astype(np.float32)
-    return Update(items[order], rows, biases[order].astype(np.float32))
+    return FPLUpdate(items[order], rows, biases[order].astype(np.float32))
 
 
 POISONING_ATTACKS = {

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from federank._numerics.arrays import FloatMatrix, LongVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, LongVector
 from federank._numerics.compiling import compiled
-from federank.federation.rng import NOISE, normal_pair, words
-from federank.methods.fpl.settings import FPLSettings, Recipe
-from federank.methods.fpl.wire import Update
+from federank.federation.rng import NOISE, SERVER, normal_pair, words
+from federank.methods.fpl.kernels import Run, ShardSum, new_bench, play_clients, workspace_for_sum
+from federank.methods.fpl.method import FPLUpdate
+from federank.methods.fpl.settings import FPLSettings, Recipe, choose_clients
 from federank.privacy.accountant import epsilon_of
 
 _SEES = {
@@ -51,7 +52,7 @@ def _no_figure(settings: FPLSettings, recipe: Recipe) -> str | None:
 # Clipping and noise: a disguise that goes around transmission and leaves its maths alone.
 
 
-def clip_and_noise(recipe: Recipe, user: int, round_number: int, update: Update, n_items: int) -> Update:
+def clip_and_noise(recipe: Recipe, user: int, round_number: int, update: FPLUpdate, n_items: int) -> FPLUpdate:
     """The Update as it is sent: clipped and noisy, where the recipe asks for it."""
     if recipe.clip > 0:
         update = clipped(update, recipe.clip)
@@ -60,30 +61,30 @@ def clip_and_noise(recipe: Recipe, user: int, round_number: int, update: Update,
     return update
 
 
-def clipped(update: Update, clip: float) -> Update:
+def clipped(update: FPLUpdate, clip: float) -> FPLUpdate:
     """The same direction, at most this long."""
     numbers = np.concatenate((update.vectors.ravel(), update.biases), dtype=np.float64)
     length = np.sqrt(numbers @ numbers)
     if length <= clip:
         return update
     scale = np.float32(clip / length)
-    return Update(update.items, scale * update.vectors, scale * update.biases)
+    return FPLUpdate(update.items, scale * update.vectors, scale * update.biases)
 
 
-def on_all_rows(update: Update, n_items: int) -> Update:
+def on_all_rows(update: FPLUpdate, n_items: int) -> FPLUpdate:
     """The same gradients, with a row of zeros for every other item."""
     vectors = np.zeros((n_items, update.vectors.shape[1]), dtype=np.float32)
     biases = np.zeros(n_items, dtype=np.float32)
     vectors[update.items], biases[update.items] = update.vectors, update.biases
-    return Update(np.arange(n_items, dtype=np.int32), vectors, biases)
+    return FPLUpdate(np.arange(n_items, dtype=np.int32), vectors, biases)
 
 
-def with_noise(update: Update, deviation: float, seed: int, user: int, round_number: int) -> Update:
+def with_noise(update: FPLUpdate, deviation: float, seed: int, user: int, round_number: int) -> FPLUpdate:
     """Every number of it with a normal one added."""
     noise = np.empty((len(update.items), update.vectors.shape[1] + 1), dtype=np.float32)
     fill_with_noise(noise, seed, user, round_number)
     noise *= np.float32(deviation)
-    return Update(update.items, update.vectors + noise[:, :-1], update.biases + noise[:, -1])
+    return FPLUpdate(update.items, update.vectors + noise[:, :-1], update.biases + noise[:, -1])
 
 
 @compiled
@@ -97,3 +98,80 @@ def fill_with_noise(noise: FloatMatrix, seed: int, user: int, round_number: int)
         for lane, value in enumerate((one, two, three, four)):
             if 4 * block + lane < len(flat):
                 flat[4 * block + lane] = np.float32(value)
+
+
+# Rounds with clipped, noisy or weighted updates, compiled.
+
+
+def play_noised(federation: Any, rounds: int) -> None:
+    """Play this many rounds of a server that adds what it gets."""
+    _play_on(federation, rounds, adds=True)
+    federation.round_number += rounds
+
+
+def noised_sum(federation: Any, rounds: int = 1) -> tuple[FloatMatrix, FloatVector] | None:
+    """The devices' part of the next round: the sum of their Updates, which is not folded in; None if none came."""
+    sums, answers = _play_on(federation, rounds, adds=False)
+    return (sums[:, :-1], sums[:, -1]) if answers else None
+
+
+def _play_on(federation: Any, rounds: int, adds: bool) -> tuple[FloatMatrix, int]:
+    n_items, width = federation.item_vectors.shape
+    sums = np.empty((n_items, federation.recipe.factors + 1), dtype=np.float32)
+    own = workspace_for_sum(n_items, width)
+    return sums, _play(federation.run, own, sums, adds, federation.round_number, rounds)
+
+
+@compiled
+def _play(run: Run, own: ShardSum, sums: FloatMatrix, adds: bool, first_round: int, rounds: int) -> int:
+    """Rounds, each folded in where the server `adds`; `sums` is then the last one's, and the answer how many sent."""
+    recipe, _, Q, b, P, width = run
+    n_items, factors, answers = len(b), recipe.factors, 0
+    noise = np.empty((n_items, factors + 1), np.float32)
+    chosen, marks = np.empty(len(P), np.int32), np.zeros(len(P), np.int64)
+    bench = new_bench(len(width))
+    for r in range(first_round, first_round + rounds):
+        m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
+        sums[:] = 0.0
+        answers = 0
+        total = 0.0
+        for k in range(m):
+            rows = play_clients(run, r, chosen[k : k + 1], bench, own)
+            weight = recipe.weights[chosen[k]] if len(recipe.weights) > 0 else 1.0
+            _add_clipped(own, rows, recipe.clip, weight, factors, sums)
+            if rows > 0:  # a device that drops out sends no row, and no noise
+                answers += 1
+                total += weight
+        if recipe.deviation > 0:
+            fill_with_noise(noise, recipe.seed, SERVER, r)
+            scale = np.float32(recipe.deviation * np.sqrt(answers))
+            for item in range(n_items):
+                for column in range(factors + 1):
+                    sums[item, column] += scale * noise[item, column]
+        if len(recipe.weights) > 0 and answers > 0:
+            sums *= np.float32(1.0 / total)
+        if adds:
+            for item in range(n_items):
+                for column in range(factors):
+                    Q[item, column] += recipe.learning_rate * sums[item, column]
+                b[item] += recipe.learning_rate * sums[item, factors]
+    return answers
+
+
+@compiled
+def _add_clipped(own: ShardSum, rows: int, clip: float, weight: float, factors: int, sums: FloatMatrix) -> None:
+    """Add one client's Update to the sum, and forget it."""
+    squares = 0.0
+    for position in range(rows):
+        item = own.touched[position]
+        squares += np.float64(own.biases[item]) ** 2
+        for column in range(factors):
+            squares += np.float64(own.vectors[item, column]) ** 2
+    length = np.sqrt(squares)
+    scale = np.float32(weight * clip / length) if 0.0 < clip < length else np.float32(weight)
+    for position in range(rows):
+        item = own.touched[position]
+        own.stamps[item] = 0
+        sums[item, factors] += scale * own.biases[item]
+        for column in range(factors):
+            sums[item, column] += scale * own.vectors[item, column]

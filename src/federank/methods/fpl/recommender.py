@@ -16,7 +16,9 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongV
 from federank.checks import Settings
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import ModelError
+from federank.federation.method import FederatedMethod
 from federank.methods.fpl.communication import count_communication, item_updates, paper_costs, participations
+from federank.methods.fpl.method import FPLState, PairwiseSettings
 from federank.methods.fpl.privacy import privacy_figure
 from federank.methods.fpl.settings import FedeRankSettings, FPLSettings, Recipe, recipe_for
 from federank.methods.fpl.simulation import Federation, home_vectors
@@ -130,6 +132,19 @@ class FederatedPairs(ChoosingUsers, PairwiseFactors):
     """The vectors that recommendations come from, once training is done, where someone has a home vector."""
 
     @property
+    def method(self) -> FederatedMethod:
+        """The method on the interface: what a federation that starts from this model follows."""
+        return self.pairs().method(self.training.n_items)
+
+    @property
+    def state(self) -> FPLState:
+        """What such a federation starts with."""
+        method = self.pairs().method(self.training.n_items)
+        none = np.zeros((method.n_items, method.moments), dtype=np.float32)
+        vectors = np.ascontiguousarray(self.item_vectors)
+        return FPLState(vectors, self.item_biases, none, none, np.zeros(method.clocks, dtype=np.int64))
+
+    @property
     def pi(self) -> RealVector:
         """Each user's own probability of sending a positive item's gradient."""
         return self.choices.pi
@@ -227,29 +242,17 @@ class FedeRank(FPL):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BPRSettings(Settings):
+class BPRSettings(PairwiseSettings, Settings):
     """What can be chosen about centralised pair-wise learning."""
 
     factors: int = 20
     """Length of the vectors that describe users and items."""
-    learning_rate: float = 0.05
-    """Size of a step."""
     user_draw: Literal["activity", "uniform"] = "activity"
     """Draw users in proportion to their number of interactions, or each alike."""
     epochs: int = 20
     """Passes over the data: an epoch has as many steps as there are training interactions."""
     seed: int = 1
     """Names the run: the same seed gives the same model."""
-    user_regulariser: float = 1 / 20
-    """Pull of the user vector towards zero, as a multiple of the learning rate."""
-    positive_regulariser: float = 1 / 20
-    """Pull of a positive item's vector towards zero, as a multiple of the learning rate."""
-    negative_regulariser: float = 1 / 200
-    """Pull of a negative item's vector towards zero, as a multiple of the learning rate."""
-    initial_scale: float = 0.1
-    """Standard deviation of the first values of all vectors."""
-    initial_biases: Literal["normal", "zero"] = "normal"
-    """First values of the item biases: drawn like the vectors, or zero."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -26,8 +26,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from federank._numerics.arrays import IntVector, LongVector, RealVector
+from federank._numerics.rows import inlined, outlined
 from federank.checks import Settings, check_int, check_positive, check_range, setting
 from federank.errors import SettingError
+from federank.federation.rng import ONLINE, SELECT, SERVER, below, happens, words
+from federank.methods.fpl.method import FPL, FPLRules
 from federank.privacy.policy import Policy, default_basis
 from federank.privacy.population import AS_HISTORIES_ARE, SharedProfiles
 
@@ -40,31 +43,12 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-DEVICE_SETTINGS = (
-    "factors",
-    "learning_rate",
-    "user_regulariser",
-    "positive_regulariser",
-    "negative_regulariser",
-    "order",
-    "mask",
-    "triples",
-    "most_triples",
-    "initial_scale",
-)
-"""What a device must be told of a federation's settings to follow its recipe."""
-FEDERATION_SETTINGS = (*DEVICE_SETTINGS, "initial_biases", "seed")
-"""What a federation decides; the other settings are for each device's owner to choose, or for a simulation."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class FPLSettings(Settings):
+class FPLSettings(FPLRules, Settings):
     """What can be chosen about federated pair-wise learning; the defaults are the authors' values."""
 
     factors: int = setting(20, 1, 1024)
     """Length of the vectors that describe users and items."""
-    learning_rate: float = setting(0.05, positive=True)
-    """Size of a step, on the device and on the server."""
     pi: float | str | Sequence[float] = 1.0
     """Probability that a positive item's gradient is sent (0: never, 1: always); or a CSV file `user,pi`.
     From Python also one number per user, in the sorted order of their ids."""
@@ -73,15 +57,10 @@ class FPLSettings(Settings):
     triples: int | str = 1
     """Pairs a device trains on in a round: a number, `mean` = int(X+/U), `profile` = its own history's size, or
     `3x profile` = three times that."""
-    most_triples: int | None = setting(None, 1)
-    """People may choose how many pairs their own device trains on, up to this many; without it, up to `triples`."""
     epochs: int = setting(20, 1)
     """Passes over the data: an epoch has as many client-server interactions as there are training interactions."""
     seed: int = setting(1, 0, 2**32 - 1)
     """Names the run: the same seed gives the same model."""
-    order: Literal["as-in-code", "as-printed"] = setting("as-in-code", paper=True)
-    """Within a round the client's own vector moves with every pair, as in the authors' code; or once at the end by the
-    sum of all steps, as FedeRank's Eq. 1-3 are printed."""
     sharing: Literal["all", "fixed-subset", "randomized-response"] = setting("all", extensible=True)
     """Which positives are sent: each with probability pi, drawn every time, as published (all); a share pi of them,
     drawn once per lifetime (fixed-subset); or that share with decoys among it (randomized-response)."""
@@ -103,19 +82,6 @@ class FPLSettings(Settings):
     sums."""
     delta: float = 1e-6
     """The probability that the differential-privacy figure of the noise may fail with."""
-    mask: Literal["as-in-code", "as-printed"] = setting("as-in-code", paper=True)
-    """The coin of pi is tossed for every pair, as in the authors' code; or once per positive item and round, as
-    FedeRank's Eq. 4-5 are printed."""
-    user_regulariser: float = setting(1 / 20, 0, paper=True)
-    """Pull of the user vector towards zero, as a multiple of the learning rate."""
-    positive_regulariser: float = setting(1 / 20, 0, paper=True)
-    """Pull of a positive item's vector towards zero, as a multiple of the learning rate."""
-    negative_regulariser: float = setting(1 / 200, 0, paper=True)
-    """Pull of a negative item's vector towards zero, as a multiple of the learning rate."""
-    initial_scale: float = setting(0.1, positive=True, paper=True)
-    """Standard deviation of the first values of all vectors."""
-    initial_biases: Literal["normal", "zero"] = setting("normal", paper=True)
-    """First values of the item biases: drawn like the vectors, or zero."""
     user_draw: Literal["uniform", "activity"] = setting("uniform", paper=True)
     """With one client a round: each device alike, or in proportion to its history, so that every training interaction
     is as likely as any other (Rendle et al., 2009). A simulation knows histories; a real server does not."""
@@ -128,14 +94,6 @@ class FPLSettings(Settings):
     """CSV file `round,user` of which device is there when, starting over at its end; instead of `online`."""
     dropout: float = setting(0.0, 0, 1)
     """Probability that a device vanishes before its answer arrives: its update is lost, nothing else."""
-    server: Literal["plain", "adam"] = "plain"
-    """What the server does with the sum of a round: add it, times the learning rate (plain), or a step of Adam."""
-    beta1: float = setting(0.9, fraction=True)
-    """How long the server remembers the direction of past sums (Adam)."""
-    beta2: float = setting(0.999, fraction=True)
-    """How long the server remembers the size of past sums (Adam)."""
-    item_pull: float = setting(0.0, 0)
-    """Pull of all item vectors towards zero at the server, once a round, beside the sum of the Updates."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -164,12 +122,7 @@ class FPLSettings(Settings):
             )
         if self.clients_per_round != "all":
             check_positive("clients_per_round", self.clients_per_round)
-        for name in ("beta1", "beta2"):
-            if self.server == "plain" and getattr(self, name) != self.__dataclass_fields__[name].default:
-                raise SettingError(
-                    f"{name} is {getattr(self, name):g}, but the server's step is plain and remembers nothing; choose "
-                    "the server adam, or leave it out."
-                )
+        self.check_server()
 
     def without_effect(self) -> dict[str, str]:
         """The settings that do nothing beside the others, each with the reason."""
@@ -185,6 +138,11 @@ class FPLSettings(Settings):
             basis=default_basis(self.sharing) if self.basis == "default" else self.basis,
             budget=self.budget,
         )
+
+    def method(self, n_items: int) -> FPL:
+        """The method of these settings; how many pairs each client trains on is the recipe's."""
+        rules = {name: getattr(self, name) for name in FPLRules.__dataclass_fields__}
+        return FPL(n_items=n_items, factors=self.factors, seed=self.seed, triples=1, **rules)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,26 +303,78 @@ def _chosen_triples(settings: FPLSettings, usual: IntVector, own: IntVector | No
     return np.where(own > 0, np.minimum(own, most), usual).astype(np.int32)
 
 
-def own_triples(settings: FPLSettings, spec: int | None) -> int:
-    """The pairs of one device whose owner wishes for this many, or for nothing; the federation's triples are a
-    number.
-    """
-    return int(settings.triples) if spec is None else min(spec, most_own_triples(settings))
-
-
-def most_own_triples(settings: FPLSettings) -> int:
-    """The most pairs that the owner of a device may wish for; the federation's triples are a number."""
-    return settings.most_triples or int(settings.triples)
-
-
-def most_pairs(settings: FPLSettings) -> int:
-    """The most pairs that a device of a federation may have trained on in a round; its triples are a number."""
-    return max(int(settings.triples), settings.most_triples or 0)
-
-
 def _profile_multiple(text: str) -> int:
     """1 of `profile`, 3 of `3x profile`; 0 of any other text."""
     number = text.removesuffix("x profile")
     if text == "profile":
         return 1
     return int(number) if number != text and number.isdecimal() and len(number) <= 4 else 0
+
+
+# Who takes part in a round of a simulation.
+
+
+PATIENCE = 16
+"""After this many times the population in draws, anyone who has not been found there is taken to be away."""
+
+
+@inlined
+def is_online(seed: Any, user: Any, round_number: Any, online: Any, trace: Any) -> Any:
+    """Whether a device is there when a round begins."""
+    if len(trace) > 0:
+        return trace[np.int64(round_number) % len(trace), user]
+    if online >= 1.0:
+        return True
+    return happens(_word_of_device(seed, user, round_number), online)
+
+
+@outlined
+def _word_of_device(seed: Any, user: Any, round_number: Any) -> Any:
+    word, _, _, _ = words(seed, user, ONLINE, round_number, 0)
+    return word
+
+
+@inlined
+def choose_clients(recipe: Any, round_number: Any, wanted: Any, marks: Any, chosen: Any) -> Any:
+    """Fill `chosen` with the round's clients, `wanted` of them if this many are there, and answer how many there are.
+
+    `marks` (one integer per user, kept between rounds) remembers who was drawn in this round already.
+    """
+    seed, participants, online, trace = recipe.seed, recipe.participants, recipe.online, recipe.trace
+    population = len(participants)
+    stamp = np.int64(round_number) + 1
+    if 2 * wanted > population:
+        # Many are wanted: it is shorter to draw those who are left out.
+        _draw_marked(seed, round_number, participants, population - wanted, marks, stamp)
+        count = 0
+        for position in range(population):
+            user = participants[position]
+            if marks[user] != stamp and is_online(seed, user, round_number, online, trace):
+                chosen[count] = user
+                count += 1
+        return count
+    count = 0
+    for draw in range(PATIENCE * population):
+        word, _, _, _ = words(seed, SERVER, SELECT, round_number, draw)
+        user = participants[below(word, population)]
+        if marks[user] != stamp and is_online(seed, user, round_number, online, trace):
+            marks[user] = stamp
+            chosen[count] = user
+            count += 1
+            if count == wanted:
+                break
+    return count
+
+
+@inlined
+def _draw_marked(seed: Any, round_number: Any, participants: Any, wanted: Any, marks: Any, stamp: Any) -> None:
+    """Mark this many different users, drawn uniformly."""
+    count = 0
+    draw = 0
+    while count < wanted:
+        word, _, _, _ = words(seed, SERVER, SELECT, round_number, draw)
+        user = participants[below(word, len(participants))]
+        if marks[user] != stamp:
+            marks[user] = stamp
+            count += 1
+        draw += 1

@@ -6,9 +6,9 @@ clients'. Rows are padded (_numerics/rows.py); the padding stays zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,9 +18,10 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongV
 from federank._numerics.compiling import at_once, compiled
 from federank._numerics.rows import load_row, padded_width, store_row
 from federank.data.interactions import Profiles
+from federank.federation import wire
+from federank.federation.method import Client, UserVector
 from federank.federation.rng import (
     DROPOUT,
-    SERVER,
     USER_FACTORS,
     first_items,
     happens,
@@ -33,7 +34,6 @@ from federank.methods.fpl.communication import clients_of_round
 from federank.methods.fpl.kernels import (
     Histories,
     Run,
-    ShardSum,
     Sums,
     histories_of,
     new_bench,
@@ -42,30 +42,28 @@ from federank.methods.fpl.kernels import (
     play_rounds,
     play_single_pairs,
     sum_of_shard,
-    workspace_for_sum,
+    sum_of_updates,
+    workspace_for_clients,
     workspace_for_sums,
 )
 from federank.methods.fpl.method import (
+    FPL,
     HOME_ROUND,
     HOME_STEPS,
     NO_BITS,
     Draw,
+    FPLModel,
+    FPLRules,
+    FPLState,
+    FPLSums,
+    FPLUpdate,
     Profile,
-    Shared,
-    choose_clients,
-    compute,
     draw_pair,
-    first_moments,
-    fold,
-    no_moments,
-    share,
-    weighted,
 )
-from federank.methods.fpl.privacy import clip_and_noise, fill_with_noise
-from federank.methods.fpl.settings import FPLSettings, Recipe
-from federank.methods.fpl.wire import Broadcast, Private, Update, by_sign
+from federank.methods.fpl.privacy import clip_and_noise, noised_sum, play_noised
+from federank.methods.fpl.settings import FPLSettings, Recipe, choose_clients, recipe_for
 from federank.privacy.ledger import Ledger
-from federank.privacy.population import shared_profile_of
+from federank.privacy.population import Choices, coins, shared_profile_of, shared_profiles_of_all
 from federank.simulation.federated import (
     Engine,
     EngineName,
@@ -73,7 +71,6 @@ from federank.simulation.federated import (
     Open,
     Tables,
     in_this_process,
-    play_in_memory,
 )
 
 
@@ -81,14 +78,15 @@ from federank.simulation.federated import (
 class Federation:
     """Server and devices of a simulation between two rounds."""
 
+    method: FPL
     recipe: Recipe
     profiles: Profiles
     item_vectors: FloatMatrix
     item_biases: FloatVector
     user_vectors: FloatMatrix
+    mean: FloatMatrix  # Adam's moments; without columns where the server's step is plain
+    square: FloatMatrix
     round_number: int = 0
-    mean: FloatMatrix = field(default_factory=no_moments)  # what the server's step remembers, where it does
-    square: FloatMatrix = field(default_factory=no_moments)
 
     @cached_property
     def histories(self) -> Histories:
@@ -125,16 +123,26 @@ class Federation:
         )
 
     @property
-    def shared(self) -> Shared:
-        """What the server holds, as the protocol speaks of it: a copy."""
+    def state(self) -> FPLState:
+        """What the server holds; without the padding, and its vectors a copy."""
+        steps = np.full(self.method.clocks, self.round_number, dtype=np.int64)
         vectors = self.item_vectors[:, : self.recipe.factors].copy()
-        return Shared(vectors, self.item_biases.copy(), self.round_number, self.mean.copy(), self.square.copy())
+        return FPLState(vectors, self.item_biases, self.mean, self.square, steps)
 
-    def take(self, shared: Shared) -> None:
+    def take(self, state: FPLState) -> None:
         """Keep what the server holds now; tables stay where they are, so that anyone who looks at them sees it."""
-        self.item_vectors[:, : self.recipe.factors] = shared.vectors
-        self.item_biases[:] = shared.biases
-        self.mean, self.square, self.round_number = shared.mean, shared.square, shared.round_number
+        self.item_vectors[:, : self.recipe.factors] = state.vectors
+        self.item_biases[:] = state.biases
+        self.mean, self.square = state.mean, state.square
+
+    def aggregate(self, updates: Iterable[FPLUpdate]) -> None:
+        """The server's part of a round: all updates are added, or none if one is no message."""
+        sums = self.method.empty()
+        for update in updates:
+            self.method.add(sums, wire.checked(update, FPLUpdate, self.method))
+            sums.count += 1
+        self.take(self.method.server_update(self.state, sums))
+        self.round_number += 1
 
     def why_diverged(self) -> str:
         """What is to blame if the factors are no longer finite numbers."""
@@ -149,92 +157,25 @@ class Federation:
         vectors, biases = first_items(
             n_items, factors, seed=seed, scale=scale, biases=settings.initial_biases, width=width
         )
-        return cls(
-            recipe,
-            profiles,
-            vectors,
-            biases,
-            normal_rows(len(profiles.starts) - 1, factors, seed=seed, purpose=USER_FACTORS, scale=scale, width=width),
-            mean=first_moments(recipe, n_items),
-            square=first_moments(recipe, n_items),
+        method = settings.method(n_items)
+        users = normal_rows(
+            len(profiles.starts) - 1, factors, seed=seed, purpose=USER_FACTORS, scale=scale, width=width
         )
+        return cls.of_model(method, recipe, profiles, vectors, biases, users)
 
-
-# Rounds with clipped, noisy or weighted Updates, compiled (protocol/pairs/noise.py, protocol/pairs/weights.py).
-
-
-def play_noised(federation: Federation, rounds: int) -> None:
-    """Play this many rounds of a server that adds what it gets."""
-    _play_on(federation, rounds, adds=True)
-    federation.round_number += rounds
-
-
-def noised_sum(federation: Federation, rounds: int = 1) -> tuple[FloatMatrix, FloatVector] | None:
-    """The devices' part of the next round: the sum of their Updates, which is not folded in; None if none came."""
-    sums, answers = _play_on(federation, rounds, adds=False)
-    return (sums[:, :-1], sums[:, -1]) if answers else None
-
-
-def _play_on(federation: Federation, rounds: int, adds: bool) -> tuple[FloatMatrix, int]:
-    n_items, width = federation.item_vectors.shape
-    sums = np.empty((n_items, federation.recipe.factors + 1), dtype=np.float32)
-    own = workspace_for_sum(n_items, width)
-    return sums, _play(federation.run, own, sums, adds, federation.round_number, rounds)
-
-
-@compiled
-def _play(run: Run, own: ShardSum, sums: FloatMatrix, adds: bool, first_round: int, rounds: int) -> int:
-    """Rounds, each folded in where the server `adds`; `sums` is then the last one's, and the answer how many sent."""
-    recipe, _, Q, b, P, width = run
-    n_items, factors, answers = len(b), recipe.factors, 0
-    noise = np.empty((n_items, factors + 1), np.float32)
-    chosen, marks = np.empty(len(P), np.int32), np.zeros(len(P), np.int64)
-    bench = new_bench(len(width))
-    for r in range(first_round, first_round + rounds):
-        m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
-        sums[:] = 0.0
-        answers = 0
-        total = 0.0
-        for k in range(m):
-            rows = play_clients(run, r, chosen[k : k + 1], bench, own)
-            weight = recipe.weights[chosen[k]] if len(recipe.weights) > 0 else 1.0
-            _add_clipped(own, rows, recipe.clip, weight, factors, sums)
-            if rows > 0:  # a device that drops out sends no row, and no noise
-                answers += 1
-                total += weight
-        if recipe.deviation > 0:
-            fill_with_noise(noise, recipe.seed, SERVER, r)
-            scale = np.float32(recipe.deviation * np.sqrt(answers))
-            for item in range(n_items):
-                for column in range(factors + 1):
-                    sums[item, column] += scale * noise[item, column]
-        if len(recipe.weights) > 0 and answers > 0:
-            sums *= np.float32(1.0 / total)
-        if adds:
-            for item in range(n_items):
-                for column in range(factors):
-                    Q[item, column] += recipe.learning_rate * sums[item, column]
-                b[item] += recipe.learning_rate * sums[item, factors]
-    return answers
-
-
-@compiled
-def _add_clipped(own: ShardSum, rows: int, clip: float, weight: float, factors: int, sums: FloatMatrix) -> None:
-    """Add one client's Update to the sum, and forget it."""
-    squares = 0.0
-    for position in range(rows):
-        item = own.touched[position]
-        squares += np.float64(own.biases[item]) ** 2
-        for column in range(factors):
-            squares += np.float64(own.vectors[item, column]) ** 2
-    length = np.sqrt(squares)
-    scale = np.float32(weight * clip / length) if 0.0 < clip < length else np.float32(weight)
-    for position in range(rows):
-        item = own.touched[position]
-        own.stamps[item] = 0
-        sums[item, factors] += scale * own.biases[item]
-        for column in range(factors):
-            sums[item, column] += scale * own.vectors[item, column]
+    @classmethod
+    def of_model(
+        cls,
+        method: FPL,
+        recipe: Recipe,
+        profiles: Profiles,
+        vectors: FloatMatrix,
+        biases: FloatVector,
+        users: FloatMatrix,
+    ) -> Federation:
+        """A federation with this model; its server's step has no past."""
+        none = np.zeros((len(biases), method.moments), dtype=np.float32)
+        return cls(method, recipe, profiles, vectors, biases, users, none, none.copy())
 
 
 # Rounds whose server does more with a sum than add it: Adam, or a pull of all items towards zero.
@@ -289,9 +230,8 @@ def added_up(sums: Sums, factors: int) -> Total | None:
 def take_step(federation: Federation, total: Total | None) -> None:
     """Aggregation of a round's sum; without one there is nothing to learn."""
     if total is not None:
-        shared = federation.shared
-        fold(federation.recipe, shared, *total)
-        federation.take(shared)
+        sums = FPLSums(vectors=total[0], biases=total[1], count=1)
+        federation.take(federation.method.server_update(federation.state, sums))
     federation.round_number += 1
 
 
@@ -390,63 +330,109 @@ def _learn_at_home(
         store_row(vectors, row, p)
 
 
-# The reference engine: plain Python, slow, and the place to read first. Broadcasts and Updates pass between a server
-# and clients that share no array. The compiled engine is tested against it.
+# The reference engine: the method's own functions, slow, and the place to read first. The compiled engine is tested
+# against it.
 
 
 class FleetInMemory:
-    """Clients that live in this process, each with its own private state and its own ledger."""
+    """Clients that live in this process, each with its own vector and its own ledger."""
 
-    def __init__(self, recipe: Recipe, profiles: Profiles, vectors: FloatMatrix) -> None:
-        self.recipe = recipe
+    def __init__(self, federation: Federation) -> None:
+        self.method, self.recipe, n_users = federation.method, federation.recipe, len(federation.user_vectors)
+        self.vectors = [vector.copy() for vector in federation.user_vectors[:, : self.method.factors]]
         self.shared_profiles = [
-            shared_profile_of(recipe.shared_profile, profiles, user) for user in range(len(vectors))
+            shared_profile_of(self.recipe.shared_profile, federation.profiles, user) for user in range(n_users)
         ]
         self.ledgers = [Ledger() for _ in self.shared_profiles]
-        self.devices = [
-            Private(
-                user,
-                vectors[user].copy(),
-                shared_profile.profile,
-                float(recipe.pi[user]),
-                shared_profile.allowed,
-                int(recipe.triples[user]),
-                shared_profile.lifelong,
-            )
-            for user, shared_profile in enumerate(self.shared_profiles)
-        ]
-        self._marks = np.zeros(len(self.devices), dtype=np.int64)
+        self._marks = np.zeros(n_users, dtype=np.int64)
 
     def choose(self, round_number: int) -> IntVector:
         """The clients that take part in this round."""
-        chosen = np.empty(len(self.devices), dtype=np.int32)
+        chosen = np.empty(len(self.vectors), dtype=np.int32)
         recipe = self.recipe
         with words_wrap_around():
             count = choose_clients(recipe, round_number, recipe.clients_per_round, self._marks, chosen)
         return chosen[:count]
 
-    def train(self, clients: IntVector, broadcast: Broadcast) -> Iterator[Update]:
-        """Computation and transmission on each of these clients; one that drops out has learnt but does not answer."""
-        return weighted(self.recipe, self._answers(clients, broadcast))
+    def train(self, clients: IntVector, broadcast: FPLModel, round_number: int) -> Iterator[FPLUpdate]:
+        """The updates of these clients that arrive, each times its weight; one that drops out has learnt."""
+        arrived = list(self._updates(clients, broadcast, round_number))
+        total = sum(self.recipe.weights[user] for user, _ in arrived) if len(self.recipe.weights) else 0.0
+        for user, update in arrived:
+            if total:
+                weight = np.float32(self.recipe.weights[user] / total)
+                update = FPLUpdate(update.items, weight * update.vectors, weight * update.biases)
+            yield update
 
-    def _answers(self, clients: IntVector, broadcast: Broadcast) -> Iterator[tuple[int, Update]]:
-        for user in clients:
-            device = self.devices[user]
-            gradients = compute(self.recipe, device, broadcast)
-            word, _, _, _ = words(self.recipe.seed, user, DROPOUT, broadcast.round_number, 0)
-            if not happens(word, self.recipe.dropout):
-                update = share(self.recipe, device, broadcast.round_number, gradients)
-                self.ledgers[user].record(broadcast.round_number, self.shared_profiles[user], *by_sign(update))
-                sent = clip_and_noise(self.recipe, int(user), broadcast.round_number, update, len(broadcast.items))
-                yield int(user), sent
+    def _updates(self, clients: IntVector, broadcast: FPLModel, round_number: int) -> Iterator[tuple[int, FPLUpdate]]:
+        recipe, seed = self.recipe, self.recipe.seed
+        for user in map(int, clients):
+            taken, state = self.shared_profiles[user], UserVector(self.vectors[user])
+            withheld = taken.profile[~taken.allowed]
+            client = Client(seed, user, round_number, taken.profile, state=state, withheld=withheld)
+            pi = 1.0 if taken.lifelong else float(recipe.pi[user])
+            result = replace(self.method, pi=pi, triples=int(recipe.triples[user])).client_update(client, broadcast)
+            self.vectors[user] = result.state.vector
+            with words_wrap_around():
+                word, _, _, _ = words(seed, user, DROPOUT, round_number, 0)
+            if not happens(word, recipe.dropout):
+                assert result.positives is not None
+                self.ledgers[user].record(round_number, taken, result.positives, result.negatives)
+                yield user, clip_and_noise(recipe, user, round_number, result.update, self.method.n_items)
 
 
 def play_reference(federation: Federation, rounds: int, _threads: int = 1) -> None:
-    """Play this many rounds by the readable steps of method.py."""
-    recipe, factors = federation.recipe, federation.recipe.factors
-    fleet = FleetInMemory(recipe, federation.profiles, federation.user_vectors[:, :factors])
-    play_in_memory(federation, fleet, rounds)
-    federation.user_vectors[:, :factors] = [device.vector for device in fleet.devices]
+    """Play this many rounds by the functions of method.py."""
+    fleet = FleetInMemory(federation)
+    for _ in range(rounds):
+        number, broadcast = federation.round_number, federation.method.broadcast(federation.state)
+        federation.aggregate(fleet.train(fleet.choose(number), wire.read_only(broadcast), number))
+    if rounds:
+        federation.user_vectors[:, : federation.recipe.factors] = fleet.vectors
+
+
+# Clients of a real server: a host's simulation of all users of a data set.
+
+
+class FPLClients:
+    """Vectors, histories and draws of all users, played by the compiled engine's own kernel."""
+
+    def __init__(self, method: FPL, seed: int, histories: Profiles, choices: Choices) -> None:
+        rules = {name: getattr(method, name) for name in FPLRules.__dataclass_fields__}
+        settings = FPLSettings(
+            factors=method.factors, seed=seed, triples=method.triples, clients_per_round="all", **rules
+        )
+        shared_profiles = shared_profiles_of_all(choices, seed, histories, method.n_items)
+        own = choices.where(policy.triples or 0 for policy in choices.kinds)
+        recipe = recipe_for(settings, histories.sizes, method.n_items, coins(choices), None, shared_profiles, own)
+        self.federation = Federation.established(settings, recipe, histories, method.n_items)
+        self._at_home = np.flatnonzero(choices.at_home).astype(np.int32)
+        self._run = self.federation.run
+        self._workspace = workspace_for_clients(*self.federation.item_vectors.shape)
+        self._of: FPLModel | None = None
+        # No one takes part, but the kernel is compiled now.
+        sum_of_updates(self._run, 0, np.zeros(0, dtype=np.int32), self._workspace)
+
+    @property
+    def states(self) -> dict[str, wire.Array]:
+        """Everyone's vector of the rounds."""
+        return {"vector": self.federation.user_vectors[:, : self.federation.recipe.factors]}
+
+    def update(self, user: int, round_number: int, broadcast: FPLModel) -> FPLUpdate:
+        """What one client sends in this round; its vector moves."""
+        if self._of is None or self._of.vectors is not broadcast.vectors:
+            padded = np.zeros(self.federation.item_vectors.shape, dtype=np.float32)
+            padded[:, : broadcast.vectors.shape[1]] = broadcast.vectors
+            self._of, self._run = broadcast, self._run._replace(item_vectors=padded, item_biases=broadcast.biases)
+        return sum_of_updates(self._run, round_number, np.array([user], dtype=np.int32), self._workspace)
+
+    def factors(self, broadcast: FPLModel) -> FloatMatrix:
+        """The vectors of the rounds, or those that are learnt at home where a policy keeps the history there."""
+        vectors: FloatMatrix = self.states["vector"].copy()
+        if len(self._at_home):
+            federation, model = self.federation, (broadcast.vectors, broadcast.biases)
+            vectors[self._at_home] = home_vectors(federation.recipe, federation.profiles, *model, self._at_home)
+        return vectors
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from federank._numerics.arrays import FloatMatrix, LongVector, RealVector
 from federank.audit.observer import KnownPolicies
 from federank.audit.scoring import Guess, claim_typical
-from federank.methods.fpl.wire import Broadcast, Update
+from federank.methods.fpl.method import FPLModel, FPLUpdate
 
 # What a honest-but-curious server of pair-wise learning knows about some people.
 
@@ -31,14 +31,14 @@ class ShadowModel(NamedTuple):
 
 
 class PairsView(NamedTuple):
-    """What the server knows from single Updates: one row, or one Update, per person."""
+    """What the server knows from single updates: one row, or one update, per person."""
 
     times_positive: NDArray[np.uint8]  # people x items: in how many Updates it came with a bias above zero
     seen_negative: NDArray[np.bool_]  # people x items: whether it ever came with a bias below zero
     negative_rows: LongVector  # people: rows with a bias below zero, over all Updates
-    updates: list[Update]  # one more of each person, in answer to the Broadcast
+    updates: list[FPLUpdate]  # one more of each person, in answer to the Broadcast
     vectors: FloatMatrix  # people x factors: each one's own vector, recovered from that Update
-    broadcast: Broadcast
+    broadcast: FPLModel
     typical_size: int  # interactions per device: public, since rounds per epoch are
     policies: KnownPolicies
     neighbours: FloatMatrix | None = None  # people x items: what those send who send alike; none where no one is linked
@@ -51,7 +51,7 @@ class SumsView(NamedTuple):
 
     differences: FloatMatrix  # people x items: bias sums where they took part less all others', by chance's deviation
     vectors: FloatMatrix  # people x factors: a person's own vector, as far as differences of sums give it
-    broadcast: Broadcast
+    broadcast: FPLModel
     typical_size: int
     policies: KnownPolicies
     shadow_model: ShadowModel | None = None
@@ -68,7 +68,7 @@ _LEAST = 1e-9
 """Below this g, a row is all regulariser in 32-bit floats."""
 
 
-def recovered_vectors(updates: list[Update], broadcast: Broadcast, negative_regulariser: np.float32) -> FloatMatrix:
+def recovered_vectors(updates: list[FPLUpdate], broadcast: FPLModel, negative_regulariser: np.float32) -> FloatMatrix:
     """Each person's own vector, from one negative row; zeros where there is none, or only rounding errors are left."""
     found = np.zeros((len(updates), broadcast.vectors.shape[1]), dtype=np.float32)
     for row, update in enumerate(updates):

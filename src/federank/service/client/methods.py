@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -62,16 +62,16 @@ def derived(kind: type[FederatedMethod], secure: bool) -> ClientMethod:
         model_bytes=lambda method, n_items: _model_bytes(replace(method, n_items=n_items)),
         read_rows=_read_rows,
         first_vector=lambda method, _seed, _user: np.zeros(_state_size(method), dtype=np.float32),
-        sharing_policy=_sharing_policy,
+        sharing_policy=partial(_sharing_policy, kind),
         messages=_uploads,
         play=_play,
         home_vector=_fold_in,
         scores=lambda method, model, factors: method.scores(_broadcast(method, model), factors[None])[0],
         counts_messages=secure,
-        is_home_alone=True,
+        is_home_alone="all" not in kind.sharing_policies,
         state_size=_state_size,
         summed=SecureClientMethod(
-            told=tuple(part.name for part in fields(kind)),
+            told=tuple(part.name for part in fields(kind) if part.name not in kind.owner_choices),
             shape=lambda method: (GRADIENTS, columns_of(method), repr(float(method.clip))),
             digest=lambda model: model_digest(model.version, {**model.tables, **model.overall}),
             messages=lambda method: method.uploads_per_client,
@@ -104,9 +104,11 @@ def _broadcast(method: FederatedMethod, model: Model) -> Any:
     return method.records.sent(**model.tables, **model.overall)
 
 
-def _sharing_policy(policy: Policy) -> Policy:
-    """Decisions for a lifetime, and what they let out stands for the history."""
-    if policy.sharing == "all" or policy.basis != "shared":
+def _sharing_policy(kind: type[FederatedMethod], policy: Policy) -> Policy:
+    """The policy, if the method can follow it: else decisions for a lifetime, and what they let out stands for the
+    history.
+    """
+    if "all" not in kind.sharing_policies and (policy.sharing == "all" or policy.basis != "shared"):
         raise SettingError(
             "In this federation it is decided once which items may leave, and uploads are computed from these alone; "
             "choose --sharing fixed-subset or randomized-response, with the basis shared."
@@ -121,9 +123,12 @@ def _uploads(method: FederatedMethod, policy: Policy) -> int | None:
 
 def _play(person: User, model: Model, ledger: Ledger, round_number: int) -> Played:
     """Play a round and record it in the ledger; under secure aggregation, what is sent is split already."""
-    method, profile, broadcast = person.settings, person.taken.profile, _broadcast(person.settings, model)
-    state = _state_from(method, person.kept.values) if person.kept.stands(person.policy.basis, profile) else None
+    policy, taken = person.policy, person.taken
+    method, profile = person.settings.chosen(policy, 1.0 if taken.lifelong else policy.pi), taken.profile
+    broadcast = _broadcast(method, model)
+    state = _state_from(method, person.kept.values) if person.kept.stands(policy.basis, profile) else None
     client = Client(person.seed, person.user, round_number, profile, person.ratings, state, ledger.sampled())
+    client = replace(client, withheld=profile[~taken.allowed])
     with numbers_in_range(), np.errstate(invalid="ignore", over="ignore"):
         result = method.client_update(client, broadcast)
         update = wire.checked(result.update, method.records.update, method)

@@ -17,6 +17,7 @@ from federank._numerics.arrays import IntVector
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage, ModelError, SettingError, StoreError
 from federank.federation import wire
+from federank.federation.defences import shortened
 from federank.federation.method import DataSummary, FederatedMethod
 from federank.federation.secure import aggregate_from, columns_of, length_of, model_digest
 from federank.federation.server import (
@@ -32,6 +33,7 @@ from federank.federation.server import (
     ServerMethod,
     UploadKind,
     known_items,
+    lowest_rows,
     one_noise,
 )
 from federank.methods.registry import federated_method, part_of, served_names
@@ -79,7 +81,7 @@ def server_method(name: str) -> ServerMethod:
 @cache
 def derived(kind: type[FederatedMethod]) -> ServerMethod:
     """The record of a method on the interface."""
-    names = tuple(part.name for part in fields(kind))
+    names = tuple(part.name for part in fields(kind) if part.name not in kind.owner_choices)
     return ServerMethod(
         name=kind.name,
         settings=kind,
@@ -95,12 +97,13 @@ def derived(kind: type[FederatedMethod]) -> ServerMethod:
         decode=lambda method, content, n_items: wire.decode_rows(method.records.sent, _sized(method, n_items), content),
         kinds={"plain": UploadKind(_judge, _summand), "sums": SEALED},
         invitations=lambda method: method.uploads_per_client or None,
-        sharing=("fixed-subset", "randomized-response"),
+        sharing=kind.sharing_policies,
+        defences=kind.defences,
         implausible=_implausible,
         extend=_extend,
         item_state=_item_state,
         quota="uploads_per_client",
-        exported=_exported,
+        exported=lambda settings, tables: _exported(kind(**settings), tables),
         sums=SecureServerMethod(
             settings=_secure_settings,
             plan=_plan,
@@ -119,9 +122,11 @@ def _sized(method: FederatedMethod, n_items: int) -> FederatedMethod:
 def _settle(method: FederatedMethod, data: Interactions, trained: Any) -> FederatedMethod:
     """The method for this catalogue. How many users there are is unknown where the data has nobody's history."""
     if trained is not None:
-        if trained.name != method.name:
-            raise ModelError(f"A federation of {method.name} can start from a model of it; this one is {trained.name}.")
-        method = replace(method, factors=trained.method.factors)
+        learnt: Any = getattr(trained, "method", None)
+        if getattr(learnt, "name", None) != method.name:
+            other = getattr(trained, "name", "something else")
+            raise ModelError(f"A federation of {method.name} can start from a model of it; this one is {other}.")
+        method = replace(method, factors=learnt.factors)
     known = (data.n_users, len(data)) if len(data) else (None, None)
     return method.resolve(DataSummary(data.n_items, *known))
 
@@ -129,23 +134,29 @@ def _settle(method: FederatedMethod, data: Interactions, trained: Any) -> Federa
 def _first_content(method: FederatedMethod, data: Interactions, trained: Any) -> Content:
     """The initial state; or a trained model's rows for the items that it knows, and rows of a grown catalogue else."""
     method = _sized(method, data.n_items)
-    state = wire.checked(method.initial_state(), method.records.state, method)
+    kind = method.records.state
     if trained is None:
-        return _content(method, state)
+        return _content(method, wire.checked(method.initial_state(), kind, method))
     here, there = known_items(data, trained)
-    empty = wire.zeros(method.records.state, method)
-    rows = wire.rows_of(trained.state, there)
-    content = _content(method, wire.with_rows(empty, here, rows))
+    known = wire.rows_of(wire.checked(trained.state, kind, trained.method), there)
+    order = np.concatenate((here, np.setdiff1d(np.arange(data.n_items, dtype=np.int32), here)))
+    grown = _sized(method, len(here)).grow(known, data.n_items)
+    content = _content(method, wire.checked(wire.rows_of(grown, np.argsort(order).astype(np.int32)), kind, method))
     return content._replace(state={**content.state, _STARTED: np.ones(1, dtype=np.int8)})
 
 
 def _content(method: FederatedMethod, state: Any) -> Content:
+    """A state as versions keep it: what clients download, and what only the next server step needs."""
     broadcast = wire.checked(method.broadcast(state), method.records.sent, method)
     arrays, named = wire.values(broadcast), wire.tables(broadcast)
     if not named:
         raise SettingError(f"The broadcast of {method.name} has no table with a row per item, which a server needs.")
-    kept = wire.values(state) if method.records.broadcast is not None else {}
     tables = {name: arrays[name] for name in named}
+    kept = {
+        name: part
+        for name, part in wire.values(state).items()
+        if part.size and not (name in arrays and np.array_equal(part, arrays[name]))
+    }
     return Content(tables, {name: part for name, part in arrays.items() if name not in named}, kept)
 
 
@@ -154,8 +165,11 @@ def _broadcast(method: FederatedMethod, model: Published) -> Any:
 
 
 def _state(method: FederatedMethod, content: Content) -> Any:
-    kept = {name: part for name, part in content.state.items() if name != _STARTED}
-    return method.records.state(**(kept or {**content.tables, **content.overall}))
+    """The state of a version; raises `BadMessage` where it was not kept, which is so for all but the newest."""
+    kind = method.records.state
+    names = {part.name for part in wire.arrays(kind)}
+    kept = {**content.tables, **content.overall, **content.state}
+    return wire.from_arrays(kind, method, {name: part for name, part in kept.items() if name in names})
 
 
 class _Step(NamedTuple):
@@ -193,23 +207,27 @@ def _next(method: FederatedMethod, model: Published, aggregate: Any, enrolled: i
 
 
 def _form(method: FederatedMethod, n_items: int, most_norm: float) -> Form:
-    """What an upload must look like; free axes have at most a row per item."""
+    """What an upload must look like; free axes have at most the rows that the method says."""
     method, kind = _sized(method, n_items), method.records.update
     axes = {axis for part in wire.arrays(kind) for axis in part.metadata["axes"] if isinstance(axis, str)}
-    free = {axis: n_items for axis in axes if axis != "items" and not hasattr(method, axis)}
+    free = {axis: method.max_rows() for axis in axes if axis != "items" and not hasattr(method, axis)}
     longest = wire.size(wire.zeros(kind, method, **free)) + MAX_HEADER
-    limit = min(most_norm, method.clip or most_norm)
-    return Form(method.factors, n_items, n_items, limit, longest, method=method)
+    return Form(method.factors, n_items, method.max_rows(), most_norm, longest, method=method)
 
 
 def _judge(body: bytes, form: Form) -> int:
-    """Refuse an upload that is no update of this form; 1 where its norm is too large, and it will be scaled down."""
+    """Refuse an upload that is no update of this form; how many of its rows are too long, and will be scaled down."""
     update = _decoded(body, form)
-    return int(form.method.bounded(update, form.most_norm) is not update)
+    for name in wire.indices(update):
+        rows = len(getattr(update, name))
+        if rows > form.most_rows:
+            raise BadMessage(f"The update has {rows} rows; the task allows {form.most_rows} at most.")
+    return shortened(update, form.most_norm).rows
 
 
 def _summand(body: bytes, form: Form) -> Any:
-    return form.method.bounded(_decoded(body, form), form.most_norm)
+    update = shortened(_decoded(body, form), form.most_norm).update
+    return form.method.bounded(update, form.method.clip) if form.method.clip else update
 
 
 def _decoded(body: bytes, form: Form) -> Any:
@@ -231,26 +249,25 @@ def _encode(method: FederatedMethod, model: Published, rows: IntVector, round_nu
 
 
 def _extend(method: FederatedMethod, content: Content, n_items: int) -> Content:
-    before = _sized(method, content.n_items)
+    before, after = _sized(method, content.n_items), _sized(method, n_items)
     if content.n_items >= n_items:
         return content
-    if before.records.broadcast is not None and not content.state:  # an earlier version, whose state was not kept
-        broadcast = wire.extended(_broadcast(before, Published(0, np.zeros(0, np.int64), content)), n_items)
-        return content._replace(tables={name: getattr(broadcast, name) for name in content.tables})
-    after = _sized(method, n_items)
-    grown = wire.checked(before.grow(_state(before, content), n_items), after.records.state, after)
-    return _content(after, grown)
+    try:
+        state = _state(before, content)
+    except BadMessage:  # an earlier version, which clients download and no step goes on from
+        return lowest_rows(content, n_items)
+    return _content(after, wire.checked(before.grow(state, n_items), after.records.state, after))
 
 
 def _item_state(method: FederatedMethod, content: Content) -> tuple[str, ...]:
     return tuple(name for name in wire.tables(method.records.state) if name in content.state)
 
 
-def _exported(settings: Mapping[str, Any], tables: Mapping[str, Any]) -> Exported:
-    """A version as a model's arrays; only where clients download the full state."""
-    overall = {name.removeprefix("overall."): part for name, part in tables.items() if name.startswith("overall.")}
-    state = {name: part for name, part in tables.items() if not name.startswith("overall.")} | overall
-    return Exported({name: value for name, value in settings.items() if name != "n_items"}, state)
+def _exported(method: FederatedMethod, tables: Mapping[str, Any]) -> Exported:
+    """A version as a model's arrays; what an export says beside the model is left out."""
+    arrays = {name.removeprefix("overall."): part for name, part in tables.items()}
+    names = {part.name for part in wire.arrays(method.records.sent)}
+    return Exported(*method.exported({name: part for name, part in arrays.items() if name in names}))
 
 
 def _secure_settings(method: FederatedMethod, guarantee: Guarantee) -> FederatedMethod:

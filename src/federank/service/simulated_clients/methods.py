@@ -11,11 +11,11 @@ from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.federation import wire
 from federank.federation.client import Model, Terms, can_afford, cost_of, split
-from federank.federation.method import HOME, NO_RATINGS, Client, ClientResult
+from federank.federation.method import HOME, NO_RATINGS, Client, ClientResult, kernels_of
 from federank.federation.secure import length_of, secure_message, simulated_chances
 from federank.federation.simulated import Population, SimulatedClients, in_catalogue
 from federank.methods.registry import part_of
-from federank.privacy.policy import Policy
+from federank.privacy.policy import Policy, default_basis
 from federank.privacy.population import Choices, all_shared_items, shared_profiles_of_all
 from federank.service.client.federation import Facts
 from federank.service.client.state import suggested_policy
@@ -38,9 +38,12 @@ class InterfaceClients:
         facts, ids, data, seed, chosen, _ = population
         self.method, self.seed, self._rules = facts.settings, seed, facts.rules
         self.profiles, self.unknown_items = in_catalogue(data, ids)
-        values: dict[str, Any] = {"sharing": "fixed-subset", "pi": 1.0, "basis": "shared"} | chosen
+        values: dict[str, Any] = {"sharing": self.method.sharing_policies[0], "pi": 1.0} | chosen
+        values.setdefault("basis", default_basis(values["sharing"]))
         self._policy: Policy = facts.rules.sharing_policy(Policy(**values))
         choices = Choices.alike(self._policy, np.full(data.n_users, self._policy.pi))
+        kernels = kernels_of(self.method)
+        self.kernels = None if kernels is None else kernels(self.method, seed, self.profiles, choices)
         shared = shared_profiles_of_all(choices, seed, self.profiles, facts.n_items)
         self._shared = all_shared_items(shared, self.profiles)
         sizes = self._shared.sizes
@@ -54,6 +57,9 @@ class InterfaceClients:
     def take_over(self, before: InterfaceClients) -> None:
         """Every client keeps what was learnt so far; uploads count again from 0."""
         self._states = before._states
+        if self.kernels is not None and before.kernels is not None:
+            for name, table in before.kernels.states.items():
+                self.kernels.states[name][:] = table
 
     def may_take_part(self, user: int) -> bool:
         """Whether a client has an upload left."""
@@ -62,7 +68,7 @@ class InterfaceClients:
 
     def message(self, user: int, round_number: int, model: Model) -> bytes:
         """One client's part of a round: the bytes that it sends."""
-        update = self._train(user, round_number, self._broadcast(model)).update
+        update = self._train(user, round_number, self._broadcast(model))
         return wire.encode(self.method.bounded(update, self.method.clip) if self.method.clip else update)
 
     def upload(self, user: int, model: Model, terms: Terms) -> bytes | None:
@@ -71,7 +77,7 @@ class InterfaceClients:
         if not can_afford(terms.config, offer, spent):
             return None
         stage = self.method.stage(broadcast)
-        update = self._train(user, offer.round, broadcast).update
+        update = self._train(user, offer.round, broadcast)
         chances = simulated_chances(self.seed, user, offer.round, length_of(self.method, stage))
         whole = np.zeros(offer.length, dtype=np.int32)
         whole[: len(chances)] = secure_message(self.method, stage, update, chances)
@@ -84,26 +90,34 @@ class InterfaceClients:
         self._spent[user] = self._spent.get(user, 0.0) - cost_of(noise)
 
     def vectors(self) -> FloatMatrix:
-        """Scores come from folding in, so no vector is asked for."""
-        return np.zeros((len(self.profiles.sizes), 0), dtype=np.float32)
+        """Everyone's vector of the rounds where compiled clients have one; else scores come from folding in."""
+        nothing = np.zeros((len(self.profiles.sizes), 0), dtype=np.float32)
+        return nothing if self.kernels is None else self.kernels.states["vector"].copy()
 
-    def scores(self, model: Model, _vectors: FloatMatrix) -> FloatMatrix:
-        """The scores of all users, folded in at home from full histories."""
+    def scores(self, model: Model, vectors: FloatMatrix) -> FloatMatrix:
+        """The scores of all users: by what they have learnt in rounds or, where that does not follow full histories,
+        folded in at home.
+        """
         broadcast = self._broadcast(model)
-        clients = [
-            Client(self.seed, user, HOME, self.profiles.of(user), NO_RATINGS)
-            for user in range(len(self.profiles.sizes))
-        ]
-        factors = np.stack([self.method.fold_in(client, broadcast) for client in clients])
+        if self.kernels is not None:
+            self.kernels.states["vector"][:] = vectors
+            factors = self.kernels.factors(broadcast)
+        else:
+            users = range(len(self.profiles.sizes))
+            clients = [Client(self.seed, user, HOME, self.profiles.of(user), NO_RATINGS) for user in users]
+            factors = np.stack([self.method.fold_in(client, broadcast) for client in clients])
         return np.asarray(self.method.scores(broadcast, factors), dtype=np.float32)
 
-    def _train(self, user: int, round_number: int, broadcast: Any) -> ClientResult:
+    def _train(self, user: int, round_number: int, broadcast: Any) -> Any:
+        """One client's update; its state moves."""
+        self._sent[user] = self._sent.get(user, 0) + 1
+        if self.kernels is not None:
+            return self.kernels.update(user, round_number, broadcast)
         client = Client(self.seed, user, round_number, self._shared.of(user), NO_RATINGS, self._states.get(user))
         result: ClientResult = self.method.client_update(client, broadcast)
         if self.method.records.client is not None:
             self._states[user] = wire.checked(result.state, self.method.records.client, self.method)
-        self._sent[user] = self._sent.get(user, 0) + 1
-        return result._replace(update=wire.checked(result.update, self.method.records.update, self.method))
+        return wire.checked(result.update, self.method.records.update, self.method)
 
     def _broadcast(self, model: Model) -> Any:
         return self.method.records.sent(**model.tables, **model.overall)

@@ -115,7 +115,7 @@ function readHeader(buffer) {
  * @param {number[]} shape
  * @returns {T} */
 export function shaped(parts, name, shape) {
-  const { values, shape: found } = parts.arrays[name];
+  const { values, shape: found } = parts.arrays[name] ?? { values: new Float32Array(0), shape: [] };
   if (String(found) !== String(shape))
     throw new BadMessage(["wire.shape", { name, found: String(found), needed: String(shape) }]);
   return /** @type {T} */ (values);

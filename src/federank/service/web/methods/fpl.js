@@ -43,16 +43,17 @@ export function encodeUpdate({ items, vectors, biases }) {
   });
 }
 
-/** A Broadcast (or the rows of a model) from the wire, once it is sure to be one.
+/** A Broadcast (or the rows of a model) from the wire, once it is sure to be one. A full one names no items.
  * @type {(buffer: ArrayBuffer, factors: number, nItems: number) => Broadcast} */
 export function decodeBroadcast(buffer, factors, nItems) {
-  const parts = decodeParts(buffer, { items: "I32", vectors: "F32", biases: "F32" });
-  const rows = parts.arrays.items.values.length;
+  const parts = decodeParts(buffer, {}, { items: "I32", vectors: "F32", biases: "F32" });
+  const { items: named } = parts.arrays;
+  const rows = named ? named.values.length : nItems;
   /** @type {Update} */
   const update = {
-    items: shaped(parts, "items", [rows]),
-    vectors: shaped(parts, "vectors", [rows, factors]),
-    biases: shaped(parts, "biases", [rows]),
+    items: named ? shaped(parts, "items", [rows]) : Int32Array.from({ length: nItems }, (_, item) => item),
+    vectors: rows ? shaped(parts, "vectors", [rows, factors]) : new Float32Array(0),
+    biases: rows ? shaped(parts, "biases", [rows]) : new Float32Array(0),
   };
   checkRows(update, nItems);
   return { roundNumber: numberOf(parts, "round"), version: numberOf(parts, "version"), ...update };
