@@ -50,7 +50,7 @@ LOCAL = "this machine"
 _PRESETS = {"federank": ("fpl", {"order": "as-printed", "mask": "as-printed"})}
 
 _HELP = {
-    "fpl": {"triples": "Pairs that a client trains on in a round: a number, or mean (of the data).  [default: mean]"},
+    "fpl": {"triples": "Pairs that a client trains on in a round.  [default: the mean size of the histories]"},
     "frugal": {
         "messages": "Uploads per client, for its lifetime; clients count them too.  [default: 5]",
         "clip": "Norm bound of an upload. With --helper: Frugal's own recipe with one noise for all uploads, instead "
