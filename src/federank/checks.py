@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
@@ -97,6 +98,8 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def _is_number(value: Any) -> bool:
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        return False  # a number in JSON may be larger than all floats
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -56,6 +56,8 @@ class Case(NamedTuple):
         tables = {name: table for name, table in tables.items() if len(table)} | {
             "heard": np.ones(len(trained.item_ids))
         }
+        if self.method == "fpl":
+            return Model(1, {"vectors": tables["vectors"], "biases": tables["biases"]})
         return Model(
             1, tables, {"regulariser": np.array([getattr(trained, "regulariser", 0)]), "iteration": np.ones(1)}
         )
@@ -71,9 +73,9 @@ class Case(NamedTuple):
     def on_the_page(self, ask):
         items, ratings = self.history.items.tolist(), self.history.ratings.tolist()
         tables, none = self.model.tables, np.zeros(0)
-        weights = tables.get("weights", tables["heard"])
+        weights = tables.get("weights", np.ones(len(tables["vectors"])))
         model = {name: tables.get(name, none).ravel().tolist() for name in ("vectors", "biases", "implicit")}
-        model |= {"weights": weights.tolist(), "regulariser": float(self.model.overall["regulariser"][0])}
+        model |= {"weights": weights.tolist(), "regulariser": float(self.model.overall.get("regulariser", [0])[0])}
         who = {"method": self.method, "seed": SEED, "user": USER, "items": items, "ratings": ratings}
         return ask(who | {"recipe": asdict(self.settings) | {"step": 1.0}, "model": model})
 

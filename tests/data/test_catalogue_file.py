@@ -43,6 +43,6 @@ def test_a_folder_or_no_file_is_none(tmp_path):
 
 def test_a_mean_of_nobody_s_histories_is_asked_for_in_a_sentence(written):
     data = read_catalogue_file(written("item_id,title\na,A\nb,B\n"))
-    with pytest.raises(SettingError, match="--triples"):
+    with pytest.raises(SettingError, match="triples"):
         SERVER_METHODS["fpl"].settle(FPL(), data, None)
     assert SERVER_METHODS["fpl"].settle(FPL(triples=5), data, None).triples == 5

@@ -20,8 +20,9 @@ from tests.commands import serve_words, started
 from tests.worlds import decode_update
 
 from federank.data.interactions import Interactions
+from federank.federation import wire
 from federank.federation.wire import encode
-from federank.methods.fpl.method import FPL, FPLUpdate
+from federank.methods.fpl.method import FPL, FPLModel, FPLUpdate
 from federank.service.server.bootstrap import establish
 from federank.service.server.config import read_config
 from federank.service.server.http.app import admin_app, public_app
@@ -220,6 +221,11 @@ async def serving(address, rounds=None, trust=None, log=None, token=None, data=N
             yield Running(service, token, public, admin)
     finally:
         await service.stop()
+
+
+def rows_sent(content):
+    """The items of the small federation whose rows a server sent."""
+    return wire.decode_rows(FPLModel, FPL(n_items=ITEMS, factors=FACTORS), content).items.tolist()
 
 
 def stored(address, query, *values):

@@ -7,10 +7,9 @@ import pytest
 from tests.methods.fpl.audited_runs import everybody_alike
 from tests.worlds import federation, random_world
 
-from federank.methods.fpl.attacks import ATTACKS, CERTAIN, fused, profile_sizes
+from federank.methods.fpl.attacks import ATTACKS, CERTAIN, fused, profile_sizes, recovered_vectors
 from federank.methods.fpl.observer import Observer, views
 from federank.methods.fpl.simulation import play_compiled
-from federank.methods.fpl.views import recovered_vectors
 
 ONE_BY_ONE = ATTACKS["updates"]
 

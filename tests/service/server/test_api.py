@@ -8,11 +8,22 @@ import json
 import numpy as np
 import pytest
 from safetensors import safe_open
-from safetensors.numpy import load, save
-from tests.service.federations import ITEMS, PATIENT, TENSORS, in_a_loop, serving, small_world, some_update, stored
+from safetensors.numpy import save
+from tests.service.federations import (
+    ITEMS,
+    PATIENT,
+    TENSORS,
+    in_a_loop,
+    rows_sent,
+    serving,
+    small_world,
+    some_update,
+    stored,
+)
 
+from federank.federation.method import configuration
 from federank.federation.wire import encode
-from federank.methods.fpl.method import FPLUpdate
+from federank.methods.fpl.method import FPL, FPLUpdate
 from federank.service.server.http.app import admin_app, public_app
 from federank.service.server.http.openapi import openapi_document
 from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC_ROUTES
@@ -25,18 +36,8 @@ async def test_a_federation_says_what_it_is(sqlite_store):
         told = (await running.client.get("/api/v1/federation")).json()
     assert told["api"] == 1
     assert (told["name"], told["method"], told["items"], told["version"]) == ("Testville", "fpl", ITEMS, 0)
-    assert told["recipe"] == {
-        "factors": 3,
-        "learning_rate": 0.5,
-        "user_regulariser": 0.05,
-        "positive_regulariser": 0.05,
-        "negative_regulariser": 0.005,
-        "order": "as-in-code",
-        "mask": "as-in-code",
-        "triples": 4,
-        "most_triples": None,
-        "initial_scale": 0.1,
-    }
+    expected = configuration(FPL(n_items=ITEMS, factors=3, triples=4, learning_rate=0.5))
+    assert told["recipe"] == {name: value for name, value in expected.items() if name != "pi"}
     assert told["rounds"] == {
         "target": 7,
         "minimum": 2,
@@ -104,7 +105,7 @@ async def test_the_model_comes_whole_or_as_the_rows_changed_since_a_version(sqli
     async with serving(sqlite_store, {"target": 1} | PATIENT) as running:
         first = await running.client.get("/api/v1/model")
         assert first.headers["ETag"].endswith('-v0"')
-        assert load(first.content)["items"].tolist() == list(range(ITEMS))
+        assert rows_sent(first.content) == list(range(ITEMS))
         update = some_update(3)
         await (await running.device()).take_part(update)
         await running.version(1)
@@ -115,7 +116,7 @@ async def test_the_model_comes_whole_or_as_the_rows_changed_since_a_version(sqli
             ("-1", list(range(ITEMS))),
         ):
             answer = await running.client.get(f"/api/v1/model?since={since}")
-            assert load(answer.content)["items"].tolist() == rows, since
+            assert rows_sent(answer.content) == rows, since
             assert answer.headers["X-Model-Version"] == "1"
         same = await running.client.get("/api/v1/model", headers={"If-None-Match": answer.headers["ETag"]})
         assert same.status_code == 304
@@ -130,7 +131,7 @@ async def test_a_broadcast_names_its_round_and_version(sqlite_store, tmp_path):
     with safe_open(tmp_path / "task.safetensors", "numpy") as file:
         assert file.metadata() == {"round": "0000000000", "version": "0000000000"}
         kinds = {name: str(file.get_tensor(name).dtype) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
-    assert kinds == {"items": "int32", "vectors": "float32", "biases": "float32"}
+    assert kinds == {"vectors": "float32", "biases": "float32"}
 
 
 @in_a_loop

@@ -27,7 +27,6 @@ async def test_an_update_that_no_device_can_have_sent_is_refused_and_counted(sql
         ticket = await device.ticket()
         loud = await device.send(ticket, update_of([3], [100.0]))
         assert (loud.status_code, loud.json()["error"]) == (422, "implausible")
-        assert "cannot add up" in loud.json()["message"]
         assert (await device.send(ticket, update_of([3, 5], [1.0, -1.0]))).status_code == 201
 
 

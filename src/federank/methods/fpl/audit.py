@@ -33,12 +33,11 @@ from federank.audit.scoring import (
 )
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
-from federank.methods.fpl.attacks import ATTACKS, learn
+from federank.methods.fpl.attacks import ATTACKS, ShadowModel, learn
 from federank.methods.fpl.observer import Observer, SumsObserver, views
 from federank.methods.fpl.recommender import FederatedPairs
 from federank.methods.fpl.settings import Recipe
 from federank.methods.fpl.simulation import Federation
-from federank.methods.fpl.views import ShadowModel
 from federank.simulation.options import TrainingOptions
 
 # Whom an audit follows, and whom it attacks: everyone while there is room, else samples drawn with the seed.

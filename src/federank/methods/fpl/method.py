@@ -309,7 +309,7 @@ class FPL(FPLRules, FederatedMethod):
         """
         triples = max(self.triples, self.most_own_triples)
         biases, slack = update.biases.astype(np.float64), SLACK * triples
-        raised, lowered = float(biases[biases > 0].sum()), -float(biases[biases < 0].sum())
+        raised, lowered = float(biases[biases > 0].sum()), float(-biases[biases < 0].sum()) + 0.0
         if float(biases.sum()) > slack or raised > triples + slack or lowered > triples + slack:
             raise BadMessage(
                 f"{triples} pairs cannot change biases by +{raised:g} and -{lowered:g}: each takes at most 1 from one "

@@ -25,6 +25,7 @@ from federank._numerics.compiling import compiled
 from federank._numerics.rows import padded_width
 from federank.audit.observer import Senders, in_blocks, known_policies
 from federank.federation.rng import words_wrap_around
+from federank.methods.fpl.attacks import AnyView, PairsView, ShadowModel, SumsView, recovered_vectors
 from federank.methods.fpl.communication import clients_of_round, replay
 from federank.methods.fpl.kernels import (
     BOTH,
@@ -45,7 +46,6 @@ from federank.methods.fpl.method import FPLModel, FPLUpdate
 from federank.methods.fpl.privacy import clip_and_noise
 from federank.methods.fpl.settings import Recipe
 from federank.methods.fpl.simulation import Federation, next_sum, take_step
-from federank.methods.fpl.views import AnyView, PairsView, ShadowModel, SumsView, recovered_vectors
 from federank.privacy.population import Choices
 
 _MOST = 255
