@@ -79,7 +79,6 @@ def _command(name: str) -> click.Command:
 
     method = _PRESETS.get(name, (name, {}))[0]
     served = SERVER_METHODS[method]
-    own = [param for param in _common.params if served.sums is not None or param.name not in _OF_SUMS]
     rounds = settings_options(RoundSettings)
     for option in rounds:
         if isinstance(option, Option) and option.name in _ROUND_HELP:
@@ -92,7 +91,7 @@ def _command(name: str) -> click.Command:
         name,
         callback=run,
         help=f"{help_of(name)}\n\n\b\nExample:\n  federank serve {name} --data city --plain",
-        params=[*_method_options(served), *own, *rounds, *settings_options(TrustSettings, section=LIMITS)],
+        params=[*_method_options(served), *_common.params, *rounds, *settings_options(TrustSettings, section=LIMITS)],
     )
 
 
@@ -137,9 +136,6 @@ def serve() -> None:
       federank serve --store postgresql://federank@localhost/federank --workers 2
       federank serve frugal --help
     """
-
-
-_OF_SUMS = ("helper", "local_helper", "helper_ca", "epsilon", "sigma", "delta", "least_cohort", "norm_check")
 
 
 @click.command()
@@ -402,8 +398,7 @@ def _report_guarantee(store: str, local: bool = False) -> None:
     assert federation is not None, "the store was opened"
     agreed = federation.sums
     if agreed is None:
-        how = "--helper URL" if federation.served.sums else "federank serve frugal --helper URL"
-        click.echo(f"uploads      plain: the operator can read every upload ({how}: only sums, for a new --store)")
+        click.echo("uploads      plain: the operator can read every upload (new --store, --helper URL: only sums)")
         click.echo("guarantee    none")
         return
     config = agreed.config

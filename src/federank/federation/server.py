@@ -282,8 +282,8 @@ class ServerMethod:
     """(settings) -> the policy that clients are suggested where the operator names none."""
     exported: Callable[[Mapping[str, Any], Mapping[str, Array]], Exported]
     """(settings, tables of a version) -> the same as a model."""
-    sums: SecureServerMethod | None = None
-    """Where messages may be sent as sums."""
+    sums: SecureServerMethod
+    """The same under secure aggregation."""
 
 
 # Uploads that no single server can read, as every method under secure aggregation takes them in.

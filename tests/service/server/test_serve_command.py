@@ -81,14 +81,12 @@ def test_what_cannot_be_is_refused_before_anything_begins(flags, sentence, tmp_p
     ("words", "explained"),
     [
         (("frugal",), ("--helper URL", "--plain: the operator can read every upload", "--local-helper")),
-        (("fpl",), ("the operator can read every upload", "--plain", "serve frugal with --helper URL")),
         ((), ("--helper URL",)),
         (("--plain", "--local-helper"), ("exclude one another",)),
         (("--plain", "--helper", "http://127.0.0.1:9"), ("exclude one another",)),
         (("--plain", "--epsilon", "2"), ("go with --helper or --local-helper",)),
         (("--local-helper", "--store", "postgresql:///federank"), ("SQLite",)),
         (("--local-helper", "--host", "0.0.0.0"), ("an address that they can reach",)),
-        (("fpl", "--plain", "--local-helper"), ("No such option",)),
     ],
 )
 def test_a_new_federation_needs_a_decision_about_who_reads_uploads(words, explained, tmp_path, monkeypatch, capsys):

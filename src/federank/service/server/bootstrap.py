@@ -40,7 +40,6 @@ from federank.service.server.secure_config import (
     put_authority,
     refuse_absent_helper,
     rounds_of_sums,
-    summable,
 )
 from federank.service.server.settings import LEAST_MINIMUM, RoundSettings, refuse_few
 from federank.service.server.store.database import Connection, Database
@@ -81,7 +80,7 @@ def establish(
         )
     plan = None
     if sums is not None:
-        method = summable(served)
+        method = served.sums
         sums = sums.for_size(rounds.target, data.n_items, method.affordable)
         settings = served.settle(method.settings(settings, sums.guarantee), data, trained)
         plan = method.plan(settings, data.n_items, rounds.target, sums.guarantee)
@@ -277,7 +276,7 @@ def _chosen(demand: Demand, learnt_by: str) -> tuple[ServerMethod, Any, RoundSet
     if name not in SERVER_METHODS:
         raise SettingError(unknown_name("method", name, SERVER_METHODS))
     served = SERVER_METHODS[name]
-    _refuse_undecided(served, demand)
+    _refuse_undecided(demand)
     _refuse_settings_of_others(served, demand)
     _refuse_idle_settings(served, demand)
     _refuse_sharing(served, demand)
@@ -323,15 +322,10 @@ def _go_on(connection: Connection, config: FederationConfig, demand: Demand) -> 
             note_action(connection, "restored", version=version)
 
 
-def _refuse_undecided(served: ServerMethod, demand: Demand) -> None:
+def _refuse_undecided(demand: Demand) -> None:
     """Who can read uploads cannot be changed later, so a new federation says it."""
     if demand.plain or demand.sums is not None:
         return
-    if served.sums is None:
-        raise SettingError(
-            f"A new federation needs a decision: uploads of {served.name} cannot be aggregated securely, so the "
-            "operator can read every upload. Say --plain if that is intended, or serve frugal with --helper URL."
-        )
     raise SettingError(
         "A new federation needs a decision that cannot be changed later: who can read uploads. --helper URL: neither "
         "of two servers can; another organisation runs the helper. --plain: the operator can read every upload. "
@@ -352,8 +346,6 @@ def _refuse_settings_of_others(served: ServerMethod, demand: Demand) -> None:
 
 def _refuse_idle_settings(served: ServerMethod, demand: Demand) -> None:
     """What means nothing with a helper, or nothing without one, is refused too."""
-    if served.sums is None:
-        return
     idle, why = (
         (served.sums.only, "means something only where messages are sums: name a --helper, or leave it out")
         if demand.sums is None

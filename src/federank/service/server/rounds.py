@@ -107,7 +107,7 @@ class PublishedModel:
     def _folded(self, updates: Iterable[Any]) -> Content:
         """What the method's server step makes of a round's uploads."""
         served, settings = self._config.served, self._config.settings
-        if self._config.sums is None or served.sums is None:
+        if self._config.sums is None:
             now = served.recipe(settings, self._config.n_items, self.people)
             return self._bounded(served.fold(now, self.published, self.round_number, updates))
         [summed] = updates
@@ -227,7 +227,6 @@ class FleetOfSums(RemoteFleet):
         if state_of_round(self._connection, round_number) is None:
             self._rest()
             served = self._config.served
-            assert served.sums is not None, "only methods that can be summed are established with sums"
             model = served.sums.digest(self._config.settings, self._model)
             stage = served.sums.stage(self._config.settings, self._model)
             self.sums.offer(round_number, self._version, stage, model)
@@ -382,7 +381,7 @@ class Leader:
     ) -> Callable[[Connection], None]:
         """What else is written of a round, together with its version: what the bounds did, and the record of sums."""
         of_sums: Callable[[Connection], None] | None = None
-        if isinstance(fleet, FleetOfSums) and self._config.served.sums is not None:
+        if isinstance(fleet, FleetOfSums):
             model = self._config.served.sums.digest(self._config.settings, shared.published)
             of_sums = fleet.sums.record(number, model, shared.people)
 

@@ -315,7 +315,7 @@ def _settings(config: FederationConfig, season: Season, wish: Wish) -> tuple[Any
         if isinstance(wish.uploads, bool) or not isinstance(wish.uploads, int) or wish.uploads < 1:
             raise SettingError(f"uploads is {wish.uploads!r}; an integer of at least 1 is needed.")
         settings = replace(settings, **{served.quota: wish.uploads})
-    if config.sums is None or served.sums is None:
+    if config.sums is None:
         if wish.epsilon is not None:
             raise SettingError("epsilon needs secure aggregation, and this federation's operator reads every upload.")
         return settings, Guarantee(None, None, 0.0)
@@ -334,7 +334,7 @@ def uploads_of(served: Any, settings: Any) -> int | None:
 def _plan(
     connection: Connection, config: FederationConfig, settings: Any, n_items: int, guarantee: Guarantee
 ) -> SecurePlan | None:
-    if config.sums is None or config.served.sums is None:
+    if config.sums is None:
         return None
     target = int(get_fact(connection, "rounds")["target"])
     return config.served.sums.plan(settings, n_items, target, guarantee)
@@ -352,7 +352,6 @@ def _agreed(
 ) -> tuple[Content, Agreement]:
     """The first content at the first stage of the plan, and the config that names both; not registered yet."""
     assert config.sums is not None, "a plan is of sums"
-    assert config.served.sums is not None, "and of a method that can be summed"
     old = config.sums.config
     # The shape of messages and the weight of popular items stay: the model that goes on was made with them.
     made = replace(

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from federank.errors import BadMessage, LeaderNotAllowed, SettingError
-from federank.federation.server import Guarantee, SecurePlan, SecureServerMethod, ServerMethod
+from federank.federation.server import Guarantee, SecurePlan, ServerMethod
 from federank.privacy.accountant import epsilon_of_mu
 from federank.secagg.canonical import canonical, digest
 from federank.secagg.config import SecaggConfig, config_from, fields_of_check, sign_config
@@ -162,16 +162,6 @@ class Agreement(NamedTuple):
     def line(self) -> HelperLine:
         """A line to the helper."""
         return HelperLine(self.config.helper_origin, self.private, self.authority)
-
-
-def summable(served: ServerMethod) -> SecureServerMethod:
-    """What must be known of a method to send its messages as sums, or a refusal."""
-    if served.sums is None:
-        raise SettingError(
-            f"The federation's method is {served.name}, whose messages cannot be sent as sums; --helper goes with "
-            "--method frugal, pmf or svdpp."
-        )
-    return served.sums
 
 
 def refuse_absent_helper(demand: SumsDemand) -> None:

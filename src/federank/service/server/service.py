@@ -179,7 +179,7 @@ class Service:
         sums, model = self.config.served.sums, self.latest.models.get(version)
         if model is None:
             return self.form
-        if self.config.sums is None or sums is None:
+        if self.config.sums is None:
             return self.form._replace(n_items=len(model.changed))
         numbers = self.config.sums.config.length_of(sums.stage(self.config.settings, model))
         return self.form._replace(numbers=numbers)
