@@ -307,7 +307,7 @@ PAGE_ENTRIES = (
     | {"page, Frugal": page_squares}
     | {
         f"page, {method}: {filling}": partial(page_ratings, method, filling)
-        for method in ("pmf", "svdpp")
+        for method in ("pmf",)
         for filling in VIRTUAL
     }
     | {"page, secure sum: upload": partial(page_sums, "upload")}
