@@ -4,8 +4,12 @@ import numpy as np
 
 from federank.data.films import films, read_films
 from federank.data.interactions import Interactions
+from federank.federation.method import DataSummary
+from federank.federation.schedule import Schedule
 from federank.methods.fedrec.settings import PMFSettings, SVDPlusPlusSettings
 from federank.methods.fedrec.simulation import RatingFederation
+from federank.privacy.population import AS_HISTORIES_ARE
+from federank.simulation.engine import Simulation
 
 
 def rated_world(users=12, items=30, ratings=150, seed=0):
@@ -28,6 +32,17 @@ def rating_federation(data, method="pmf", **settings):
     """A federation of these people before its first round."""
     kind = {"pmf": PMFSettings, "svdpp": SVDPlusPlusSettings}[method]
     return RatingFederation.established(kind(**({"factors": 4, "initial_range": 0.5} | settings)), data)
+
+
+def simulated(method, data, rounds):
+    """A federation on the interface after rounds in which all clients take part."""
+    method = method.resolve(DataSummary.of(data))
+    able = np.flatnonzero(data.profiles.sizes).astype(np.int32)
+    uploads = np.full(data.n_users, rounds, dtype=np.int32)
+    simulation = Simulation(method, Schedule(method.seed, rounds, 1.0, 0.0, able, uploads), AS_HISTORIES_ARE, data)
+    for _ in range(rounds):
+        simulation.play_round()
+    return simulation
 
 
 def rated_films(people, seed=1):

@@ -16,8 +16,7 @@ from tests.worlds import two_tastes
 
 import federank as fr
 from federank.federation.client import ClientMethod, History, Model
-from federank.methods.fedrec.client import PMF_CLIENT, SVDPP_CLIENT
-from federank.methods.fedrec.settings import RatingFederationSettings, SVDPlusPlusFederationSettings
+from federank.methods.fedrec.method import PMF, SVDPlusPlus
 from federank.methods.fpl.method import FPL
 from federank.methods.frugal.client import FRUGAL_CLIENT
 from federank.methods.frugal.losses import FrugalSettings
@@ -49,18 +48,16 @@ class Case(NamedTuple):
     def model(self) -> Model:
         trained: Any = self.trained
         named = {"vectors": "item_vectors", "biases": "item_biases", "weights": "item_weights"}
-        named |= {"implicit": "implicit_vectors"}
+        named |= {"implicit_vectors": "implicit_vectors"}
         tables = {
             name: np.ascontiguousarray(getattr(trained, own)) for name, own in named.items() if hasattr(trained, own)
         }
-        tables = {name: table for name, table in tables.items() if len(table)} | {
-            "heard": np.ones(len(trained.item_ids))
-        }
-        if self.method == "fpl":
-            return Model(1, {"vectors": tables["vectors"], "biases": tables["biases"]})
-        return Model(
-            1, tables, {"regulariser": np.array([getattr(trained, "regulariser", 0)]), "iteration": np.ones(1)}
-        )
+        tables = {name: table for name, table in tables.items() if len(table)}
+        if self.method in ("pmf", "svdpp"):
+            reported = {"reported": np.ones(len(trained.item_ids), np.int8)}
+            return Model(1, tables | reported, {"iteration": np.ones(1, np.int32)})
+        overall = {"regulariser": np.array([trained.regulariser])} if self.method == "frugal" else {}
+        return Model(1, tables, overall)
 
     def on_the_client(self):
         return self.client.home_vector(self.settings, SEED, USER, self.history, self.model)
@@ -73,8 +70,8 @@ class Case(NamedTuple):
     def on_the_page(self, ask):
         items, ratings = self.history.items.tolist(), self.history.ratings.tolist()
         tables, none = self.model.tables, np.zeros(0)
-        weights = tables.get("weights", np.ones(len(tables["vectors"])))
-        model = {name: tables.get(name, none).ravel().tolist() for name in ("vectors", "biases", "implicit")}
+        weights = tables.get("weights", np.ones(len(self.model.vectors)))
+        model = {name: tables.get(name, none).ravel().tolist() for name in ("vectors", "biases")}
         model |= {"weights": weights.tolist(), "regulariser": float(self.model.overall.get("regulariser", [0])[0])}
         who = {"method": self.method, "seed": SEED, "user": USER, "items": items, "ratings": ratings}
         return ask(who | {"recipe": asdict(self.settings) | {"step": 1.0}, "model": model})
@@ -95,12 +92,12 @@ def frugal():
 
 def pmf():
     model = fr.PMF(factors=FACTORS, seed=SEED, iterations=20, learning_rate=0.05).fit(STARS)
-    return Case(model, "pmf", PMF_CLIENT, RatingFederationSettings(factors=FACTORS, learning_rate=0.1))
+    return Case(model, "pmf", client_method("pmf", secure=False), PMF(factors=FACTORS, learning_rate=0.1))
 
 
 def svdpp():
     model = fr.SVDPlusPlus(factors=FACTORS, seed=SEED, iterations=20, learning_rate=0.05).fit(STARS)
-    return Case(model, "svdpp", SVDPP_CLIENT, SVDPlusPlusFederationSettings(factors=FACTORS, learning_rate=0.1))
+    return Case(model, "svdpp", client_method("svdpp", secure=False), SVDPlusPlus(factors=FACTORS, learning_rate=0.1))
 
 
 @pytest.fixture(scope="module", params=[fpl, frugal, pmf, svdpp], ids=lambda make: make.__name__)
@@ -120,6 +117,7 @@ def test_a_new_user_gets_the_vector_of_a_client(case):
     np.testing.assert_allclose(case.enrolled(), case.on_the_client(), **CLOSE)
 
 
+@pytest.mark.parametrize("case", [fpl, frugal, pmf], ids=["fpl", "frugal", "pmf"], indirect=True)
 def test_the_page_folds_in_as_a_client_does(case, page):
     np.testing.assert_allclose(case.on_the_page(page), case.on_the_client(), **CLOSE)
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.federation.conftest import example_source
+from tests.rated_worlds import two_opinions
 from tests.worlds import two_tastes
 
 from federank.errors import BadMessage, SettingError
 from federank.federation import wire
-from federank.federation.method import Client, DataSummary, configuration, from_configuration
+from federank.federation.method import NO_RATINGS, Client, DataSummary, configuration, from_configuration
 from federank.federation.secure import aggregate_from, secure_message, secure_vector, simulated_chances
 from federank.methods.baselines import fedmf
 from federank.methods.federated_model import model_class
@@ -19,23 +20,35 @@ from federank.methods.recommender import run_identity
 from federank.simulation.options import TrainingOptions
 from federank.simulation.training import save_checkpoint
 
-WORLD = two_tastes()
-SUMMARY = DataSummary(WORLD.n_items, WORLD.n_users, len(WORLD))
+LIKED, RATED = two_tastes(), two_opinions()
+
+
+def world_of(kind):
+    return LIKED if kind(factors=4).scale is None else RATED
 
 
 @pytest.fixture
-def method(kind):
-    return kind(factors=4).resolve(SUMMARY)
+def world(kind):
+    return world_of(kind)
+
+
+@pytest.fixture
+def method(kind, world):
+    return kind(factors=4).resolve(DataSummary.of(world))
 
 
 def played(method, rounds=2):
     """The state, the broadcast and every client's result of the last of some rounds."""
-    state, states = method.initial_state(), [None] * WORLD.n_users
+    world = world_of(type(method))
+    state, states = method.initial_state(), [None] * world.n_users
+    ratings = [NO_RATINGS] * world.n_users
+    if world.ratings is not None:
+        ratings = np.split(world.ratings, world.profiles.starts[1:-1])
     for number in range(rounds):
         broadcast = wire.checked(method.broadcast(state), method.records.sent, method)
         clients = [
-            Client(method.seed, user, number, WORLD.profiles.of(user), state=states[user])
-            for user in range(WORLD.n_users)
+            Client(method.seed, user, number, world.profiles.of(user), ratings[user], states[user])
+            for user in range(world.n_users)
         ]
         results = [method.client_update(client, broadcast) for client in clients]
         results = [r._replace(update=wire.checked(r.update, method.records.update, method)) for r in results]
@@ -49,7 +62,7 @@ def total(method, results):
     aggregate = method.empty()
     for result in results:
         method.add(aggregate, result.update)
-    aggregate.count, aggregate.enrolled = len(results), WORLD.n_users
+    aggregate.count = aggregate.enrolled = len(results)
     return aggregate
 
 
@@ -65,14 +78,14 @@ def test_the_configuration_survives_json(kind, method):
         from_configuration(kind, configuration(method) | {"factors": 0})
 
 
-def test_messages_survive_the_wire(method):
+def test_messages_survive_the_wire(method, world):
     _, broadcast, _, results = played(method)
     for record in (broadcast, *(result.update for result in results)):
         alike(wire.decode(type(record), method, wire.encode(record)), record)
         assert wire.size(record) == len(wire.encode(record))
     rows = np.array([2, 3, 11], dtype=np.int32)
-    for some in (rows, np.arange(WORLD.n_items, dtype=np.int32)):
-        content = wire.encode_rows(broadcast, some, WORLD.n_items, round_number=5, version=3)
+    for some in (rows, np.arange(world.n_items, dtype=np.int32)):
+        content = wire.encode_rows(broadcast, some, world.n_items, round_number=5, version=3)
         message = wire.decode_rows(type(broadcast), method, content)
         assert (message.round, message.version, message.items.tolist()) == (5, 3, some.tolist())
         alike(wire.with_rows(broadcast, message.items, message.part), broadcast)
@@ -156,30 +169,30 @@ def test_a_larger_catalogue_keeps_the_scores_of_known_items(method):
 
 
 @pytest.mark.parametrize("uploads", [{}, {"uploads": "secure", "clip": 30.0, "noise": 64}])
-def test_a_resumed_run_has_the_same_bits(kind, uploads, tmp_path):
+def test_a_resumed_run_has_the_same_bits(kind, uploads, tmp_path, world):
     settings = {"factors": 4, "online": 0.7, "dropout": 0.2, "rounds": 4} | uploads
     complete, model = (model_class(kind)(**settings) for _ in range(2))
-    complete.fit(WORLD)
-    model.training = WORLD.compact()
-    identity = run_identity(kind.name + model._ask_all(model.settings, WORLD), model.settings, WORLD)
+    complete.fit(world)
+    model.training = world.compact()
+    identity = run_identity(kind.name + model._ask_all(model.settings, world), model.settings, world)
     half = model.simulation()
     half.play_round()
     half.play_round()
     save_checkpoint(half, tmp_path / "run.checkpoint", identity)
-    model.fit(WORLD, training_options=TrainingOptions(checkpoint=tmp_path / "run.checkpoint", resume=True))
+    model.fit(world, training_options=TrainingOptions(checkpoint=tmp_path / "run.checkpoint", resume=True))
     alike(model.state, complete.state)
     np.testing.assert_equal(model.client_states, complete.client_states)
     assert model.communication() == complete.communication()
 
 
-def test_communication_is_that_of_the_wire_format(kind):
-    model = model_class(kind)(factors=4, rounds=2).fit(WORLD)
+def test_communication_is_that_of_the_wire_format(kind, world):
+    model = model_class(kind)(factors=4, rounds=2).fit(world)
     simulation, up, down = model.simulation(), [], []
 
     def count(user, broadcast, result):
         up.append(len(wire.encode(result.update)))
-        everything = np.arange(WORLD.n_items, dtype=np.int32)
-        down.append(len(wire.encode_rows(broadcast, everything, WORLD.n_items, round_number=7, version=7)))
+        everything = np.arange(world.n_items, dtype=np.int32)
+        down.append(len(wire.encode_rows(broadcast, everything, world.n_items, round_number=7, version=7)))
 
     simulation.watch = count
     simulation.play_round()
@@ -189,8 +202,8 @@ def test_communication_is_that_of_the_wire_format(kind):
     assert sent["uploads"] == sent["downloads"] == len(up)
 
 
-def test_a_model_is_kept(kind, tmp_path):
-    model = model_class(kind)(factors=4, rounds=2, pi=0.5).fit(WORLD)
+def test_a_model_is_kept(kind, tmp_path, world):
+    model = model_class(kind)(factors=4, rounds=2, pi=0.5).fit(world)
     again = model_class(kind)(**{f.name: getattr(model.settings, f.name) for f in fields(model.settings)})
     again.training = model.training
     again._restore(dict(model._shared_arrays()), dict(model._private_arrays()))

@@ -90,9 +90,9 @@ def model_of(method):
     if method == "frugal":
         weights = numbers(3, ITEMS) + np.float32(0.6)
         return Model(3, {"vectors": vectors, "weights": weights}, {"regulariser": np.array([1.7])})
-    tables = {"vectors": vectors, "heard": np.ones(ITEMS, np.int8)}
-    tables |= {"implicit": numbers(4, ITEMS, FACTORS)} if method == "svdpp" else {}
-    return Model(3, tables, {"iteration": np.array([4])})
+    tables = {"vectors": vectors, "reported": np.ones(ITEMS, np.int8)}
+    tables |= {"implicit_vectors": numbers(4, ITEMS, FACTORS)} if method == "svdpp" else {}
+    return Model(3, tables, {"iteration": np.array([4], np.int32)})
 
 
 def sent(method, recipe, policy):
@@ -265,16 +265,14 @@ def page_squares():
     return parts_of("frugal", asked("answers.mjs", question)["bytes"])
 
 
-def page_ratings(method, filling):
-    """The message of the page's PMF or SVD++ client."""
-    model = model_of(method)
-    broadcast = {"round": ROUND, "iteration": 4, "vectors": model.vectors.ravel().tolist()}
-    broadcast |= {"implicit_vectors": model.tables.get("implicit", model.vectors[:0]).ravel().tolist()}
+def page_ratings(filling):
+    """The message of the page's PMF client."""
+    broadcast = {"round": ROUND, "iteration": 4, "vectors": model_of("pmf").vectors.ravel().tolist()}
     person = {"seed": SEED, "user": USER, "items": HISTORY.tolist(), "ratings": STARS.tolist()}
     question = {"kind": "ratings", "recipe": RATINGS_ROUND, "hidden": VIRTUAL[filling] | {"sampling": "fixed"}}
-    question |= {"items": ITEMS, "implicit": method == "svdpp", "person": person, "broadcasts": [broadcast]}
+    question |= {"items": ITEMS, "person": person, "broadcasts": [broadcast]}
     [found] = asked("answers.mjs", question)
-    return parts_of(method, found["bytes"]) | {"own vector": np.array(found["vector"], np.float32)}
+    return parts_of("pmf", found["bytes"]) | {"own vector": np.array(found["vector"], np.float32)}
 
 
 def page_sums(kind):
@@ -305,11 +303,7 @@ ENTRIES = (
 PAGE_ENTRIES = (
     {f"page, FPL: {name}": partial(page_pairs, name) for name in POLICIES}
     | {"page, Frugal": page_squares}
-    | {
-        f"page, {method}: {filling}": partial(page_ratings, method, filling)
-        for method in ("pmf",)
-        for filling in VIRTUAL
-    }
+    | {f"page, pmf: {filling}": partial(page_ratings, filling) for filling in VIRTUAL}
     | {"page, secure sum: upload": partial(page_sums, "upload")}
     | {"page, secure sum: upload with proof": partial(page_sums, "checked")}
 )

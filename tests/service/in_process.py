@@ -115,7 +115,6 @@ def established(folder, method, data, clients, helper=None, seed=1):
         with (
             threadpool_limits(1, user_api="blas"),  # as in a server's process
             database.connection() as connection,
-            patch("federank.methods.fedrec.simulated.split", whole),
             patch("federank.methods.frugal.simulated.split", whole),
             patch("federank.service.simulated_clients.methods.split", whole),
         ):

@@ -91,8 +91,7 @@ def test_ratings_are_predicted_better_than_by_means(tmp_path, helper, method, se
     with established(tmp_path, method, data, split.train, helper.origin if secure else None) as federation:
 
         def error():
-            found = federation.devices.errors(federation.model(), federation.devices.vectors(), split, federation.ids)
-            return found["rmse"]
+            return federation.devices.errors(federation.model(), split, federation.ids)["rmse"]
 
         errors = measured(federation, error)
         assert federation.rejected == 0

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 
 import numpy as np
 
-from federank._numerics.arrays import FloatMatrix, IntVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.checks import check_fields, check_name
 from federank.checks import setting as setting
 from federank.errors import SettingError
@@ -32,7 +32,7 @@ from federank.federation.defences import NO_DEFENCES, Defences
 from federank.federation.wire import Array, array
 
 if TYPE_CHECKING:
-    from federank.data.interactions import Profiles
+    from federank.data.interactions import Interactions, Profiles
     from federank.privacy.policy import Policy
     from federank.privacy.population import Choices
 
@@ -75,6 +75,14 @@ class DataSummary(NamedTuple):
     n_items: int
     n_clients: int | None = None
     n_interactions: int | None = None
+    ratings: FloatVector | None = None  # the distinct ones, ascending; None where nothing is rated
+
+    @classmethod
+    def of(cls, data: Interactions) -> DataSummary:
+        """The summary of data; of a catalogue without histories the catalogue alone."""
+        if not len(data):
+            return cls(data.n_items)
+        return cls(data.n_items, data.n_users, len(data), None if data.ratings is None else np.unique(data.ratings))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +193,11 @@ class FederatedMethod:
     `withheld`, and recommend from the vector that they have trained."""
     owner_choices: ClassVar[tuple[str, ...]] = ()
     """Settings that each client's owner decides (`chosen`), and no federation."""
+    suggestions: ClassVar[tuple[str, ...]] = ()
+    """Settings that are suggested to clients, and that owners may change: fields of `Policy` of the same names. They
+    hide an upload's content, so they mean nothing under secure aggregation."""
+    needs_unseen_items: ClassVar[bool] = True
+    """Whether a user who has the full catalogue cannot take part, even where no server reads an upload."""
     defences: ClassVar[Defences] = NO_DEFENCES
     """What one step of a real server may do to the model, unless its operator says otherwise."""
 
@@ -247,10 +260,21 @@ class FederatedMethod:
             used = [np.reshape(getattr(update, name), (len(update.items), -1)).any(axis=1) for name in rows]
             aggregate.counts[update.items] += np.any(used, axis=0)
 
+    @property
+    def scale(self) -> Scale | None:
+        """What ratings there are; None where users have items, and rate none."""
+        return None
+
     def chosen(self, policy: Policy, pi: float) -> Self:  # noqa: ARG002
         """The method as one client runs it, with what its owner has chosen. `pi` is the probability with which an
         item that may leave is sent each time; 1 where the policy decides once for a lifetime."""
-        return self
+        values = {name: getattr(policy, name) for name in self.suggestions}
+        return replace(self, **{name: value for name, value in values.items() if value is not None})
+
+    def secured(self, *, with_noise: bool) -> Self:  # noqa: ARG002
+        """The method under secure aggregation, with nothing left open; the host adds the noise. There is no default of
+        `clip`."""
+        return replace(self, uploads="secure", uploads_per_client=self.uploads_per_client or 20)
 
     def max_rows(self) -> int:
         """The most items that an update names."""
@@ -276,6 +300,9 @@ class FederatedMethod:
 
     def check(self, broadcast: Any, update: Any) -> None:
         """Raise BadMessage where no honest client can have sent this. Form and bounds have been checked already."""
+
+    def check_step(self, before: Any, after: Any) -> None:
+        """Raise BadMessage where the broadcast `after` a step must not be published."""
 
     def bounded(self, update: Any, limit: float) -> Any:
         """The update scaled down to a norm of at most `limit`. Default: all of its numbers alike."""

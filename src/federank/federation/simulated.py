@@ -9,7 +9,6 @@ import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, IntVector
 from federank.data.interactions import Interactions, Profiles
-from federank.data.splits import Split
 from federank.errors import DataError
 from federank.federation.client import Model, Terms
 from federank.federation.rng import DROPOUT, happens, words, words_wrap_around
@@ -60,14 +59,6 @@ class SimulatedClients(Protocol):
 
     def scores(self, model: Model, vectors: FloatMatrix) -> FloatMatrix:
         """The scores of all users; `vectors` are those of the rounds."""
-        ...
-
-
-class RatedClients(SimulatedClients, Protocol):
-    """Simulated clients of a federation of ratings."""
-
-    def errors(self, model: Model, vectors: FloatMatrix, split: Split, ids: list[str]) -> dict[str, float]:
-        """The errors of predicted ratings on what a split holds out."""
         ...
 
 

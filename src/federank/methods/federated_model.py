@@ -92,7 +92,7 @@ class FederatedModel(ChoosingUsers):
         """The method for this data, with nothing left open."""
         kind = self.method_type
         own = {name: getattr(self.settings, name) for name in _names(kind) if name != "n_items"}
-        return kind(**own).resolve(DataSummary(data.n_items, data.n_users, len(data)))
+        return kind(**own).resolve(DataSummary.of(data))
 
     def shared_profiles(self, data: Interactions) -> SharedProfiles:
         """What everyone takes part with."""

@@ -66,8 +66,8 @@ METHODS = {
 SERVED = {
     "frugal": "federank.methods.frugal",
     "fpl": "federank.methods.fpl.method:FPL",
-    "pmf": "federank.methods.fedrec",
-    "svdpp": "federank.methods.fedrec",
+    "pmf": "federank.methods.fedrec.method:PMF",
+    "svdpp": "federank.methods.fedrec.method:SVDPlusPlus",
 }
 """Methods that servers offer: their class on the interface of federation/method.py; or, without a colon, the folder
 with their records (`server`, `client` and `simulated`)."""

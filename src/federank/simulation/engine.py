@@ -39,7 +39,7 @@ class Simulation:
         """A federation before its first round."""
         self.method, self.schedule, self.shared_profiles = method, schedule, shared_profiles
         self.profiles: Profiles = all_shared_items(shared_profiles, data.profiles)
-        self._ratings = data.ratings if self.profiles is data.profiles else None
+        self._histories, self._ratings = data.profiles, data.ratings
         self.held_out: Profiles | None = None
         """Items of each user that are never drawn as negatives, in simulations with `leak`."""
         self.round_number = 0
@@ -80,11 +80,12 @@ class Simulation:
 
     def client(self, user: int, round_number: int) -> Client:
         """One client as it takes part in this round."""
-        here = slice(self.profiles.starts[user], self.profiles.starts[user + 1])
-        ratings = NO_RATINGS if self._ratings is None else self._ratings[here]
         state = state_of(self.method, self.client_states, user) if self.trained[user] else None
         held_out = NO_ITEMS if self.held_out is None else self.held_out.of(user)
-        items = self.profiles.of(user)
+        items, ratings = self.profiles.of(user), NO_RATINGS
+        if self._ratings is not None:
+            here = slice(self._histories.starts[user], self._histories.starts[user + 1])
+            ratings = self._ratings[here][np.isin(self._histories.of(user), items)]
         return Client(self.method.seed, user, round_number, items, ratings, state, held_out=held_out)
 
     def play_round(self) -> None:

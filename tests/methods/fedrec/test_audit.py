@@ -18,8 +18,7 @@ from federank.methods.fedrec.audit import (
     two_answers,
     two_steps,
 )
-from federank.methods.fedrec.simulation import RatersInMemory
-from federank.methods.fedrec.wire import SharedFactors, choose_raters
+from federank.methods.fedrec.simulation import choose_raters, play_reference
 
 pytestmark = pytest.mark.slow
 
@@ -42,16 +41,16 @@ def test_the_observer_counts_what_the_updates_of_the_reference_engine_name(metho
     established = rating_federation(data, method, **settings)
     recipe, rounds = established.recipe, 3 * established.rounds_per_epoch
     expected, updates = np.zeros((12, data.n_items), dtype=np.uint16), np.zeros(12, dtype=np.int64)
-    fleet = RatersInMemory(established)
-    shared = SharedFactors(established.item_vectors[:, :4].copy(), established.implicit_vectors[:, :4].copy())
-    with words_wrap_around():
-        for _ in range(rounds):
-            clients, broadcast = choose_raters(recipe, shared.round_number), shared.distribute(recipe)
-            sent = [(user, update) for user in clients for update in fleet.train([user], broadcast)]
-            shared.aggregate(recipe, [update for _, update in sent])
-            for user, update in sent:
-                expected[user, update.items] += 1
-                updates[user] += 1
+    played = rating_federation(data, method, **settings)
+    for number in range(rounds):
+        with words_wrap_around():
+            clients, broadcast = choose_raters(recipe, number), played.broadcast
+        before = played.user_vectors.copy(), played.participations.copy()
+        for user in clients:
+            expected[user, played.update(user, broadcast).items] += 1
+            updates[user] += 1
+        played.user_vectors[:], played.participations[:] = before
+        play_reference(played, 1)
     observer = RatingObserver(established, ALL_USERS)
     observer.watch_until(rounds // 2)
     observer.watch_until(rounds)

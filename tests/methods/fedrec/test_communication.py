@@ -3,10 +3,12 @@ import pytest
 from tests.rated_worlds import rated_world, rating_federation
 
 from federank.data.interactions import Interactions
+from federank.federation import wire
+from federank.federation.method import ItemGradients
 from federank.federation.rng import words_wrap_around
 from federank.methods.fedrec.communication import bytes_of_paper, count_rating_communication
-from federank.methods.fedrec.simulation import RatersInMemory
-from federank.methods.fedrec.wire import SharedFactors, choose_raters, encode_rating_message
+from federank.methods.fedrec.method import ImplicitGradients
+from federank.methods.fedrec.simulation import choose_raters, play_reference
 
 
 def test_the_papers_formula_counts_rows_up_and_the_whole_model_down():
@@ -25,18 +27,25 @@ def test_the_papers_formula_counts_rows_up_and_the_whole_model_down():
 def test_what_is_counted_is_what_a_run_really_sends(method, settings):
     federation, rounds = rating_federation(rated_world(), method, **settings), 7
     recipe = federation.recipe
-    fleet = RatersInMemory(federation)
-    shared = SharedFactors(federation.item_vectors[:, :4], federation.implicit_vectors[:, :4])
     rows = up = down = talks = 0
-    with words_wrap_around():
-        for _ in range(rounds):
-            clients, broadcast = choose_raters(recipe, shared.round_number), shared.distribute(recipe)
-            updates = list(fleet.train(clients, broadcast))
-            talks += len(updates)
-            rows += sum(len(update.items) + len(update.implicit_items) for update in updates)
-            up += sum(len(encode_rating_message(update)) for update in updates)
-            down += len(clients) * len(encode_rating_message(broadcast))
-            shared.aggregate(recipe, updates)
+    for number in range(rounds):
+        with words_wrap_around():
+            clients = choose_raters(recipe, number)
+        broadcast = federation.broadcast
+        tables = {"vectors": broadcast.vectors} | (
+            {"implicit_vectors": broadcast.implicit_vectors} if method == "svdpp" else {}
+        )
+        before = federation.user_vectors.copy(), federation.participations.copy()
+        updates = [federation.update(int(user), broadcast) for user in clients]
+        federation.user_vectors[:], federation.participations[:] = before
+        talks += len(updates)
+        rows += sum(len(update.items) + len(update.implicit_items) for update in updates)
+        records = [
+            ImplicitGradients(*update) if method == "svdpp" else ItemGradients(*update[:2]) for update in updates
+        ]
+        up += sum(len(wire.encode(record)) for record in records)
+        down += len(clients) * len(wire.encode_parts(tables, {"round": number}))
+        play_reference(federation, 1)
     sizes, n_items = federation.profiles.sizes, len(federation.item_vectors)
     counted = count_rating_communication(recipe, sizes, n_items, rounds, settings.get("rho", 0))
     assert counted["uploads"] == counted["downloads"] == talks

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from tests.rated_worlds import rated_world, rating_federation
 
+from federank.federation import wire
+from federank.federation.method import ItemGradients
 from federank.methods.fedrec.communication import fedrec_of_paper, of_device, of_devices, rating_cost
 from federank.methods.fedrec.settings import PMFSettings
-from federank.methods.fedrec.wire import RatingUpdate, encode_rating_message
 
 DATA = rated_world(users=12, items=200, ratings=150)
 SIZES = DATA.profiles.sizes
@@ -50,7 +51,7 @@ def test_small_devices_tell_what_every_device_of_a_population_computes(style, rh
     federation = rating_federation(crowded, style=style, rho=rho, **HYBRID)
     virtual = federation.recipe.virtual
     assert rho < 3 or (virtual < 3 * crowded.profiles.sizes).any()
-    directly = [of_device(federation, federation.device(user)) for user in range(crowded.n_users)]
+    directly = [of_device(federation, federation.client(user)) for user in range(crowded.n_users)]
     assert of_devices(federation, crowded.profiles.sizes, virtual).tolist() == directly
 
 
@@ -65,9 +66,7 @@ def test_the_server_does_and_the_wire_carries_what_the_paper_counts(style, rho):
 
 def test_bytes_are_those_of_the_messages():
     found = counted(style="batch", rho=1, filling="average")
-    encoded = [
-        len(encode_rating_message(RatingUpdate(*_rows(2 * int(size)), *_rows(0)))) for size in DATA.profiles.sizes
-    ]
+    encoded = [len(wire.encode(ItemGradients(*_rows(2 * int(size))))) for size in DATA.profiles.sizes]
     assert found.bytes_up == found.bytes_up_written_out == pytest.approx(np.mean(encoded))
 
 

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 from federank.errors import SettingError
-from federank.methods.fedrec.settings import PMFSettings, SVDPlusPlusSettings, predicts, rate_after, rating_recipe
+from federank.methods.fedrec.settings import PMFSettings, SVDPlusPlusSettings, predicts, rate_after, simulated_recipe
 
 SIZES = np.array([2, 9, 10, 0])
 
 
 def recipe(settings=PMFSettings, **chosen):
-    return rating_recipe(settings(**chosen), SIZES, 10)
+    return simulated_recipe(settings(**chosen), SIZES, 10)
 
 
 def test_the_papers_rates_are_the_default_of_each_style():
@@ -37,7 +37,7 @@ def test_rho_times_the_own_ratings_are_virtual_but_never_more_than_there_are_ite
 
 
 def test_a_rho_with_decimals_loses_no_item_to_rounding():
-    assert rating_recipe(PMFSettings(rho=0.29), np.array([100]), 1000).virtual.tolist() == [29]
+    assert simulated_recipe(PMFSettings(rho=0.29), np.array([100]), 1000).virtual.tolist() == [29]
 
 
 @pytest.mark.parametrize(("start", "first"), [("late", 7), ("early", 5)])
@@ -67,7 +67,7 @@ def test_user_averaging_never_predicts():
         ({"local_training": "none"}, "local_training is 'none'; it can be copy or own"),
         ({"factors": 0}, "factors is 0; an integer, 1 or more, is needed"),
         ({"iterations": 1.5}, "iterations is 1.5; an integer, 1 or more, is needed"),
-        ({"t_local": -1}, "t_local is -1; an integer, 0 or more, is needed"),
+        ({"t_local": -1}, "t_local is -1; an integer, from 0 to 10000, is needed"),
         ({"seed": 2**32}, "seed is 4294967296; an integer, from 0 to 4294967295, is needed"),
         ({"learning_rate": 0}, "learning_rate is 0; a finite number above 0 is needed"),
         ({"decay": float("nan")}, "decay is nan; a finite number above 0 is needed"),

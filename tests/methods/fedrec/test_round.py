@@ -5,16 +5,13 @@ import pytest
 from tests.rated_worlds import rated_world, rating_federation
 
 from federank.data.interactions import Interactions
+from federank.federation import wire
+from federank.federation.method import ItemGradients
 from federank.federation.rng import words_wrap_around
-from federank.methods.fedrec.method import compute_ratings, share_ratings
-from federank.methods.fedrec.simulation import RatersInMemory
-from federank.methods.fedrec.wire import (
-    SharedFactors,
-    choose_raters,
-    encode_rating_message,
-    rating_broadcast_bytes,
-    rating_update_bytes,
-)
+from federank.methods.fedrec.communication import rating_broadcast_bytes, rating_update_bytes
+from federank.methods.fedrec.method import ImplicitGradients
+from federank.methods.fedrec.reference import compute_ratings, share_ratings
+from federank.methods.fedrec.simulation import choose_raters
 
 
 def one_person(**settings):
@@ -28,14 +25,12 @@ def one_person(**settings):
 
 
 def update_of(federation, user=0, round_number=0):
-    """What a device sends, and the device afterwards."""
-    fleet = RatersInMemory(federation)
-    factors = federation.recipe.factors
-    shared = SharedFactors(federation.item_vectors[:, :factors], federation.implicit_vectors[:, :factors], round_number)
-    device = fleet.devices[user]
+    """What a client sends, and the client afterwards."""
+    federation.round_number = round_number
+    client = federation.client(user)
     with words_wrap_around():
-        update = share_ratings(compute_ratings(federation.recipe, device, shared.distribute(federation.recipe)))
-    return update, device
+        update = share_ratings(compute_ratings(federation.recipe, client, federation.broadcast))
+    return update, client
 
 
 # U = 1, V = 2, r = 4: e = -2; the gradient of U is -2 * 2 + .5 * 1 = -3.5, so U becomes 1.35.
@@ -115,25 +110,16 @@ def test_a_clients_rate_falls_when_it_takes_part_or_with_iterations():
         assert device.participations == 2
 
 
-def test_nothing_but_a_broadcast_or_an_update_can_be_encoded():
-    federation = one_person()
-    update, device = update_of(federation)
-    assert encode_rating_message(update)
-    for private in (device, device.items, federation):
-        with pytest.raises(TypeError):
-            encode_rating_message(private)
-
-
 def test_the_counted_bytes_are_those_of_real_messages():
     federation = rating_federation(rated_world(), "svdpp", filling="average", rho=1)
     update, device = update_of(federation, user=1)
     rated = len(device.items)
-    assert len(encode_rating_message(update)) == rating_update_bytes(2 * rated, rated, 4)
-    shared = SharedFactors(federation.item_vectors[:, :4], federation.implicit_vectors[:, :4], 3)
-    n_items = len(federation.item_vectors)
-    assert len(encode_rating_message(shared.distribute(federation.recipe))) == rating_broadcast_bytes(
-        n_items, 4, implicit=True
-    )
+    assert len(wire.encode(ImplicitGradients(*update))) == rating_update_bytes(2 * rated, rated, 4)
+    assert len(wire.encode(ItemGradients(*update[:2]))) == rating_update_bytes(2 * rated, 0, 4)
+    broadcast = federation.broadcast
+    tables = {"vectors": broadcast.vectors, "implicit_vectors": broadcast.implicit_vectors}
+    content = wire.encode_parts(tables, {"round": 3})
+    assert len(content) == rating_broadcast_bytes(len(broadcast.vectors), 4, implicit=True)
 
 
 def test_everyone_takes_part_in_batch_style_and_one_at_a_time_in_stochastic_style():

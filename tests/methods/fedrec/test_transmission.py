@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from federank.methods.fedrec.method import RatingGradients, share_ratings
+from federank.methods.fedrec.reference import RatingGradients, share_ratings
 
 
 def test_rows_follow_their_items_into_ascending_order():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federank.federation.rng import words_wrap_around
-from federank.methods.fedrec.method import sample_unrated
+from federank.methods.fedrec.reference import sample_unrated
 
 
 def sample(profile, n_items, count, seed=1, user=0, round_number=0, marks=None, stamp=1):

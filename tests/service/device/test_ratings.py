@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,11 +11,9 @@ import pytest
 from tests.service.device.owner import complaint, told
 from tests.service.device.worlds import FACTORS, ITEMS, rating_rows, scripted_federation
 
-from federank.federation.client import History
-from federank.federation.rng import words_wrap_around
-from federank.methods.fedrec.client import implicit_of, iteration_of, read_rows, recipe_of, starting_vector
-from federank.methods.fedrec.method import compute_ratings, share_ratings
-from federank.methods.fedrec.wire import RatingBroadcast, RatingPrivate, decode_rating_update, encode_rating_message
+from federank.federation import wire
+from federank.federation.method import Client, ItemGradients
+from federank.methods.fedrec.method import PMF, RatingModel
 from federank.privacy.accountant import answered
 from federank.service.client.client import near, tell
 from federank.service.client.federation import Ticket
@@ -57,7 +56,7 @@ def enrolled(federation, state, history):
 
 
 def sent(federation):
-    return [decode_rating_update(body, FACTORS, ITEMS, implicit=False) for _, body in federation.uploads]
+    return [wire.decode(ItemGradients, PMF(n_items=ITEMS, factors=FACTORS), body) for _, body in federation.uploads]
 
 
 def test_a_history_of_stars_is_kept_and_the_owner_is_told_what_leaves(enrolled, state):
@@ -72,19 +71,15 @@ def test_what_leaves_is_what_the_protocol_computes(federation, enrolled, state):
     enrolled(rounds=2)
     with DeviceStore(state) as store:
         identity, policy = store.identity(), store.policy().policy
-    settings, items = identity.facts.settings, np.array(sorted(STARS), np.int32)
-    recipe = recipe_of(settings, policy, ITEMS, identity.seed, 3)
+    method, items = identity.facts.settings.chosen(policy, 1.0), np.array(sorted(STARS), np.int32)
     ratings = np.array([STARS[item] for item in items.tolist()], np.float32)
-    first = read_rows(settings, rating_rows(0, 0), ITEMS).model
-    vector = starting_vector(settings, identity.seed, identity.user, History(items, ratings), first)
-    private = RatingPrivate(identity.user, vector, items, ratings, ratings.mean(), 3, 0)
+    client = Client(identity.seed, identity.user, 0, items, ratings)
     for number, (_, body) in enumerate(federation.uploads):
-        model = read_rows(settings, rating_rows(number, number), ITEMS).model
-        broadcast = RatingBroadcast(number, model.vectors, implicit_of(model), iteration_of(model))
-        with words_wrap_around():
-            update = share_ratings(compute_ratings(recipe, private, broadcast))
-        assert body == encode_rating_message(update)
-        assert len(update.items) == 6, "three were rated, three sampled"
+        broadcast = wire.decode_rows(RatingModel, method, rating_rows(number, number)).part
+        result = method.client_update(replace(client, round=number), broadcast)
+        client = replace(client, state=result.state)
+        assert body == wire.encode(result.update)
+        assert len(result.update.items) == 6, "three were rated, three sampled"
 
 
 def test_the_ledger_tells_rated_and_sampled_items_apart(federation, enrolled, state, tmp_path):
@@ -202,7 +197,6 @@ def test_nobody_rates_the_whole_catalogue_where_ratings_are_hidden_among_others(
             ("--sharing", "randomized-response", "--item-epsilon", 1, "--pi", 0.5),
             "--sharing fixed-subset",
         ),
-        (("--messages", 3), "--messages"),
         (("--rho", 2, "--filling", "none"), "rho is 2"),
         (("--triples", 3), "--triples"),
     ],

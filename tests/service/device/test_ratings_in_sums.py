@@ -11,25 +11,22 @@ from tests.service.device.test_sums import Leader
 from tests.service.federations import PATIENT, establish_in, stored
 from tests.service.helper.helpers import ThreadedHelper
 
-from federank.federation.client import History
-from federank.federation.rng import words_wrap_around
-from federank.methods.fedrec.client import starting_vector
-from federank.methods.fedrec.method import compute_ratings, share_ratings
-from federank.methods.fedrec.server import PMF_SERVER
-from federank.methods.fedrec.settings import RatingFederationSettings, rating_recipe
-from federank.methods.fedrec.wire import RatingBroadcast, RatingPrivate, dense_gradients
+from federank.federation.method import Client as Simulated
+from federank.federation.secure import secure_vector
+from federank.methods.fedrec.method import PMF, RatingModel
 from federank.secagg.ring import C_INT, centred
 from federank.service.client.federation import fetch_facts, fetch_model
 from federank.service.client.http import Client
 from federank.service.client.store import DeviceStore
 from federank.service.server import secure_rounds
+from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.secure_config import SumsDemand
 from federank.service.verification import Servers, verify
 
 pytestmark = pytest.mark.slow
 
 ITEMS, FACTORS, CLIP, MESSAGES = 24, 4, 64.0, 2
-SETTINGS = {"factors": FACTORS, "initial_range": 0.5, "seed": 3, "messages": MESSAGES}
+SETTINGS = {"factors": FACTORS, "initial_range": 0.5, "seed": 3, "uploads_per_client": MESSAGES}
 PEOPLE = {
     "one thing": {3: 4},
     "everything": {item: 1 + item % 5 for item in range(ITEMS)},
@@ -43,8 +40,7 @@ def servers(tmp_path):
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
         rounds = {"target": 3, "minimum": 3, "over_selection": 1.0} | PATIENT
         sums = SumsDemand(helper=helper.origin, sigma=0.0, least_cohort=3)
-        chosen = RatingFederationSettings(**SETTINGS)
-        establish_in(address, chosen, PMF_SERVER, rounds, two_opinions(40, ITEMS), sums=sums)
+        establish_in(address, PMF(**SETTINGS), SERVER_METHODS["pmf"], rounds, two_opinions(40, ITEMS), sums=sums)
         leader = Leader(address)
         try:
             yield leader, helper
@@ -62,17 +58,12 @@ def expected(store, stars, model):
     """What a device with these stars would send: gradients and counts, row by row."""
     with DeviceStore(store) as kept:
         seed, user = kept.identity().seed, kept.identity().user
-    settings = RatingFederationSettings(**SETTINGS, learning_rate=0.8, filling="none", rho=0)
+    method = PMF(**SETTINGS, n_items=ITEMS, learning_rate=0.2, filling="none", rho=0)
     items = np.array(sorted(stars), np.int32)
     ratings = np.array([stars[item] for item in items.tolist()], np.float32)
-    recipe = rating_recipe(settings, np.array([len(items)]), ITEMS)
-    vector = starting_vector(settings, seed, user, History(items, ratings), model)
-    private = RatingPrivate(user, vector, items, ratings, ratings.mean(), 0, 0)
-    with words_wrap_around():
-        update = share_ratings(
-            compute_ratings(recipe, private, RatingBroadcast(0, model.vectors, model.vectors[:0], 0))
-        )
-    return dense_gradients(update, ITEMS, implicit=False)
+    broadcast = RatingModel(**model.tables, **model.overall)
+    update = method.client_update(Simulated(seed, user, 0, items, ratings), broadcast).update
+    return secure_vector(method, 0, update)
 
 
 def test_people_who_rated_one_thing_everything_and_some_are_added_up(servers, tmp_path, monkeypatch):
@@ -121,7 +112,7 @@ def test_people_who_rated_one_thing_everything_and_some_are_added_up(servers, tm
         (
             "item,rating\n3,4\n",
             ("--sharing", "randomized-response", "--item-epsilon", "1", "--pi", "0.5"),
-            "decided once for its lifetime",
+            "decided once for a lifetime",
         ),
     ],
 )

@@ -39,18 +39,19 @@ def squares_rows(items, round_number, version, factors=FACTORS, seed=0):
     return packed(arrays, round_number, version)
 
 
-def rating_rows(round_number, version, heard=range(ITEMS - 1)):
-    """A model of ratings as it crosses the wire; no one has told anything of the items that are not `heard`."""
+def rating_rows(round_number, version, reported=range(ITEMS - 1)):
+    """A model of ratings as it crosses the wire; no upload has had the items that are not `reported`."""
     rng = np.random.default_rng(7)
     vectors = rng.normal(size=(ITEMS, FACTORS)).astype(np.float32)
     vectors[:, 0] += 2
-    told = np.isin(np.arange(ITEMS), list(heard)).astype(np.int8)
-    arrays = {"items": np.arange(ITEMS, dtype=np.int32), "vectors": vectors, "heard": told}
-    return packed(arrays, round_number, version, iteration=f"{version:010d}")
+    flags = np.isin(np.arange(ITEMS), list(reported)).astype(np.int8)
+    return packed(
+        {"vectors": vectors, "reported": flags, "iteration": np.array([version], np.int32)}, round_number, version
+    )
 
 
-def packed(arrays, round_number, version, **numbers):
-    return save(arrays, metadata={"round": f"{round_number:010d}", "version": f"{version:010d}"} | numbers)
+def packed(arrays, round_number, version):
+    return save(arrays, metadata={"round": f"{round_number:010d}", "version": f"{version:010d}"})
 
 
 class ScriptedFederation:

@@ -4,14 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from tests.rated_worlds import two_opinions
+from tests.rated_worlds import simulated, two_opinions
 from tests.service.device.worlds import served
 
 from federank.errors import SettingError
-from federank.methods.fedrec.client import implicit_of, iteration_of
-from federank.methods.fedrec.server import DEVICE_SETTINGS, suggests
-from federank.methods.fedrec.settings import RatingFederationSettings, SVDPlusPlusFederationSettings
-from federank.methods.fedrec.simulation import RatingFederation, play_reference
+from federank.federation.method import configuration
+from federank.methods.fedrec.method import PMF, SVDPlusPlus
 from federank.service.client.federation import fetch_model, read_facts
 from federank.service.client.http import Client
 from federank.service.simulated_clients.methods import simulated_clients
@@ -52,56 +50,52 @@ def play(address, rounds=ROUNDS, **specs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("method", "kind"), [("pmf", RatingFederationSettings), ("svdpp", SVDPlusPlusFederationSettings)]
-)
+@pytest.mark.parametrize(("method", "kind"), [("pmf", PMF), ("svdpp", SVDPlusPlus)])
 def test_a_fleet_over_http_learns_the_model_of_the_simulation(tmp_path, method, kind):
     chosen = SETTINGS | AS_PUBLISHED | {"learning_rate": RATES[method]}
     with served(tmp_path, "--data", written(tmp_path), "--method", method, *flags(chosen), *ROUND) as address:
         played, _, model = play(address)
-    simulated = RatingFederation.established(kind(**chosen), people())
-    play_reference(simulated, ROUNDS)
-    np.testing.assert_allclose(model.vectors, simulated.item_vectors[:, :4], atol=TOLERANCE)
-    np.testing.assert_allclose(played.vectors, simulated.user_vectors[:, :4], atol=TOLERANCE)
-    np.testing.assert_allclose(implicit_of(model), simulated.implicit_vectors[:, :4], atol=TOLERANCE)
-    assert iteration_of(model) == ROUNDS, "everyone has reported in every round"
+    expected = simulated(kind(**chosen), people(), ROUNDS).broadcast()
+    for name, table in model.tables.items():
+        np.testing.assert_allclose(table, getattr(expected, name), atol=TOLERANCE)
+    assert model.overall["iteration"][0] == ROUNDS, "all clients have reported in every round"
     assert played.tally.report()["not_counted"] == {}
 
 
-def test_wishes_that_are_about_likes_are_refused():
-    facts = scripted_facts()
-    for specs in ({"sharing": "randomized-response", "item_epsilon": 1.0}, {"basis": "history"}):
-        with pytest.raises(SettingError, match="of ratings"):
-            simulated_clients(facts, [str(n) for n in range(ITEMS)], people(), 3, specs)
-    devices = simulated_clients(facts, [str(n) for n in range(ITEMS)], people(), 3, {"filling": "none", "budget": 3})
-    assert devices.shared_profile.sizes.max() == 3
-    assert devices.recipe.virtual.max() == 0
+def test_choices_that_are_about_likes_are_refused():
+    ids = [str(n) for n in range(ITEMS)]
+    for specs in ({"sharing": "randomized-response", "item_epsilon": 1.0, "pi": 0.5}, {"basis": "history"}):
+        with pytest.raises(SettingError, match="fixed-subset"):
+            simulated_clients(announced(), ids, people(), 3, specs)
+    clients = simulated_clients(announced(), ids, people(), 3, {"filling": "none", "budget": 3})
+    assert max(len(clients._shared.of(user)) for user in range(PEOPLE)) == 3
+    assert (clients.method.filling, clients.method.rho) == ("none", 0.0)
 
 
 def test_ratings_are_matched_to_a_catalogue_in_another_order():
-    facts, data = scripted_facts(), people()
+    data = people()
     ids = [str(n) for n in range(ITEMS)][::-1]
-    devices = simulated_clients(facts, ids, data, 3, {})
+    clients = simulated_clients(announced(), ids, data, 3, {})
     for user in range(PEOPLE):
         here = data.users == user
         expected = dict(zip(data.items[here].tolist(), data.ratings[here].tolist(), strict=True))
-        found = devices.history(user)
+        found = clients.client(user, 0)
         assert {int(ids[item]): rating for item, rating in zip(found.items, found.ratings, strict=True)} == expected
 
 
-def scripted_facts():
-    settings = RatingFederationSettings(**SETTINGS, learning_rate=0.8, step=1.0)
+def announced():
+    method = PMF(**SETTINGS, learning_rate=0.8, step=1.0, n_items=ITEMS)
     return read_facts(
         json.dumps(
             {
                 "api": 1,
                 "name": "A test",
                 "method": "pmf",
-                "recipe": {name: getattr(settings, name) for name in DEVICE_SETTINGS},
+                "recipe": configuration(method),
                 "items": ITEMS,
                 "catalogue": "c" * 16,
                 "version": 0,
-                "suggested_policy": suggests(settings),
+                "suggested_policy": None,
             }
         ).encode()
     )

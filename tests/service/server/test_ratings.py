@@ -3,6 +3,7 @@
 import io
 import json
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,35 +12,53 @@ from tests.service.federations import PATIENT, Device, establish_in, in_a_loop, 
 
 import federank as fr
 from federank.errors import DataError, ModelError, SettingError
+from federank.federation import wire
+from federank.federation.method import ItemGradients
 from federank.federation.server import Guarantee
-from federank.methods.fedrec.method import solved_taste
-from federank.methods.fedrec.server import PMF_SERVER, SVDPP_SERVER, first_content, iteration_of, judge, settle, summand
-from federank.methods.fedrec.settings import RatingFederationSettings
-from federank.methods.fedrec.wire import RatingUpdate, decode_rating_rows, encode_rating_message
+from federank.methods.fedrec.method import PMF, RatingModel
+from federank.methods.fedrec.reference import folded_in
 from federank.service.server.bootstrap import Demand, open_store
 from federank.service.server.logs import Log
+from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.model_versions import first_model
 from federank.service.server.store.evaluation import Judged, judged_versions
 
 FACTORS, ITEMS = 3, 24
+SERVED_PMF, SERVED_SVDPP = SERVER_METHODS["pmf"], SERVER_METHODS["svdpp"]
 
 
 def update(seed=0, items=(1, 4, 9), length=1.0):
     rng = np.random.default_rng(seed)
     chosen, person = np.array(items, np.int32), rng.normal(size=FACTORS)
     vectors = np.outer(rng.normal(size=len(chosen)), person / np.linalg.norm(person) * length).astype(np.float32)
-    none = np.zeros(0, np.int32), np.zeros((0, FACTORS), np.float32)
-    return RatingUpdate(chosen, vectors, *none)
+    return ItemGradients(chosen, vectors)
 
 
 def settings(**more):
-    return RatingFederationSettings(factors=FACTORS, regulariser=0.0, **more)
+    return PMF(factors=FACTORS, regulariser=0.0, **more)
+
+
+def settle(chosen, data, trained):
+    return SERVER_METHODS[chosen.name].settle(chosen, data, trained)
+
+
+def first_content(chosen, data, trained):
+    return SERVER_METHODS[chosen.name].first_content(chosen, data, trained)
+
+
+def iterations(model):
+    return int(model.content.overall["iteration"][0])
+
+
+def step_of(chosen, clients):
+    """What a server step of `chosen` follows with this many enrolled clients."""
+    return SERVED_PMF.recipe(settle(chosen, two_opinions(), None), ITEMS, clients)
 
 
 @asynccontextmanager
 async def rated_service(store, chosen, trust, log=None):
     """A worker on a new federation of ratings, with rounds of two."""
-    token = establish_in(store, chosen, PMF_SERVER, {"target": 2, "over_selection": 1.0} | PATIENT, two_opinions())
+    token = establish_in(store, chosen, SERVED_PMF, {"target": 2, "over_selection": 1.0} | PATIENT, two_opinions())
     async with serving(store, trust=trust, log=log, token=token) as running:
         yield running
 
@@ -54,30 +73,30 @@ def test_the_scale_is_found_in_the_data_and_ratings_off_the_range_are_refused():
     assert settle(settings(), data, None).step == 1.0
     assert settle(settings(step=0.5), data, None).step == 0.5
     assert settle(settings(), data, None).learning_rate == 0.2
-    assert settle(SVDPP_SERVER.settings(), data, None).learning_rate == 0.1
+    assert settle(SERVED_SVDPP.settings(), data, None).learning_rate == 0.1
     assert settle(settings(lowest=0.0, highest=100.0), data, None).learning_rate == 0.01
     with pytest.raises(DataError, match="outside the declared range"):
         settle(settings(highest=4.0), data, None)
 
 
 def test_an_iteration_passes_with_as_many_reports_as_there_are_devices():
-    model, recipe = published(), PMF_SERVER.recipe(settings(), ITEMS, 4)
+    model, recipe = published(), step_of(settings(), 4)
     for _ in range(3):
-        model = model.followed_by(PMF_SERVER.fold(recipe, model, 0, [update(), update(1)]))
-    assert iteration_of(model) == 1, "six reports of four devices"
-    model = model.followed_by(PMF_SERVER.fold(recipe, model, 0, [update(), update(1)]))
-    assert iteration_of(model) == 2
-    assert np.flatnonzero(model.content.tables["heard"]).tolist() == [1, 4, 9]
+        model = model.followed_by(SERVED_PMF.fold(recipe, model, 0, [update(), update(1)]))
+    assert iterations(model) == 1, "six reports of four devices"
+    model = model.followed_by(SERVED_PMF.fold(recipe, model, 0, [update(), update(1)]))
+    assert iterations(model) == 2
+    assert np.flatnonzero(model.content.tables["reported"]).tolist() == [1, 4, 9]
 
 
 def test_with_everybody_and_no_prior_count_an_item_steps_by_the_mean_of_its_reports():
-    model, recipe = published(), PMF_SERVER.recipe(settings(prior_count=0.0, learning_rate=0.8), ITEMS, 2)
+    model, recipe = published(), step_of(settings(prior_count=0.0, learning_rate=0.8), 2)
     one, other = update(), update(1, items=(4, 7))
-    after = model.followed_by(PMF_SERVER.fold(recipe, model, 0, [one, other]))
+    after = model.followed_by(SERVED_PMF.fold(recipe, model, 0, [one, other]))
     moves = model.vectors - after.vectors
     np.testing.assert_allclose(moves[4], 0.8 * (one.vectors[1] + other.vectors[0]) / 2, atol=1e-6)
     np.testing.assert_allclose(moves[7], 0.8 * other.vectors[1], atol=1e-6)
-    again = after.followed_by(PMF_SERVER.fold(recipe, after, 1, [one, other]))
+    again = after.followed_by(SERVED_PMF.fold(recipe, after, 1, [one, other]))
     np.testing.assert_allclose((after.vectors - again.vectors)[7], 0.72 * other.vectors[1], atol=1e-6)
 
 
@@ -85,14 +104,14 @@ def test_small_rounds_move_an_item_as_far_as_one_round_with_everybody():
     """Ten rounds of two are an iteration of twenty clients; item 4 is in every upload, item 7 in one of five."""
     uploads = [update(n, items=(4, 7) if n % 5 == 0 else (4,)) for n in range(20)]
     all_users, small = published(), published()
-    chosen = PMF_SERVER.recipe(settings(prior_count=0.0, decay=1.0), ITEMS, 20)
+    chosen = step_of(settings(prior_count=0.0, decay=1.0), 20)
     before = all_users.vectors
-    all_users = all_users.followed_by(PMF_SERVER.fold(chosen, all_users, 0, uploads))
+    all_users = all_users.followed_by(SERVED_PMF.fold(chosen, all_users, 0, uploads))
     for iteration in range(3):
         start = small.vectors
         for n in range(0, 20, 2):
-            small = small.followed_by(PMF_SERVER.fold(chosen, small, 0, uploads[n : n + 2]))
-        assert iteration_of(small) == iteration + 1
+            small = small.followed_by(SERVED_PMF.fold(chosen, small, 0, uploads[n : n + 2]))
+        assert iterations(small) == iteration + 1
     # The first iteration is an estimate from few uploads; afterwards the counts are those of the iteration before.
     full, share = (all_users.vectors - before)[[4, 7]], (small.vectors - start)[[4, 7]]
     np.testing.assert_allclose(share[0], full[0], rtol=1e-4)
@@ -104,9 +123,9 @@ def test_prior_count_slows_items_with_few_reports():
     moved = {}
     for prior_count in (0.0, 9.0):
         model = published()
-        recipe = PMF_SERVER.recipe(settings(prior_count=prior_count), ITEMS, 10)
+        recipe = step_of(settings(prior_count=prior_count), 10)
         uploads = [update(n, items=(1, 4) if n == 0 else (4,)) for n in range(10)]
-        after = PMF_SERVER.fold(recipe, model, 0, uploads).tables["vectors"]
+        after = SERVED_PMF.fold(recipe, model, 0, uploads).tables["vectors"]
         moved[prior_count] = np.linalg.norm(after - model.vectors, axis=1)
     assert moved[9.0][1] == pytest.approx(moved[0.0][1] / 10, rel=1e-3)
     assert moved[9.0][4] == pytest.approx(moved[0.0][4] * 10 / 19, rel=1e-3)
@@ -115,21 +134,21 @@ def test_prior_count_slows_items_with_few_reports():
 @pytest.mark.parametrize(("lowest", "highest"), [(1.0, 5.0), (0.0, 10.0), (-10.0, 10.0)])
 def test_a_new_federation_predicts_every_client_s_mean(lowest, highest):
     data = two_opinions()
-    chosen = RatingFederationSettings(lowest=min(lowest, 1.0), highest=highest, regulariser=0.0)
+    chosen = PMF(lowest=min(lowest, 1.0), highest=highest, regulariser=0.0)
     model = first_model(first_content(settle(chosen, data, None), data, None))
     rated, mean = np.arange(0, ITEMS, 2), (lowest + highest) / 2 + 1
-    taste = solved_taste(model.vectors[rated], np.full(len(rated), mean, np.float32), np.zeros(20, np.float32), 0.5)
+    taste = folded_in(model.vectors[rated], np.full(len(rated), mean, np.float32), np.zeros(20, np.float32))
     np.testing.assert_allclose(model.vectors @ taste, mean, rtol=0.05)
 
 
 def test_items_that_are_added_start_as_the_mean_of_the_others():
     data = two_opinions()
-    for served in (PMF_SERVER, SVDPP_SERVER):
+    for served in (SERVED_PMF, SERVED_SVDPP):
         chosen = settle(served.settings(factors=FACTORS), data, None)
         model = first_model(first_content(chosen, data, None))
         extended = served.extend(chosen, model.content, ITEMS + 2)
         np.testing.assert_allclose(extended.tables["vectors"][-1], model.vectors.mean(axis=0), rtol=1e-5)
-        assert extended.tables["heard"][-2:].tolist() == [0, 0]
+        assert extended.tables["reported"][-2:].tolist() == [0, 0]
         after = first_model(extended)
         bodies = [update(items=(1, ITEMS + 1))]
         content = served.fold(served.recipe(chosen, ITEMS + 2, 5), after, 0, bodies)
@@ -137,10 +156,10 @@ def test_items_that_are_added_start_as_the_mean_of_the_others():
 
 
 def test_rows_that_are_too_long_are_counted_and_shortened():
-    form = PMF_SERVER.form(settings(), ITEMS, 2.0)
-    body = encode_rating_message(update(length=50.0))
-    assert judge(body, form) > 0
-    lengths = np.linalg.norm(summand(body, form).vectors, axis=1)
+    form = SERVED_PMF.form(settings(), ITEMS, 2.0)
+    body, kind = wire.encode(update(length=50.0)), SERVED_PMF.kinds["plain"]
+    assert kind.judge(body, form) > 0
+    lengths = np.linalg.norm(kind.summand(body, form).vectors, axis=1)
     assert lengths.max() == pytest.approx(2.0, rel=1e-5)
 
 
@@ -149,9 +168,9 @@ def test_a_federation_goes_on_from_a_trained_model_of_its_own_method():
     trained = fr.PMF(style="batch", factors=FACTORS, iterations=7).fit(data)
     content = first_content(settle(settings(), data, trained), data, trained)
     np.testing.assert_array_equal(content.tables["vectors"], trained.item_vectors)
-    assert (content.overall["iteration"][0], content.tables["heard"].min()) == (7, 1)
-    with pytest.raises(ModelError, match="of its own method"):
-        settle(SVDPP_SERVER.settings(factors=FACTORS), data, trained)
+    assert (content.overall["iteration"][0], content.tables["reported"].min()) == (7, 1)
+    with pytest.raises(ModelError, match="svdpp"):
+        settle(SERVED_SVDPP.settings(factors=FACTORS), data, trained)
 
 
 def test_what_a_federation_of_ratings_cannot_be_is_refused_in_a_sentence(tmp_path):
@@ -167,14 +186,14 @@ def test_what_a_federation_of_ratings_cannot_be_is_refused_in_a_sentence(tmp_pat
     assert not (tmp_path / "f.sqlite").exists()
 
 
-@pytest.mark.parametrize("served", [PMF_SERVER, SVDPP_SERVER])
+@pytest.mark.parametrize("served", [SERVED_PMF, SERVED_SVDPP])
 def test_clients_are_advised_to_hide_each_rating_behind_a_virtual_one(served):
     chosen = settle(served.settings(), two_opinions(), None)
     advised = served.suggests(chosen)
     assert (advised["filling"], advised["rho"], advised["sampling"]) == ("hybrid", 1.0, "fixed")
 
 
-@pytest.mark.parametrize("served", [PMF_SERVER, SVDPP_SERVER])
+@pytest.mark.parametrize("served", [SERVED_PMF, SERVED_SVDPP])
 def test_with_secure_aggregation_no_virtual_ratings_are_advised(served):
     """An upload has a row for every item there, and no server reads a single one: there is nothing to hide."""
     chosen = served.sums.settings(served.settings(), Guarantee(0.0, None, 1e-6))
@@ -192,19 +211,20 @@ async def test_devices_are_told_the_scale_the_suggestion_and_the_iteration(sqlit
         assert told["suggested_policy"]["sampling"] == "fixed"
         malicious_user = await Device.enrolled(client)
         first = await malicious_user.ticket()
-        made_up = update()._replace(vectors=np.eye(FACTORS, dtype=np.float32))
-        answer = await malicious_user.take_part(encode_rating_message(made_up))
+        made_up = replace(update(), vectors=np.eye(FACTORS, dtype=np.float32))
+        answer = await malicious_user.take_part(wire.encode(made_up))
         assert (answer.status_code, answer.json()["error"]) == (422, "implausible")
         for seed in range(2):
             person = malicious_user if seed == 0 else await Device.enrolled(client)
             second = await person.ticket()
-            answer = await person.send(second, encode_rating_message(update(seed)))
+            answer = await person.send(second, wire.encode(update(seed)))
             assert answer.status_code == 201, answer.text
         for _ in range(500):
-            rows = decode_rating_rows((await client.get("/api/v1/model")).content, FACTORS, ITEMS, implicit=False)
+            content = (await client.get("/api/v1/model")).content
+            rows = wire.decode_rows(RatingModel, PMF(n_items=ITEMS, factors=FACTORS), content)
             if rows.version == 1:
                 break
-        assert (rows.version, rows.iteration, int(rows.heard.sum())) == (1, 1, 3)
+        assert (rows.version, rows.part.iteration[0], int(rows.part.reported.sum())) == (1, 1, 3)
         for owner, ticket, measure in ((malicious_user, first, "squared"), (person, second, "absolute")):
             said = {"ticket": ticket, "hit": True, "measure": measure}
             assert (await client.post("/api/v1/hits", json=said, headers=owner.headers)).status_code == 201
@@ -221,7 +241,7 @@ async def test_an_aggregate_that_leaves_the_scale_is_not_applied(sqlite_store):
     async with rated_service(sqlite_store, chosen, {"refuse_implausible": False}, Log(said)) as running:
         clients = [await running.device() for _ in range(2)]
         for seed, client in enumerate(clients):
-            sent = await client.take_part(encode_rating_message(update(seed, length=90.0)))
+            sent = await client.take_part(wire.encode(update(seed, length=90.0)))
             assert sent.status_code == 201
         await running.until(lambda view: view.rejected.get("count") == 1 and view.abandoned == 1)
         overview = (await running.admin.get("/admin/api/v1/overview", headers=running.operator)).json()
@@ -229,19 +249,19 @@ async def test_an_aggregate_that_leaves_the_scale_is_not_applied(sqlite_store):
         assert (overview["aggregates_rejected"], overview["rejected_aggregate"]["round"]) == (1, 0)
         assert overview["rounds"][-1]["state"] == "abandoned"
         for seed, client in enumerate(clients):
-            assert (await client.take_part(encode_rating_message(update(seed)))).status_code == 201
+            assert (await client.take_part(wire.encode(update(seed)))).status_code == 201
         await running.version(1)
     lines = [json.loads(line) for line in said.getvalue().splitlines()]
     assert [line["round"] for line in lines if line["event"] == "aggregate rejected"] == [0]
 
 
-@pytest.mark.parametrize("served", [PMF_SERVER, SVDPP_SERVER])
+@pytest.mark.parametrize("served", [SERVED_PMF, SERVED_SVDPP])
 def test_a_model_leaves_the_scale_by_long_rows_or_no_numbers(served):
     data = two_opinions()
     chosen = settle(served.settings(factors=FACTORS), data, None)
     first = first_content(chosen, data, None)
     assert served.out_of_scale(chosen, first, first) is None
-    for name in ("vectors", *(("implicit",) if chosen.implicit else ())):
+    for name in ("vectors", *(("implicit_vectors",) if chosen.implicit else ())):
         for value in (10.0, np.inf, np.nan):
             table = first.tables[name].copy()
             table[3, 0] = value

@@ -53,7 +53,7 @@ LINES = {
     "sums": f"{DATA} --factors 3 --epsilon 4 --delta 1e-7 --most-shown 0.4 {SUMS} --helper-ca authority.pem",
     "sums with a helper at another address than its origin": f"{DATA} --clip 1 --sigma 0 --helper http://localhost:PORT",
     "sums of no one's choice": f"{DATA} --helper HELPER --target 90",
-    "sums of ratings": f"{DATA} --method pmf --messages 4 --clip 2 --sigma 1 {SUMS}",
+    "sums of ratings": f"{DATA} --method pmf --uploads-per-client 4 --clip 2 --sigma 1 {SUMS}",
 }
 ELSEWHERE = {"local_helper", "port", "admin_port", "store", "tls_cert", "tls_key", "help_all", "_click_default_help"}
 """Flags that each start of these tests gives, and those of a certificate that is not made."""

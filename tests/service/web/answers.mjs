@@ -108,40 +108,37 @@ export function answers(protocol, questions, told = String) {
         return { refused: told(fault.said) };
       }
     },
-    ratings: ({ recipe, hidden, items, person, broadcasts, implicit }) => {
+    ratings: ({ recipe, hidden, items, person, broadcasts }) => {
       const rater = {
         ...person,
         vector: protocol.uniformRow(recipe.factors, person.seed, person.user, recipe.initial_range),
         items: Int32Array.from(person.items),
         ratings: floats(person.ratings),
       };
-      const worked = protocol.ratingRecipe(recipe, hidden, rater.items.length, items, implicit);
+      const worked = protocol.ratingRecipe(recipe, hidden, rater.items.length, items);
       let sampled = new Int32Array(0);
-      return broadcasts.map(({ round, iteration, vectors, implicit_vectors }) => {
-        const given = { roundNumber: round, iteration, vectors: floats(vectors), implicit: floats(implicit_vectors) };
+      return broadcasts.map(({ round, iteration, vectors }) => {
+        const given = { roundNumber: round, iteration, vectors: floats(vectors) };
         const update = protocol.computeRatings(worked, Object.assign(rater, { sampled }), given);
         sampled = Int32Array.from([...new Set([...sampled, ...update.sampled])]).sort();
-        const beside = protocol.besideOf(given.implicit, rater.items, recipe.factors);
         return {
           items: [...update.items],
           vectors: [...update.vectors],
-          implicit_items: [...update.implicitItems],
-          implicit_vectors: [...update.implicitVectors],
           sampled: update.sampled,
           vector: [...rater.vector],
-          taste: [...protocol.solvedTaste(given.vectors, rater.items, rater.ratings, beside)],
+          taste: [...protocol.foldedIn(given.vectors, rater.items, rater.ratings, recipe.factors)],
           bytes: [...protocol.encodeRatingUpdate(update, recipe.factors)],
-          dense: [...protocol.denseGradients(update, recipe.factors, items, implicit)],
+          dense: [...protocol.denseGradients(update, recipe.factors, items)],
         };
       });
     },
-    ratingsDecoded: ({ body, factors, items, implicit }) => {
+    ratingsDecoded: ({ body, factors, items }) => {
       try {
-        const read = protocol.decodeRatingRows(Uint8Array.from(body).buffer, factors, items, implicit);
+        const read = protocol.decodeRatingRows(Uint8Array.from(body).buffer, factors, items);
         return {
           version: read.version,
           iteration: read.iteration,
-          heard: [...read.weights],
+          reported: [...read.weights],
           vectors: [...read.vectors],
         };
       } catch (fault) {

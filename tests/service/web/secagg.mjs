@@ -66,13 +66,13 @@ const kinds = {
   record: async ({ content, server }) => sums.readRecord(bytes(content), bytes(server)),
   model: async ({ version, regulariser, weights, vectors }) =>
     hex(await sums.modelDigest(version, regulariser, Float32Array.from(weights), Float32Array.from(vectors))),
-  ratingModel: async ({ version, iteration, heard, vectors, implicit }) =>
+  methodModel: async ({ version, iteration, reported, vectors }) =>
     hex(
-      await sums.ratingModelDigest(
-        version,
-        iteration,
-        ...[heard, vectors, implicit].map((of) => Float32Array.from(of)),
-      ),
+      await sums.methodModelDigest(version, {
+        vectors: Float32Array.from(vectors),
+        reported: Int8Array.from(reported),
+        iteration: Int32Array.of(iteration),
+      }),
     ),
   upload: async ({ offer, message, secrets, ephemeral }) => {
     const drawn = secrets

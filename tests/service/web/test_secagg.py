@@ -22,6 +22,7 @@ from tests.service.web.conftest import PAGE
 from tests.service.web.conversing import conversing
 
 from federank.errors import BadMessage
+from federank.federation.secure import model_digest as method_model_digest
 from federank.methods.frugal.private import directions_at_home, one_message
 from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
 from federank.secagg.canonical import canonical, digest, read_canonical
@@ -42,7 +43,6 @@ from federank.secagg.round_config import (
     CLOCKS_APART,
     check_offer,
     model_digest,
-    rating_model_digest,
     read_offer,
     sign_offer,
 )
@@ -340,16 +340,16 @@ def test_models_have_the_same_digest(ask):
     assert ask({"kind": "model", **told}) == [model_digest(12, 0.1, weights, vectors).hex()]
 
 
-def test_models_of_ratings_have_the_same_digest_and_the_iteration_is_in_it(ask):
-    rng = np.random.default_rng(6)
-    heard = np.array([1, 0, 1, 1], np.int8)
-    vectors, implicit = (rng.normal(size=(4, 3)).astype(np.float32) for _ in range(2))
+def test_models_of_methods_on_the_interface_have_the_same_digest(ask):
+    reported = np.array([1, 0, 1, 1], np.int8)
+    vectors = np.random.default_rng(6).normal(size=(4, 3)).astype(np.float32)
     named = []
-    for iteration, W in ((7, implicit), (8, implicit), (7, implicit[:0])):
-        told = {"version": 12, "iteration": iteration, "heard": heard.tolist(), "vectors": vectors.ravel().tolist()}
-        named += ask({"kind": "ratingModel", **told, "implicit": W.ravel().tolist()})
-        assert named[-1] == rating_model_digest(12, iteration, heard, vectors, W).hex()
-    assert len(set(named)) == 3
+    for iteration in (7, 8):
+        values = {"version": 12, "iteration": iteration, "reported": reported.tolist()}
+        named += ask({"kind": "methodModel", **values, "vectors": vectors.ravel().tolist()})
+        parts = {"vectors": vectors, "reported": reported, "iteration": np.array([iteration], np.int32)}
+        assert named[-1] == method_model_digest(12, parts).hex()
+    assert len(set(named)) == 2
 
 
 def test_an_upload_is_pythons_byte_for_byte(ask):

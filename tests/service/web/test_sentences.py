@@ -58,7 +58,6 @@ def view(**more):
             "runBy": "",
             "language": "en",
             "translations": {"de": {"name": "Verein", "description": "Ein Verein."}},
-            "namesRated": False,
         },
     } | more
 

@@ -9,8 +9,10 @@ from playwright.sync_api import expect
 from tests.rated_worlds import two_opinions
 from tests.service.web.browsing import Visitor, serving
 
-from federank.methods.fedrec.method import FOLD_IN_REGULARIZATION, beside_of, solved_taste
-from federank.methods.fedrec.wire import decode_rating_update
+from federank.federation import wire
+from federank.federation.method import ItemGradients
+from federank.methods.fedrec.method import PMF
+from federank.methods.fedrec.reference import folded_in
 from federank.service.simulated_clients.processes import Rehearsal, rehearse
 from federank.service.simulated_clients.rehearsal import Plan
 
@@ -58,7 +60,7 @@ def predicted(copies, history):
     stars = {int(owned["id"]): owned["rating"] for owned in history}
     items = np.array(sorted(stars))
     ratings = np.array([stars[item] for item in items.tolist()], np.float32)
-    told = V @ solved_taste(V[items], ratings, beside_of(V[:0], FACTORS), FOLD_IN_REGULARIZATION)
+    told = V @ folded_in(V[items], ratings, np.zeros(FACTORS, np.float32))
     told[items] = -np.inf
     best = int(np.argmax(told))
     return best, float(np.clip(told[best], 1, 5))
@@ -90,9 +92,8 @@ def test_two_browsers_and_fifty_devices_play_ten_rounds_through_a_crash(browser,
         assert rated == {"0", "1", "2", "3", "4"}
         assert len(sampled) == 5, "one for each, and the same in every round"
         last = bytes(kept["last"][0]["body"])
-        assert decode_rating_update(last, FACTORS, FILMS, implicit=False).items.tolist() == sorted(
-            map(int, rated | sampled)
-        )
+        update = wire.decode(ItemGradients, PMF(n_items=FILMS, factors=FACTORS), last)
+        assert update.items.tolist() == sorted(map(int, rated | sampled))
         best, stars = predicted(one.stored()["model"], kept["history"])
         assert one.recommended()[0] == str(best)
         first = page.locator("#shelves .card").first

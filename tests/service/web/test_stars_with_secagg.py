@@ -22,7 +22,7 @@ def test_two_browsers_give_stars_that_no_single_server_reads(browser, tmp_path):
     with tempfile.TemporaryDirectory(dir="/dev/shm") as keys:
         helper = HelperProcess(tmp_path, keys).start()
         sums = {"helper": helper.address, "sigma": 0.0, "least_cohort": 2}
-        options = {"settings": {"messages": MESSAGES}, "rounds": rounds, "noun": NOUN, "sums": sums}
+        options = {"settings": {"uploads_per_client": MESSAGES}, "rounds": rounds, "noun": NOUN, "sums": sums}
         try:
             with serving(tmp_path, method="pmf", opinions=FILMS, **options) as server:
                 one, other = (Visitor(browser, server.public).open() for _ in range(2))

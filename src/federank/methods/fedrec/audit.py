@@ -31,12 +31,11 @@ from federank.audit.scoring import (
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.federation.rng import words_wrap_around
-from federank.methods.fedrec.kernels import Raters, Workspace, lay_out
-from federank.methods.fedrec.method import compute_ratings, share_ratings
+from federank.methods.fedrec.kernels import Raters, Workspace, choose_one, lay_out
 from federank.methods.fedrec.recommender import RatingFactors
+from federank.methods.fedrec.reference import RatingGradients, compute_ratings, share_ratings
 from federank.methods.fedrec.settings import RatingRecipe
-from federank.methods.fedrec.simulation import RatingFederation, play_compiled, workspace_for_raters
-from federank.methods.fedrec.wire import RatingUpdate, choose_one, choose_raters
+from federank.methods.fedrec.simulation import RatingFederation, choose_raters, play_compiled, workspace_for_raters
 from federank.simulation.options import TrainingOptions
 
 # Traffic where ratings are learnt: which items each device's Updates have named, and how often.
@@ -117,7 +116,7 @@ class RatingView(NamedTuple):
 class Answer(NamedTuple):
     """An Update, and the public item vectors it answers to."""
 
-    update: RatingUpdate
+    update: RatingGradients
     vectors: FloatMatrix
 
 
@@ -145,10 +144,10 @@ def two_answers(
 
 
 def _answer(federation: RatingFederation, user: int) -> Answer:
-    recipe, device = federation.recipe, federation.device(user)
-    broadcast = federation.shared.distribute(recipe)
+    broadcast = federation.broadcast
     with words_wrap_around():
-        return Answer(share_ratings(compute_ratings(recipe, device, broadcast)), broadcast.vectors)
+        gradients = compute_ratings(federation.recipe, federation.client(user), broadcast)
+    return Answer(share_ratings(gradients), broadcast.vectors)
 
 
 # Attacks on what FedRec sends: which items someone has rated.

@@ -13,6 +13,7 @@ fewer than rho |I_u| items are left to sample.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,32 @@ import numpy as np
 from federank._numerics.arrays import IntVector, LongVector, RealVector
 from federank._numerics.compiling import compiled
 from federank.federation.rng import words_wrap_around
-from federank.methods.fedrec.method import compute_ratings
+from federank.federation.wire import Array, encode_parts
+from federank.methods.fedrec.kernels import choose_one
+from federank.methods.fedrec.reference import RatingPrivate, compute_ratings
 from federank.methods.fedrec.settings import RatingRecipe, RatingSettings
 from federank.methods.fedrec.simulation import RatingFederation
-from federank.methods.fedrec.wire import RatingPrivate, choose_one, rating_broadcast_bytes, rating_update_bytes
 from federank.simulation.complexity import Cost, Counted, multiplications
 from federank.simulation.federated import traffic
+
+
+@cache
+def rating_update_bytes(rows: int, implicit_rows: int, factors: int) -> int:
+    """How many bytes an upload of this many rows takes on the wire."""
+    return len(encode_parts(_rows("", rows, factors) | _rows("implicit_", implicit_rows, factors)))
+
+
+def _rows(name: str, rows: int, factors: int) -> dict[str, Array]:
+    tables = {f"{name}items": np.zeros(rows, np.int32), f"{name}vectors": np.zeros((rows, factors), np.float32)}
+    return tables if rows else {}
+
+
+@cache
+def rating_broadcast_bytes(n_items: int, factors: int, *, implicit: bool) -> int:
+    """How many bytes the full model takes on the wire."""
+    names = ("vectors", "implicit_vectors") if implicit else ("vectors",)
+    table = np.zeros((n_items, factors), np.float32)
+    return len(encode_parts(dict.fromkeys(names, table), {"round": 0}))
 
 
 def bytes_of_paper(n_ratings: int, rho: float, n_items: int, n_users: int, factors: int) -> float:
@@ -116,16 +137,16 @@ def of_devices(federation: RatingFederation, sizes: LongVector, virtual: IntVect
     return np.where(virtual > 0, linear(1), linear(0))
 
 
-def of_device(federation: RatingFederation, person: RatingPrivate) -> int:
-    """The multiplications of one device in a round, once virtual ratings are predicted."""
-    recipe, shared = federation.recipe, federation.shared
-    shared.round_number = recipe.predict_from * recipe.rounds_per_epoch
-    told = shared.distribute(recipe)
-    person.vector = person.vector.view(Counted)
+def of_device(federation: RatingFederation, client: RatingPrivate) -> int:
+    """The multiplications of one client in a round, once virtual ratings are predicted."""
+    recipe, first = federation.recipe, federation.recipe.predict_from
+    client.vector = client.vector.view(Counted)
+    broadcast = federation.broadcast
+    broadcast = broadcast._replace(
+        round_number=first * recipe.rounds_per_epoch, iteration=first, vectors=broadcast.vectors.view(Counted)
+    )
     with words_wrap_around():
-        return multiplications(
-            lambda: compute_ratings(recipe, person, told._replace(vectors=told.vectors.view(Counted)))
-        )
+        return multiplications(lambda: compute_ratings(recipe, client, broadcast))
 
 
 def fedrec_of_paper(settings: RatingSettings, *, ratings: int, users: int, items: int) -> Cost:

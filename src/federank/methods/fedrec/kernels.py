@@ -1,11 +1,9 @@
-"""The compiled loops of learning ratings: the reference engine's draws and steps, for populations.
+"""The compiled loops of FedRec: the draws and steps of reference.py, for populations.
 
-A client's ratings name every item once, so what it sends for an item may be folded in at once: nothing reads that
+A client's ratings name every item once, so what it sends for an item may be applied at once: nothing reads that
 item's V again before the client has finished. (Predictions of virtual ratings come first.) In stochastic style the
 next client sees this one's result, so the order is the algorithm; in batch style all clients see the same V, and
-sums and counts per item are folded in at the end of the round.
-
-SVD++ is in kernels_svdpp.py; what the two share is laid out here.
+sums and counts per item are applied at the end of the round.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongV
 from federank._numerics.compiling import compiled
 from federank._numerics.rows import dot, fetch_row, inlined, load_row, store_row
 from federank.data.interactions import Profiles
+from federank.federation.rng import ORDER, SELECT, SERVER, below, words
 from federank.methods.fedrec.factors import (
     Shift,
     implicit_row,
@@ -30,9 +29,8 @@ from federank.methods.fedrec.factors import (
     settled,
     user_gradient,
 )
-from federank.methods.fedrec.method import round_of_sample, sample_unrated
+from federank.methods.fedrec.reference import round_of_sample, sample_unrated
 from federank.methods.fedrec.settings import RatingRecipe, predicts, rate_after
-from federank.methods.fedrec.wire import choose_one, draw_order
 
 AHEAD = 8
 """How many ratings ahead an item's row is asked for."""
@@ -86,6 +84,30 @@ class Sums(NamedTuple):
 
     vectors: FloatMatrix
     counts: LongVector
+
+
+# Who takes part in a round.
+
+
+@inlined
+def choose_one(seed: Any, round_number: Any, participants: Any) -> Any:
+    """The position, among the participants, of the one client of a stochastic round."""
+    word, _, _, _ = words(seed, SERVER, SELECT, round_number, 0)
+    return below(word, len(participants))
+
+
+@inlined
+def draw_order(seed: Any, iteration: Any, participants: Any) -> Any:
+    """The participants in an order that is drawn again for each iteration (Fisher and Yates)."""
+    order = participants.copy()
+    for last in range(len(order) - 1, 0, -1):
+        word, _, _, _ = words(seed, SERVER, ORDER, iteration, last)
+        position = below(word, last + 1)
+        order[last], order[position] = order[position], order[last]
+    return order
+
+
+# What a client learns from.
 
 
 @inlined

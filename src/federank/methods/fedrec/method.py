@@ -1,323 +1,356 @@
-"""Computation on the device, when ratings are learnt (FedRec, 2020, Algorithms 2, 3 and 5).
+"""FedRec: federated rating prediction by PMF and SVD++ (Lin et al., IEEE Intelligent Systems, 2020), in batch style.
 
-1. Sample items the person has not rated, and give them virtual ratings (virtual.py).
-2. Move the person's vector: by the mean gradient over all these ratings (batch), or rating by rating (stochastic);
-   with SVD++ the rated items' W, of which the device has a copy, move with it.
-3. Gather the gradient of every item's V, and for SVD++ of the rated items' W.
+A client rates sampled items with virtual ratings, moves its user vector, and sends the gradients of rated and sampled
+items (reference.py). The server moves each item by the mean of its gradients. Real clients take part when they can: an
+iteration, with which the learning rate falls, is over once as many uploads were aggregated as there are clients, and an
+item moves by its share of an iteration. The first model predicts every client's mean, or is drawn as in a simulation.
 
-V stays as it was received. This file is the plain form, to be read; the compiled engine does the same work with
-SVD++'s short cut (models/svdpp.py) and is tested against this one.
+An upload of SVD++ has a second list, of the rated items' W: no other item has a gradient of W. A server that reads
+uploads can read a user's rated items from it, whatever rho is (docs/fedrec.md).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
-from federank._numerics.rows import inlined
-from federank.federation.rng import VIRTUAL, WORDS, absent_item, below, words, words_wrap_around
-from federank.methods.fedrec.factors import item_gradient, normaliser, rating_error, user_gradient
-from federank.methods.fedrec.settings import RatingRecipe, predicts, rate_after
-from federank.methods.fedrec.wire import RatingBroadcast, RatingPrivate, RatingUpdate
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealVector
+from federank.checks import check_range
+from federank.errors import BadMessage, DataError, SettingError
+from federank.federation import wire
+from federank.federation.method import (
+    Client,
+    ClientResult,
+    DataSummary,
+    FederatedMethod,
+    ItemGradients,
+    ItemSums,
+    Records,
+    Scale,
+    UserVector,
+    setting,
+)
+from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, words_wrap_around
+from federank.federation.wire import Array, array
+from federank.methods.fedrec.reference import (
+    RatingBroadcast,
+    RatingPrivate,
+    compute_ratings,
+    folded_in,
+    implicit_part,
+    share_ratings,
+    stepped,
+    uniform_rows,
+)
+from federank.methods.fedrec.settings import FedRecSettings, RatingSettings, rating_recipe
 
-# Virtual ratings: items a person has not rated, rated all the same, so that an upload does not say which are which.
-
-
-@inlined
-def round_of_sample(recipe: Any, round_number: Any) -> Any:
-    """The round that names a sample's draws: always the first, where items are sampled for its lifetime."""
-    return np.int64(0) if recipe.fixed else np.int64(round_number)
-
-
-@inlined
-def sample_unrated(
-    seed: Any, user: Any, round_number: Any, profile: Any, n_items: Any, marks: Any, stamp: Any, sampled: Any
-) -> None:
-    """Fill `sampled` with different items that are missing from an ascending profile.
-
-    Every set of that many is equally likely. `marks` has an integer for every item of the catalogue and is kept
-    between calls; `stamp` must differ from those of earlier calls.
-    """
-    size, count = len(profile), len(sampled)
-    drawn = np.empty(count, np.uint32)
-    for k in range(count):  # alone in their loop, the draws run eight at a time in vector registers
-        word, _, _, _ = words(seed, user, VIRTUAL, round_number, k)
-        drawn[k] = word
-    if 2 * (size + count) <= n_items:
-        # Most items are free: draw again what is rated or sampled already.
-        for k in range(size):
-            marks[profile[k]] = stamp
-        found, tried = 0, 0
-        while found < count:
-            if tried < count:
-                word = drawn[tried]
-            else:
-                word, _, _, _ = words(seed, user, VIRTUAL, round_number, tried)
-            tried += 1
-            item = below(word, n_items)
-            if marks[item] != stamp:
-                marks[item] = stamp
-                sampled[found] = item
-                found += 1
-    else:
-        # Few are: draw ranks among the missing items, each at the first try (Floyd's method).
-        for k in range(count):
-            last = n_items - size - count + k
-            rank = below(drawn[k], last + 1)
-            if marks[rank] == stamp:
-                rank = last
-            marks[rank] = stamp
-            sampled[k] = absent_item(profile, 0, size, rank)
+STANDS_OUT = 8.0
+"""Standard deviations of the noise above which the count of an item is used."""
+LONGEST_ROW = 4.0
+"""Longest item vector that is on the rating scale, as a multiple of the square root of the highest rating."""
+SLACK = 1e-3
+"""For clients that add 32-bit floats in another order; relative to the longest row."""
+_CLOSE = 1e-4  # how far from a step of the scale a 32-bit float may lie that stands for it
+_ALMOST = 1e-9  # shares of an iteration are added up; the last decimal is not to cost one
 
 
-def virtual_items(
-    recipe: Any, user: int, round_number: int, profile: IntVector, count: int, n_items: int, sampled: IntVector
-) -> IntVector:
-    """The items that get a virtual rating in this round, in the order of their draws.
+@dataclass(frozen=True, eq=False)
+class RatingModel:
+    """Broadcast."""
 
-    A sample for its lifetime outlives changes of the history: what was `sampled` before and is not rated stays, ahead
-    of new
-    ones. (While most of the catalogue is free the draws see to that by themselves.)
-    """
-    drawn = _drawn(recipe.seed, user, round_of_sample(recipe, round_number), profile, n_items, count)
-    if not recipe.fixed or not len(sampled):
-        return drawn
-    stays = np.setdiff1d(sampled, profile).astype(np.int32)
-    if np.isin(stays, drawn).all() or np.isin(drawn, stays).all():
-        return drawn
-    if len(stays) >= count:
-        return stays[:count]
-    known = np.union1d(profile, stays).astype(np.int32)
-    more = _drawn(recipe.seed, user, round_of_sample(recipe, round_number), known, n_items, count - len(stays))
-    return np.concatenate((stays, more))
+    vectors: Array = array("items", "factors")  # V
+    reported: Array = array("items", dtype="i1", minimum=0, maximum=1)  # whether any upload has had the item
+    iteration: Array = array(1, dtype="i4", minimum=0)  # iterations that are over
 
 
-def _drawn(seed: int, user: int, named_by: int, profile: IntVector, n_items: int, count: int) -> IntVector:
-    drawn = np.empty(count, np.int32)
-    sample_unrated(seed, user, named_by, profile, n_items, np.zeros(n_items, np.int64), 1, drawn)
-    return drawn
+@dataclass(frozen=True, eq=False)
+class RatingState:
+    """State: what clients download, and what the next step needs."""
+
+    vectors: Array = array("items", "factors")
+    reported: Array = array("items", dtype="i1", minimum=0, maximum=1)
+    progress: Array = array(1, dtype="f8", minimum=0)  # iterations, with the part of the one that is not over
+    uploads: Array = array(1, dtype="f8", minimum=0)  # of about one iteration
+    reports: Array = array("items", dtype="f8")  # how many of these uploads had the item
 
 
-class RatingGradients(NamedTuple):
-    """What a device has learnt about items in a round; rated items first, then sampled ones."""
+@dataclass(frozen=True, eq=False)
+class ImplicitModel(RatingModel):
+    """Broadcast of SVD++."""
 
-    items: IntVector
-    vectors: FloatMatrix
-    implicit_items: IntVector
-    implicit_vectors: FloatMatrix
+    implicit_vectors: Array = array("items", "factors")  # W
 
 
-class Ratings(NamedTuple):
-    """Ratings that a device learns from, real ones first."""
+@dataclass(frozen=True, eq=False)
+class ImplicitState(RatingState):
+    """State of SVD++."""
 
-    items: IntVector
-    values: FloatVector
-
-
-def compute_ratings(recipe: RatingRecipe, private: RatingPrivate, broadcast: RatingBroadcast) -> RatingGradients:
-    """One device's part of a round: its own vector moves, and item gradients come out."""
-    told = broadcast.iteration
-    iteration = broadcast.round_number // recipe.rounds_per_epoch if told is None else told
-    rate = rate_after(recipe, private.participations if recipe.rate_by_participation else iteration)
-    private.participations += 1
-    W = broadcast.implicit_vectors[private.items if recipe.implicit else []]  # a copy of the rated items' rows
-    ratings = _with_virtual(recipe, private, broadcast, W, rate, iteration)
-    V = broadcast.vectors[ratings.items]
-    if recipe.batch:
-        return _compute_batch(recipe, private, ratings, V, W, rate)
-    vectors = np.empty_like(V)
-    U = private.vector
-    for k, rating in enumerate(ratings.values):
-        U, vectors[k] = _learnt(recipe, U, W, V[k], rating, k, rate)
-    private.vector = U
-    if not recipe.implicit:
-        return RatingGradients(ratings.items, vectors, np.empty(0, np.int32), np.empty((0, recipe.factors), np.float32))
-    # The server will subtract W's gradients times its own rate, so that its W become the device's.
-    change = broadcast.implicit_vectors[private.items] - W
-    return RatingGradients(ratings.items, vectors, private.items, change / rate_after(recipe, iteration))
+    implicit_vectors: Array = array("items", "factors")
+    implicit_reports: Array = array("items", dtype="f8")
 
 
-def _learnt(
-    recipe: RatingRecipe, U: FloatVector, W: FloatMatrix, V_i: FloatVector, rating: np.float32, k: int, rate: np.float32
-) -> tuple[FloatVector, FloatVector]:
-    """One rating: the moved U, and the gradient of V_i; the W that speak for it move in place."""
-    moved, bracket, error = _step(recipe, U, W, V_i, rating, k, rate)
-    if recipe.after:
-        bracket = _bracket(moved, W, k)
-        error = rating_error(bracket, V_i, rating)
-    return moved, item_gradient(error, bracket, V_i, recipe.regulariser)
+@dataclass(frozen=True, eq=False)
+class ImplicitGradients(ItemGradients):
+    """Update of SVD++: rows of W too, of the rated items alone."""
+
+    implicit_items: Array = array("implicit_rows", dtype="index")
+    implicit_vectors: Array = array("implicit_rows", "factors")
 
 
-def _step(
-    recipe: RatingRecipe, U: FloatVector, W: FloatMatrix, V_i: FloatVector, rating: np.float32, k: int, rate: np.float32
-) -> tuple[FloatVector, FloatVector, np.float32]:
-    """One rating's own part: the moved U, and the bracket and the error that moved it; the W move in place."""
-    bracket = _bracket(U, W, k)
-    error = rating_error(bracket, V_i, rating)
-    moved = U - rate * user_gradient(error, U, V_i, recipe.regulariser)
-    if len(W):
-        others = _all_but(k, W)
-        norm = normaliser(others.sum())
-        W[others] -= rate * (error * norm * V_i + recipe.regulariser * W[others])
-    return moved, bracket, error
+@dataclass(eq=False, kw_only=True)
+class ImplicitSums(ItemSums):
+    """Their sums."""
+
+    implicit_vectors: Array = array("items", "factors", dtype="f8")
+    implicit_counts: Array = array("items", dtype="f8")
 
 
-def _bracket(U: FloatVector, W: FloatMatrix, k: int) -> FloatVector:
-    """U and what the other rated items' W say."""
-    others = _all_but(k, W)
-    bracket: FloatVector = U + normaliser(others.sum()) * W[others].sum(axis=0)
-    return bracket
+@dataclass(frozen=True, kw_only=True)
+class PMF(FedRecSettings, FederatedMethod):
+    """FedRec with probabilistic matrix factorisation: r = U V."""
 
+    name = "pmf"
+    records = Records(RatingState, RatingModel, ItemGradients, ItemSums, UserVector)
+    sharing_policies = ("fixed-subset",)
+    suggestions = ("filling", "rho", "sampling")
+    needs_unseen_items = False
 
-def _all_but(k: int, W: FloatMatrix) -> NDArray[np.bool_]:
-    """Which W speak for a rating: all of them where it is virtual."""
-    others: NDArray[np.bool_] = np.arange(len(W)) != k
-    return others
+    filling: Literal["hybrid", "average", "none"] = "hybrid"
+    """Suggested to clients: virtual ratings that are first averages, later predictions (hybrid), averages, or none."""
+    rho: float = setting(1.0, 0)
+    """Suggested to clients: virtual ratings for every rating that the user has given."""
+    sampling: Literal["fresh", "fixed"] = "fixed"
+    """Suggested to clients: items with a virtual rating are drawn once for a lifetime (fixed), or again in every round,
+    so that what comes back every time is what was rated (fresh)."""
+    learning_rate: float | None = setting(None, positive=True)
+    """Size of a step.  [default: 1 / the highest rating, and half of that for svdpp]"""
+    prior_count: float = setting(10.0, 0)
+    """Items move as if this many more clients had reported a gradient of zero: those with few ratings move slowly."""
+    first_prediction: Literal["mean", "zero"] = "mean"
+    """What a new federation predicts: each client's own mean rating, or about zero, as published."""
+    step: float | None = None
+    """Smallest difference between two ratings: 1 for whole stars, 0.5 for half ones, 0 for any number; as in the data
+    if not given."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.step:
+            check_range("step", self.step, 0, self.highest - self.lowest)
+            steps = (self.highest - self.lowest) / self.step
+            if abs(steps - round(steps)) > _CLOSE:
+                raise SettingError(
+                    f"step is {self.step:g}, which does not lead from {self.lowest:g} to {self.highest:g}; choose one "
+                    "that does, or 0 for any number."
+                )
 
-def _compute_batch(
-    recipe: RatingRecipe, private: RatingPrivate, ratings: Ratings, V: FloatMatrix, W: FloatMatrix, rate: np.float32
-) -> RatingGradients:
-    before = private.vector
-    others = _others(W, len(V))
-    private.vector = before - rate * _mean_gradient(recipe, before, V, others, ratings.values)
-    brackets = (private.vector if recipe.after else before) + others
-    errors = _errors(brackets, V, ratings.values)
-    vectors = errors[:, None] * brackets + recipe.regulariser * V
-    if not recipe.implicit:
-        return RatingGradients(ratings.items, vectors, np.empty(0, np.int32), np.empty((0, recipe.factors), np.float32))
-    # W_i' speaks for all ratings but its own: the mean over them of e n V, where n is that of the rating.
-    residuals = (errors * _normalisers(len(W), len(V)))[:, None] * V
-    means = (residuals.sum(axis=0) - residuals[: len(W)]) * np.float32(1 / len(V))
-    return RatingGradients(ratings.items, vectors, private.items, means + recipe.regulariser * W)
+    @property
+    def scale(self) -> Scale:
+        """What ratings there are."""
+        return Scale(self.lowest, self.highest, self.step or 0.0)
 
+    def resolve(self, data: DataSummary) -> Self:
+        """The learning rate and the step of the scale follow from the ratings."""
+        if data.ratings is not None:
+            wrong = data.ratings[~((data.ratings >= self.lowest) & (data.ratings <= self.highest))]
+            if len(wrong):
+                raise DataError(
+                    f"There are ratings outside the declared range from {self.lowest:g} to {self.highest:g}, such as "
+                    f"{wrong[0]:g}; declare another range, or fix them."
+                )
+        default = 1.0 if data.ratings is None else step_of(data.ratings, self.lowest)
+        # With W beside U a client's step counts twice.
+        rate = (0.5 if self.implicit else 1.0) / max(abs(self.lowest), abs(self.highest))
+        return replace(
+            super().resolve(data),
+            step=default if self.step is None else self.step,
+            learning_rate=rate if self.learning_rate is None else float(self.learning_rate),
+        )
 
-def _mean_gradient(
-    recipe: RatingRecipe, U: FloatVector, V: FloatMatrix, others: FloatMatrix, values: FloatVector
-) -> FloatVector:
-    """Eq. 7: of e V_i + lambda U, with U and what the other rated items say in the place of U in e."""
-    errors = _errors(U + others, V, values)
-    mean: FloatVector = (errors @ V) * np.float32(1 / len(values)) + recipe.regulariser * U
-    return mean
+    def secured(self, *, with_noise: bool) -> Self:
+        """An upload has a row for every item, so there is nothing to hide among virtual ratings."""
+        uploads, clip = (20, 8.0) if with_noise else (50, 64.0)
+        hidden: dict[str, Any] = {"filling": "none", "rho": 0.0}
+        hidden |= {"uploads_per_client": self.uploads_per_client or uploads, "clip": self.clip or clip}
+        return replace(self, **hidden, uploads="secure")
 
+    def initial_state(self) -> RatingState:
+        """Vectors at random, around a mean that predicts every client's mean."""
+        V = self._drawn(ITEM_FACTORS, self.n_items)
+        if self.first_prediction == "mean":
+            V[:, 0] += np.float32(math.sqrt((abs(self.lowest) + abs(self.highest)) / 2))
+        zeros = wire.zeros(self.records.state, self)
+        W = {"implicit_vectors": self._drawn(IMPLICIT_FACTORS, self.n_items)} if self.implicit else {}
+        state: RatingState = replace(zeros, vectors=V, **W)
+        return state
 
-def _errors(brackets: FloatMatrix, V: FloatMatrix, values: FloatVector) -> FloatVector:
-    """How much too high each predicted rating is; one bracket may stand for all."""
-    errors: FloatVector = (V @ brackets[0] if len(brackets) == 1 else np.einsum("kf,kf->k", brackets, V)) - values
-    return errors
+    def _drawn(self, purpose: int, rows: int, seed: int | None = None, first_row: int = 0) -> FloatMatrix:
+        seed, span = self.seed if seed is None else seed, self.initial_range
+        return uniform_rows(rows, self.factors, seed=seed, purpose=purpose, span=span, first_row=first_row)
 
+    def broadcast(self, state: RatingState) -> RatingModel:
+        """V, and W for SVD++; which items were reported, and the iteration, which sets the rate."""
+        iteration = np.array([int(state.progress[0] + _ALMOST)], dtype=np.int32)
+        W = {"implicit_vectors": state.implicit_vectors} if isinstance(state, ImplicitState) else {}
+        kind: type[RatingModel] = self.records.sent
+        return kind(vectors=state.vectors, reported=state.reported, iteration=iteration, **W)
 
-def _others(W: FloatMatrix, count: int) -> FloatMatrix:
-    """For each of this many ratings, real ones first: what the W of the other rated items say; nothing for PMF."""
-    if not len(W):
-        return np.zeros((1, W.shape[1]), dtype=np.float32)
-    sums = np.broadcast_to(W.sum(axis=0), (count, W.shape[1])).copy()
-    sums[: len(W)] -= W[:count]
-    return sums * _normalisers(len(W), count)[:, None]
-
-
-def _normalisers(rated: int, count: int) -> FloatVector:
-    """1 / sqrt(how many W speak for a rating): all but its own where it is real."""
-    norms = np.full(count, normaliser(rated))
-    norms[:rated] = normaliser(rated - 1)
-    return norms
-
-
-def _with_virtual(
-    recipe: RatingRecipe,
-    private: RatingPrivate,
-    broadcast: RatingBroadcast,
-    W: FloatMatrix,
-    rate: np.float32,
-    iteration: int,
-) -> Ratings:
-    """The person's ratings, and virtual ones of sampled items behind them."""
-    count, n_items = private.virtual, len(broadcast.vectors)
-    if count == 0:
-        return Ratings(private.items, private.ratings)
-    sampled = virtual_items(
-        recipe, private.user, broadcast.round_number, private.items, count, n_items, private.sampled
-    )
-    values = np.full(count, private.mean)
-    if recipe.hybrid and (predicts(recipe, iteration) or recipe.local_own):
-        met = Ratings(private.items, private.ratings)
-        if recipe.local_all:
-            met = Ratings(np.concatenate((private.items, sampled)), np.concatenate((private.ratings, values)))
-        U, local = _trained_locally(recipe, private.vector, broadcast.vectors[met.items], met.values, W.copy(), rate)
-        if recipe.local_own:
-            private.vector, W[:] = U, local
-        if predicts(recipe, iteration):
-            bracket = U + normaliser(len(local)) * local.sum(axis=0)
-            values = broadcast.vectors[sampled] @ bracket
-    return Ratings(np.concatenate((private.items, sampled)), np.concatenate((private.ratings, values)))
-
-
-def _trained_locally(
-    recipe: RatingRecipe, U: FloatVector, V: FloatMatrix, values: FloatVector, W: FloatMatrix, rate: np.float32
-) -> tuple[FloatVector, FloatMatrix]:
-    """T_local passes over ratings, real ones first; nothing of them is sent."""
-    others = _others(W, len(V)) if recipe.batch else W
-    for _ in range(recipe.local_passes):
-        if recipe.batch:
-            U = U - rate * _mean_gradient(recipe, U, V, others, values)
-            continue
-        for k, rating in enumerate(values):
-            U, _, _ = _step(recipe, U, W, V[k], rating, k, rate)
-    return U, W
-
-
-# Transmission, when ratings are learnt: the gradients of rated and sampled items, in one ascending list.
-
-
-def share_ratings(gradients: RatingGradients) -> RatingUpdate:
-    """The Update: all item gradients, by item number."""
-    order = np.argsort(gradients.items)
-    return RatingUpdate(
-        gradients.items[order].astype(np.int32),
-        gradients.vectors[order].astype(np.float32),
-        gradients.implicit_items.astype(np.int32),
-        gradients.implicit_vectors.astype(np.float32),
-    )
-
-
-# First values of vectors where ratings are learnt: uniform numbers of mean zero, drawn like every other choice.
-
-
-def uniform_rows(rows: int, columns: int, *, seed: int, purpose: int, span: float, first_row: int = 0) -> FloatMatrix:
-    """Uniform numbers in a range of width `span` around zero; each is named by its row and column."""
-    table = np.zeros((rows, columns), dtype=np.float32)
-    numbers = np.arange(first_row, first_row + rows, dtype=np.uint32)
-    for first in range(0, columns, 4):
+    def client_update(self, client: Client, broadcast: RatingModel) -> ClientResult:
+        """The user vector moves; the gradients of rated and sampled items are sent."""
+        items, ratings = client.items, client.ratings
+        recipe = rating_recipe(self, np.array([len(items)]), self.n_items)._replace(seed=client.seed)
+        vector = client.state.vector.copy() if client.state else self._first_vector(client, broadcast)
+        mean, virtual = np.float32(ratings.mean()), int(recipe.virtual[0])
+        private = RatingPrivate(client.user, vector, items, ratings, mean, virtual, 0, client.sent_negatives)
+        W, iteration = _implicit(broadcast), int(broadcast.iteration[0])
         with words_wrap_around():
-            drawn = np.column_stack(words(seed, numbers, purpose, 0, first // 4)).astype(np.float64)
-        table[:, first : first + 4] = (span * (drawn / WORDS - 0.5))[:, : columns - first]
-    return table
+            gradients = compute_ratings(recipe, private, RatingBroadcast(client.round, broadcast.vectors, W, iteration))
+        sent = share_ratings(gradients)
+        update = ImplicitGradients(*sent) if self.implicit else ItemGradients(sent.items, sent.vectors)
+        return ClientResult(update, UserVector(private.vector), items, gradients.items[len(items) :])
+
+    def _first_vector(self, client: Client, broadcast: RatingModel) -> FloatVector:
+        """The vector of a client's first round: solved from its ratings; drawn where a first model predicts zero."""
+        if self.first_prediction == "zero" and not broadcast.iteration[0]:
+            vector: FloatVector = self._drawn(USER_FACTORS, 1, client.seed, client.user)[0]
+            return vector
+        return self.fold_in(client, broadcast) - self._implicit_part(client.items, broadcast)
+
+    def add(self, aggregate: ItemSums, update: ItemGradients) -> None:
+        """Sums of gradients, and how many uploads had each item."""
+        aggregate.vectors[update.items] += update.vectors
+        aggregate.counts[update.items] += 1
+        if isinstance(aggregate, ImplicitSums) and isinstance(update, ImplicitGradients):
+            aggregate.implicit_vectors[update.implicit_items] += update.implicit_vectors
+            aggregate.implicit_counts[update.implicit_items] += 1
+
+    def server_update(self, state: RatingState, aggregate: ItemSums) -> RatingState:
+        """Each item moves by the mean of its gradients, times the round's share of an iteration."""
+        if not aggregate.count:
+            return state
+        clients = max(aggregate.enrolled, aggregate.count)
+        uploads = max(0.0, 1 - aggregate.count / clients) * float(state.uploads[0]) + aggregate.count
+        names = ("vectors", "counts", "reports")
+        moved = self._moved(state, aggregate, clients, uploads, names)
+        if self.implicit:
+            moved |= self._moved(state, aggregate, clients, uploads, tuple(f"implicit_{name}" for name in names))
+        reported = (state.reported > 0) | (self._counts(aggregate, "counts") > 0)
+        progress = float(state.progress[0]) + aggregate.count / clients
+        return replace(
+            state,
+            reported=reported.astype(np.int8),
+            progress=np.array([progress]),
+            uploads=np.array([uploads]),
+            **moved,
+        )
+
+    def _moved(
+        self, state: RatingState, aggregate: ItemSums, clients: int, uploads: float, names: tuple[str, ...]
+    ) -> dict[str, Array]:
+        """One table after the step, and how many uploads of about one iteration had each item."""
+        vectors, counted, reports = names
+        counts = self._counts(aggregate, counted)
+        sums = np.where(counts[:, None] != 0, getattr(aggregate, vectors), 0.0)
+        lately = max(0.0, 1 - aggregate.count / clients) * getattr(state, reports) + counts
+        among = np.maximum(clients / uploads * lately, counts) + self.prior_count
+        recipe = rating_recipe(self, np.ones(1, dtype=np.int64), self.n_items)
+        iteration = int(state.progress[0] + _ALMOST)
+        return {vectors: stepped(recipe, iteration, getattr(state, vectors), sums, among), reports: lately}
+
+    @staticmethod
+    def _counts(aggregate: ItemSums, name: str) -> RealVector:
+        """Counts; zero where they do not stand out of the noise."""
+        counts: RealVector = getattr(aggregate, name)
+        return np.where(counts > STANDS_OUT * aggregate.noise, counts, 0.0)
+
+    def fold_in(self, client: Client, broadcast: RatingModel) -> FloatVector:
+        """What predicts the user's ratings best, in closed form."""
+        return folded_in(broadcast.vectors[client.items], client.ratings, self._implicit_part(client.items, broadcast))
+
+    def _implicit_part(self, items: IntVector, broadcast: RatingModel) -> FloatVector:
+        W = _implicit(broadcast)
+        return implicit_part(W[items] if len(W) else W, self.factors)
+
+    def scores(self, broadcast: RatingModel, factors: Array) -> FloatMatrix:
+        """Predicted ratings; -inf for items that no upload has had."""
+        scores: FloatMatrix = np.where(broadcast.reported > 0, factors @ broadcast.vectors.T, -np.inf)
+        return scores
+
+    def check(self, broadcast: RatingModel, update: ItemGradients) -> None:
+        """Without their regularisation, all rows of PMF are multiples of one vector: the user's."""
+        if not len(update.items):
+            raise BadMessage("An update must be that of some ratings; this one has no item.")
+        if self.implicit:
+            return
+        rows = update.vectors.astype(np.float64) - self.regulariser * broadcast.vectors[update.items]
+        lengths = np.linalg.norm(rows, axis=1)
+        longest = int(np.argmax(lengths))
+        if not lengths[longest]:
+            return
+        direction = rows[longest] / lengths[longest]
+        residuals = np.linalg.norm(rows - np.outer(rows @ direction, direction), axis=1)
+        if residuals.max() > SLACK * (lengths[longest] + np.abs(update.vectors).max()):
+            raise BadMessage("The rows of an update must come from one user's vector; these do not.")
+
+    def check_step(self, before: RatingModel, after: RatingModel) -> None:
+        """No row may become longer than vectors of ratings can be.
+
+        Vectors of users and items have about the same length, at most sqrt(highest) where predictions are on the scale.
+        A row of several times that predicts several times the highest rating.
+        """
+        longest = LONGEST_ROW * math.sqrt(max(abs(self.lowest), abs(self.highest)))
+        for table, earlier in ((after.vectors, before.vectors), (_implicit(after), _implicit(before))):
+            lengths, limits = (np.linalg.norm(rows.astype(np.float64), axis=1) for rows in (table, earlier))
+            wrong = ~(lengths <= np.maximum(longest, limits))  # so that what is no number is wrong too
+            if wrong.any():
+                raise BadMessage(
+                    f"{np.count_nonzero(wrong)} item vectors are longer than {longest:.3g}, beyond the rating scale."
+                )
+
+    def grow(self, state: RatingState, n_items: int) -> RatingState:
+        """New items start as the mean of the others."""
+        grown: RatingState = wire.extended(state, n_items)
+        grown.vectors[len(state.vectors) :] = state.vectors.mean(axis=0)
+        return grown
+
+    def exported(self, arrays: dict[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
+        """The model of a simulation; it knows no steps of a scale, and SVD++ there has one style."""
+        own = {part.name for part in fields(RatingSettings)} - {"style"}
+        kept: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self) if part.name in own}
+        iterations = {"iterations": max(1, int(arrays["iteration"][0]))}
+        named = {"item_vectors": "vectors", "implicit_vectors": "implicit_vectors"}
+        return kept | iterations, {name: arrays[own] for name, own in named.items() if own in arrays}
 
 
-# At home, where ratings are learnt: a person's vector in closed form, from a few stars or from many.
+@dataclass(frozen=True, kw_only=True)
+class SVDPlusPlus(PMF):
+    """FedRec with SVD++: which items a user has rated counts too."""
+
+    name = "svdpp"
+    records = Records(ImplicitState, ImplicitModel, ImplicitGradients, ImplicitSums, UserVector)
+    implicit = True
 
 
-FOLD_IN_REGULARIZATION = 0.5
-"""As if half a rating of zero were there in every direction: from few ratings it predicts far better than lambda n, and
-from many as well (docs/fedrec.md)."""
+def _implicit(broadcast: RatingModel) -> FloatMatrix:
+    """W, for SVD++; else no rows."""
+    return broadcast.implicit_vectors if isinstance(broadcast, ImplicitModel) else broadcast.vectors[:0]
 
 
-def solved_taste(
-    vectors: FloatMatrix, ratings: FloatVector, beside: FloatVector, pull: float = FOLD_IN_REGULARIZATION
-) -> FloatVector:
-    """What predicts these ratings of items with these vectors best: the solved vector and what stands beside it."""
-    V = vectors.astype(np.float64)
-    own = np.linalg.solve(V.T @ V + pull * np.eye(V.shape[1]), V.T @ (ratings.astype(np.float64) - V @ beside))
-    taste: FloatVector = (own + beside).astype(np.float32)
-    return taste
+def step_of(ratings: FloatVector, lowest: float) -> float:
+    """The largest usual step that these ratings keep to: 1, 0.5 or 0.1; 0 where they keep to none."""
+    for step in (1.0, 0.5, 0.1):
+        places = (ratings.astype(np.float64) - lowest) / step
+        if np.all(np.abs(places - np.round(places)) < _CLOSE / step):
+            return step
+    return 0.0
 
 
-def beside_of(implicit_vectors: FloatMatrix, factors: int) -> FloatVector:
-    """What the rated items' W say together; nothing without rows."""
-    if not len(implicit_vectors):
-        return np.zeros(factors, dtype=np.float32)
-    total: FloatVector = normaliser(len(implicit_vectors)) * implicit_vectors.sum(axis=0)
-    return total
+def trained_state(method: PMF, tables: Mapping[str, FloatMatrix], iterations: int) -> RatingState:
+    """The state of a model that was trained in a simulation: a federation goes on at the rate with which it ended."""
+    zeros = wire.zeros(method.records.state, method)
+    reported = np.ones(method.n_items, dtype=np.int8)
+    state: RatingState = replace(zeros, reported=reported, progress=np.array([float(iterations)]), **tables)
+    return state

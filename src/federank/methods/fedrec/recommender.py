@@ -6,13 +6,15 @@ model.predict(user=42, item=50)          a rating, within the declared range
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import fields
+from typing import Any, ClassVar
 
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.data.interactions import Interactions
 from federank.errors import ModelError
+from federank.methods.fedrec import method as federated
 from federank.methods.fedrec.communication import (
     count_rating_communication,
     fedrec_of_paper,
@@ -20,8 +22,14 @@ from federank.methods.fedrec.communication import (
     rating_cost,
 )
 from federank.methods.fedrec.factors import normaliser
-from federank.methods.fedrec.method import beside_of, solved_taste
-from federank.methods.fedrec.settings import PMFSettings, RatingSettings, SVDPlusPlusSettings, rating_recipe
+from federank.methods.fedrec.reference import folded_in, implicit_part
+from federank.methods.fedrec.settings import (
+    FedRecSettings,
+    PMFSettings,
+    RatingSettings,
+    SVDPlusPlusSettings,
+    simulated_recipe,
+)
 from federank.methods.fedrec.simulation import RatingFederation
 from federank.methods.predicting import PredictsRatings, refuse_bad_ratings
 from federank.methods.recommender import Arrays, made_from, restored_table, run_identity
@@ -37,6 +45,8 @@ class RatingFactors(PredictsRatings):
 
     in_rounds = True
     learns_from = "ratings"
+    method_type: ClassVar[type[federated.PMF]]
+    """The method of real clients that goes on from this model."""
     settings: RatingSettings
     item_vectors: FloatMatrix
     user_vectors: FloatMatrix
@@ -61,13 +71,28 @@ class RatingFactors(PredictsRatings):
         self.item_vectors = federation.item_vectors[:, :factors]
         self.user_vectors = federation.user_vectors[:, :factors]
 
+    @property
+    def method(self) -> federated.PMF:
+        """The method of real clients, with the settings of this run."""
+        names = {part.name for part in fields(FedRecSettings)} | {"factors", "seed"}
+        own = {name: getattr(self.settings, name) for name in names}
+        return self.method_type(**own, n_items=self.training.n_items)
+
+    @property
+    def state(self) -> federated.RatingState:
+        """What was learnt, as the server of a federation has it: it goes on at the rate with which the run ended."""
+        return federated.trained_state(self.method, self._tables(), self.settings.iterations)
+
+    def _tables(self) -> dict[str, FloatMatrix]:
+        return {"vectors": np.ascontiguousarray(self.item_vectors)}
+
     def communication(self) -> dict[str, Any]:
         """What the run has sent, in rows and bytes, beside the paper's formula; nothing without a federation."""
         if not self.settings.federated:
             return {}
         data = self._fitted()
         sizes = data.profiles.sizes
-        recipe = rating_recipe(self.settings, sizes, data.n_items)
+        recipe = simulated_recipe(self.settings, sizes, data.n_items)
         return count_rating_communication(recipe, sizes, data.n_items, self.report["rounds"], self.settings.rho)
 
     def complexity(self) -> dict[str, float]:
@@ -86,9 +111,9 @@ class RatingFactors(PredictsRatings):
         return self.user_vectors[users]
 
     def rated(self, profile: IntVector, ratings: FloatVector) -> FloatVector:
-        """The taste of a new user with these ratings, by the fold-in of a client (protocol/ratings/home.py)."""
-        beside = beside_of(self._implicit_rows(profile), self.item_vectors.shape[1])
-        return solved_taste(self.item_vectors[profile], ratings, beside)
+        """The vector of a new user with these ratings, by the fold-in of a client."""
+        implicit = implicit_part(self._implicit_rows(profile), self.item_vectors.shape[1])
+        return folded_in(self.item_vectors[profile], ratings, implicit)
 
     def _implicit_rows(self, profile: IntVector) -> FloatMatrix:
         """The rows of W of these items; SVD++ has them."""
@@ -131,6 +156,7 @@ class PMF(RatingFactors):
     """Probabilistic matrix factorisation (Mnih and Salakhutdinov, 2007; Lin et al., 2020); see `PMFSettings`."""
 
     name = "pmf"
+    method_type = federated.PMF
     settings_type = PMFSettings
     settings: PMFSettings
 
@@ -145,6 +171,7 @@ class SVDPlusPlus(RatingFactors):
     """SVD++ (Koren, 2008; Lin et al., 2020) without biases; see `SVDPlusPlusSettings`."""
 
     name = "svdpp"
+    method_type = federated.SVDPlusPlus
     settings_type = SVDPlusPlusSettings
     settings: SVDPlusPlusSettings
     implicit_vectors: FloatMatrix
@@ -162,6 +189,9 @@ class SVDPlusPlus(RatingFactors):
         norms = 1 / np.sqrt(np.maximum(rated.sum(axis=1), 1))
         tastes: FloatMatrix = self.user_vectors[users] + (norms[:, None] * (rated @ self.implicit_vectors)).astype("f4")
         return tastes
+
+    def _tables(self) -> dict[str, FloatMatrix]:
+        return super()._tables() | {"implicit_vectors": np.ascontiguousarray(self.implicit_vectors)}
 
     def _implicit_rows(self, profile: IntVector) -> FloatMatrix:
         return self.implicit_vectors[profile]

@@ -1,4 +1,4 @@
-"""A simulation of learning ratings: what server and clients hold between two rounds, and the engines.
+"""A simulation of FedRec: what server and clients hold between two rounds, and the engines.
 
 `item_vectors` (V) and `implicit_vectors` (W, without rows for PMF) are the server's; `user_vectors` (U), the ratings
 and `participations` are the clients'. Rows are padded (_numerics/rows.py); the padding stays zero. Without a federation
@@ -7,7 +7,7 @@ the same steps are taken, by all users in an order that is drawn again for each 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,26 +16,34 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank._numerics.compiling import compiled
 from federank._numerics.rows import padded_width
 from federank.data.interactions import Interactions, Profiles
-from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, WORDS, words
+from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, WORDS, words, words_wrap_around
 from federank.methods.fedrec.kernels import (
     AHEAD,
     Raters,
     RatingRun,
     Sums,
     Workspace,
+    choose_one,
+    draw_order,
     play_pmf,
     play_pmf_batch,
     play_svdpp,
 )
-from federank.methods.fedrec.method import compute_ratings, share_ratings
-from federank.methods.fedrec.settings import RatingRecipe, RatingSettings, rating_recipe
-from federank.methods.fedrec.wire import RatingBroadcast, RatingPrivate, RatingUpdate, SharedFactors, choose_raters
-from federank.simulation.federated import EngineName, Open, Tables, in_this_process, play_in_memory
+from federank.methods.fedrec.reference import (
+    RatingBroadcast,
+    RatingGradients,
+    RatingPrivate,
+    compute_ratings,
+    share_ratings,
+    stepped,
+)
+from federank.methods.fedrec.settings import RatingRecipe, RatingSettings, simulated_recipe
+from federank.simulation.federated import EngineName, Open, Tables, in_this_process
 
 
 @dataclass(eq=False)
 class RatingFederation:
-    """Server and devices of a simulation between two rounds."""
+    """Server and clients of a simulation between two rounds."""
 
     recipe: RatingRecipe
     profiles: Profiles
@@ -49,9 +57,9 @@ class RatingFederation:
 
     @classmethod
     def established(cls, settings: RatingSettings, data: Interactions) -> RatingFederation:
-        """A federation before its first round: the server and every device draw their first values."""
+        """A federation before its first round: the server and every client draw their first values."""
         assert data.ratings is not None, "ratings are learnt from ratings"
-        recipe = rating_recipe(settings, data.profiles.sizes, data.n_items)
+        recipe = simulated_recipe(settings, data.profiles.sizes, data.n_items)
         totals = np.bincount(data.users, weights=data.ratings, minlength=data.n_users)
         sizes = np.maximum(data.profiles.sizes, 1)
         return cls(
@@ -66,19 +74,13 @@ class RatingFederation:
         )
 
     @property
-    def shared(self) -> SharedFactors:
-        """What the server holds, as the protocol speaks of it: a copy."""
+    def broadcast(self) -> RatingBroadcast:
+        """What clients receive in the next round: a copy."""
         V, W = (table[:, : self.recipe.factors].copy() for table in (self.item_vectors, self.implicit_vectors))
-        return SharedFactors(V, W, self.round_number)
+        return RatingBroadcast(self.round_number, V, W, self.round_number // self.recipe.rounds_per_epoch)
 
-    def take(self, shared: SharedFactors) -> None:
-        """Keep what the server holds now."""
-        self.item_vectors[:, : self.recipe.factors] = shared.vectors
-        self.implicit_vectors[:, : self.recipe.factors] = shared.implicit_vectors
-        self.round_number = shared.round_number
-
-    def device(self, user: int) -> RatingPrivate:
-        """What one device holds: a copy."""
+    def client(self, user: int) -> RatingPrivate:
+        """What one client holds: a copy."""
         return RatingPrivate(
             user,
             self.user_vectors[user, : self.recipe.factors].copy(),
@@ -88,6 +90,15 @@ class RatingFederation:
             int(self.recipe.virtual[user]),
             int(self.participations[user]),
         )
+
+    def update(self, user: int, broadcast: RatingBroadcast) -> RatingGradients:
+        """What one client sends, by the readable steps; its own vector moves."""
+        client = self.client(user)
+        with words_wrap_around():
+            gradients = share_ratings(compute_ratings(self.recipe, client, broadcast))
+        self.user_vectors[user, : self.recipe.factors] = client.vector
+        self.participations[user] = client.participations
+        return gradients
 
     @property
     def run(self) -> RatingRun:
@@ -160,7 +171,7 @@ def play_compiled(federation: RatingFederation, rounds: int, _threads: int = 1) 
 
 
 def workspace_for_raters(federation: RatingFederation) -> Workspace:
-    """Working memory for the devices of a federation, as large as the largest of them needs."""
+    """Working memory for the clients of a federation, as large as the largest of them needs."""
     sizes, (n_items, width) = federation.profiles.sizes, federation.item_vectors.shape
     most = int((sizes + federation.recipe.virtual).max(initial=0))
     most_rated = int(sizes.max(initial=0)) if federation.recipe.implicit else 0
@@ -174,33 +185,42 @@ def workspace_for_raters(federation: RatingFederation) -> Workspace:
     )
 
 
-# The reference engine: plain Python, slow, and the place to read first. Broadcasts and Updates pass between a server
-# and clients that share no array.
+# The reference engine: plain Python, slow, and the place to read first.
 
 
-class RatersInMemory:
-    """Clients that live in this process, each with its own private state."""
-
-    def __init__(self, federation: RatingFederation) -> None:
-        self.recipe = federation.recipe
-        self.devices = [federation.device(user) for user in range(len(federation.user_vectors))]
-
-    def choose(self, round_number: int) -> IntVector:
-        """The clients that take part in this round."""
-        return choose_raters(self.recipe, round_number)
-
-    def train(self, clients: IntVector, broadcast: RatingBroadcast) -> Iterator[RatingUpdate]:
-        """Computation and transmission on each of these clients."""
-        for user in clients:
-            yield share_ratings(compute_ratings(self.recipe, self.devices[user], broadcast))
+def choose_raters(recipe: RatingRecipe, round_number: int) -> IntVector:
+    """The clients that take part in this round; without a federation each user once per iteration."""
+    if recipe.batch:
+        return recipe.participants
+    iteration, position = divmod(round_number, recipe.rounds_per_epoch)
+    if not recipe.federated:
+        ordered: IntVector = draw_order(recipe.seed, iteration, recipe.participants)
+        return ordered[position : position + 1]
+    position = choose_one(recipe.seed, round_number, recipe.participants)
+    return recipe.participants[position : position + 1]
 
 
 def play_reference(federation: RatingFederation, rounds: int, _threads: int = 1) -> None:
-    """Play this many rounds by the readable steps of method.py."""
-    fleet = RatersInMemory(federation)
-    play_in_memory(federation, fleet, rounds)
-    federation.user_vectors[:, : federation.recipe.factors] = [device.vector for device in fleet.devices]
-    federation.participations[:] = [device.participations for device in fleet.devices]
+    """Play this many rounds by the readable steps of reference.py: every item moves by the mean of its gradients."""
+    recipe, factors = federation.recipe, federation.recipe.factors
+    for _ in range(rounds):
+        broadcast = federation.broadcast
+        V, W = broadcast.vectors, broadcast.implicit_vectors
+        sums, implicit_sums = np.zeros_like(V), np.zeros_like(W)
+        counts, implicit_counts = np.zeros(len(V)), np.zeros(len(W))
+        with words_wrap_around():
+            clients = choose_raters(recipe, federation.round_number)
+        for user in clients.tolist():
+            sent = federation.update(user, broadcast)
+            sums[sent.items] += sent.vectors
+            counts[sent.items] += 1
+            implicit_sums[sent.implicit_items] += sent.implicit_vectors
+            implicit_counts[sent.implicit_items] += 1
+        federation.item_vectors[:, :factors] = stepped(recipe, broadcast.iteration, V, sums, counts)
+        federation.implicit_vectors[:, :factors] = stepped(
+            recipe, broadcast.iteration, W, implicit_sums, implicit_counts
+        )
+        federation.round_number += 1
 
 
 ENGINES: dict[EngineName, Open] = {

@@ -62,13 +62,15 @@ def derived(kind: type[FederatedMethod], secure: bool) -> ClientMethod:
         model_bytes=lambda method, n_items: _model_bytes(replace(method, n_items=n_items)),
         read_rows=_read_rows,
         first_vector=lambda method, _seed, _user: np.zeros(_state_size(method), dtype=np.float32),
-        sharing_policy=partial(_sharing_policy, kind),
+        sharing_policy=partial(_sharing_policy, kind, secure=secure),
         messages=_uploads,
         play=_play,
         home_vector=_fold_in,
         scores=lambda method, model, factors: method.scores(_broadcast(method, model), factors[None])[0],
         counts_messages=secure,
         is_home_alone="all" not in kind.sharing_policies,
+        scale=lambda method: method.scale,
+        needs_others=kind.needs_unseen_items or not secure,
         state_size=_state_size,
         summed=SecureClientMethod(
             told=tuple(part.name for part in fields(kind) if part.name not in kind.owner_choices),
@@ -104,14 +106,21 @@ def _broadcast(method: FederatedMethod, model: Model) -> Any:
     return method.records.sent(**model.tables, **model.overall)
 
 
-def _sharing_policy(kind: type[FederatedMethod], policy: Policy) -> Policy:
+def _sharing_policy(kind: type[FederatedMethod], policy: Policy, *, secure: bool) -> Policy:
     """The policy, if the method can follow it: else decisions for a lifetime, and what they let out stands for the
-    history.
+    history. A sharing policy from outside may have decoys, as randomized response has.
     """
-    if "all" not in kind.sharing_policies and (policy.sharing == "all" or policy.basis != "shared"):
+    is_known = ("randomized-response" if policy.brought else policy.sharing) in kind.sharing_policies
+    if not is_known or ("all" not in kind.sharing_policies and policy.basis != "shared"):
+        lifelong = " or ".join(name for name in kind.sharing_policies if name != "all")
         raise SettingError(
-            "In this federation it is decided once which items may leave, and uploads are computed from these alone; "
-            "choose --sharing fixed-subset or randomized-response, with the basis shared."
+            "In this federation it is decided once for a lifetime which items may leave, and uploads are computed from "
+            f"these alone; choose --sharing {lifelong}, with the basis shared."
+        )
+    if secure and policy.filling not in (None, "none"):
+        raise SettingError(
+            "No single server reads an upload of this federation, so virtual ratings hide nothing and would only blur "
+            "what it learns; choose --filling none, or leave it out."
         )
     return policy
 

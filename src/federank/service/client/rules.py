@@ -13,10 +13,10 @@ from federank.federation.client import MOST_TRIPLES as MOST_TRIPLES
 
 API = 1
 """Version of the interface."""
-METHODS = ("fpl", "frugal", "pmf", "svdpp")
-"""What a device can take part in."""
-SUMMED_METHODS = ("frugal", "pmf", "svdpp")
-"""And where no single server may read a message."""
+METHODS = ("fpl", "frugal", "pmf")
+"""The methods that the page has a client of."""
+SUMMED_METHODS = ("frugal", "pmf")
+"""And under secure aggregation."""
 
 # What an answer may hold.
 MOST_ITEMS = 10_000_000

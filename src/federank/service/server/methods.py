@@ -39,8 +39,6 @@ from federank.federation.server import (
 from federank.methods.registry import federated_method, part_of, served_names
 from federank.secagg.config import GRADIENTS, SecaggConfig
 
-USUAL_UPLOADS = 20
-"""Uploads of a client's lifetime under secure aggregation, unless the operator says otherwise."""
 _FILLED_IN = ("n_items", "uploads", "noise")
 _STARTED = "started"
 """Marks the state of a federation that was started from a trained model."""
@@ -100,6 +98,8 @@ def derived(kind: type[FederatedMethod]) -> ServerMethod:
         sharing=kind.sharing_policies,
         defences=kind.defences,
         implausible=_implausible,
+        out_of_scale=_out_of_scale,
+        suggests=_suggests,
         extend=_extend,
         item_state=_item_state,
         quota="uploads_per_client",
@@ -111,6 +111,7 @@ def derived(kind: type[FederatedMethod]) -> ServerMethod:
             digest=lambda _, model: model_digest(model.version, {**model.content.tables, **model.content.overall}),
             fold=_fold_sum,
             is_drawn=lambda content: _STARTED not in content.state,
+            idle=kind.suggestions,
         ),
     )
 
@@ -127,8 +128,7 @@ def _settle(method: FederatedMethod, data: Interactions, trained: Any) -> Federa
             other = getattr(trained, "name", "something else")
             raise ModelError(f"A federation of {method.name} can start from a model of it; this one is {other}.")
         method = replace(method, factors=learnt.factors)
-    known = (data.n_users, len(data)) if len(data) else (None, None)
-    return method.resolve(DataSummary(data.n_items, *known))
+    return method.resolve(DataSummary.of(data))
 
 
 def _first_content(method: FederatedMethod, data: Interactions, trained: Any) -> Content:
@@ -243,6 +243,21 @@ def _implausible(method: FederatedMethod, model: Published, body: bytes) -> str 
     return None
 
 
+def _out_of_scale(method: FederatedMethod, before: Content, after: Content) -> str | None:
+    kind, method = method.records.sent, _sized(method, after.n_items)
+    try:
+        method.check_step(*(kind(**content.tables, **content.overall) for content in (before, after)))
+    except BadMessage as reason:
+        return str(reason)
+    return None
+
+
+def _suggests(method: FederatedMethod) -> dict[str, Any] | None:
+    """What hides uploads as the method's settings say; nothing where owners have no such choice."""
+    chosen = {name: getattr(method, name) for name in method.suggestions}
+    return {"sharing": "fixed-subset", "pi": 1.0, "basis": "shared"} | chosen if chosen else None
+
+
 def _encode(method: FederatedMethod, model: Published, rows: IntVector, round_number: int) -> bytes:
     broadcast = _broadcast(method, model)
     return wire.encode_rows(broadcast, rows, model.n_items, round_number=round_number, version=model.version)
@@ -267,15 +282,14 @@ def _exported(method: FederatedMethod, tables: Mapping[str, Any]) -> Exported:
     """A version as a model's arrays; what an export says beside the model is left out."""
     arrays = {name.removeprefix("overall."): part for name, part in tables.items()}
     names = {part.name for part in wire.arrays(method.records.sent)}
-    return Exported(*method.exported({name: part for name, part in arrays.items() if name in names}))
+    settings, shared = method.exported({name: part for name, part in arrays.items() if name in names})
+    return Exported(settings, shared, rated=method.scale is not None)
 
 
 def _secure_settings(method: FederatedMethod, guarantee: Guarantee) -> FederatedMethod:
     """The method under secure aggregation: every upload of a lifetime has the same noise."""
-    uploads = method.uploads_per_client or USUAL_UPLOADS
-    if not method.clip:
-        raise SettingError(f"Secure aggregation of {method.name} needs clip, the L2 bound of one upload, such as 10.")
-    return replace(method, uploads="secure", uploads_per_client=uploads, noise=one_noise(guarantee, uploads)[0])
+    secured = method.secured(with_noise=bool(guarantee.sigma) or guarantee.epsilon is not None)
+    return replace(secured, noise=one_noise(guarantee, secured.uploads_per_client)[0])
 
 
 def _plan(method: FederatedMethod, n_items: int, _clients: int, guarantee: Guarantee) -> SecurePlan:

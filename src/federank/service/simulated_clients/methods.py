@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from federank._numerics.arrays import FloatMatrix, IntVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.data.interactions import Interactions
-from federank.errors import SettingError
+from federank.data.splits import Split
+from federank.errors import DataError, SettingError
 from federank.federation import wire
 from federank.federation.client import Model, Terms, can_afford, cost_of, split
-from federank.federation.method import HOME, NO_RATINGS, Client, ClientResult, kernels_of
+from federank.federation.method import HOME, NO_RATINGS, Client, ClientResult, Scale, kernels_of
 from federank.federation.secure import length_of, secure_message, simulated_chances
 from federank.federation.simulated import Population, SimulatedClients, in_catalogue
 from federank.methods.registry import part_of
@@ -38,9 +40,15 @@ class InterfaceClients:
         facts, ids, data, seed, chosen, _ = population
         self.method, self.seed, self._rules = facts.settings, seed, facts.rules
         self.profiles, self.unknown_items = in_catalogue(data, ids)
-        values: dict[str, Any] = {"sharing": self.method.sharing_policies[0], "pi": 1.0} | chosen
+        self._ratings = NO_RATINGS if self.method.scale is None else ratings_in_catalogue(data, ids, self.method.scale)
+        values: dict[str, Any] = {"sharing": self.method.sharing_policies[0], "pi": 1.0}
+        values |= {name: getattr(self.method, name) for name in self.method.suggestions}
+        if chosen.get("filling") == "none":
+            values["rho"] = 0.0
+        values |= chosen
         values.setdefault("basis", default_basis(values["sharing"]))
         self._policy: Policy = facts.rules.sharing_policy(Policy(**values))
+        self.method = self.method.chosen(self._policy, 1.0)
         choices = Choices.alike(self._policy, np.full(data.n_users, self._policy.pi))
         kernels = kernels_of(self.method)
         self.kernels = None if kernels is None else kernels(self.method, seed, self.profiles, choices)
@@ -103,21 +111,66 @@ class InterfaceClients:
             self.kernels.states["vector"][:] = vectors
             factors = self.kernels.factors(broadcast)
         else:
-            users = range(len(self.profiles.sizes))
-            clients = [Client(self.seed, user, HOME, self.profiles.of(user), NO_RATINGS) for user in users]
-            factors = np.stack([self.method.fold_in(client, broadcast) for client in clients])
+            factors = np.stack([self._factors(user, broadcast) for user in range(len(self.profiles.sizes))])
         return np.asarray(self.method.scores(broadcast, factors), dtype=np.float32)
+
+    def errors(self, model: Model, split: Split, ids: list[str]) -> dict[str, float]:
+        """MAE and RMSE of held-out ratings, as clients predict them: where they cannot, by the user's own mean."""
+        data, scale, broadcast = split.test, self.method.scale, self._broadcast(model)
+        assert data.ratings is not None, "a split of rated data is rated"
+        assert scale is not None, "asked of federations of ratings alone"
+        number_of = {item: number for number, item in enumerate(ids)}
+        items = np.array([number_of.get(str(item), -1) for item in data.item_ids.tolist()])[data.items]
+        rows_of = dict(
+            zip(data.user_ids.tolist(), np.split(np.arange(len(data)), data.profiles.starts[1:-1]), strict=True)
+        )
+        errors = []
+        for user, name in enumerate(split.train.user_ids.tolist()):
+            rows = rows_of.get(name, np.zeros(0, np.int64))
+            rows, history = rows[items[rows] >= 0], self.client(user, HOME)
+            if not len(rows) or not len(history.items):
+                continue
+            predicted = self.method.scores(broadcast, self._factors(user, broadcast)[None])[0][items[rows]]
+            predicted = np.where(np.isfinite(predicted), predicted, history.ratings.mean())
+            errors.append(np.clip(predicted, scale.lowest, scale.highest) - data.ratings[rows])
+        if not errors:
+            return {}
+        off = np.concatenate(errors)
+        return {"mae": round(float(np.abs(off).mean()), 6), "rmse": round(float(np.sqrt(np.square(off).mean())), 6)}
+
+    def _factors(self, user: int, broadcast: Any) -> wire.Array:
+        return np.asarray(self.method.fold_in(self.client(user, HOME), broadcast))
+
+    def client(self, user: int, round_number: int, shared: IntVector | None = None) -> Client:
+        """One client, with its full history unless it takes part with less."""
+        here = slice(self.profiles.starts[user], self.profiles.starts[user + 1])
+        items = self.profiles.items[here] if shared is None else shared
+        ratings = self._ratings[here][np.isin(self.profiles.items[here], items)] if len(self._ratings) else NO_RATINGS
+        return Client(self.seed, user, round_number, items, ratings)
 
     def _train(self, user: int, round_number: int, broadcast: Any) -> Any:
         """One client's update; its state moves."""
         self._sent[user] = self._sent.get(user, 0) + 1
         if self.kernels is not None:
             return self.kernels.update(user, round_number, broadcast)
-        client = Client(self.seed, user, round_number, self._shared.of(user), NO_RATINGS, self._states.get(user))
-        result: ClientResult = self.method.client_update(client, broadcast)
+        client = self.client(user, round_number, self._shared.of(user))
+        result: ClientResult = self.method.client_update(replace(client, state=self._states.get(user)), broadcast)
         if self.method.records.client is not None:
             self._states[user] = wire.checked(result.state, self.method.records.client, self.method)
         return wire.checked(result.update, self.method.records.update, self.method)
 
     def _broadcast(self, model: Model) -> Any:
         return self.method.records.sent(**model.tables, **model.overall)
+
+
+def ratings_in_catalogue(data: Interactions, ids: list[str], scale: Scale) -> FloatVector:
+    """All ratings, in the order of `in_catalogue`."""
+    if data.ratings is None:
+        raise DataError(f"{data.name} has no ratings, and this federation is of ratings; choose data with some.")
+    if why := next((why for value in np.unique(data.ratings).tolist() if (why := scale.why_not(value))), None):
+        raise DataError(f"{data.name} has ratings that are none of this federation: {why}.")
+    number_of = {item: number for number, item in enumerate(ids)}
+    numbers = np.array([number_of.get(str(item), -1) for item in data.item_ids.tolist()], dtype=np.int32)[data.items]
+    order = np.lexsort((numbers, data.users))
+    ratings: FloatVector = data.ratings[order[numbers[order] >= 0]]
+    return ratings

@@ -23,13 +23,13 @@ from federank.data.splits import Split
 from federank.errors import SettingError
 from federank.evaluation.evaluate import evaluate
 from federank.federation.client import Model
-from federank.federation.simulated import RatedClients, SimulatedClients
+from federank.federation.simulated import SimulatedClients
 from federank.methods.recommendations import Recommendations
 from federank.service.client.federation import Facts, fetch_catalogue, fetch_facts
 from federank.service.client.http import Client, trusted_certificates
 from federank.service.client.secure import Pinned, pin, pin_season
 from federank.service.simulated_clients.clients import Models, Tally
-from federank.service.simulated_clients.methods import simulated_clients
+from federank.service.simulated_clients.methods import InterfaceClients, simulated_clients
 from federank.service.simulated_clients.rehearsal import Fleet, Plan
 
 _ATTEMPTS = 5
@@ -167,7 +167,7 @@ def accuracy(
     """How good the recommendations are by what the split holds out."""
     if federation.facts.scale is not None:
         devices = simulated_clients(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
-        return cast(RatedClients, devices).errors(model, vectors, split, federation.ids)
+        return cast(InterfaceClients, devices).errors(model, split, federation.ids)
     listed = recommendations(rehearsal, federation, model, vectors, 10)
     means = evaluate(listed, split, metrics=("precision", "recall", "ndcg")).means
     return {name: round(float(value), 6) for name, value in means.items() if "@" in name}

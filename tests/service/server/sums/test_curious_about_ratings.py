@@ -15,16 +15,17 @@ from tests.service.federations import PATIENT, establish_in, stored
 from tests.service.helper.helpers import ThreadedHelper
 
 from federank.audit.scoring import judge
+from federank.federation import wire
+from federank.federation.method import ItemGradients
 from federank.methods.fedrec.audit import Answer, RatingView, intersection, two_steps
-from federank.methods.fedrec.server import PMF_SERVER
-from federank.methods.fedrec.settings import RatingFederationSettings
-from federank.methods.fedrec.simulated import FedRecClients
-from federank.methods.fedrec.wire import RatingUpdate, decode_rating_update
+from federank.methods.fedrec.method import PMF
 from federank.secagg.proof.parameters import FULL
 from federank.secagg.proof.upload import decode_checked
 from federank.secagg.ring import C_INT, centred
 from federank.service.server.http import client_api as devices
+from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.secure_config import SumsDemand
+from federank.service.simulated_clients.methods import InterfaceClients
 from federank.service.simulated_clients.processes import Rehearsal, rehearse
 from federank.service.simulated_clients.rehearsal import Plan
 
@@ -44,7 +45,7 @@ class Watched:
 
     def __init__(self, monkeypatch):
         self.bodies, self.vectors, self._owner = defaultdict(dict), {}, {}
-        keep, message, upload = devices.keep_upload, FedRecClients.message, FedRecClients.upload
+        keep, message, upload = devices.keep_upload, InterfaceClients.message, InterfaceClients.upload
 
         def noted(connection, sent):
             self.bodies[sent.device][sent.ticket.round_number] = sent.body
@@ -57,12 +58,12 @@ class Watched:
 
         monkeypatch.setattr(devices, "keep_upload", noted)
         monkeypatch.setattr(
-            FedRecClients,
+            InterfaceClients,
             "message",
             lambda own, user, number, model: of(user, number, model, message(own, user, number, model)),
         )
         monkeypatch.setattr(
-            FedRecClients,
+            InterfaceClients,
             "upload",
             lambda own, user, model, terms: of(user, terms.offer.round, model, upload(own, user, model, terms)),
         )
@@ -78,8 +79,7 @@ def played(tmp_path, helper=None, **settings):
     store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
     rounds = {"target": PEOPLE, "minimum": PEOPLE, "over_selection": 1.0} | PATIENT
     sums = None if helper is None else SumsDemand(helper=helper.origin, sigma=0.0, least_cohort=PEOPLE)
-    chosen = RatingFederationSettings(**SETTINGS, **settings)
-    establish_in(store, chosen, PMF_SERVER, rounds, people(), sums=sums)
+    establish_in(store, PMF(**SETTINGS, **settings), SERVER_METHODS["pmf"], rounds, people(), sums=sums)
     leader = Leader(store)
     try:
         rehearse(Rehearsal(plan=Plan(address=leader.address), data=people(), rounds=ROUNDS, seed=3, specs={}))
@@ -117,8 +117,9 @@ def guessed_and_true(answers):
 def test_a_server_that_reads_updates_finds_what_was_rated_and_how(tmp_path, monkeypatch):
     watched = Watched(monkeypatch)
     played(tmp_path, filling="average", rho=1.0, sampling="fresh")
+    method = PMF(n_items=ITEMS, factors=FACTORS)
     sent = [
-        [decode_rating_update(messages[number], FACTORS, ITEMS, implicit=False) for number in range(ROUNDS)]
+        [wire.decode(ItemGradients, method, messages[number]) for number in range(ROUNDS)]
         for messages in watched.by_person()
     ]
     named = np.zeros((PEOPLE, ROUNDS, ITEMS), dtype=np.bool_)
@@ -148,13 +149,10 @@ def test_of_sums_neither_server_has_anything_to_attack(tmp_path, monkeypatch):
     assert found.precision.mean() == pytest.approx(RATED / ITEMS)
     # The leader's half of a message, taken for gradients: it points nowhere.
     rows = centred(shares).astype(np.float64) * (CLIP / C_INT)
-    everything, none = np.arange(ITEMS, dtype=np.int32), np.zeros((0, FACTORS), dtype=np.float32)
+    everything = np.arange(ITEMS, dtype=np.int32)
     answers = [
         [
-            Answer(
-                RatingUpdate(everything, own[number, :, :FACTORS].astype(np.float32), everything[:0], none),
-                watched.vectors[number],
-            )
+            Answer(ItemGradients(everything, own[number, :, :FACTORS].astype(np.float32)), watched.vectors[number])
             for number in (2, 3)
         ]
         for own in rows

@@ -25,7 +25,7 @@ import { NOTHING_HIDDEN, isPolicy, outward } from "../privacy/policy.js";
 /** The public model as of a version; none before the first has come. Where pairs are learnt items have biases, where squares
 are learnt weights; `gram` and `popular` are made of it when they are first needed.
  * @typedef {{ version: number | null, vectors: Float32Array, biases: Float32Array, weights: Float32Array,
- *   regulariser: number, implicit: Float32Array, iteration: number, gram?: Float64Array, popular?: Float32Array }} Model */
+ *   regulariser: number, iteration: number, gram?: Float64Array, popular?: Float32Array }} Model */
 
 /** A federation that was met (enrolment.js): what it is, its items, its model, the charter where uploads are sums, and what there
 is to complain of; `keeping` ends when it is written down.
@@ -41,20 +41,19 @@ export const older = (offered, have) => ["notice.older", { offered: String(offer
 
 /** A model of which nothing has come yet.
  * @type {(shape: Shape) => Model} */
-export const emptyModel = ({ factors, items, method }) => ({
+export const emptyModel = ({ factors, items }) => ({
   version: null,
   vectors: new Float32Array(items * factors),
   biases: new Float32Array(items),
   weights: new Float32Array(items).fill(1),
   regulariser: 0,
-  implicit: new Float32Array(method.hasImplicit ? items * factors : 0),
   iteration: 0,
 });
 
 /** Lay the rows of a Broadcast over the model; an older model than the one at hand is refused.
  * @type {(model: Model, shape: Shape, rows: Rows) => void} */
 export function layOver(model, shape, rows) {
-  const { items, vectors, biases, weights, regulariser, implicit, iteration, version } = rows;
+  const { items, vectors, biases, weights, regulariser, iteration, version } = rows;
   const { factors } = shape;
   const have = model.version;
   if (have !== null && version < have) throw new BadAnswer(older(version, have));
@@ -64,7 +63,6 @@ export function layOver(model, shape, rows) {
     model.vectors.set(vectors.subarray(index * factors, (index + 1) * factors), item * factors);
     if (biases) model.biases[item] = biases[index];
     if (weights) model.weights[item] = weights[index];
-    if (implicit?.length) model.implicit.set(implicit.subarray(index * factors, (index + 1) * factors), item * factors);
   });
   model.regulariser = regulariser ?? model.regulariser;
   model.iteration = iteration ?? model.iteration;
@@ -148,8 +146,8 @@ export class Client {
   /** Keep a copy of the model, if there is room: without one it is fetched whole next time. */
   async keepModel() {
     if (this.isErased) return;
-    const { version, vectors, biases, weights, regulariser, implicit, iteration } = this.model;
-    const model = { version, vectors, biases, weights, regulariser, implicit, iteration };
+    const { version, vectors, biases, weights, regulariser, iteration } = this.model;
+    const model = { version, vectors, biases, weights, regulariser, iteration };
     const { founding, catalogue } = this.facts;
     try {
       await write(this.database, { model: { model: { ...model, founding, catalogue } } });

@@ -21,7 +21,7 @@ const SUMS = "-sums"; // what a federation adds to the name of its method where 
 
 /** Rows of the public model as of a round and a version; what goes with them depends on the method.
  * @typedef {{ roundNumber: number, version: number, items: Int32Array, vectors: Float32Array, biases?: Float32Array,
- *   weights?: Float32Array, regulariser?: number, implicit?: Float32Array, iteration?: number }} Rows */
+ *   weights?: Float32Array, regulariser?: number, iteration?: number }} Rows */
 
 /** An item of the catalogue: its title without the year, the year where it has one, its titles in other languages by their codes, and
  * all other names that it is found by; whether it has `ended`, and is neither sent nor recommended.

@@ -6,8 +6,8 @@ itself fixes (draws, steps, messages) is in protocol/.
 */
 
 export const API = 1;
-export const METHODS = ["fpl", "frugal", "pmf", "svdpp"];
-export const SUMMED_METHODS = ["frugal", "pmf", "svdpp"]; // where no single server may read a message
+export const METHODS = ["fpl", "frugal", "pmf"];
+export const SUMMED_METHODS = ["frugal", "pmf"]; // where no single server may read a message
 
 // What an answer may hold.
 export const MOST_ITEMS = 10_000_000;

@@ -34,9 +34,9 @@ import {
   ABANDONED,
   FOLDED,
   checkRoundConfig,
+  methodModelDigest,
   modelDigest,
   roundConfigDigest,
-  ratingModelDigest,
   readRoundConfig,
   readRecord,
 } from "../secagg/round_config.js";
@@ -51,13 +51,10 @@ import { ID_BYTES, makeUpload, newSecrets, roundingChances } from "../secagg/upl
 
 const HERE = "localhost";
 const OF_FRUGAL = ["factors", "messages", "alpha", "unobserved_weight", "activity", "clip"];
-const OF_FEDREC = [
-  ...["factors", "learning_rate", "decay", "regulariser", "initial_range", "t_predict", "t_local", "item_gradients"],
-  ...["filling_start", "local_training", "lowest", "highest", "step", "messages", "clip", "first_prediction"],
-];
 
-/** What a charter of sums must say of a method, which of its settings the leader tells, and by what a round's offer names a model.
- * @typedef {{ told: string[], recipe: string, columns: number, clip: number, digest: (model: Model) => Promise<Bytes> }} MethodTerms */
+/** What a charter of sums must say of a method, which of its settings the leader tells (null: all of them), and by what a round's
+offer names a model.
+ * @typedef {{ told: string[] | null, recipe: string, columns: number, clip: number, messages: number, digest: (model: Model) => Promise<Bytes> }} MethodTerms */
 
 /** On what terms a round's messages are split.
  * @typedef {{ charter: SecureConfig, offer: RoundConfig }} Terms */
@@ -71,19 +68,21 @@ const frugalDigest = ({ version, regulariser, weights, vectors }) =>
   modelDigest(version ?? 0, regulariser, weights, vectors);
 
 /** @type {(model: Model) => Promise<Bytes>} */
-const fedrecDigest = ({ version, iteration, weights, vectors, implicit }) =>
-  ratingModelDigest(version ?? 0, iteration, weights, vectors, implicit);
+const fedrecDigest = ({ version, iteration, weights, vectors }) =>
+  methodModelDigest(version ?? 0, { vectors, reported: Int8Array.from(weights), iteration: Int32Array.of(iteration) });
 
 /** What the charter must say of the federation's method.
  * @type {(facts: Facts) => MethodTerms} */
-function termsOf({ method, recipe: { factors, clip = null } }) {
-  if (method.startsWith("frugal"))
+function termsOf({ method, recipe: { factors, messages, uploads_per_client: uploads, clip = null } }) {
+  if (method.startsWith("frugal")) {
+    const frugal = { told: OF_FRUGAL, messages, digest: frugalDigest };
     // Without a clip the plan's own messages are sent, of length 1; with one, Frugal's, clipped to it.
     return clip === null
-      ? { told: OF_FRUGAL, recipe: PRIVATE, columns: factors - 1, clip: 1, digest: frugalDigest }
-      : { told: OF_FRUGAL, recipe: SPECTRAL, columns: factors + 1, clip, digest: frugalDigest };
-  const columns = columnsOfGradients(factors, method.startsWith("svdpp"));
-  return { told: OF_FEDREC, recipe: GRADIENTS, columns, clip, digest: fedrecDigest };
+      ? { ...frugal, recipe: PRIVATE, columns: factors - 1, clip: 1 }
+      : { ...frugal, recipe: SPECTRAL, columns: factors + 1, clip };
+  }
+  const columns = columnsOfGradients(factors);
+  return { told: null, recipe: GRADIENTS, columns, clip, messages: uploads, digest: fedrecDigest };
 }
 
 /** The leader's charter, if it is of the federation that the leader says this is; null where the browser cannot check it
@@ -103,14 +102,14 @@ export async function fetchConfig(facts) {
       : (settings[name] ?? (name === "activity" ? 0 : null));
   const fits =
     hexOf(await digest("settings", told)) === charter.settings &&
-    summed.told.every((name) => promised(name) === (recipe[name] ?? null)) &&
+    (summed.told ?? Object.keys(settings)).every((name) => promised(name) === (recipe[name] ?? null)) &&
     charter.founding === facts.founding &&
     charter.season === seasonOf(facts) &&
     charter.until === untilOf(facts) &&
     charter.items === facts.items &&
     charter.recipe === summed.recipe &&
     charter.columns === summed.columns &&
-    charter.messages === recipe.messages &&
+    charter.messages === summed.messages &&
     Number(charter.clip) === summed.clip;
   if (!fits) throw new BadAnswer(["sums.another-federation"]);
   return charter;

@@ -34,7 +34,7 @@ const MOST_MODULES = 200; // a side of a code to scan
 
 /** Everything the page shows, except search results, shelves and guesses, which it asks for.
  * @typedef {object} View
- * @property {{ name: string, description: string, runBy: string, language: string, translations: Record<string, any>, items: number, noun: Noun, seen: string | null, joining: Joining | null, pi: number, scale: Scale | null, namesRated: boolean }} federation
+ * @property {{ name: string, description: string, runBy: string, language: string, translations: Record<string, any>, items: number, noun: Noun, seen: string | null, joining: Joining | null, pi: number, scale: Scale | null }} federation
  * @property {Said | null} notice
  * @property {number | null} version
  * @property {boolean} fresh whether the model has learnt from nobody yet
@@ -164,7 +164,6 @@ export async function viewOf(client, progress) {
       translations: Object(facts.translations),
       items: items.length,
       scale: method.scale ?? null,
-      namesRated: method.namesRated ?? false,
       noun: nounOf(facts.noun),
       joining: joiningOf(facts.joining),
       seen: isWord(facts.seen) ? facts.seen : null,

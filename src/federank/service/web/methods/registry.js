@@ -2,7 +2,7 @@
 
     fpl           gradients of the items it shares and of others they are compared with, round after round
     frugal        a vector solved for at home, and a handful of messages per lifetime
-    pmf, svdpp    gradients of what was rated, and of items sampled among it with virtual ratings (FedRec)
+    pmf           gradients of what was rated, and of items sampled among it with virtual ratings (FedRec)
 
 A method is made from what `GET /federation` says of its recipe, once that is sure to be one. Its parts have Python's names: clientUpdate,
 foldIn, scores.
@@ -31,8 +31,6 @@ there are any.
  * @property {(model: Model) => Float32Array} popularity which items are the better known ones
  * @property {(policy: Policy) => number} [pairs] how many pairs a message is made from, where there are any
  * @property {{ lowest: number, highest: number, step: number }} [scale] what ratings there are, where items are rated
- * @property {boolean} [namesRated] whether messages name what was rated, whatever hides it
- * @property {boolean} [hasImplicit] whether items have a second vector (SVD++)
  * @property {(identity: Identity, history: Int32Array, model: Model, stars: Float32Array) => Float32Array} foldIn
  * @property {(client: Client, task: Task, identity: Identity, outward: Outward) => Promise<Message>} clientUpdate */
 
@@ -40,8 +38,7 @@ there are any.
 const LOADED = {
   fpl: async (recipe) => (await import("./fpl.js")).fpl(recipe),
   frugal: async (recipe) => (await import("./frugal.js")).frugal(recipe),
-  pmf: async (recipe, isSecure) => (await import("./fedrec.js")).fedrec(recipe, false, isSecure),
-  svdpp: async (recipe, isSecure) => (await import("./fedrec.js")).fedrec(recipe, true, isSecure),
+  pmf: async (recipe, isSecure) => (await import("./fedrec.js")).fedrec(recipe, isSecure),
 };
 
 /** A method by its name, with a federation's recipe, as it runs where no single server reads a message or where one does.

@@ -72,19 +72,20 @@ export function modelDigest(version, regulariser, weights, vectors) {
   return digest("model", joined(new Uint8Array(about.buffer)), inMemory(weights), inMemory(vectors));
 }
 
-/** The same where ratings are learnt: every row, which items were heard of, and the iteration, which sets rates.
- * @type {(version: number, iteration: number, heard: Float32Array, vectors: Float32Array, implicit: Float32Array) => Promise<Bytes>} */
-export function ratingModelDigest(version, iteration, heard, vectors, implicit) {
-  const about = new DataView(new ArrayBuffer(16));
+const DTYPES = { Int8Array: "int8", Int32Array: "int32", Float32Array: "float32" };
+
+/** The model of any other method: every array by its name in Python.
+ * @type {(version: number, arrays: Record<string, Int8Array | Int32Array | Float32Array>) => Promise<Bytes>} */
+export function methodModelDigest(version, arrays) {
+  const about = new DataView(new ArrayBuffer(8));
   about.setBigUint64(0, BigInt(version), true);
-  about.setBigUint64(8, BigInt(iteration), true);
-  return digest(
-    "rating-model",
-    joined(new Uint8Array(about.buffer)),
-    inMemory(Int8Array.from(heard)),
-    inMemory(vectors),
-    inMemory(implicit),
-  );
+  const parts = Object.keys(arrays)
+    .sort()
+    .flatMap((name) => {
+      const dtype = DTYPES[/** @type {keyof typeof DTYPES} */ (arrays[name].constructor.name)];
+      return [bytesOf(name), bytesOf(dtype), inMemory(arrays[name])];
+    });
+  return digest("method-model", joined(new Uint8Array(about.buffer)), ...parts);
 }
 
 /** Refuse an offer that is not about this charter and this model, or that has expired.

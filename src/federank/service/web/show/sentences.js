@@ -95,15 +95,11 @@ export function readers({ plain, promised }) {
 /** Who can read a message, in two sentences, and what there is to warn of.
  * @type {(view: View, leader: string, code: string) => { words: string, warning: string }} */
 export function whoReads(view, leader, code) {
-  const { promised, federation, decoys } = view;
+  const { promised, decoys } = view;
   const name = federationIn(view, code).name || leader;
   const kind = readers(view);
   if (kind === "reads") {
-    const more = federation.namesRated
-      ? say("who.names-rated")
-      : decoys >= 1
-        ? say("who.decoys", { count: Math.round(decoys) })
-        : say("who.nobody-else");
+    const more = decoys >= 1 ? say("who.decoys", { count: Math.round(decoys) }) : say("who.nobody-else");
     return { words: say("who.plain", { name }), warning: more };
   }
   if (!promised) return { words: say("who.unchecked"), warning: "" };
