@@ -22,7 +22,6 @@ import struct
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector
 from federank.errors import BadMessage
@@ -123,17 +122,4 @@ def model_digest(version: int, regulariser: float, weights: FloatVector, vectors
         struct.pack("<Qd", version, regulariser),
         np.ascontiguousarray(weights, dtype="<f4").tobytes(),
         np.ascontiguousarray(vectors, dtype="<f4").tobytes(),
-    )
-
-
-def rating_model_digest(
-    version: int, iteration: int, has_ratings: NDArray[np.generic], vectors: FloatMatrix, implicit_vectors: FloatMatrix
-) -> bytes:
-    """The same where ratings are learnt: every row, which items have ratings, and the iteration, which sets rates."""
-    return digest(
-        "rating-model",
-        struct.pack("<QQ", version, iteration),
-        np.ascontiguousarray(has_ratings, dtype="<i1").tobytes(),
-        np.ascontiguousarray(vectors, dtype="<f4").tobytes(),
-        np.ascontiguousarray(implicit_vectors, dtype="<f4").tobytes(),
     )

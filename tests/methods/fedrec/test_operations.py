@@ -6,7 +6,7 @@ from tests.rated_worlds import rated_world, rating_federation
 
 from federank.federation import wire
 from federank.federation.method import ItemGradients
-from federank.methods.fedrec.communication import fedrec_of_paper, of_device, of_devices, rating_cost
+from federank.methods.fedrec.communication import fedrec_of_paper, of_client, of_clients, rating_cost
 from federank.methods.fedrec.settings import PMFSettings
 
 DATA = rated_world(users=12, items=200, ratings=150)
@@ -51,8 +51,8 @@ def test_small_devices_tell_what_every_device_of_a_population_computes(style, rh
     federation = rating_federation(crowded, style=style, rho=rho, **HYBRID)
     virtual = federation.recipe.virtual
     assert rho < 3 or (virtual < 3 * crowded.profiles.sizes).any()
-    directly = [of_device(federation, federation.client(user)) for user in range(crowded.n_users)]
-    assert of_devices(federation, crowded.profiles.sizes, virtual).tolist() == directly
+    directly = [of_client(federation, federation.client(user)) for user in range(crowded.n_users)]
+    assert of_clients(federation, crowded.profiles.sizes, virtual).tolist() == directly
 
 
 @pytest.mark.parametrize("style", ["batch", "stochastic"])

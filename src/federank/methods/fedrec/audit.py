@@ -1,8 +1,8 @@
-"""The audit of a run that learns ratings (FedRec): which items someone has rated, and how.
+"""The audit of FedRec: which items a user has rated, and how.
 
-Which items: the attacks on what the observer has counted (traffic.py). How: the ratings themselves, from two early
-Updates of a few people (attacks/two_steps.py), beside guessing the mean of all ratings.
-Everything a device learns is sent in every round, so nothing is ever held back; what hides it are sampled items.
+Which items: the attacks on what the observer has counted. How: the ratings themselves, from two early uploads of a few
+users, beside guessing the mean of all ratings. Everything a client learns is sent in every round, so nothing is held
+back; sampled items hide it.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from federank.methods.fedrec.settings import RatingRecipe
 from federank.methods.fedrec.simulation import RatingFederation, choose_raters, play_compiled, workspace_for_raters
 from federank.simulation.options import TrainingOptions
 
-# Traffic where ratings are learnt: which items each device's Updates have named, and how often.
+# Which items each client's uploads have named, and how often.
 
 
 _MOST = 65_535
-"""Updates of one device that a count has room for."""
+"""Uploads of one client that a count can hold."""
 
 
 class RatingObserver:
-    """The honest-but-curious server: counts the items of some devices' Updates, or of their first this many, in a
-    run's rounds.
+    """The honest-but-curious server: counts the items of some clients' uploads, or of their first `most_updates`, in
+    a run's rounds.
     """
 
-    def __init__(self, federation: RatingFederation, people: IntVector, most_updates: int = _MOST) -> None:
+    def __init__(self, federation: RatingFederation, users: IntVector, most_updates: int = _MOST) -> None:
         n_items = len(federation.item_vectors)
-        self.people, self.federation, self.round_number = people, federation, 0
+        self.users, self.federation, self.round_number = users, federation, 0
         self.most_updates = most_updates
-        self.times_named = np.zeros((len(people), n_items), dtype=np.uint16)
-        self.updates = np.zeros(len(people), dtype=np.int64)
+        self.times_named = np.zeros((len(users), n_items), dtype=np.uint16)
+        self.updates = np.zeros(len(users), dtype=np.int64)
         self._row_of_user = np.full(len(federation.user_vectors), -1, dtype=np.int32)
-        self._row_of_user[people] = np.arange(len(people), dtype=np.int32)
+        self._row_of_user[users] = np.arange(len(users), dtype=np.int32)
 
     def watch_until(self, round_number: int) -> None:
         """Take note of all rounds before this one that have not been watched yet."""
@@ -83,7 +83,7 @@ def _watch(
     updates: LongVector,
     most_updates: int,
 ) -> None:
-    """Lay out what followed devices learn from, round by round, and count it."""
+    """Lay out what followed clients learn from, round by round, and count it."""
     for r in range(first_round, end):
         n_clients = len(recipe.participants) if recipe.batch else 1
         for k in range(n_clients):
@@ -99,36 +99,36 @@ def _watch(
                 times_named[row, item] += np.uint16(1)
 
 
-# What a honest-but-curious server of FedRec knows about some people.
+# What an honest-but-curious server of FedRec knows about some users.
 
 
 class RatingView(NamedTuple):
-    """What the server has counted: one row per person."""
+    """What the server has counted: one row per user."""
 
-    times_named: NDArray[np.uint16]  # people x items: in how many Updates the item was
-    updates: LongVector  # people: how many Updates there were
-    named_once: NDArray[np.bool_]  # people x items: what one Update named
-    second_rows: NDArray[np.bool_]  # people x items: of which W was sent; nothing for PMF
+    times_named: NDArray[np.uint16]  # users x items: in how many uploads the item was
+    updates: LongVector  # users: how many uploads there were
+    named_once: NDArray[np.bool_]  # users x items: what one upload named
+    second_rows: NDArray[np.bool_]  # users x items: of which W was sent; nothing for PMF
     vectors: FloatMatrix  # V, public
     typical_size: int
 
 
 class Answer(NamedTuple):
-    """An Update, and the public item vectors it answers to."""
+    """An upload, and the public item vectors that it was computed from."""
 
     update: RatingGradients
     vectors: FloatMatrix
 
 
-# Two Updates of a device that learns ratings, from two rounds in which it took part one after the other.
+# Two uploads of a client, from two rounds in which it took part one after the other.
 
 
 def two_answers(
-    established: RatingFederation, people: IntVector, first_iteration: int, last_round: int
+    established: RatingFederation, users: IntVector, first_iteration: int, last_round: int
 ) -> dict[int, list[Answer]]:
-    """The first two Updates of each of these people from an iteration on; of a federation before its first round."""
-    recipe, wanted = established.recipe, {int(person) for person in people}
-    answers: dict[int, list[Answer]] = {person: [] for person in wanted}
+    """The first two uploads of each of these users from an iteration on; of a federation before its first round."""
+    recipe, wanted = established.recipe, {int(user) for user in users}
+    answers: dict[int, list[Answer]] = {user: [] for user in wanted}
     for number in range(first_iteration * recipe.rounds_per_epoch, last_round):
         with words_wrap_around():
             chosen = [int(user) for user in choose_raters(recipe, number) if int(user) in wanted]
@@ -150,17 +150,17 @@ def _answer(federation: RatingFederation, user: int) -> Answer:
     return Answer(share_ratings(gradients), broadcast.vectors)
 
 
-# Attacks on what FedRec sends: which items someone has rated.
+# Attacks on what FedRec sends: which items a user has rated.
 
 
 def popularity(view: RatingView) -> Guess:
-    """Rank by the lengths of the public item vectors; claim as many as a device has on average."""
+    """Rank by the lengths of the public item vectors; claim as many as a client has on average."""
     lengths = np.linalg.norm(view.vectors, axis=1).astype(np.float32)
     return claim_typical(np.tile(lengths, (len(view.updates), 1)), view.typical_size)
 
 
 def presence(view: RatingView) -> Guess:
-    """Claim everything that one Update names."""
+    """Claim everything that one upload names."""
     return claim(view.named_once)
 
 
@@ -187,11 +187,11 @@ RATING_ATTACKS: dict[str, dict[str, Attack]] = {
     },
     "anonymous": {BASELINE: popularity, "presence": presence, "second_rows": second_rows},
 }
-"""What each kind of honest-but-curious server tries."""
+"""The attacks of each kind of honest-but-curious server."""
 ADVERSARIES = tuple(RATING_ATTACKS)
 
 
-# Two steps: two Updates of one device give away the ratings themselves (after Chai et al., 2021, for PMF).
+# Two steps: two uploads of one client disclose the ratings themselves (after Chai et al., 2021, for PMF).
 
 
 _GRID = 160
@@ -201,14 +201,14 @@ _NEARBY = (0.08, 0.01, 0.001, 0.0)
 
 
 class RatingGuess(NamedTuple):
-    """What an attack says about a person's ratings."""
+    """What an attack guesses of a user's ratings."""
 
     items: IntVector
     ratings: RealVector
 
 
 def two_steps(first: Answer, second: Answer, regulariser: float, lowest: float, highest: float) -> RatingGuess:
-    """The ratings of all items that are in both Updates."""
+    """The ratings of all items that are in both uploads."""
     items, here, there = np.intersect1d(first.update.items, second.update.items, return_indices=True)
     m, a = (part[here] for part in _along(first, regulariser))
     m2, a2 = (part[there] for part in _along(second, regulariser))
@@ -219,13 +219,13 @@ def two_steps(first: Answer, second: Answer, regulariser: float, lowest: float, 
         stars = np.clip(np.rint(ratings), lowest, highest)
         uneven = ((ratings - stars) ** 2).mean(axis=1)
         # The mean squared difference for every pair of lengths, without a table of lengths x lengths x items.
-        squares, squares2 = (ratings**2).mean(axis=1), (ratings2**2).mean(axis=1)
-        apart = squares[:, None] + squares2[None, :] - 2 * ratings @ ratings2.T / max(len(items), 1)
+        squared, squared2 = (ratings**2).mean(axis=1), (ratings2**2).mean(axis=1)
+        apart = squared[:, None] + squared2[None, :] - 2 * ratings @ ratings2.T / max(len(items), 1)
         one, other = np.unravel_index(int(np.argmin(apart + uneven[:, None])), apart.shape)
         best, best2 = float(lengths[one]), float(lengths2[other])
         lengths, lengths2 = (length * np.linspace(1 - nearby, 1 + nearby, _GRID) for length in (best, best2))
-    found = m / best + best * a
-    return RatingGuess(items.astype(np.int32), np.clip(found, lowest, highest))
+    ratings = m / best + best * a
+    return RatingGuess(items.astype(np.int32), np.clip(ratings, lowest, highest))
 
 
 def _possible(m: RealVector, highest: float) -> RealVector:
@@ -253,7 +253,7 @@ def _along(answer: Answer, regulariser: float) -> tuple[RealVector, RealVector]:
 
 
 def _direction(rows: RealVector) -> RealVector:
-    """The axis along which all rows lie."""
+    """The axis of all rows."""
     _, _, axes = np.linalg.svd(rows, full_matrices=False)
     u: RealVector = axes[0]
     return u
@@ -269,9 +269,9 @@ def _own_directions(rows: RealVector, u: RealVector) -> RealVector:
 
 
 MOST_CELLS = 2**25
-"""Unless told otherwise, notes are kept of this many (person, item) cells at most: 64 megabytes."""
+"""Largest table of users x items that an audit keeps unless another number of users is named: 64 megabytes."""
 _MOST_READ = 20
-"""Of this many people, at most, ratings are recovered."""
+"""Number of users whose ratings are recovered, at most."""
 _FIRST_ITERATION, _LAST_ITERATION = 2, 10
 
 
@@ -308,7 +308,7 @@ def audit_model(model: RatingFactors, *, sees: str = "updates", people: int | No
     attacked = (
         Attacked(
             _view(model, observer, one, rows),
-            [data.profiles.of(person) for person in followed[rows]],
+            [data.profiles.of(user) for user in followed[rows]],
             np.ones((len(rows), data.n_items), dtype=np.bool_),
         )
         for rows in in_blocks(np.arange(len(followed), dtype=np.int32), data.n_items)
@@ -351,8 +351,8 @@ def _view(model: RatingFactors, observer: RatingObserver, one: RatingObserver, r
     federation, data = observer.federation, model.training
     second = np.zeros(observer.times_named[rows].shape, dtype=np.bool_)
     if federation.recipe.implicit:
-        for row, person in enumerate(observer.people[rows]):
-            second[row, data.profiles.of(person)] = True  # the rows of W that an Update has, by the protocol
+        for row, user in enumerate(observer.users[rows]):
+            second[row, data.profiles.of(user)] = True  # the rows of W that an upload has
     times = observer.times_named[rows]
     return RatingView(
         times,
@@ -365,27 +365,27 @@ def _view(model: RatingFactors, observer: RatingObserver, one: RatingObserver, r
 
 
 def _ratings_audit(
-    model: RatingFactors, established: RatingFederation, people: IntVector
+    model: RatingFactors, established: RatingFederation, users: IntVector
 ) -> dict[str, dict[str, float]]:
-    """How many of these people's ratings are found exactly, and how far off they are, beside the mean of all."""
+    """How many of these users' ratings are recovered exactly, and the mean error, beside those of the mean rating."""
     data, settings = model.training, model.settings
     assert data.ratings is not None
     last = min(_LAST_ITERATION, settings.iterations) * established.rounds_per_epoch
     first = min(_FIRST_ITERATION, max(settings.iterations - 2, 0))
-    found: list[tuple[float, float, float, float]] = []
+    results: list[tuple[float, float, float, float]] = []
     mean = float(data.ratings.mean())
-    for person, answers in two_answers(established, people, first, last).items():
+    for user, answers in two_answers(established, users, first, last).items():
         if len(answers) < 2:
             continue
         guess = two_steps(answers[0], answers[1], settings.regulariser, settings.lowest, settings.highest)
-        start, end = data.profiles.starts[person], data.profiles.starts[person + 1]
-        rated, truth = data.profiles.of(person), data.ratings[start:end]
+        start, end = data.profiles.starts[user], data.profiles.starts[user + 1]
+        rated, truth = data.profiles.of(user), data.ratings[start:end]
         positions = np.searchsorted(guess.items, rated)  # whatever is rated is in both
         guessed = guess.ratings[positions]
         right, plain = np.mean(np.rint(guessed) == truth), np.mean(np.rint(mean) == truth)
         off, plainly_off = np.abs(guessed - truth).mean(), np.abs(mean - truth).mean()
-        found.append((float(right), float(off), float(plain), float(plainly_off)))
-    if not found:
+        results.append((float(right), float(off), float(plain), float(plainly_off)))
+    if not results:
         return {}
-    right, off, plain, plainly_off = np.mean(found, axis=0).tolist()
+    right, off, plain, plainly_off = np.mean(results, axis=0).tolist()
     return {"two_steps": {"exact": right, "error": off}, "mean": {"exact": plain, "error": plainly_off}}

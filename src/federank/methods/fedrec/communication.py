@@ -1,6 +1,6 @@
 """What learning ratings sends, beside what the paper says it sends (FedRec, 2020, section 3.3).
 
-An Update has a row for every rated and every sampled item, so its size depends on the user alone; how often each
+An upload has a row for every rated and every sampled item, so its size depends on the user alone; how often each
 user is drawn depends on the seed alone. A run's traffic is counted from the two. The paper counts 4 bytes for each
 number of an iteration in which every user takes part once, with d factors, m items, n users and |R| ratings:
 
@@ -112,19 +112,19 @@ def rating_cost(federation: RatingFederation) -> Cost:
         bytes_up=float(np.mean(messages)),
         bytes_up_written_out=float(np.mean(messages)),
         bytes_down=rating_broadcast_bytes(n_items, recipe.factors, implicit=recipe.implicit),
-        device_operations=None if recipe.implicit else float(np.mean(of_devices(federation, sizes, virtual))),
+        device_operations=None if recipe.implicit else float(np.mean(of_clients(federation, sizes, virtual))),
         server_operations=float(recipe.factors * (int(rows.sum()) + steps)),
     )
 
 
-def of_devices(federation: RatingFederation, sizes: LongVector, virtual: IntVector) -> RealVector:
-    """The multiplications of devices with this many ratings and virtual ratings each, by those of small devices."""
+def of_clients(federation: RatingFederation, sizes: LongVector, virtual: IntVector) -> RealVector:
+    """The multiplications of clients with this many ratings and virtual ratings each, by those of small clients."""
 
     def counted(own: int, sampled: int) -> int:
         items = np.arange(own, dtype=np.int32)
         vector = federation.user_vectors[0, : federation.recipe.factors].copy()
         ratings = np.ones(own, dtype=np.float32)
-        return of_device(federation, RatingPrivate(0, vector, items, ratings, np.float32(1), sampled, 0))
+        return of_client(federation, RatingPrivate(0, vector, items, ratings, np.float32(1), sampled, 0))
 
     def linear(sampled: int) -> RealVector:
         """Beginning with one rating, and with this many virtual ones."""
@@ -137,7 +137,7 @@ def of_devices(federation: RatingFederation, sizes: LongVector, virtual: IntVect
     return np.where(virtual > 0, linear(1), linear(0))
 
 
-def of_device(federation: RatingFederation, client: RatingPrivate) -> int:
+def of_client(federation: RatingFederation, client: RatingPrivate) -> int:
     """The multiplications of one client in a round, once virtual ratings are predicted."""
     recipe, first = federation.recipe, federation.recipe.predict_from
     client.vector = client.vector.view(Counted)
@@ -150,7 +150,7 @@ def of_device(federation: RatingFederation, client: RatingPrivate) -> int:
 
 
 def fedrec_of_paper(settings: RatingSettings, *, ratings: int, users: int, items: int) -> Cost:
-    """The paper's formulas, for devices that have this many ratings in the mean."""
+    """The paper's formulas, for clients that have this many ratings in the mean."""
     size, d, rho, batch = ratings / users, settings.factors, settings.rho, settings.style == "batch"
     passes = passes_of_paper(settings)
     device = (passes * (1 + rho) + (2 + 3 * rho if batch else 3 + 4 * rho)) * d * size + passes * d

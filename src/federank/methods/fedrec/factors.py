@@ -6,7 +6,7 @@ biases. With the error e = U_u . V_i - r_ui, the gradients of (e^2 + lambda |U_u
     user    e V_i + lambda U_u
     item    e U_u + lambda V_i
 
-Anyone who applies them subtracts them, multiplied by the learning rate. SVD++ (svdpp.py) uses the same three formulas
+They are subtracted, multiplied by the learning rate. SVD++ uses the same three formulas
 with more than U_u in the place of U_u.
 """
 
@@ -37,7 +37,7 @@ def item_gradient(error: Any, user: Any, item: Any, regulariser: Any) -> Any:
     return error * user + regulariser * item
 
 
-# SVD++: what a person has rated says something too, whatever the ratings were; and how to learn it cheaply.
+# SVD++: which items a user has rated counts too, whatever the ratings are; and how to learn it cheaply.
 
 
 _ONE = np.float32(1.0)
@@ -45,7 +45,7 @@ _SMALLEST_SCALE = np.float32(1e-3)
 
 
 class Shift(NamedTuple):
-    """What a device's W has in common: W_i' = scale * row_i' + offset, and their sum."""
+    """What a client's W have in common: W_i' = scale * row_i' + offset, and their sum."""
 
     scale: Any
     offset: Any
@@ -66,7 +66,7 @@ def implicit_row(rows: Any, position: Any, shift: Any, width: Any) -> Any:
 
 @inlined
 def moved_without(rows: Any, position: Any, own: Any, shift: Any, keep: Any, move: Any, count: Any) -> Any:
-    """All W but that of one place (now `own`) become keep * W - move; `count` is how many they are together."""
+    """All W but that of one position (now `own`) become keep * W - move; `count` is the number of all."""
     scale, offset = keep * shift.scale, keep * shift.offset - move
     # The row of this position is changed against the change: scale * row + offset is `own`, as it was.
     store_row(rows, position, (_ONE / scale) * (own - offset))

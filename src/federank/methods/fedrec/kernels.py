@@ -37,7 +37,7 @@ AHEAD = 8
 
 
 class Raters(NamedTuple):
-    """What devices hold, user by user."""
+    """What clients hold, user by user."""
 
     profiles: Profiles
     ratings: FloatVector
@@ -46,7 +46,7 @@ class Raters(NamedTuple):
 
 
 class RatingRun(NamedTuple):
-    """What every kernel of a run is handed: the recipe, what devices hold, and the tables that rounds change."""
+    """Arguments of every kernel: the recipe, what clients hold, and the tables that rounds change."""
 
     recipe: RatingRecipe
     raters: Raters
@@ -57,7 +57,7 @@ class RatingRun(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """A client's part of a round, before its first step; numbers only, so that handing it on costs nothing."""
+    """A client's part of a round, before its first step; numbers only."""
 
     user: int
     rate: np.float32  # the client's
@@ -65,7 +65,7 @@ class Turn(NamedTuple):
     size: int  # ratings of its own
     virtual: int  # virtual ones
     predicting: bool  # its virtual ratings are to be predicted
-    training: bool  # it trains on its own ratings first, which no one hears of
+    training: bool  # it makes local passes over its own ratings first
 
 
 class Workspace(NamedTuple):
@@ -73,14 +73,14 @@ class Workspace(NamedTuple):
 
     marks: LongVector  # one per item: which call has sampled it
     calls: LongVector  # one number: how many samples have been drawn
-    items: IntVector  # what the client learns from: rated items first, then sampled ones
+    items: IntVector  # what the client learns from: rated items, then sampled ones
     values: FloatVector  # and their ratings
     own: FloatMatrix  # W of the rated items
-    trial: FloatMatrix  # the same for training that no one hears of
+    trial: FloatMatrix  # the same for local passes
 
 
 class Sums(NamedTuple):
-    """A batch round's gradients of V: their sum per item, and how many there are."""
+    """A batch round's gradients of V: their sum per item, and their number."""
 
     vectors: FloatMatrix
     counts: LongVector
@@ -112,7 +112,7 @@ def draw_order(seed: Any, iteration: Any, participants: Any) -> Any:
 
 @inlined
 def lay_out(recipe: Any, raters: Any, user: Any, round_number: Any, n_items: Any, workspace: Any) -> Any:
-    """Put the client's ratings and its virtual ones (averages, so far) side by side; how many there are of each."""
+    """Lay out the client's ratings and its virtual ones, which are averages so far; the number of each."""
     start = raters.profiles.starts[user]
     size = raters.profiles.starts[user + 1] - start
     for k in range(size):
@@ -255,7 +255,7 @@ def play_pmf_batch(run: RatingRun, sums: Sums, workspace: Workspace, first_round
             store_row(V, item, load_row(V, item, width) - rate * mean)
 
 
-# The compiled loop of SVD++: PMF's, with the rated items' W in a table of the device's own.
+# The compiled loop of SVD++: PMF's, with the rated items' W in a table of the client's own.
 
 
 _ONE = np.float32(1.0)
@@ -263,7 +263,7 @@ _ONE = np.float32(1.0)
 
 @inlined
 def _gather(W: Any, rows: Any, items: Any, size: Any, zero: Any, width: Any) -> Any:
-    """Copy the rated items' W into a device's own table."""
+    """Copy the rated items' W into a client's own table."""
     total = zero
     for k in range(size):
         row = load_row(W, items[k], width)

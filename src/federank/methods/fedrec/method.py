@@ -312,17 +312,17 @@ class PMF(FedRecSettings, FederatedMethod):
 
     def grow(self, state: RatingState, n_items: int) -> RatingState:
         """New items start as the mean of the others."""
-        grown: RatingState = wire.extended(state, n_items)
-        grown.vectors[len(state.vectors) :] = state.vectors.mean(axis=0)
-        return grown
+        extended: RatingState = wire.extended(state, n_items)
+        extended.vectors[len(state.vectors) :] = state.vectors.mean(axis=0)
+        return extended
 
     def exported(self, arrays: dict[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
         """The model of a simulation; it knows no steps of a scale, and SVD++ there has one style."""
         own = {part.name for part in fields(RatingSettings)} - {"style"}
-        kept: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self) if part.name in own}
+        settings: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self) if part.name in own}
         iterations = {"iterations": max(1, int(arrays["iteration"][0]))}
         named = {"item_vectors": "vectors", "implicit_vectors": "implicit_vectors"}
-        return kept | iterations, {name: arrays[own] for name, own in named.items() if own in arrays}
+        return settings | iterations, {name: arrays[own] for name, own in named.items() if own in arrays}
 
 
 @dataclass(frozen=True, kw_only=True)

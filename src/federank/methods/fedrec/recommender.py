@@ -96,7 +96,7 @@ class RatingFactors(PredictsRatings):
         return count_rating_communication(recipe, sizes, data.n_items, self.report["rounds"], self.settings.rho)
 
     def complexity(self) -> dict[str, float]:
-        """What an iteration costs a device and the server, counted, beside the paper's formulas; SVD++ has none."""
+        """What an iteration costs a client and the server, counted, beside the paper's formulas; SVD++ has none."""
         if not self.settings.federated:
             return {}
         data, settings = self._fitted(), self.settings
@@ -106,7 +106,7 @@ class RatingFactors(PredictsRatings):
         passes = {"local_passes": passes_of_paper(settings)}
         return cost_figures(counted, None if settings.implicit else formula) | passes
 
-    def _tastes(self, users: IntVector) -> FloatMatrix:
+    def _factors_of(self, users: IntVector) -> FloatMatrix:
         """What V is multiplied with to predict these users' ratings of items they have not rated."""
         return self.user_vectors[users]
 
@@ -120,7 +120,7 @@ class RatingFactors(PredictsRatings):
         return self.item_vectors[profile[:0]]
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The predicted ratings of the full catalogue for someone with this taste, within the declared range."""
+        """The predicted ratings of the full catalogue for a user with these factors, within the declared range."""
         predicted = np.clip(self.item_vectors @ vector, self.settings.lowest, self.settings.highest)
         scores: FloatVector = predicted.astype(np.float32)
         return scores
@@ -128,11 +128,11 @@ class RatingFactors(PredictsRatings):
     def _predict_pairs(self, users: IntVector, items: IntVector) -> FloatVector:
         """Unclipped predictions of pairs, by number."""
         distinct, positions = np.unique(users, return_inverse=True)
-        values: FloatVector = np.einsum("kf,kf->k", self._tastes(distinct)[positions], self.item_vectors[items])
+        values: FloatVector = np.einsum("kf,kf->k", self._factors_of(distinct)[positions], self.item_vectors[items])
         return values
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
-        scores: FloatMatrix = self._tastes(users) @ self.item_vectors.T
+        scores: FloatMatrix = self._factors_of(users) @ self.item_vectors.T
         return scores
 
     def _shared_arrays(self) -> Arrays:
@@ -164,7 +164,7 @@ class PMF(RatingFactors):
     def __init__(self) -> None: ...
 
 
-# SVD++ as a recommender: PMF that also learns from which items a person has rated, federated as in FedRec or not.
+# SVD++ as a recommender: PMF that also learns from which items a user has rated, federated as in FedRec or not.
 
 
 class SVDPlusPlus(RatingFactors):
@@ -175,7 +175,7 @@ class SVDPlusPlus(RatingFactors):
     settings_type = SVDPlusPlusSettings
     settings: SVDPlusPlusSettings
     implicit_vectors: FloatMatrix
-    """W: what having rated an item says about a person."""
+    """W: what having rated an item says about a user."""
 
     @made_from(SVDPlusPlusSettings)
     def __init__(self) -> None: ...
@@ -184,11 +184,13 @@ class SVDPlusPlus(RatingFactors):
         super()._follow(federation)
         self.implicit_vectors = federation.implicit_vectors[:, : federation.recipe.factors]
 
-    def _tastes(self, users: IntVector) -> FloatMatrix:
+    def _factors_of(self, users: IntVector) -> FloatMatrix:
         rated = self.training.matrix()[users]
         norms = 1 / np.sqrt(np.maximum(rated.sum(axis=1), 1))
-        tastes: FloatMatrix = self.user_vectors[users] + (norms[:, None] * (rated @ self.implicit_vectors)).astype("f4")
-        return tastes
+        factors: FloatMatrix = self.user_vectors[users] + (norms[:, None] * (rated @ self.implicit_vectors)).astype(
+            "f4"
+        )
+        return factors
 
     def _tables(self) -> dict[str, FloatMatrix]:
         return super()._tables() | {"implicit_vectors": np.ascontiguousarray(self.implicit_vectors)}
@@ -206,8 +208,8 @@ class SVDPlusPlus(RatingFactors):
         for k in np.flatnonzero(rated):
             user, item, profile = users[k], items[k], known.profiles.of(users[k])
             others = profile[profile != item]
-            taste = self.user_vectors[user] + normaliser(len(others)) * self.implicit_vectors[others].sum(axis=0)
-            values[k] = taste @ self.item_vectors[item]
+            factors = self.user_vectors[user] + normaliser(len(others)) * self.implicit_vectors[others].sum(axis=0)
+            values[k] = factors @ self.item_vectors[item]
         return values
 
     def _shared_arrays(self) -> Arrays:

@@ -1,6 +1,7 @@
 """Recipes of federated rating prediction: FedRec (Lin et al., 2020), in the reading of its paper and of its code.
 
-`PMFSettings` and `SVDPlusPlusSettings` are what a person chooses; `rating_recipe` works them out for a population.
+`PMFSettings` and `SVDPlusPlusSettings` are the settings of a simulation; `simulated_recipe` resolves them for a
+population. `FedRecSettings` are those that real clients have too (method.py).
 An *iteration* shows every user's ratings about once, and the learning rate falls after each. In batch style it is one
 round with all clients; in stochastic style it is n rounds with one client each, drawn with replacement.
 

@@ -102,7 +102,7 @@ class RatingFederation:
 
     @property
     def run(self) -> RatingRun:
-        """What the compiled engine's kernels are handed."""
+        """The arguments of the kernels."""
         raters = Raters(self.profiles, self.ratings, self.means, self.participations)
         width = (0,) * self.item_vectors.shape[1]
         return RatingRun(self.recipe, raters, self.item_vectors, self.implicit_vectors, self.user_vectors, width)
