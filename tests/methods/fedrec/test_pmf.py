@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from federank.methods.fedrec.factors import item_gradient, rating_error, user_gradient
+from federank.methods.fedrec.reference import item_gradient, rating_error, user_gradient
 
 REGULARISER = np.float32(0.1)
 RNG = np.random.default_rng(4)

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federank.methods.fedrec.factors import (
+from federank.methods.fedrec.kernels import (
     Shift,
     implicit_row,
     moved_together,
     moved_without,
     needs_settling,
-    normaliser,
     settled,
 )
+from federank.methods.fedrec.reference import normaliser
 
 FACTORS = 4
 WIDTH = (0,) * FACTORS

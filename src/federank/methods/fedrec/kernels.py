@@ -17,19 +17,14 @@ from federank._numerics.compiling import compiled
 from federank._numerics.rows import dot, fetch_row, inlined, load_row, store_row
 from federank.data.interactions import Profiles
 from federank.federation.rng import ORDER, SELECT, SERVER, below, words
-from federank.methods.fedrec.factors import (
-    Shift,
-    implicit_row,
+from federank.methods.fedrec.reference import (
     item_gradient,
-    moved_together,
-    moved_without,
-    needs_settling,
     normaliser,
     rating_error,
-    settled,
+    round_of_sample,
+    sample_unrated,
     user_gradient,
 )
-from federank.methods.fedrec.reference import round_of_sample, sample_unrated
 from federank.methods.fedrec.settings import RatingRecipe, predicts, rate_after
 
 AHEAD = 8
@@ -259,6 +254,52 @@ def play_pmf_batch(run: RatingRun, sums: Sums, workspace: Workspace, first_round
 
 
 _ONE = np.float32(1.0)
+_SMALLEST_SCALE = np.float32(1e-3)
+
+
+class Shift(NamedTuple):
+    """What a client's W have in common: W_i' = scale * row_i' + offset, and their sum."""
+
+    scale: Any
+    offset: Any
+    total: Any
+
+
+@inlined
+def implicit_row(rows: Any, position: Any, shift: Any, width: Any) -> Any:
+    """W of the item in this position, as it is now."""
+    return shift.scale * load_row(rows, position, width) + shift.offset
+
+
+@inlined
+def moved_without(rows: Any, position: Any, own: Any, shift: Any, keep: Any, move: Any, count: Any) -> Any:
+    """All W but that of one position (now `own`) become keep * W - move; `count` is the number of all."""
+    scale, offset = keep * shift.scale, keep * shift.offset - move
+    # The row of this position is changed against the change: scale * row + offset is `own`, as it was.
+    store_row(rows, position, (_ONE / scale) * (own - offset))
+    total = keep * (shift.total - own) - np.float32(count - 1) * move + own
+    return Shift(scale, offset, total)
+
+
+@inlined
+def moved_together(shift: Any, keep: Any, move: Any, count: Any) -> Any:
+    """All W become keep * W - move."""
+    return Shift(keep * shift.scale, keep * shift.offset - move, keep * shift.total - np.float32(count) * move)
+
+
+@inlined
+def settled(rows: Any, count: Any, shift: Any, width: Any) -> Any:
+    """Write every W out into its row, so that the scale is one again."""
+    zero = shift.offset - shift.offset
+    for position in range(count):
+        store_row(rows, position, implicit_row(rows, position, shift, width))
+    return Shift(_ONE, zero, shift.total)
+
+
+@inlined
+def needs_settling(shift: Any) -> Any:
+    """Whether the scale has become so small that the rows would lose accuracy."""
+    return shift.scale < _SMALLEST_SCALE
 
 
 @inlined

@@ -21,8 +21,7 @@ from federank.methods.fedrec.communication import (
     passes_of_paper,
     rating_cost,
 )
-from federank.methods.fedrec.factors import normaliser
-from federank.methods.fedrec.reference import folded_in, implicit_part
+from federank.methods.fedrec.reference import folded_in, implicit_part, normaliser
 from federank.methods.fedrec.settings import (
     FedRecSettings,
     PMFSettings,

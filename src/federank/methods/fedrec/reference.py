@@ -6,8 +6,8 @@
 3. Gather the gradient of every item's V, and for SVD++ of the rated items' W.
 4. The server moves each item by the mean of its gradients.
 
-V stays as it was received while a client learns. The compiled engine (kernels.py) does the same work with SVD++'s short
-cut (factors.py) and is tested against this file.
+V stays as it was received while a client learns. The compiled engine (kernels.py) does the same work with a short
+cut for SVD++ and is tested against this file.
 """
 
 from __future__ import annotations
@@ -19,11 +19,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
-from federank._numerics.rows import inlined
+from federank._numerics.rows import dot, inlined
 from federank.federation.method import NO_ITEMS
 from federank.federation.rng import VIRTUAL, WORDS, absent_item, below, words, words_wrap_around
-from federank.methods.fedrec.factors import item_gradient, normaliser, rating_error, user_gradient
 from federank.methods.fedrec.settings import RatingRecipe, predicts, rate_after
+
+# The formulas. A rating is predicted as U . V_i (Mnih and Salakhutdinov, 2007; FedRec, 2020, Eq. 1), without mean and
+# biases. With the error e = U . V_i - r, the gradients of (e^2 + lambda |U|^2 + lambda |V_i|^2) / 2 are
+#
+#     user    e V_i + lambda U
+#     item    e U + lambda V_i
+#
+# They are subtracted, multiplied by the learning rate. SVD++ has U and the normalised sum of the rated items' W in the
+# place of U.
+
+
+@inlined
+def rating_error(user: Any, item: Any, rating: Any) -> Any:
+    """How much too high the predicted rating is."""
+    return dot(user, item) - rating
+
+
+@inlined
+def user_gradient(error: Any, user: Any, item: Any, regulariser: Any) -> Any:
+    """Away from which the user's own vector should go."""
+    return error * item + regulariser * user
+
+
+@inlined
+def item_gradient(error: Any, user: Any, item: Any, regulariser: Any) -> Any:
+    """Away from which an item's vector should go."""
+    return error * user + regulariser * item
+
+
+@inlined
+def normaliser(count: Any) -> Any:
+    """1 / sqrt(count); an empty sum needs none."""
+    return np.float32(1.0 / np.sqrt(np.float64(max(count, 1))))
+
+
+# What a client receives, holds and learns in a round.
 
 
 class RatingBroadcast(NamedTuple):
