@@ -30,21 +30,20 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from federank._numerics.arrays import IntVector
 from federank.errors import BadAnswer, BadMessage, NoAnswer
 from federank.federation.season import season_content, season_rows
-from federank.federation.server import Content, Published, SecureServerMethod, ServerMethod
+from federank.federation.server import Content, Published, ServerMethod
 from federank.secagg.canonical import digest
 from federank.secagg.config import SecaggConfig, check_follows, check_signed, config_from
-from federank.secagg.exchange import ABANDONED, FOLDED, RoundRecord, read_record, same_round, sum_digest
+from federank.secagg.exchange import ABANDONED, FOLDED, read_record, same_round, sum_digest
 from federank.secagg.keys import fingerprint, successors
 from federank.secagg.ring import centred, ring_from
-from federank.secagg.round_config import Offer, check_offer, read_offer
+from federank.secagg.round_config import read_offer
+from federank.service.chain import Chain
 from federank.service.client.federation import merged, read_facts, read_rows
 from federank.service.seasons import InTotal, total_of
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.model_versions import content_from, first_model, stored_content
-from federank.service.server.plausibility import implausible
 from federank.service.server.secure_config import settings_from
 
 MOST_BYTES = 1 << 28
@@ -106,6 +105,7 @@ class _Listed(NamedTuple):
     round: int
     state: str
     version: int
+    config: str | None
 
 
 class _Season(NamedTuple):
@@ -133,10 +133,8 @@ class _Verification:
         public = _public_model(self._leader)
         before = {season.config.season: self._helper_rounds(season) for season in seasons}
         listed = self._leader_rounds()
-        chain = _Chain(frozenset(season.config.starts_from for season in seasons[1:]))
-        ends = [season.first_round for season in seasons[1:]] + [2**53]
-        for season, end in zip(seasons, ends, strict=True):
-            rounds = [one for one in listed if season.first_round <= one.round < end]
+        chain = Chain(frozenset(season.config.starts_from for season in seasons[1:]))
+        for season, rounds in zip(seasons, _by_season(seasons, listed), strict=True):
             self._verify_season(chain, season, seasons, rounds, before[season.config.season])
         if public not in chain.known:
             self._findings.append(f"Version {public[0]:,}, which the leader publishes now, is not in the chain.")
@@ -155,7 +153,7 @@ class _Verification:
         )
 
     def _verify_season(
-        self, chain: _Chain, season: _Season, seasons: list[_Season], listed: list[_Listed], before: dict[int, str]
+        self, chain: Chain, season: _Season, seasons: list[_Season], listed: list[_Listed], before: dict[int, str]
     ) -> None:
         """Check a season's first model and every round of it."""
         self._season, self._secagg = season, season.config
@@ -166,7 +164,7 @@ class _Verification:
             served.sums, settings, season.config, season.first_version, self._first(chain, served, settings, seasons)
         )
         after, restores, previous = self._helper_rounds(season), list[Restore](), season.first_round - 1
-        for number, state, version in listed:
+        for number, state, version, _ in listed:
             if state == SKIPPED:
                 lost = tuple(one for one in sorted(before) if previous < one < number)
                 restores.append(Restore(number, version, lost))
@@ -185,7 +183,7 @@ class _Verification:
         self._compare_offers(chain, before, {number for restore in restores for number in restore.lost})
         self._restores += restores
 
-    def _first(self, chain: _Chain, served: ServerMethod, settings: Any, seasons: list[_Season]) -> Published | None:
+    def _first(self, chain: Chain, served: ServerMethod, settings: Any, seasons: list[_Season]) -> Published | None:
         """The first version of a season; None where sums without noise are in it, so that it is not published."""
         config = self._secagg
         if config.season > 1 and config.starts_from not in {version for version, _ in chain.known}:
@@ -221,7 +219,7 @@ class _Verification:
         items: list[dict[str, Any]] = _json(content)["items"]
         return items
 
-    def _verify_round(self, chain: _Chain, number: int, helper_knows: bool) -> int:
+    def _verify_round(self, chain: Chain, number: int, helper_knows: bool) -> int:
         """Check both records of an aggregated round and follow it to its version; how many uploads it has."""
         record = read_record(self._leader(f"/sums/record?round={number}"), self._secagg.leader_public())
         theirs = _by_any(self._keys, read_record, self._of_helper(number, "record", helper_knows))
@@ -261,7 +259,7 @@ class _Verification:
             if number not in ours and number not in explained and not is_just_offered:
                 self._findings.append(f"Round {number} is {state} at the helper, and the leader does not list it.")
 
-    def _compare_offers(self, chain: _Chain, theirs: dict[int, str], lost: set[int]) -> None:
+    def _compare_offers(self, chain: Chain, theirs: dict[int, str], lost: set[int]) -> None:
         """Every model that was offered must be in the chain."""
         for number in sorted(set(theirs) - lost):
             content = self._helper(f"/federations/{self._name}/rounds/{number}/offer")
@@ -274,86 +272,24 @@ class _Verification:
 
     def _leader_rounds(self) -> list[_Listed]:
         rounds = _paged(self._leader, "/sums/rounds")
-        return [_Listed(int(one["round"]), str(one["state"]), int(one["version"])) for one in rounds]
+        return [_Listed(int(one["round"]), str(one["state"]), int(one["version"]), one["config"]) for one in rounds]
 
     def _helper_rounds(self, season: _Season) -> dict[int, str]:
         rounds = _paged(self._helper, f"/federations/{season.config.digest().hex()}/rounds")
         return {int(one["round"]): str(one["state"]) for one in rounds}
 
 
-class _Chain:
-    """The versions one after the other, each named by its digest; with published sums, recomputed."""
-
-    def __init__(self, wanted: frozenset[int]) -> None:
-        self._wanted = wanted  # versions that later seasons start from
-        self.starts: dict[int, Published] = {}
-        self.recomputed = self.version = 0
-        self._digest = ""
-        self.known: set[tuple[int, str]] = set()
-
-    def begin(
-        self,
-        sums: SecureServerMethod,
-        settings: Any,
-        config: SecaggConfig,
-        version: int,
-        first: Published | None,
-    ) -> None:
-        """The first version of a season; one that is not published is known by the digest of its first offer."""
-        self._sums, self._settings, self._config = sums, settings, config
-        self._model, self.is_recomputed = first, first is not None
-        self._add(version, "" if first is None else sums.digest(settings, first).hex())
-        if first is not None:
-            self._keep(first)
-
-    def check(self, offer: Offer) -> None:
-        """Refuse a round config that is not about the newest version, or asks for another upload than the plan's."""
-        if not self._digest:  # after a restore, where nothing is recomputed: the same model under another number
-            self._digest = offer.model
-            self.known.add((self.version, self._digest))
-        if (offer.version, offer.model) != (self.version, self._digest):
-            raise BadMessage(f"The offer of round {offer.round} was not about the model of that moment.")
-        check_offer(offer, self._config, bytes.fromhex(self._digest), 0)
-        if self._model is not None and offer.stage != self._sums.stage(self._settings, self._model):
-            raise BadMessage(f"The offer of round {offer.round} asked for another message than the plan's.")
-
-    def recompute(self, offer: Offer, record: RoundRecord, total: IntVector) -> None:
-        """The next version from a round's sum; it must be the one that the record names."""
-        why = implausible(total, offer.columns, record.messages, offer.noise)
-        if why is not None:
-            raise BadMessage(f"Round {record.round} was folded, though {why}.")
-        assert self._model is not None, "sums with noise are always there"
-        content = self._sums.fold(self._settings, self._config, self._model, record.people, total, record.messages)
-        self._model = self._model.followed_by(content)
-        if self._sums.digest(self._settings, self._model).hex() != record.model:
-            raise BadMessage(
-                f"Version {self._model.version} does not follow from the sums of round {record.round}: its record "
-                "names another model."
-            )
-        self.recomputed += 1
-        self._add(self._model.version, record.model)
-        self._keep(self._model)
-
-    def follow(self, record: RoundRecord) -> None:
-        """The next version, as its record names it."""
-        self._model, self.is_recomputed = None, False
-        self._add(self.version + 1, record.model)
-
-    def jump(self, version: int) -> None:
-        """The same model under a later number."""
-        if self._model is None:
-            self.version, self._digest = version, ""
-            return
-        self._model = self._model._replace(version=version)
-        self._add(version, self._sums.digest(self._settings, self._model).hex())
-
-    def _keep(self, model: Published) -> None:
-        if model.version in self._wanted:
-            self.starts[model.version] = model
-
-    def _add(self, version: int, digest: str) -> None:
-        self.version, self._digest = version, digest
-        self.known.add((version, digest))
+def _by_season(seasons: list[_Season], listed: list[_Listed]) -> list[list[_Listed]]:
+    """The rounds of each season; a jump after a restore belongs to the season that had begun by then."""
+    names = {season.config.digest().hex(): place for place, season in enumerate(seasons)}
+    found: list[list[_Listed]] = [[] for _ in seasons]
+    for one in listed:
+        begun = [place for place, season in enumerate(seasons) if season.first_round <= one.round]
+        place = begun[-1] if one.config is None else names.get(one.config)
+        if place is None:
+            raise BadMessage(f"Round {one.round} is of a season that the leader does not list.")
+        found[place].append(one)
+    return found
 
 
 def _named(rounds: tuple[int, ...]) -> str:

@@ -171,6 +171,7 @@ async def test_status_counts_what_has_happened(sqlite_store):
         "open": True,
         "reports": 0,
         "items": ITEMS,
+        "season": 1,
         "devices": 1,
         "rounds_folded": 1,
         "rounds_abandoned": 0,

@@ -411,7 +411,11 @@ def next_season(before: SecaggConfig, now: SecaggConfig, content: Content) -> Co
     cohorts = -(-folds // before.messages)
     if cohorts and now.noises[0]:
         cohorts = max(1, round(cohorts * (before.noises[0] / now.noises[0]) ** 2))
+    popularity = content.state["counts"]
+    if popularity.any():  # an item that starts low, or has ended, counts as little as the least popular one
+        popularity = np.where(popularity > 0, popularity, popularity[popularity > 0].min())
     state = {**content.state, "folds": np.array([cohorts * now.messages]), "joined": np.zeros((n_items, 0))}
+    state["counts"] = popularity
     return content._replace(overall={**content.overall, "stage": np.array([0])}, state=state)
 
 

@@ -81,11 +81,11 @@ class FederationConfig(NamedTuple):
     settings: Any  # of the served's record
     catalogue: Catalogue
     n_items: int
-    season: Season
     ticket_key: bytes
     admin_hash: bytes
     suggested_policy: dict[str, Any] | None
     noun: dict[str, str] | None  # what an item is called, one and many of them: place and places
+    season: Season = Season(number=1)
     sums: Agreement | None = None  # where uploads are such that no single server can read one
     description: str | None = None  # what people should know of it before they take part
     seen: str | None = None  # the button that hides an item that someone knows already: Seen it

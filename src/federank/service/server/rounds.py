@@ -50,7 +50,8 @@ from federank.service.server.store.queries import (
     tallies,
 )
 from federank.service.server.store.seasons import current_season, is_resting
-from federank.service.server.store.versions import FULL_MODEL_EVERY, KEPT_STATES, Overtaken, model_to_fold, publish
+from federank.service.server.store.secure import abandon_unopened
+from federank.service.server.store.versions import Overtaken, model_to_fold, publish
 
 LOOK_SECONDS = 0.05
 """How often the store is asked for news that came by other workers."""
@@ -324,6 +325,8 @@ class Leader:
         config = read_config(connection)
         assert config is not None, "a store that was served holds a federation"
         self._config, self._form = config, self._form_of(config)
+        if config.sums is not None:
+            abandon_unopened(connection, config.sums.name)
 
     def _stand_by(self) -> None:
         while not self._stopping.is_set():
@@ -442,8 +445,8 @@ class Leader:
             measured = {"drift": signals_of(before, model).drift, "seconds": time.monotonic() - fleet.opened}
             bounded = {"held_rows": shared.held, "capped_rows": shared.capped, "capped_items": capped_items(model)}
             also = self._record(fleet, shared, number, bounded)
-            remembered = KEPT_STATES if self._config.sums is None else FULL_MODEL_EVERY
-            publish(connection, number, model, measured, self._keep, also, remembered)
+            is_summed = self._config.sums is not None  # rounds of sums are few, and a season may start from any
+            publish(connection, number, model, measured, self._keep, also, remembers_all=is_summed)
             self.mark_log_dirty()
             self.truncate_log(connection)
             self._log.say("round folded", "info", round=number, version=model.version, **measured, **bounded)

@@ -134,7 +134,7 @@ def propose(connection: Connection, wish: Wish) -> Proposal:
     if why is not None:
         raise SettingError(f"A season cannot begin with this model, because {why} Start from another version.")
     if agreement is not None:
-        agreement = _registered(agreement)
+        agreement = _registered(connection, agreement)
     return Proposal(proposed, settings, catalogue, content, agreement, wish.start_from is None)
 
 
@@ -375,11 +375,18 @@ def _agreed(
     return content, config.sums._replace(config=made, settings=settings_text(settings))
 
 
-def _registered(agreement: Agreement) -> Agreement:
-    """The same, registered at the helper and signed by both servers."""
+def _registered(connection: Connection, agreement: Agreement) -> Agreement:
+    """The same, registered at the helper and signed by both servers. A restored helper is told of all seasons."""
     line = agreement.line()
     try:
-        signature = line.register(agreement.config.to_bytes())
+        try:
+            signature = line.register(agreement.config.to_bytes())
+        except HelperRefused as refusal:
+            if refusal.slug != "unknown":
+                raise
+            for season in all_seasons(connection):
+                line.register(content_of(connection, season.number, CONFIG) or b"")
+            signature = line.register(agreement.config.to_bytes())
     except (HelperAway, HelperRefused, BadMessage) as reason:
         raise SettingError(
             f"The helper at {agreement.config.helper_origin} has not taken the season on: {reason} Nothing was changed."

@@ -206,20 +206,23 @@ class Fleet:
         connection.most_bytes = self.era.facts.most_model_bytes
         return connection
 
-    async def follow_season(self) -> None:
-        """Go on in the federation's season, if it is a later one: the catalogue, config and quota are others."""
+    async def follow_season(self, number: int) -> None:
+        """Go on in this season, if it is a later one: the catalogue, config and quota are others."""
         connection = self._connection()
         try:
             async with self._growing:
-                await self._follow_season(connection)
+                await self._follow_season(connection, number)
         finally:
             connection.close()
 
-    async def _follow_season(self, connection: Connection) -> None:
+    async def _follow_season(self, connection: Connection, number: int) -> None:
         for _ in range(MOST_OLDER_OFFERS):  # a worker of the server may not have heard of it yet
-            facts = read_facts((await self._request(connection, "GET", "/federation")).content)
-            if facts.season <= self.era.facts.season or self._made is None:
+            if self.era.facts.season >= number or self._made is None:
                 return
+            facts = read_facts((await self._request(connection, "GET", "/federation")).content)
+            if facts.season < number:
+                await asyncio.sleep(SECONDS_UNTIL_ANOTHER)
+                continue
             connection.most_bytes = max(connection.most_bytes, MOST_CATALOGUE_BYTES)
             listed = await self._request(connection, "GET", "/catalogue")
             try:
@@ -319,7 +322,7 @@ class Fleet:
                 if self.plan.last_version is not None and ticket.version >= self.plan.last_version:
                     await asyncio.Event().wait()  # the plan is fulfilled; its end comes from elsewhere
                 if ticket.season > self.era.facts.season:
-                    await self.follow_season()
+                    await self.follow_season(ticket.season)
                     connection.most_bytes = self.era.facts.most_model_bytes
                 older = older + 1 if have is not None and ticket.version < have.version else 0
                 if older:

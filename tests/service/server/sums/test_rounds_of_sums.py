@@ -241,7 +241,8 @@ async def test_what_anybody_can_fetch(sqlite_store, tmp_path):
         await running.open_round()
         assert (await running.client.get("/api/v1/sums/record?round=0")).status_code == 404
         listed = (await running.client.get("/api/v1/sums/rounds")).json()["rounds"]
-        assert listed == [{"round": 0, "state": "open", "version": 0}]
+        name = running.service.config.sums.name
+        assert listed == [{"round": 0, "state": "open", "version": 0, "config": name}]
 
 
 @in_a_loop

@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.secagg.worlds import charter
 from tests.service.federations import in_a_loop, opened, stored
 from tests.service.server.sums.federations import HISTORIES, federation, take_part
 from tests.service.server.sums.test_verifying import Published
 from tests.service.server.test_operating import ask
 
 from federank.errors import BadMessage, SettingError
+from federank.federation.server import Content
+from federank.methods.frugal.server import FRUGAL_SERVER
 from federank.privacy.accountant import epsilon_of_mu
 from federank.secagg.config import check_follows, check_signed, config_from
 from federank.service.server.helper_line import HelperRefused
@@ -76,8 +79,11 @@ async def test_the_helper_ends_a_season_when_rounds_of_the_next_begin(sqlite_sto
             with pytest.raises(HelperRefused) as refusal:
                 await asyncio.to_thread(line.abandon, old.name, 1)
             assert refusal.value.slug == "unknown"
-            with pytest.raises(SettingError):  # another season in the place of the one that has begun
-                await asyncio.to_thread(_registered, other)
+            with (
+                opened(sqlite_store) as connection,
+                pytest.raises(SettingError),
+            ):  # in the place of the one that has begun
+                await asyncio.to_thread(_registered, connection, other)
             states = await asyncio.to_thread(line.open_rounds, old.name)
             assert states == [], "the open round of the old season was abandoned"
         finally:
@@ -148,3 +154,14 @@ async def test_a_helper_that_is_away_changes_nothing(sqlite_store, tmp_path):
         assert running.service.config.season.number == 1
         assert len(configs(sqlite_store)) == 1
         helper.start()
+
+
+def test_items_without_popularity_are_as_popular_as_the_least_popular_one():
+    config = charter(recipe="private", messages=2, noises=(800, 800))
+    state = {name: np.zeros((3, 0)) for name in ("earlier", "newest", "joined")}
+    state |= {"counts": np.array([1.0, 0.0, 0.25]), "summed": np.zeros(3), "folds": np.array([3])}
+    content = Content({"vectors": np.zeros((3, 2), np.float32)}, {"stage": np.array([1])}, state)
+    now = FRUGAL_SERVER.sums.next_season(config, replace(config, messages=3, noises=(400, 400, 400)), content)
+    assert now.state["counts"].tolist() == [1.0, 0.25, 0.25]
+    assert now.overall["stage"].tolist() == [0]
+    assert now.state["folds"].tolist() == [3 * 8], "two cohorts' noise is that of eight of the new season"

@@ -42,9 +42,7 @@ async def rounds(service: Service, request: Request) -> Response:
     _agreement(service)
     first = check_int(request, "from") or 0
     rows = await service.read(lambda connection: store.listed_rounds(connection, first, MOST_LISTED))
-    return json_response(
-        {"rounds": [{"round": number, "state": state, "version": version} for number, state, version in rows]}
-    )
+    return json_response({"rounds": [row._asdict() for row in rows]})
 
 
 async def record(service: Service, request: Request) -> Response:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from federank.secagg.exchange import decode_reports
 from federank.secagg.ring import RingVector, ring_bytes, ring_from
+from federank.secagg.round_config import config_of_offer
 from federank.secagg.upload import Report
 from federank.service.server.store import queries as rounds
 from federank.service.server.store.database import Connection, StoreAway
@@ -61,6 +62,18 @@ def put_offer(connection: Connection, number: int, offer: bytes, length: int) ->
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (round) DO NOTHING",
             *(number, offer, bytes(4 * length), b"", b"", b"", b"", b""),
         )
+
+
+def abandon_unopened(connection: Connection, config: str) -> None:
+    """End rounds of an earlier season that were offered and never opened: their numbers are used up."""
+    with connection.transaction():
+        rows = connection.all(
+            "SELECT s.round, s.offer FROM sums s LEFT JOIN rounds r ON r.number = s.round WHERE r.number IS NULL"
+        )
+        for number, offer in rows:
+            if config_of_offer(bytes(offer)) != config:
+                connection.run("INSERT INTO rounds (number, version, state) VALUES (?, 0, 'abandoned')", int(number))
+                connection.run("UPDATE tallies SET abandoned = abandoned + 1")
 
 
 def renew_offer(connection: Connection, number: int, offer: bytes) -> None:
@@ -174,18 +187,30 @@ def published_sums(connection: Connection, number: int) -> tuple[bytes, bytes]:
     return (b"", b"") if row is None else (bytes(row[0]), bytes(row[1]))
 
 
-def listed_rounds(connection: Connection, first: int, most: int) -> list[tuple[int, str, int]]:
-    """Number, state and version of every round that was offered, and of jumps after a restore, from a number on."""
+class ListedRound(NamedTuple):
+    """A round that was offered, or a jump after a restore."""
+
+    round: int
+    state: str
+    version: int
+    config: str | None  # digest of its season's config; None of a jump
+
+
+def listed_rounds(connection: Connection, first: int, most: int) -> list[ListedRound]:
+    """Every round that was offered, and jumps after a restore, from a number on."""
     rows = connection.all(
-        "SELECT s.round, COALESCE(r.state, 'open'), COALESCE(r.version, 0) FROM sums s"
+        "SELECT s.round, COALESCE(r.state, 'open'), COALESCE(r.version, 0), s.offer FROM sums s"
         " LEFT JOIN rounds r ON r.number = s.round WHERE s.round >= ?"
-        " UNION ALL SELECT number, state, version FROM rounds WHERE state = 'skipped' AND number >= ?"
+        " UNION ALL SELECT number, state, version, NULL FROM rounds WHERE state = 'skipped' AND number >= ?"
         " ORDER BY 1 LIMIT ?",
         first,
         first,
         most,
     )
-    return [(int(number), str(state), int(version)) for number, state, version in rows]
+    return [
+        ListedRound(int(number), str(state), int(version), None if offer is None else config_of_offer(bytes(offer)))
+        for number, state, version, offer in rows
+    ]
 
 
 def abandon_closed(connection: Connection, number: int, record: bytes) -> None:

@@ -42,9 +42,13 @@ def publish(
     measured: dict[str, float],
     keep_updates: bool,
     also: Callable[[Connection], None] | None = None,
-    kept_states: int = KEPT_STATES,
+    *,
+    remembers_all: bool = False,
 ) -> None:
-    """Write the version that a closed round has led to, and end the round; all at once, with what `also` writes."""
+    """Write the version that a closed round has led to, and end the round; all at once, with what `also` writes.
+
+    `remembers_all`: from every version that is kept a federation can go on, and not from the newest ones alone.
+    """
     with connection.transaction():
         note_end(connection, number)
         folded = connection.run(
@@ -64,7 +68,7 @@ def publish(
         _insert_version(connection, number, model, whole=False)
         connection.run(
             "UPDATE versions SET state = NULL WHERE version <= ? AND whole = 0 AND state IS NOT NULL",
-            model.version - kept_states,
+            model.version - (FULL_MODEL_EVERY if remembers_all else KEPT_STATES),
         )
         if model.version % FULL_MODEL_EVERY == 0:
             put_all(connection, number, model)
