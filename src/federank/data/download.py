@@ -13,6 +13,7 @@ A folder takes one download at a time, so that two processes never write to the 
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 import shutil
@@ -239,12 +240,7 @@ def _alone_in(folder: Path, unfinished: Path) -> Iterator[None]:
 
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
-    """Lock the folder itself where the system can do that, and flush its list of names at the end."""
-    if os.name != "posix":
-        yield
-        return
-    import fcntl
-
+    """Lock the folder itself, and flush its list of names at the end."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:

@@ -457,10 +457,10 @@ POISONED = ("fpl", "frugal")
 
 def _poison(content: Any, group: str, method: str) -> tuple[PoisonSettings, ...]:
     """The malicious clients that a [[model]] asks for, checked: settings for each share of them."""
-    from federank.audit.poisoning import PoisonSettings
-
     if content is None:
         return ()
+    from federank.audit.poisoning import PoisonSettings
+
     where = f"poison of {group}"
     table = as_table(content, where)
     if method not in POISONED:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import math
 import platform
+import resource
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -31,7 +32,6 @@ from federank.evaluation.groups import group_means
 from federank.evaluation.lists import SAMPLED
 from federank.evaluation.metrics import ALL_USERS, count_items
 from federank.evaluation.search import best_of, curve_of, judged
-from federank.methods.federated_model import FederatedModel
 from federank.methods.predicting import PredictsRatings
 from federank.methods.recommender import Recommender
 from federank.methods.registry import recommender_class
@@ -240,8 +240,8 @@ def _carried_out(run: Run) -> tuple[dict[str, Any], bytes | None]:
     if source_of(run.data).fingerprint != run.fingerprint:
         raise DataError(f"{run.data.name} has changed since the study was started; start it again.")
     split = part_of(run.data, run.fold, run.part)
-    model = recommender_class(run.method)(**run.all_settings())
-    if isinstance(model, FederatedModel) and model.settings.leak:
+    model: Any = recommender_class(run.method)(**run.all_settings())
+    if getattr(model.settings, "leak", False):
         model.knowing(split.test)
     return _chosen_by(run, model, split) if run.task == "choose" else _tested(run, model, split)
 
@@ -339,12 +339,8 @@ def _bytes(sent: dict[str, Any] | None) -> Traffic | None:
     return Traffic(up=int(sent["up"]["bytes"]), down=int(down["bytes"]))
 
 
-def _peak_memory() -> float | None:
+def _peak_memory() -> float:
     """The most memory that this process has had, in MB; a worker's earlier runs count too."""
-    if sys.platform == "win32":
-        return None
-    import resource
-
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)
 
