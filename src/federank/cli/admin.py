@@ -60,7 +60,7 @@ def admin(context: click.Context, /, **where: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.pass_obj
 def versions(operator: Operator, as_json: bool) -> None:
-    """The versions that can be gone back to."""
+    """The versions that `rollback` can publish again."""
     from federank.cli.tables import new_table, show
 
     with operator.client() as client:
@@ -80,20 +80,20 @@ def versions(operator: Operator, as_json: bool) -> None:
 @click.argument("version", type=int)
 @click.pass_obj
 def rollback(operator: Operator, version: int) -> None:
-    """Publish an earlier VERSION as a new one; the round that is under way is given up."""
+    """Publish an earlier VERSION as a new one; the current round is discarded."""
     with operator.client() as client:
         done = client.post("/rollback", {"version": version})
     click.echo(f"Version {done['version']:,} is published, with the content of version {done['content_of']:,}.")
 
 
 @admin.command()
-@click.argument("device")
+@click.argument("client_name", metavar="CLIENT")
 @click.pass_obj
-def ban(operator: Operator, device: str) -> None:
-    """Take no Update of DEVICE (its name) any more; one that is not folded yet is withdrawn."""
+def ban(operator: Operator, client_name: str) -> None:
+    """Refuse the uploads of CLIENT (its name) from now on; one that is not aggregated yet is withdrawn."""
     with operator.client() as client:
-        done = client.post("/ban", {"device": device})
-    click.echo("The device was banned before." if done["was_banned"] else "The device is banned.")
+        done = client.post("/ban", {"device": client_name})
+    click.echo("The client was banned before." if done["was_banned"] else "The client is banned.")
 
 
 @admin.command()
@@ -109,20 +109,22 @@ def export(operator: Operator, folder: Path, version: int | None) -> None:
     with operator.client() as client:
         model, number = exported_model(client, version)
     model.save(folder)
-    click.echo(f"Version {number:,} is in {folder}: {len(model.item_ids):,} items, and no one's history.")
+    click.echo(f"Version {number:,} is in {folder}: {len(model.item_ids):,} items, and no histories.")
 
 
 @admin.command("invite")
 @click.option("--count", type=click.IntRange(1, 10_000), default=1, show_default=True, help="How many.")
 @click.pass_obj
 def make_invitations(operator: Operator, count: int) -> None:
-    """Make and show invitations, one a line; each lets one device enrol (`federank client --invitation`)."""
+    """Make and show invitations, one per line; each lets one client enrol (`federank client --invitation`)."""
     with operator.client() as client:
         done = client.post("/invitations", {"count": count})
     for code in done["invitations"]:
         click.echo(code)
     if not done["needed"]:
-        click.echo("federank: no one needs them yet; start `federank serve` with --invited-only.", err=True)
+        click.echo(
+            "federank: clients enrol without them until you start `federank serve` with --invited-only.", err=True
+        )
 
 
 @admin.command("move-store")
@@ -152,7 +154,7 @@ def move(target: str, store: str) -> None:
 @admin.command("rotate-token")
 @click.pass_obj
 def rotate_token(operator: Operator) -> None:
-    """Make and show a new operator's token; the old one dies."""
+    """Make and show a new operator's token; the old one is revoked."""
     with operator.client() as client:
         token = client.post("/token")["token"]
     click.echo(f"admin token  {token}  (shown this once; the store keeps only its hash)")
@@ -162,7 +164,7 @@ def rotate_token(operator: Operator) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.pass_obj
 def log(operator: Operator, as_json: bool) -> None:
-    """Everything that operators did, oldest first."""
+    """The log of what operators did, oldest first."""
     from federank.cli.tables import new_table, plain, show
 
     with operator.client() as client:

@@ -1,6 +1,6 @@
 """`federank demo`: the papers' method on a synthetic city, what its server learns, then Frugal; and a page to look at.
 
-1. A city is made up and split, as the papers do it.
+1. A synthetic city is generated and split, as the papers do it.
 2. The packaged study `demo` is carried out: centralised methods, FPL at several values of pi, each at its best epoch,
    and Frugal. `federank study run demo` gives the same numbers.
 3. An honest-but-curious server audits FPL's uploads, Frugal's, and secure sums of Frugal's (audit/).
@@ -47,7 +47,9 @@ _READS = {"updates": "operator", "plain": "operator", "sums": "neither"}
 @click.option("--out", type=FOLDER, default=Path("federank-demo"), show_default=True, help="Where the report goes.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="S", default=1, show_default=True, help="Seed of the runs.")
 @click.option("--serve", is_flag=True, help="Open the city to your browser instead, with virtual neighbours.")
-@click.option("--films", is_flag=True, help="With --serve: films that people know, with made-up tastes, not the city.")
+@click.option(
+    "--films", is_flag=True, help="With --serve: films that people know, with synthetic tastes, instead of the city."
+)
 @click.option(
     "--host",
     metavar="ADDRESS",
@@ -57,7 +59,7 @@ _READS = {"updates": "operator", "plain": "operator", "sums": "neither"}
 def demo(out: Path, seed: int, serve: bool, films: bool, host: str | None, port: int) -> None:
     """Run the papers' method on a synthetic city, audit it, then run Frugal, and write a report.
 
-    Nothing is fetched: the city is made up on the spot, and no real person or place is in it.
+    Nothing is fetched: the city is synthetic, and no real person or place is in it.
 
     \b
     Examples:
@@ -170,7 +172,7 @@ def _scores(row: Row) -> tuple[str, str, str]:
 def _audited(
     name: str, place: tuple[str, dict[str, Any]], sees: str, rows: list[Row], split: Split, seed: int
 ) -> RunRecord:
-    """Train a row of the study again under the eyes of an honest-but-curious server: what it learnt, as a line."""
+    """Train a row of the study again under the eyes of an honest-but-curious server: what it learnt, as a record."""
     import hashlib
 
     from federank.audit.audit import audit_training

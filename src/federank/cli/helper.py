@@ -40,7 +40,7 @@ class HelperCommand(Command, click.Group):
 
 
 @click.group(cls=HelperCommand, invoke_without_command=True)
-@click.option("--origin", metavar="URL", help="Where devices and leaders find it.  [default: where it listens]")
+@click.option("--origin", metavar="URL", help="The address for clients and leaders.  [default: where it listens]")
 @listening_options(8480)
 @click.option("--admin-host", default="127.0.0.1", show_default=True, help="Address of /metrics; not a public one.")
 @click.option("--admin-port", type=click.IntRange(0, 65535), help="0: any free one.  [default: --port + 1]")
@@ -51,7 +51,7 @@ class HelperCommand(Command, click.Group):
     "--keys", type=FOLDER, help="A folder of memory for the keys of rounds under way.  [default: one in /dev/shm]"
 )
 @click.option("--new-identity", is_flag=True, help="Make a new identity key, signed by the old one.")
-@click.option("--proxies", metavar="ADDRESSES", help="Proxies whose X-Forwarded-For is believed.")
+@click.option("--proxies", metavar="ADDRESSES", help="Proxies whose X-Forwarded-For is trusted.")
 @click.option("--quiet", is_flag=True, help="No log on stderr.")
 @click.pass_context
 def helper(context: click.Context, /, **values: Any) -> None:
@@ -216,4 +216,4 @@ def _refuse_origin(origin: str) -> None:
     if parts.scheme not in ("https", "http") or not parts.hostname or f"{parts.scheme}://{parts.netloc}" != origin:
         raise SettingError(f"--origin is {origin!r}; a scheme, a host and perhaps a port are needed, and nothing more.")
     if parts.scheme == "http" and not local:
-        raise SettingError(f"--origin is {origin}, but devices fetch the identity over TLS only; give https://...")
+        raise SettingError(f"--origin is {origin}, but clients fetch the identity over TLS only; give https://...")

@@ -66,7 +66,7 @@ def shown_host(host: str) -> str:
 
 
 def refuse_names(proxies: str | None) -> None:
-    """A proxy that is named otherwise than by its address would never be believed."""
+    """A proxy that is named otherwise than by its address would never be trusted."""
     import ipaddress
 
     for proxy in () if proxies is None else proxies.split(","):

@@ -16,7 +16,7 @@ from federank.cli.options import Command, Reading, given_settings, reads_data_op
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 @reads_data_option
 def poison(reading: Reading, as_json: bool, **values: Any) -> None:
-    """Malicious clients that push an unpopular item into all lists, or degrade everyone's lists.
+    """Malicious clients that push an unpopular item into all lists, or degrade all lists.
 
     The federation is simulated without an attack, attacked without defences, and attacked with the defences that
     `federank serve` has by default. Exposure is the share of honest users who have the item in their top 10.

@@ -17,12 +17,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("model", type=FOLDER)
-@click.option("--user", metavar="ID", help="Someone the model has learnt from.")
-@click.option(
-    "--like", "likes", metavar="ITEM", multiple=True, help="Someone new who likes this item; repeat it for more."
-)
+@click.option("--user", metavar="ID", help="A user of the training data.")
+@click.option("--like", "likes", metavar="ITEM", multiple=True, help="A new user who likes this item; repeatable.")
 @click.option("--item", metavar="ID", help="With --user: predict the rating of this item (pmf, svdpp, biases).")
-@click.option("--all", "everyone", is_flag=True, help="Everyone; needs --out.")
+@click.option("--all", "all_users", is_flag=True, help="All users; needs --out.")
 @click.option("-n", "n", type=int, metavar="N", default=10, show_default=True, help="How many items.")
 @click.option("--out", type=FILE, help="Write `user item score` lines; .csv, .parquet or .json too.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
@@ -31,7 +29,7 @@ def recommend(
     user: str | None,
     likes: tuple[str, ...],
     item: str | None,
-    everyone: bool,
+    all_users: bool,
     n: int,
     out: Path | None,
     as_json: bool,
@@ -52,24 +50,26 @@ def recommend(
     from federank.methods.model_folder import load_model
     from federank.methods.new_users import can_enrol, enrol
 
-    if (user is not None) + bool(likes) + everyone != 1:
-        raise SettingError("Say for whom: --user ID, or --like ITEM for someone new, or --all; one of them.")
+    if (user is not None) + bool(likes) + all_users != 1:
+        raise SettingError("Say for whom: --user ID, or --like ITEM for a new user, or --all; one of them.")
     if item is not None:
         if user is None:
             raise SettingError("--item predicts a user's rating; name the user with --user.")
         _predict(model, user, item, as_json)
         return
     loaded = load_model(model)
-    if everyone:
+    if all_users:
         if out is None:
-            raise SettingError("Everyone's recommendations are many; name a file for them with --out FILE.")
+            raise SettingError("The recommendations of all users need a file; name it with --out FILE.")
         table = loaded.recommend(n=n)
         table.write(out)
-        click.echo(f"{len(table):,} people's recommendations are in {out}.")
+        click.echo(f"{len(table):,} users' recommendations are in {out}.")
         return
     if likes:
         if not can_enrol(loaded):
-            raise SettingError(f"A {loaded.name} model cannot take someone new who likes items; from Python see enrol.")
+            raise SettingError(
+                f"A {loaded.name} model has no vector for a new user who likes items; from Python see enrol."
+            )
         listed = enrol(loaded, likes).recommend(n)
     else:
         listed = loaded.recommend(str(user), n)
@@ -77,7 +77,7 @@ def recommend(
         click.echo(json.dumps([recommended._asdict() for recommended in listed]))
         return
     if not listed:
-        click.echo("There is nothing left to recommend: this person has the full catalogue.")
+        click.echo("There is nothing left to recommend: this user has the full catalogue.")
         return
     from federank.cli.tables import new_table, plain, show
 

@@ -128,12 +128,12 @@ def simulate(
 
 def _lines(report: dict[str, Any]) -> str:
     lines = [
-        f"{report['interactions']:,} interactions of {report['devices']:,} devices in {report['rounds']:,} rounds and "
-        f"{report['seconds']:,} seconds: {report['interactions_per_s']:,} a second",
+        f"{report['interactions']:,} interactions of {report['devices']:,} clients in {report['rounds']:,} rounds and "
+        f"{report['seconds']:,} seconds: {report['interactions_per_s']:,} per second",
     ]
     if report["interactions"]:
         lines.append(
-            f"{report['bytes_per_interaction']:,} bytes an interaction ({report['bytes_up_per_interaction']:,} up); "
+            f"{report['bytes_per_interaction']:,} bytes per interaction ({report['bytes_up_per_interaction']:,} up); "
             f"the full model is {report['whole_model_bytes']:,}"
         )
     for name in ("task", "upload", "interaction"):

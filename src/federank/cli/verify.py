@@ -11,7 +11,7 @@ from federank.extras import need
 
 @click.command()
 @click.argument("leader")
-@click.option("--helper", required=True, metavar="URL", help="The helper's address, from someone else than the leader.")
+@click.option("--helper", required=True, metavar="URL", help="The helper's address, not from the leader.")
 @click.option("--ca", type=click.Path(exists=True), metavar="FILE", help="Certificates by which the leader is known.")
 @click.option(
     "--helper-ca", type=click.Path(exists=True), metavar="FILE", help="Certificates by which the helper is known."
