@@ -312,6 +312,17 @@ class Interactions:
     binarise = binarise
 
 
+def text_ids(values: Iterable[str]) -> Ids:
+    """Ids, or titles, that are text."""
+    ids: Ids = np.array(list(values), dtype=np.dtypes.StringDType())
+    return ids
+
+
+def id_series(ids: Ids) -> pl.Series:
+    """Ids as a column of a table."""
+    return pl.Series(ids) if ids.dtype.kind == "i" else pl.Series(ids.tolist(), dtype=pl.String)
+
+
 def number_ids(values: Any, kind: str) -> tuple[IntVector, Ids]:
     """Number ids in their sorted order: the number of each value, and the id of each number."""
     column = values if isinstance(values, pl.Series) else _series(values, kind)
@@ -325,7 +336,7 @@ def number_ids(values: Any, kind: str) -> tuple[IntVector, Ids]:
     text = column.cast(pl.String)
     known = text.unique().sort()
     codes = text.cast(pl.Enum(known)).to_physical().to_numpy().astype(np.int32)
-    return codes, _frozen(np.array(known.to_list(), dtype=np.dtypes.StringDType()))
+    return codes, _frozen(text_ids(known))
 
 
 def _series(values: Any, kind: str) -> pl.Series:
@@ -373,7 +384,7 @@ def _offsets(codes: IntVector, count: int) -> LongVector:
 
 
 def _titles(item_ids: Ids, titles: dict[Any, str]) -> Ids:
-    named: Ids = np.array([titles.get(identity, "") for identity in item_ids.tolist()], dtype=np.dtypes.StringDType())
+    named = text_ids(titles.get(identity, "") for identity in item_ids.tolist())
     return _frozen(named)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from federank._numerics.arrays import Ids
-from federank.data.interactions import Categories, Interactions
+from federank.data.interactions import Categories, Interactions, id_series, text_ids
 from federank.data.splits import Split
 from federank.errors import ModelError
 
@@ -58,10 +58,10 @@ def read_split(folder: Path) -> Split:
 
 
 def _write_ids(data: Interactions, folder: Path) -> None:
-    pl.DataFrame({"id": _as_series(data.user_ids)}).write_parquet(folder / "users.parquet")
-    items: dict[str, Any] = {"id": _as_series(data.item_ids)}
+    pl.DataFrame({"id": id_series(data.user_ids)}).write_parquet(folder / "users.parquet")
+    items: dict[str, Any] = {"id": id_series(data.item_ids)}
     if data.titles is not None:
-        items["title"] = _as_series(data.titles)
+        items["title"] = id_series(data.titles)
     if data.categories is not None:
         rows = [list(data.categories.of(item)) for item in range(data.n_items)]
         items["categories"] = pl.Series(rows, dtype=pl.List(pl.String))
@@ -102,14 +102,10 @@ def _with_rows(full: Interactions, path: Path) -> Interactions:
     )
 
 
-def _as_series(ids: Ids) -> pl.Series:
-    return pl.Series(ids) if ids.dtype.kind == "i" else pl.Series(ids.tolist(), dtype=pl.String)
-
-
 def _as_ids(column: pl.Series) -> Ids:
     if column.dtype.is_integer():
         return column.to_numpy().astype(np.int64)
-    return np.array(column.cast(pl.String).to_list(), dtype=np.dtypes.StringDType())
+    return text_ids(column.cast(pl.String))
 
 
 def _existing(path: Path) -> Path:

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from federank._numerics.arrays import Ids, IntVector
-from federank.data.interactions import Interactions
+from federank.data.interactions import Interactions, id_series
 from federank.data.splits import Split
 from federank.errors import DataError
 from federank.files import atomic_write, folder_in_place
@@ -34,18 +33,16 @@ from federank.files import atomic_write, folder_in_place
 
 def write_tsv(data: Interactions, path: str | os.PathLike[str], *, header: bool = True) -> None:
     """Write the interactions as tab-separated text, with a header or without."""
-    columns = {"user": _originals(data.user_ids, data.users), "item": _originals(data.item_ids, data.items)}
+    columns = {
+        "user": id_series(data.user_ids).gather(data.users),
+        "item": id_series(data.item_ids).gather(data.items),
+    }
     if data.ratings is not None:
         columns["rating"] = pl.Series(data.ratings)
     if data.times is not None:
         columns["time"] = pl.Series(data.times)
     table = pl.DataFrame(columns)
     atomic_write(path, lambda file: table.write_csv(file, separator="\t", include_header=header))
-
-
-def _originals(ids: Ids, codes: IntVector) -> pl.Series:
-    known = pl.Series(ids) if ids.dtype.kind == "i" else pl.Series(ids.tolist(), dtype=pl.String)
-    return known.gather(codes)
 
 
 RECORD = "split.json"

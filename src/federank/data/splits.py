@@ -22,7 +22,7 @@ from federank import checks
 from federank._numerics.arrays import Ids, IntVector, LongVector
 from federank.checks import check_choice, check_int
 from federank.data.datasets import find_parts
-from federank.data.interactions import Categories, Interactions, number_ids
+from federank.data.interactions import Categories, Interactions, number_ids, text_ids
 from federank.errors import BadSplit, DataError, SettingError
 
 
@@ -260,7 +260,7 @@ def _item_details(parts: Iterable[Interactions], item_ids: Ids) -> tuple[Ids | N
             if part.categories is not None:
                 categories.setdefault(str(item), part.categories.of(number))
     names = [str(item) for item in item_ids.tolist()]
-    titled: Ids = np.array([titles.get(name, "") for name in names], dtype=np.dtypes.StringDType())
+    titled = text_ids(titles.get(name, "") for name in names)
     return (
         titled if titles else None,
         Categories.from_lists(categories.get(name, ()) for name in names) if categories else None,

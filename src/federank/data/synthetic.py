@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from federank import checks
 from federank._numerics.arrays import IntVector, LongVector, RealVector
-from federank.data.interactions import Categories, Interactions
+from federank.data.interactions import Categories, Interactions, text_ids
 from federank.data.synthetic_names import KINDS, neighbourhood_names, place_names
 from federank.errors import SettingError
 
@@ -361,7 +361,7 @@ def city(
         user_ids=_frozen(np.arange(1, people + 1)),
         item_ids=_frozen(np.arange(1, places + 1)),
         times=_frozen(_times(items, categories, people_seed)),
-        titles=_frozen(np.array(city_map.titles, dtype=np.dtypes.StringDType())[order]),
+        titles=_frozen(text_ids(city_map.titles)[order]),
         categories=Categories(CATEGORIES, _frozen(np.arange(places + 1)), _frozen(categories)),
         name="city (synthetic)",
     )

@@ -27,7 +27,7 @@ import polars as pl
 
 from federank._numerics.arrays import IntMatrix, IntVector, LongVector, RealVector
 from federank.checks import check_choice, check_iterable, check_type, unknown_name
-from federank.data.interactions import Categories, Interactions
+from federank.data.interactions import Categories, Interactions, id_series, text_ids
 from federank.data.splits import Split
 from federank.data.statistics import top_categories
 from federank.errors import BadFile, BadSplit, DataError, SettingError
@@ -69,7 +69,7 @@ def read_categories(path: str | os.PathLike[str], data: Interactions) -> tuple[C
     """
     rows = _two_columns(Path(path), _NEEDED)
     named = rows["first"].unique(maintain_order=True)
-    numbers = match_ids(np.array(named.to_list(), dtype=np.dtypes.StringDType()), data.item_ids)
+    numbers = match_ids(text_ids(named), data.item_ids)
     if (numbers < 0).all():
         raise BadFile(
             f"None of the {len(named):,} items of {path} is in {data.name} (the first: {named[0]!r}); give the file of "
@@ -91,7 +91,7 @@ def read_groups(path: str | os.PathLike[str], data: Interactions) -> tuple[dict[
     if len(twice):
         line, user, _ = twice.row(0)
         raise BadFile(f"Line {line} of {path} gives user {user} a second group; each user can be in one.")
-    places = match_ids(np.array(rows["first"].to_list(), dtype=np.dtypes.StringDType()), data.user_ids)
+    places = match_ids(text_ids(rows["first"]), data.user_ids)
     ids = data.user_ids.tolist()
     groups = {ids[place]: group for place, group in zip(places.tolist(), rows["second"], strict=True) if place >= 0}
     return groups, int((places < 0).sum())
@@ -319,9 +319,9 @@ def _bias_means(biases: pl.DataFrame, wanted: set[str]) -> dict[str, float]:
 
 
 def _table(users: IntVector, split: Split, columns: dict[str, Any]) -> pl.DataFrame:
-    ids = split.train.user_ids[users]
-    series = pl.Series(ids) if ids.dtype.kind == "i" else pl.Series(ids.tolist(), dtype=pl.String)
-    return pl.DataFrame({"user": series, **columns}).with_columns(pl.col(pl.Float64).fill_nan(None))
+    return pl.DataFrame({"user": id_series(split.train.user_ids[users]), **columns}).with_columns(
+        pl.col(pl.Float64).fill_nan(None)
+    )
 
 
 def _notes(split: Split, users: IntVector, items: IntMatrix, kinds: Categories | None) -> list[str]:

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from federank._numerics.arrays import FloatVector, Ids, IntMatrix, IntVector, LongVector, RealVector
-from federank.data.interactions import Interactions
+from federank.data.interactions import Interactions, text_ids
 from federank.data.memory import is_pandas
 from federank.data.splits import Split
 from federank.errors import BadSplit, DataError, SettingError, UnknownId
@@ -136,8 +136,7 @@ def _item_ids(row: Iterable[Any]) -> list[Any]:
 def _as_ids(items: list[Any]) -> Ids:
     if items and all(isinstance(item, int | np.integer) for item in items):
         return np.array(items, dtype=np.int64)
-    ids: Ids = np.array([str(item) for item in items], dtype=np.dtypes.StringDType())
-    return ids
+    return text_ids(str(item) for item in items)
 
 
 def _arranged(made: Recommendations, train: Interactions, users: IntVector, n: int) -> IntMatrix:

@@ -17,7 +17,7 @@ import polars as pl
 
 from federank._numerics.arrays import FloatMatrix, Ids, IntMatrix, LongVector
 from federank.data.archives import read_text
-from federank.data.interactions import Interactions
+from federank.data.interactions import Interactions, id_series, text_ids
 from federank.errors import BadFile, DataError
 from federank.files import atomic_write
 
@@ -73,8 +73,8 @@ class Recommendations:
         users = np.repeat(np.arange(len(self)), held.sum(axis=1))
         return pl.DataFrame(
             {
-                "user": _series(self.users).gather(users),
-                "item": _series(self.item_ids).gather(self.items[held]),
+                "user": id_series(self.users).gather(users),
+                "item": id_series(self.item_ids).gather(self.items[held]),
                 "score": pl.Series(self.scores[held].astype(np.float32)),
             }
         )
@@ -88,12 +88,10 @@ class Recommendations:
 def match_ids(ids: Ids, known: Ids) -> LongVector:
     """The position of each id in `known`, or -1; an integer and text match if they are written the same."""
     # Not with np.searchsorted: on text of more than 15 bytes it answers wrongly (NumPy 2.4).
-    names = pl.Enum(_series(known).cast(pl.String))
-    return _series(ids).cast(pl.String).cast(names, strict=False).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
-
-
-def _series(ids: Ids) -> pl.Series:
-    return pl.Series(ids) if ids.dtype.kind == "i" else pl.Series(ids.tolist(), dtype=pl.String)
+    names = pl.Enum(id_series(known).cast(pl.String))
+    return (
+        id_series(ids).cast(pl.String).cast(names, strict=False).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+    )
 
 
 # Lists in the three-column files that toolkits exchange: `user item score`, tabs between, no header.
@@ -243,7 +241,7 @@ def _refuse_repeats(rows: pl.DataFrame, path: Path) -> None:
 
 def _refuse_unknown(rows: pl.DataFrame, kind: str, known: Ids, path: Path) -> None:
     found = rows[kind].unique(maintain_order=True)
-    new_users = found.filter(pl.Series(match_ids(_text(found), known) < 0))
+    new_users = found.filter(pl.Series(match_ids(text_ids(found), known) < 0))
     if len(new_users):
         line = rows.filter(pl.col(kind) == new_users[0])["line"][0]
         example = f"; one that they know is {known[0]}" if len(known) else ""
@@ -258,9 +256,4 @@ def _ids(column: pl.Series) -> Ids:
     numbers = column.cast(pl.Int64, strict=False)
     if numbers.null_count() == 0 and (numbers.cast(pl.String) == column).all():
         return numbers.to_numpy()
-    return _text(column)
-
-
-def _text(column: pl.Series) -> Ids:
-    ids: Ids = np.array(column.to_list(), dtype=np.dtypes.StringDType())
-    return ids
+    return text_ids(column)
