@@ -19,15 +19,15 @@ from federank.privacy.policy import decoy_rate
 from federank.privacy.population import Choices
 
 BLOCK_CELLS = 2**20
-"""People are attacked a block at a time: this many (person, item) cells at most."""
+"""Users are attacked a block at a time: this many (user, item) cells at most."""
 
 
 class Attacked(NamedTuple):
-    """A block of people: what the server knows of them, and what is true."""
+    """A block of users: what the server knows of them, and what is true."""
 
     view: Any
     histories: list[IntVector]
-    sent: NDArray[np.bool_]  # people x items: what of their histories has left their devices
+    sent: NDArray[np.bool_]  # users x items: what of their histories has left their devices
 
 
 def judge_attacks(
@@ -54,7 +54,7 @@ def judge_everyone(
     attacks: Mapping[str, Attack],
     view_of: Callable[[IntVector], Any],
 ) -> Findings:
-    """What these attacks find about these people, a block at a time; `sent` has a row for each of them."""
+    """What these attacks find about these users, a block at a time; `sent` has a row for each of them."""
     everyone, sizes = np.arange(len(people), dtype=np.int32), data.profiles.sizes[people]
     blocks = (
         Attacked(view_of(rows), [data.profiles.of(person) for person in people[rows]], sent[rows])
@@ -78,7 +78,7 @@ def in_blocks(rows: IntVector, n_items: int) -> Iterable[IntVector]:
 
 
 def refuse_no_users(wanted: int | None) -> None:
-    """Anyone who says how many people to follow must say at least one."""
+    """Anyone who says how many users to follow must say at least one."""
     if wanted is not None:
         check_int("people", wanted, 1)
 
@@ -89,22 +89,22 @@ def draw_users(seed: int, participants: IntVector, wanted: int | None) -> IntVec
     return np.random.default_rng(seed).permutation(participants)
 
 
-# What a server may know of people without any message of theirs: the numbers of their policies.
+# What a server may know of users without any message of theirs: the numbers of their policies.
 
 
 class KnownPolicies(NamedTuple):
-    """What a server may know of each person's policy: its kind and its numbers, not what it does to which item."""
+    """What a server may know of each user's policy: its kind and its numbers, not what it does to which item."""
 
     liked: RealVector  # users: the probability that an item of theirs is ever sent as liked, where it is drawn once
-    unliked: RealVector  # people: the same of an item they do not have; 0 where there are no decoys
-    excluding: NDArray[np.bool_]  # people: whether their negatives are never items of their own
+    unliked: RealVector  # users: the same of an item they do not have; 0 where there are no decoys
+    excluding: NDArray[np.bool_]  # users: whether their negatives are never items of their own
 
 
-# The public side of people's policies, for views.
+# The public side of users' policies, for views.
 
 
 def known_policies(choices: Choices, people: IntVector) -> KnownPolicies:
-    """What is public about these people's policies."""
+    """What is public about these users' policies."""
     pi = choices.pi[people]
     never = np.array([policy.item_epsilon is None for policy in choices.kinds])[choices.of_user[people]]
     epsilons = np.array([policy.item_epsilon or 1.0 for policy in choices.kinds])[choices.of_user[people]]
@@ -113,11 +113,11 @@ def known_policies(choices: Choices, people: IntVector) -> KnownPolicies:
     return KnownPolicies(pi, unliked, excluding)
 
 
-# People compared by what they have sent: anyone who sends alike has alike.
+# Users compared by what they have sent: anyone who sends alike has alike.
 
 
 class Senders:
-    """Everyone's sent items, as far as they are followed: what to compare a person with."""
+    """Everyone's sent items, as far as they are followed: what to compare a user with."""
 
     def __init__(self, times_positive: NDArray[np.uint8], rows: IntVector) -> None:
         self._rows = rows
@@ -126,7 +126,7 @@ class Senders:
         self._alike = sparse.diags(1 / np.maximum(norms, 1)).astype(np.float32) @ sent
 
     def scores(self, times_positive: NDArray[np.uint8], rows: IntVector) -> FloatMatrix:
-        """What those send who send like these people, who are rows of the same notes."""
+        """What those send who send like these users, who are rows of the same notes."""
         sent = sparse.csr_matrix(times_positive > 0, dtype=np.float32)
         likeness = np.asarray((sent @ self._alike.T).todense())
         likeness[rows[:, None] == self._rows[None, :]] = 0

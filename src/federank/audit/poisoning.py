@@ -1,4 +1,4 @@
-"""A federation to be poisoned: honest people with a held-out part, malicious clients beside them, and the item that
+"""A federation to be poisoned: honest users with a held-out part, malicious clients beside them, and the item that
 is pushed.
 
 The target is cold: one of the least popular tenth, drawn by the seed, and taken out of everyone's history, so that
@@ -49,7 +49,7 @@ class PoisonSettings:
     """What the server can read: single Updates, of which it refuses what no device can have sent; only sums; or only
     sums of messages whose norm was checked (frugal)."""
     bounds: Literal["all", "rows", "caps"] = "all"
-    """Checked sums only: what else defends, bounds on rows of the sum (rows), caps on how many people an item is shown
+    """Checked sums only: what else defends, bounds on rows of the sum (rows), caps on how many users an item is shown
     to (caps), or both, as `federank serve --helper` has them."""
     recipe: Literal["spectral", "private"] = "spectral"
     """Checked sums only: Frugal's own recipe (spectral), or that of sums with noise (private), which has no rows to
@@ -86,15 +86,15 @@ class PoisonSettings:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """Honest people first, malicious clients after them, over one catalogue."""
+    """Honest users first, malicious clients after them, over one catalogue."""
 
     profiles: Profiles  # of everyone; those of malicious clients are synthetic
-    test: Profiles  # of honest people
+    test: Profiles  # of honest users
     honest: int
     malicious_users: int
     n_items: int
     target: int
-    popularity: LongVector  # how many honest people have each item in training
+    popularity: LongVector  # how many honest users have each item in training
 
     @property
     def people(self) -> int:
@@ -103,7 +103,7 @@ class World:
 
 
 def make_world(split: Split, settings: PoisonSettings, *, malicious_users: bool = True) -> World:
-    """Honest people with their training part, and malicious clients with synthetic histories where there are any."""
+    """Honest users with their training part, and malicious clients with synthetic histories where there are any."""
     data = split.train
     popularity = np.bincount(data.items, minlength=data.n_items)
     rng = np.random.default_rng([settings.seed, 17])
@@ -164,22 +164,22 @@ def _without(test: Interactions, target: int) -> Profiles:
     return _profiles(test.users[kept], test.items[kept], test.n_users)
 
 
-# What honest people get from a model: how many see the target, where it stands, and how good the lists are.
+# What honest users get from a model: how many see the target, where it stands, and how good the lists are.
 
 
 N = 10
 
 
 class Measured(NamedTuple):
-    """A model as honest people see it."""
+    """A model as honest users see it."""
 
-    exposure: float  # share of honest people who have the target among their first ten
-    median_rank: float  # of the target among what a person does not have; 1 is first
-    precision: float  # P@10 over honest people with something held out
+    exposure: float  # share of honest users who have the target among their first ten
+    median_rank: float  # of the target among what a user does not have; 1 is first
+    precision: float  # P@10 over honest users with something held out
 
 
 def measured(world: World, scores: FloatMatrix) -> Measured:
-    """Judge the scores that honest people's devices give the catalogue, a row for each person."""
+    """Judge the scores that honest users' devices give the catalogue, a row for each user."""
     people = np.arange(world.honest, dtype=np.int32)
     can_be_shown = world.popularity > 0
     can_be_shown[world.target] = True

@@ -11,7 +11,7 @@ from federank.methods.registry import part_of
 
 
 class Rehearsed(NamedTuple):
-    """What honest people got."""
+    """What honest users got."""
 
     honest: Measured  # no attack, no defences
     honest_defended: Measured  # no attack, with defences: their cost

@@ -1,6 +1,6 @@
-"""Scoring: how right an attack was, person by person.
+"""Scoring: how right an attack was, user by user.
 
-The truth is the person's training history. An attack gives every item a score and claims the first this many:
+The truth is the user's training history. An attack gives every item a score and claims the first this many:
 
     precision, recall, f1   of the items it claims
     auc                     how often an item of the history is scored above one that is not in it (ties: a half);
@@ -34,8 +34,8 @@ BASELINE = "popularity"
 class Guess(NamedTuple):
     """An attack's answer: how likely each item is someone's, and how many of the first it claims to be theirs."""
 
-    scores: FloatMatrix  # people x items, higher is likelier
-    sizes: LongVector  # people
+    scores: FloatMatrix  # users x items, higher is likelier
+    sizes: LongVector  # users
 
 
 Attack = Callable[[Any], Guess]
@@ -53,7 +53,7 @@ def claim_typical(scores: FloatMatrix, typical_size: int) -> Guess:
 
 
 def standardised(scores: FloatMatrix) -> FloatMatrix:
-    """Each person's scores with mean 0 and deviation 1; all zero where they are all the same."""
+    """Each user's scores with mean 0 and deviation 1; all zero where they are all the same."""
     centred = scores - scores.mean(axis=1, keepdims=True)
     deviation: FloatMatrix = centred.std(axis=1, keepdims=True)
     result: FloatMatrix = centred / np.where(deviation > 0, deviation, 1)
@@ -64,7 +64,7 @@ _ROUNDING = 1e-9
 
 
 class Marks(NamedTuple):
-    """An attack's marks, one value per person; not a number where there is nothing to judge."""
+    """An attack's marks, one value per user; not a number where there is nothing to judge."""
 
     precision: RealVector
     recall: RealVector
@@ -77,7 +77,7 @@ class Marks(NamedTuple):
 
 
 def judge(guess: Guess, profiles: list[IntVector], sent: NDArray[np.bool_]) -> Marks:
-    """The marks of a guess about people with these histories; `sent` says which items left as positives."""
+    """The marks of a guess about users with these histories; `sent` says which items left as positives."""
     owned = np.array([len(profile) for profile in profiles])
     sums = np.zeros((5, len(profiles)))
     _judge_users(guess, np.sort(guess.scores, axis=1), np.cumsum(owned) - owned, np.concatenate(profiles), sent, sums)
@@ -101,7 +101,7 @@ def judge(guess: Guess, profiles: list[IntVector], sent: NDArray[np.bool_]) -> M
 def _judge_users(
     guess: Guess, ordered: FloatMatrix, starts: LongVector, items: IntVector, sent: Any, sums: Any
 ) -> None:
-    """Of each person's items: how many are claimed, the shares of other items they beat, the same held back."""
+    """Of each user's items: how many are claimed, the shares of other items they beat, the same held back."""
     n_items = ordered.shape[1]
     for person in range(len(ordered)):
         end = starts[person + 1] if person + 1 < len(starts) else len(items)
@@ -124,7 +124,7 @@ def _judge_users(
                 sums[4, person] += claimed
 
 
-# Marks of all attacks side by side: means over people, the gain over popularity, and which attack is the best.
+# Marks of all attacks side by side: means over users, the gain over popularity, and which attack is the best.
 
 
 Means = dict[str, dict[str, float | None]]
@@ -170,7 +170,7 @@ def _mean(values: NDArray[np.float64]) -> float | None:
 
 
 def _half_interval(values: NDArray[np.float64]) -> float | None:
-    """Half the width of the 95 % interval of a mean over people; unknown for fewer than two."""
+    """Half the width of the 95 % interval of a mean over users; unknown for fewer than two."""
     judged = values[~np.isnan(values)]
     return float(1.96 * judged.std(ddof=1) / np.sqrt(len(judged))) if len(judged) > 1 else None
 
@@ -190,7 +190,7 @@ def table_of(categories: Categories) -> Shares:
 
 
 def shares_of(items: NDArray[np.bool_], table: Shares) -> Shares:
-    """People x categories: how much of each one's items falls to each category; an item in several counts in each."""
+    """Users x categories: how much of each one's items falls to each category; an item in several counts in each."""
     counts: Shares = items.astype(np.float32) @ table
     shares: Shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     return shares
@@ -199,7 +199,7 @@ def shares_of(items: NDArray[np.bool_], table: Shares) -> Shares:
 def judge_shares(
     guess: Guess, histories: list[IntVector], table: Shares, typical_size: int
 ) -> list[tuple[float, float]]:
-    """Error and correlation of the guessed shares, person by person; people without any category are left out."""
+    """Error and correlation of the guessed shares, user by user; users without any category are left out."""
     n_items = guess.scores.shape[1]
     owned, claimed = (np.zeros(guess.scores.shape, dtype=np.bool_) for _ in range(2))
     for row, history in enumerate(histories):
@@ -229,7 +229,7 @@ THREAT_MODELS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What the attacks have found by the end of an epoch: means over the people followed."""
+    """What the attacks have found by the end of an epoch: means over the users followed."""
 
     epoch: int
     disclosed_share: float

@@ -203,12 +203,12 @@ class Interactions:
         time_column = None if times is None else np.asarray(times, dtype=np.int64)
         order = _sorted_order(user_codes, item_codes, time_column, len(item_ids), repeats)
         return cls(
-            users=_frozen(user_codes[order]),
-            items=_frozen(item_codes[order]),
+            users=frozen(user_codes[order]),
+            items=frozen(item_codes[order]),
             user_ids=user_ids,
             item_ids=item_ids,
-            ratings=None if rating_column is None else _frozen(rating_column[order]),
-            times=None if time_column is None else _frozen(time_column[order]),
+            ratings=None if rating_column is None else frozen(rating_column[order]),
+            times=None if time_column is None else frozen(time_column[order]),
             titles=None if titles is None else _titles(item_ids, titles),
             categories=None
             if categories is None
@@ -242,7 +242,7 @@ class Interactions:
     def audiences(self) -> Profiles:
         """Each item's users, ascending: the profiles of the transposed data."""
         order = np.argsort(self.items, kind="stable")
-        return Profiles(_offsets(self.items, self.n_items), _frozen(self.users[order]))
+        return Profiles(_offsets(self.items, self.n_items), frozen(self.users[order]))
 
     @cached_property
     def popularity(self) -> LongVector:
@@ -286,10 +286,10 @@ class Interactions:
         """Only these rows (ascending positions, or a mask); users and items keep their numbers."""
         return replace(
             self,
-            users=_frozen(self.users[rows]),
-            items=_frozen(self.items[rows]),
-            ratings=None if self.ratings is None else _frozen(self.ratings[rows]),
-            times=None if self.times is None else _frozen(self.times[rows]),
+            users=frozen(self.users[rows]),
+            items=frozen(self.items[rows]),
+            ratings=None if self.ratings is None else frozen(self.ratings[rows]),
+            times=None if self.times is None else frozen(self.times[rows]),
         )
 
     def compact(self) -> Interactions:
@@ -298,11 +298,11 @@ class Interactions:
         items, item_codes = _occurring(self.items, self.n_items)
         return replace(
             self,
-            users=_frozen(user_codes[self.users]),
-            items=_frozen(item_codes[self.items]),
-            user_ids=_frozen(self.user_ids[users]),
-            item_ids=_frozen(self.item_ids[items]),
-            titles=None if self.titles is None else _frozen(self.titles[items]),
+            users=frozen(user_codes[self.users]),
+            items=frozen(item_codes[self.items]),
+            user_ids=frozen(self.user_ids[users]),
+            item_ids=frozen(self.item_ids[items]),
+            titles=None if self.titles is None else frozen(self.titles[items]),
             categories=None if self.categories is None else self.categories.take(items),
         )
 
@@ -330,13 +330,13 @@ def number_ids(values: Any, kind: str) -> tuple[IntVector, Ids]:
         raise DataError(f"Row {int(column.is_null().arg_true()[0]) + 1} has no {kind} id; every row needs one.")
     if column.dtype.is_integer():
         ids = column.unique().sort().to_numpy().astype(np.int64)
-        return np.searchsorted(ids, column.to_numpy()).astype(np.int32), _frozen(ids)
+        return np.searchsorted(ids, column.to_numpy()).astype(np.int32), frozen(ids)
     if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
         raise DataError(f"The {kind} ids are of type {column.dtype}; integers or text are needed.")
     text = column.cast(pl.String)
     known = text.unique().sort()
     codes = text.cast(pl.Enum(known)).to_physical().to_numpy().astype(np.int32)
-    return codes, _frozen(text_ids(known))
+    return codes, frozen(text_ids(known))
 
 
 def _series(values: Any, kind: str) -> pl.Series:
@@ -385,7 +385,7 @@ def _offsets(codes: IntVector, count: int) -> LongVector:
 
 def _titles(item_ids: Ids, titles: dict[Any, str]) -> Ids:
     named = text_ids(titles.get(identity, "") for identity in item_ids.tolist())
-    return _frozen(named)
+    return frozen(named)
 
 
 def _lookup(numbers: dict[Any, int], identity: Any, ids: Ids, kind: str, name: str) -> int:
@@ -398,6 +398,7 @@ def _lookup(numbers: dict[Any, int], identity: Any, ids: Ids, kind: str, name: s
         raise UnknownId(f"No {kind} in {name} has the id {identity!r}{example}.") from None
 
 
-def _frozen(array: Column) -> Column:
+def frozen(array: Column) -> Column:
+    """The array itself, read-only."""
     array.flags.writeable = False
     return array

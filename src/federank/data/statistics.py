@@ -233,7 +233,7 @@ def statistics_figure(data: Interactions) -> Figure:
     heights = [4.2, 1.2 + 0.36 * len(shown)] if shown else [4.2]
     figure = Figure(figsize=(10, 0.6 + sum(heights)), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
     sizes = f"{numbers.interactions:,} interactions of {numbers.users:,} users with {numbers.items:,} items"
-    figure.suptitle(f"{_legible(numbers.name)}: {sizes}", fontsize=14, parse_math=False)
+    figure.suptitle(f"{legible(numbers.name)}: {sizes}", fontsize=14, parse_math=False)
     # Rows of their own, so that long names of categories do not squeeze the curves above them.
     rows = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     left, right = rows[0].subplots(1, 2)
@@ -286,7 +286,7 @@ def _draw_categories(axes: Axes, shown: list[CategoryShare], in_all: int) -> Non
     for row, category in enumerate(shown):
         end = max(category.share_of_items, category.share_of_interactions)
         axes.annotate(f"{category.bias:.2f}", (end, row), (5, 0), textcoords="offset points", va="center", color=GREY)
-    axes.set_yticks(rows, [_legible(category.name) for category in shown], parse_math=False)
+    axes.set_yticks(rows, [legible(category.name) for category in shown], parse_math=False)
     axes.set_ylim(-0.6, len(shown) - 0.4)
     axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     which = f" (the largest {len(shown)} of {in_all})" if in_all > len(shown) else ""
@@ -303,7 +303,7 @@ def _marker(points: LongVector) -> str:
     return "o" if len(points) < 10 else ""
 
 
-def _legible(name: str) -> str:
+def legible(name: str) -> str:
     """A name without control characters, which real data has and no SVG file may have."""
     return "".join(character if character.isprintable() else "?" for character in name)
 

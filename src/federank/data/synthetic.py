@@ -20,14 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from federank import checks
 from federank._numerics.arrays import IntVector, LongVector, RealVector
-from federank.data.interactions import Categories, Interactions, text_ids
+from federank.data.interactions import Categories, Interactions, frozen, text_ids
 from federank.data.synthetic_names import KINDS, neighbourhood_names, place_names
 from federank.errors import SettingError
 
@@ -356,13 +356,13 @@ def city(
     order = np.argsort(numbers)
     categories = city_map.categories[order]
     return Interactions(
-        users=_frozen(users),
-        items=_frozen(items),
-        user_ids=_frozen(np.arange(1, people + 1)),
-        item_ids=_frozen(np.arange(1, places + 1)),
-        times=_frozen(_times(items, categories, people_seed)),
-        titles=_frozen(text_ids(city_map.titles)[order]),
-        categories=Categories(CATEGORIES, _frozen(np.arange(places + 1)), _frozen(categories)),
+        users=frozen(users),
+        items=frozen(items),
+        user_ids=frozen(np.arange(1, people + 1)),
+        item_ids=frozen(np.arange(1, places + 1)),
+        times=frozen(_times(items, categories, people_seed)),
+        titles=frozen(text_ids(city_map.titles)[order]),
+        categories=Categories(CATEGORIES, frozen(np.arange(places + 1)), frozen(categories)),
         name="city (synthetic)",
     )
 
@@ -393,8 +393,3 @@ def _times(items: IntVector, categories: IntVector, seed: int) -> LongVector:
         second = (uniform(words[2]) * 3600).astype(np.int64)
         times[rows] = FIRST_SECOND + 86_400 * day + 3600 * hour + second
     return times
-
-
-def _frozen(array: Any) -> Any:
-    array.flags.writeable = False
-    return array

@@ -1,4 +1,4 @@
-"""Evaluation: lists against what people chose later, for all who have something to be tested on.
+"""Evaluation: lists against what users chose later, for all who have something to be tested on.
 
     evaluation = evaluate(model, split, at=(5, 10))
     evaluation.means["ndcg@10"]          the mean over users

@@ -7,7 +7,7 @@ users and items are matched by their original ids. A model that knows no one (on
 that a federation has exported) recommends to everyone as to someone new.
 
 What would make a judgement worthless is refused: a model that has learnt from what it is tested on, an
-unknown item, an item twice in a list, an item that the person already has in training. A user without a
+unknown item, an item twice in a list, an item that the user already has in training. A user without a
 list keeps an empty row: every position counts as a miss.
 """
 

@@ -1,4 +1,4 @@
-"""How well lists hit what people chose later: precision, recall and their kin, one value per user.
+"""How well lists hit what users chose later: precision, recall and their kin, one value per user.
 
 All of them see a list as hits and misses. `hits[u, k]` says whether position k (from 0) of user u's list holds one of
 the user's test items; `relevant[u]` is how many test items the user has, those that training never showed and that
@@ -233,7 +233,7 @@ def _folds(values: Values) -> RealVector:
     return folds
 
 
-# Bias of categories: which kinds of items people choose more than their number suggests, and how lists shift that.
+# Bias of categories: which kinds of items users choose more than their number suggests, and how lists shift that.
 
 
 ALL_USERS = "all users"

@@ -32,7 +32,7 @@ POISONED: tuple[tuple[str, str, str, str, Better], ...] = (
     ("precision", "P@10", "Precision of the first ten", ".4f", "higher"),
     ("rank", "Rank", "Median rank of the pushed item", ",.0f", "higher"),
 )
-"""What honest people get from a poisoned federation (task.py)."""
+"""What honest users get from a poisoned federation (task.py)."""
 
 _SIDE_KNOWLEDGE = {
     "shares": "shares of users",

@@ -96,7 +96,7 @@ def _shares(spec: TableSpec, rows: Sequence[Row]) -> str:
 
 
 def _held_off(rows: Sequence[Row], data: str, exposure: str) -> str:
-    """How many attacks that reach someone without the defences show their item to few people with them."""
+    """How many attacks that reach someone without the defences show their item to few users with them."""
     without = exposure.replace(_EXPOSED, f"{_EXPOSED}undefended_")
     reached = [
         (held, row) for row in rows if (row.mean(without) or 0.0) >= 0.01 and (held := row.mean(exposure)) is not None
@@ -251,7 +251,7 @@ def _with_audits(results: Results) -> list[RunRecord]:
 
 
 def _users_of(results: Results) -> Callable[[str], pl.DataFrame | None]:
-    """People's values by the id of their run, each file read once; None where a run has none."""
+    """Users' values by the id of their run, each file read once; None where a run has none."""
 
     @cache
     def users_of(run: str) -> pl.DataFrame | None:

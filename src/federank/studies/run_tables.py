@@ -309,7 +309,7 @@ def versions_table(lines: Sequence[RunRecord]) -> Table:
 
 
 def spoken_time(seconds: float) -> str:
-    """A time as people say it."""
+    """A time in words."""
     if seconds < 120:
         return f"{seconds:.0f} seconds"
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

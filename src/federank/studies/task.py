@@ -320,7 +320,7 @@ def _parquet(result: Evaluation) -> bytes:
 
 
 def _figure_of_noise(model: Recommender) -> dict[str, float]:
-    """What the accountant says of a run with noise: of the person with the most rounds, if there is a figure."""
+    """What the accountant says of a run with noise: of the user with the most rounds, if there is a figure."""
     epsilon = model.report.get("privacy", {}).get("epsilon")
     if "adjacency" in model.report:  # noise of two servers (methods/frugal/private.py)
         epsilon = model.report["epsilon"]

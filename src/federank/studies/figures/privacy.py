@@ -1,6 +1,6 @@
 """What audited runs gave away: bars per way of learning and sharing.
 
-How often the server ranks one of a person's items above another item, with its best attack and by popularity alone
+How often the server ranks one of a user's items above another item, with its best attack and by popularity alone
 (half the time is chance). What messages betray is the gap between the two. Accuracy stands beside the name; in a
 figure of its own it is drawn against that gap.
 """
@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
+from federank.data.statistics import legible
 from federank.studies.figures.style import (
     BLUE,
     FAINT,
@@ -27,7 +28,6 @@ from federank.studies.figures.style import (
     apart,
     legend_below,
     legend_of,
-    legible,
     look,
     new_panel,
     ramp,
@@ -116,7 +116,7 @@ def _label(line: RunRecord) -> str:
     return named if precision is None else f"{named} (P@10 {precision:.3f})"
 
 
-# What privacy costs: accuracy against what a honest-but-curious server still learns of what people held back.
+# What privacy costs: accuracy against what a honest-but-curious server still learns of what users held back.
 
 
 GOAL = 0.02
@@ -136,7 +136,7 @@ _TICKS = (-0.04, -0.02, 0.0, 0.02, 0.04, 0.1, 0.2, 0.5)
 
 
 def draw_full_price(panel: PanelData) -> Drawn | None:
-    """The same of full histories: what the best attacker gains on everything that a person has.
+    """The same of full histories: what the best attacker gains on everything that a user has.
 
     Whether messages are sent plainly or added up is then a way of sharing of its own.
     """

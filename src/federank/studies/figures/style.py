@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from federank.data.statistics import legible
 from federank.studies.report_spec import FigureSpec, ReportSpec
 from federank.studies.results import RunRecord
 from federank.studies.rows import Row
@@ -190,11 +191,6 @@ def themed(svg: str, prefix: str) -> str:
     inner = re.sub(r"<metadata>.*?</metadata>", "", inner, flags=re.DOTALL)
     width, height = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', inner).groups()  # type: ignore[union-attr]
     return re.sub(r"<svg [^>]*>", f'<svg viewBox="0 0 {width} {height}" role="img" aria-hidden="true">', inner, count=1)
-
-
-def legible(name: str) -> str:
-    """A name without control characters, which no SVG file may have."""
-    return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
 # What a panel is to show: handed to the function that draws its kind of figure (draw.py).

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from federank.data.statistics import legible
 from federank.studies.figures.style import (
     FAINT,
     INK,
@@ -25,7 +26,6 @@ from federank.studies.figures.style import (
     PanelData,
     label_beside,
     legend_below,
-    legible,
     look,
     new_panel,
     ramp,
