@@ -142,7 +142,7 @@ def test_a_promise_is_told_as_the_share_that_is_kept_in_each_federation():
         run("Few, noisy", 0.18, epsilon=4.0),
         run("Few, noisy", 0.05, epsilon=1.0),
     ]
-    drawn = panels("promise", lines=lines, groups=["Few, noisy"], baselines=["Few", "Top"])
+    drawn = panels("guarantee", lines=lines, groups=["Few, noisy"], baselines=["Few", "Top"])
     assert list(drawn) == ["all data"]
     assert drawn["all data"].seen == "Of P@10 without noise is kept: north 25% at epsilon 1, 90% at epsilon 4."
 

@@ -152,7 +152,7 @@ KINDS = {
         "nothing about people beyond what is popular; marks on the broad line are not beaten in both by any other.",
         metric="precision@10",
     ),
-    "promise": Kind(
+    "guarantee": Kind(
         draw_guarantee,
         title="Accuracy against epsilon, for federations of different size",
         caption="Further left, uploads leak less. The noise is the same for any number of people, so the larger a "
