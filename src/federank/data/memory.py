@@ -1,8 +1,7 @@
-"""Loose data in memory: a tuple of columns, a list of rows, or a matrix with a row per interaction.
+"""Data in memory: a tuple of columns, a list of rows, or a matrix with a row per interaction.
 
 Columns are arrays, lists or series, `(users, items[, ratings[, times]])`; rows are tuples, `(user, item[, rating[,
-time]])`. Lists in a list, or tuples in a tuple, may be either: their lengths decide, and where these do not, no one
-guesses.
+time]])`. What could be either, such as a list of lists, is refused: read the wrong way it would give wrong data.
 """
 
 from __future__ import annotations
@@ -97,42 +96,24 @@ def read_arrays(source: Sequence[Any] | np.ndarray[Any, Any]) -> Columns:
 
 
 def _as_columns(source: Sequence[Any]) -> Sequence[Any]:
-    """The columns of what may be columns or rows."""
+    """The columns of a tuple of columns, or of a list of rows."""
     kinds = {type(part) for part in source}
-    if any(issubclass(kind, str | bytes | Mapping) for kind in kinds):
-        types_given = " and ".join(sorted(kind.__name__ for kind in kinds))
+    if isinstance(source, tuple) and not any(issubclass(kind, tuple | str | bytes | Mapping) for kind in kinds):
+        return source
+    if not isinstance(source, list) or not kinds or not all(issubclass(kind, tuple) for kind in kinds):
+        parts = " and ".join(sorted(kind.__name__ for kind in kinds)) or "nothing"
         raise DataError(
-            f"A {type(source).__name__} of {types_given} has no columns; give lists, arrays or rows as tuples."
+            f"A {type(source).__name__} of {parts} is neither rows nor columns; give rows as a list of tuples, or "
+            "columns as a tuple of lists or arrays."
         )
-    columns_as_documented = isinstance(source, tuple) and kinds == {list}
-    if not kinds or columns_as_documented or not all(issubclass(kind, tuple | list) for kind in kinds):
-        return source  # arrays and series are columns too
-    lengths = {len(part) for part in source}
-    may_be_rows = len(lengths) == 1 and 2 <= min(lengths) <= len(NAMES)
-    may_be_columns = 2 <= len(source) <= len(NAMES)
-    if isinstance(source, list) and all(issubclass(kind, tuple) for kind in kinds):
-        return source if may_be_columns and not may_be_rows and len(lengths) == 1 else _turned(source)
-    if not may_be_rows or not may_be_columns:
-        return _turned(source) if may_be_rows else source
-    outer = list if isinstance(source, list) else tuple
-    if any(issubclass(kind, outer) for kind in kinds):
-        raise DataError(
-            f"{len(source)} {outer.__name__}s in a {outer.__name__} may be rows or columns, and their lengths do not "
-            "tell which; give rows as a list of tuples, or columns as a tuple of lists."
-        )
-    return source
-
-
-def _turned(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """The columns of rows, once all have the same number of values."""
-    width = len(rows[0])
-    odd = next((number for number, row in enumerate(rows, start=1) if len(row) != width), None)
+    width = len(source[0])
+    odd = next((number for number, row in enumerate(source, start=1) if len(row) != width), None)
     if odd is not None:
         raise DataError(
-            f"Row {odd} has {len(rows[odd - 1])} values and row 1 has {width}; every row needs the same: "
+            f"Row {odd} has {len(source[odd - 1])} values and row 1 has {width}; every row needs the same: "
             f"{', '.join(NAMES)}."
         )
-    return [[row[position] for row in rows] for position in range(width)]
+    return [[row[position] for row in source] for position in range(width)]
 
 
 def as_series(column: Any, name: str, *, integers: bool = False) -> pl.Series:
