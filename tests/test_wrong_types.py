@@ -32,7 +32,7 @@ CASES = {
         lambda: fr.evaluate(POPULAR, SPLIT, at=2, metrics=3),
         lambda: fr.compare(JUDGED, JUDGED, metrics=3),
     ],
-    "int": [lambda: fr.compare(3, 4), lambda: fr.compare({"one": JUDGED, "two": 3}, ["precision@2"])],
+    "int": [lambda: fr.compare(3, 4), lambda: fr.compare({"one": JUDGED, "two": 3}, metrics=["precision@2"])],
     "FPL": [lambda: fr.audit_model(fr.FPL())],
     "people": [
         lambda: fr.audit_model(FPL, people="all"),

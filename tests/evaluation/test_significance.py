@@ -22,7 +22,7 @@ def evaluation(values, users=None, metric="ndcg@10"):
 
 def compared(*values, **how):
     runs = {f"run {place}": evaluation(row) for place, row in enumerate(values)}
-    return compare(runs, ["ndcg@10"], **how)
+    return compare(runs, metrics=["ndcg@10"], **how)
 
 
 rng = np.random.default_rng(3)
@@ -64,7 +64,7 @@ def test_swapping_the_two_turns_the_signs_and_keeps_the_p_values():
 def test_only_common_users_are_compared_each_with_themselves():
     one = evaluation([0.1, 0.2, 0.3, 0.4], users=[1, 2, 3, 4])
     other = evaluation([0.4, 0.3, 0.3, 0.9], users=[4, 3, 2, 9])
-    (found,) = compare({"one": one, "other": other}, ["ndcg@10"])
+    (found,) = compare({"one": one, "other": other}, metrics=["ndcg@10"])
     assert found.users == 3
     assert found.difference == pytest.approx(((0.2 - 0.3) + (0.3 - 0.3) + (0.4 - 0.4)) / 3)
 
@@ -109,12 +109,12 @@ def test_holm_keeps_the_order(values):
 
 def test_runs_without_two_common_users_are_refused():
     with pytest.raises(DataError, match="1"):
-        compare({"a": evaluation([1.0, 2.0], [1, 2]), "b": evaluation([1.0, 2.0], [2, 3])}, ["ndcg@10"])
+        compare({"a": evaluation([1.0, 2.0], [1, 2]), "b": evaluation([1.0, 2.0], [2, 3])}, metrics=["ndcg@10"])
 
 
 def test_a_metric_that_users_do_not_have_is_refused():
     with pytest.raises(SettingError, match=r"'gini_diversity@10'.*10"):
-        compare({"a": evaluation([1.0, 2.0]), "b": evaluation([1.0, 2.0])}, ["gini_diversity@10"])
+        compare({"a": evaluation([1.0, 2.0]), "b": evaluation([1.0, 2.0])}, metrics=["gini_diversity@10"])
 
 
 def test_one_run_alone_is_refused():

@@ -57,7 +57,7 @@ def compare(models: tuple[Path, ...], at: int, metrics: str, part: Part, seed: i
         if held_out.fingerprint != first.fingerprint:
             raise BadSplit(f"{folder} and {models[0]} keep different {part} parts; train both on one split.")
         evaluations[str(folder)] = evaluate(load_model(folder), split, at=at, part=part, metrics=names)
-    comparisons = compare_users(evaluations, [f"{name}@{at}" for name in names], seed=seed)
+    comparisons = compare_users(evaluations, metrics=[f"{name}@{at}" for name in names], seed=seed)
     if as_json:
         click.echo(json.dumps([_as_json(one) for one in comparisons], indent=2))
         return

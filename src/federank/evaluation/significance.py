@@ -69,35 +69,29 @@ _NAMES = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 
 def compare(
-    evaluations: Mapping[str, Evaluation] | Evaluation,
-    *others: Evaluation | Sequence[str],
+    *evaluations: Evaluation | Mapping[str, Evaluation],
     metrics: Sequence[str] = ("precision@10", "recall@10", "ndcg@10"),
     resamples: int = 2_000,
     seed: int = 1,
 ) -> list[Comparison]:
     """Compare every two evaluations by these columns of their tables of users.
 
-    `compare(a, b)` calls them first and second; `compare({"FPL": a, "BPR": b})` by names of your own, and may be given
-    the metrics right after.
+    `compare(a, b)` calls them first and second; `compare({"FPL": a, "BPR": b})` by names of your own.
     """
     from federank.evaluation.evaluate import Evaluation
 
-    if isinstance(evaluations, Evaluation):
-        evaluations = dict(zip(_NAMES, (evaluations, *others), strict=False))  # type: ignore[arg-type]
-        wrong = next((one for one in evaluations.values() if not isinstance(one, Evaluation)), None)
-        if wrong is not None or len(others) >= len(_NAMES):
-            raise SettingError("Two to six evaluations are compared in a row; name them in a dictionary for more.")
-    elif others:
-        if len(others) > 1 or isinstance(others[0], Evaluation):
-            raise SettingError("Named evaluations are followed by metrics at most; name all of them in one dictionary.")
-        metrics = others[0]
-    check_type("The first argument", evaluations, Mapping, "an Evaluation, or a dictionary of them by name,")
-    for name, one in evaluations.items():
-        check_type(f"{name!r}", one, Evaluation, "an Evaluation, such as fr.evaluate gives,")
+    if len(evaluations) == 1 and isinstance(evaluations[0], Mapping):
+        named: dict[str, Any] = dict(evaluations[0])
+    elif len(evaluations) <= len(_NAMES):
+        named = dict(zip(_NAMES, evaluations, strict=False))
+    else:
+        raise SettingError("Two to six evaluations are compared in a row; name them in a dictionary for more.")
+    for name, one in named.items():
+        check_type(f"The evaluation {name!r}", one, Evaluation, "an Evaluation, such as fr.evaluate gives,")
     check_iterable("metrics", metrics, "a list of names, such as ['ndcg@10'],")
-    if len(evaluations) < 2:
-        raise SettingError("There is only one evaluation; a comparison needs two or more.")
-    pairs = list(combinations(evaluations.items(), 2))
+    if len(named) < 2:
+        raise SettingError(f"A comparison needs two or more evaluations; there are {len(named)}.")
+    pairs = list(combinations(named.items(), 2))
     results = [_compared(metric, *first, *second, resamples, seed) for metric in metrics for first, second in pairs]
     t_tests, wilcoxons = (holm([getattr(one, test) for one in results]) for test in ("t_test", "wilcoxon"))
     return [
