@@ -3,7 +3,7 @@ from tests.studies.worlds import small_study
 
 from federank.studies.plan import plan_study
 from federank.studies.results import Point, RunRecord
-from federank.studies.run import Choice, NoChoice, best_of_sweep, choose, standing
+from federank.studies.run import Choice, NoChoice, best_of_sweep, choose, search_state
 
 
 def told(case, curves, metric="precision@5"):
@@ -98,11 +98,11 @@ def finished(stage, values):
 def test_who_is_behind_in_a_rung_is_tried_no_further(race):
     first, second = (rung.candidates for rung in race.rungs)
     lines = {}
-    assert standing(race, lambda run: lines.get(run.id)).runs == [runs[0] for runs in first]
+    assert search_state(race, lambda run: lines.get(run.id)).runs == [runs[0] for runs in first]
     lines |= finished(first, {0: 0.1, 1: 0.7, 2: 0.2, 3: 0.9, 4: 0.1, 5: 0.3})
-    assert standing(race, lambda run: lines.get(run.id)).runs[6:] == [second[3][0], second[1][0]]
+    assert search_state(race, lambda run: lines.get(run.id)).runs[6:] == [second[3][0], second[1][0]]
     lines |= finished(second, {3: 0.5, 1: 0.9})
-    last = standing(race, lambda run: lines.get(run.id))
+    last = search_state(race, lambda run: lines.get(run.id))
     assert last.runs[8:] == [race.candidates[1][0]]
     assert last.last is None
     lines |= finished(race.candidates, {1: 0.95})
@@ -114,7 +114,7 @@ def test_where_the_leader_diverges_later_the_next_takes_its_turn(race):
     lines = finished(first, {0: 0.1, 1: "It diverged.", 2: 0.2, 3: 0.9, 4: 0.1, 5: 0.7})
     lines |= finished(second, {3: 0.9, 5: 0.5})
     lines |= finished(race.candidates, {3: "It diverged."})
-    waiting = standing(race, lambda run: lines.get(run.id))
+    waiting = search_state(race, lambda run: lines.get(run.id))
     assert waiting.runs[-1] == race.candidates[5][0]
     lines |= finished(race.candidates, {5: 0.55})
     assert choose(race, lambda run: lines.get(run.id)) == Choice({"learning_rate": 0.06}, 1, 0.55)
@@ -130,4 +130,4 @@ def test_where_all_fail_in_the_first_rung_there_is_no_choice(race):
 def test_who_is_behind_by_chance_alone_is_tried_on(race):
     first, second = (rung.candidates for rung in race.rungs)
     lines = finished(first, {0: 0.1, 1: 0.85, 2: 0.8, 3: 0.9, 4: 0.1, 5: 0.3})  # 30 people, 5 places each
-    assert standing(race, lambda run: lines.get(run.id)).runs[6:] == [second[n][0] for n in (3, 1, 2)]
+    assert search_state(race, lambda run: lines.get(run.id)).runs[6:] == [second[n][0] for n in (3, 1, 2)]

@@ -69,9 +69,9 @@ class Deadly(RayExecutor):
         super().__init__("local", 2)
         self.deaths = deaths
 
-    def _give_out(self):
+    def _dispatch(self):
         before = set(self._busy)
-        super()._give_out()
+        super()._dispatch()
         for reference in set(self._busy) - before:
             if self.deaths:
                 self.deaths -= 1
@@ -148,7 +148,7 @@ from federank.simulation.cluster import LOCAL, ray_module
 from federank.errors import ClusterGone
 from federank.studies.ray_executor import RayExecutor
 from federank.studies.results import Results
-from federank.studies.run import carry_out_study
+from federank.studies.run import run_study
 
 class Unlucky(Silent):
     def finished(self, line, *, ours):
@@ -164,7 +164,7 @@ folder, heard = Path(sys.argv[1]), Unlucky()
 study = small_study(folder, model=MODELS[-1:], seeds=list(range(1, 5000)))
 try:
     with RayExecutor(LOCAL, 2) as executor:  # the nodes are of this machine and this Python
-        carry_out_study(study, folder / "results", executor, heard)
+        run_study(study, folder / "results", executor, heard)
 except ClusterGone as gone:
     print(gone)
 ray_module().shutdown()

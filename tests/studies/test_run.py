@@ -12,7 +12,7 @@ from federank.evaluation.evaluate import evaluate
 from federank.methods.fpl.recommender import FPL
 from federank.studies.plan import rungs, within_chance
 from federank.studies.results import Results, read_record, record_as_json
-from federank.studies.run import carry_out_study
+from federank.studies.run import run_study
 
 
 @pytest.fixture(scope="module")
@@ -195,15 +195,15 @@ def test_a_mishap_is_tried_again_at_the_next_start(tmp_path):
 def test_a_folder_of_another_study_is_refused(tmp_path):
     carried_out(small_study(tmp_path), tmp_path / "r")
     with pytest.raises(BadFile, match="'Small'"):
-        carry_out_study(small_study(tmp_path, title="Other"), tmp_path / "r", Here(), Silent())
+        run_study(small_study(tmp_path, title="Other"), tmp_path / "r", Here(), Silent())
 
 
 def test_data_that_changes_under_a_study_fails_its_runs(tmp_path):
     from federank.studies.plan import plan_study, run_that_tests
-    from federank.studies.task import carry_out
+    from federank.studies.task import execute
 
     case = plan_study(small_study(tmp_path)).cases[0]
-    found = carry_out(replace(run_that_tests(case, {}, None, 1), fingerprint="0" * 32))
+    found = execute(replace(run_that_tests(case, {}, None, 1), fingerprint="0" * 32))
     assert found.line.status == "failed"
     assert found.line.reason
 

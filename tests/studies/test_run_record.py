@@ -64,5 +64,5 @@ def test_an_unknown_key_is_refused():
 def test_a_label_is_put_on_a_line_and_survives_its_file():
     label = Label("a", "FPL, best pi", "city", {"pi": 0.5}, {}, "validation", best=True)
     assert Label(**json.loads(json.dumps(label._asdict()))) == label
-    labelled = label.put_on(WHOLE)
-    assert (labelled.group, labelled.best, labelled.metrics) == ("FPL, best pi", True, WHOLE.metrics)
+    labels_of = label.applied_to(WHOLE)
+    assert (labels_of.group, labels_of.best, labels_of.metrics) == ("FPL, best pi", True, WHOLE.metrics)

@@ -4,9 +4,9 @@ import numpy as np
 
 from federank.studies.plan import Plan
 from federank.studies.pool import Pool
-from federank.studies.run import carry_out_study
+from federank.studies.run import run_study
 from federank.studies.spec import as_study
-from federank.studies.task import carry_out
+from federank.studies.task import execute
 
 
 def small_data(folder, people=30, items=40, seed=0):
@@ -74,7 +74,7 @@ class Here:
         self.runs.append(run)
 
     def next(self, timeout):  # noqa: ARG002
-        return carry_out(self.runs.pop(0)) if self.runs else None
+        return execute(self.runs.pop(0)) if self.runs else None
 
     def close(self):
         self.runs = []
@@ -83,7 +83,7 @@ class Here:
 def carried_out(study, folder, executor=None):
     """The results of a study, and who heard of it."""
     heard = Silent()
-    results = carry_out_study(study, folder, executor or Here(), heard)
+    results = run_study(study, folder, executor or Here(), heard)
     return results, heard
 
 

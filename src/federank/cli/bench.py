@@ -103,7 +103,7 @@ def run(name: str, method: str, data: str | None, out: Path | None, workers: int
     from federank.studies.pool import Pool
     from federank.studies.progress import Bar
     from federank.studies.report import make_report
-    from federank.studies.run import carry_out_study
+    from federank.studies.run import run_study
     from federank.studies.spec import as_study
 
     study = as_study(benchmark(name, method, data), f"{name}-{method}")
@@ -111,7 +111,7 @@ def run(name: str, method: str, data: str | None, out: Path | None, workers: int
     executor = Pool(workers)
     try:
         with Bar(quiet=quiet) as bar:
-            results = carry_out_study(study, folder, executor, bar)
+            results = run_study(study, folder, executor, bar)
     finally:
         executor.close()
     report_progress(results)

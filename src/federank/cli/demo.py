@@ -143,12 +143,12 @@ def _learn(results: Path, seed: int) -> list[Row]:
     from federank.studies.pool import Pool
     from federank.studies.progress import Bar
     from federank.studies.rows import gather
-    from federank.studies.run import carry_out_study
+    from federank.studies.run import run_study
     from federank.studies.spec import as_study
 
     study = as_study(packaged()[STUDY] | {"seeds": [seed]}, STUDY)
     with Bar(quiet=not sys.stderr.isatty()) as bar, Pool(1) as pool:
-        lines = carry_out_study(study, results, pool, bar).lines()
+        lines = run_study(study, results, pool, bar).lines()
     return gather(lines)
 
 

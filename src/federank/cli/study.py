@@ -96,7 +96,7 @@ def run(
     from federank.studies.documents import find_study
     from federank.studies.plan import plan_study
     from federank.studies.progress import Bar
-    from federank.studies.run import carry_out_study, changed_data, open_results
+    from federank.studies.run import changed_data, open_results, run_study
     from federank.studies.spec import as_study
     from federank.studies.tracking import open_tracker, tracked_line
 
@@ -119,7 +119,7 @@ def run(
     executor = _executor(cluster, workers)
     try:
         with Bar(quiet=quiet, log=log) as bar:
-            results = carry_out_study(one, folder, executor, bar, plan)
+            results = run_study(one, folder, executor, bar, plan)
         for line in results.lines():  # what the tracker knows is left as it is
             log(line)
     except KeyboardInterrupt:

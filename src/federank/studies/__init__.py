@@ -2,7 +2,7 @@
 
 documents, spec                a study's file, and what it says; report_spec: what it says about its report
 sources, plan                  its data, and which runs follow from it
-task, run, pool, ray_executor  carrying them out
+task, run, pool, ray_executor  carries them out
 results, rows                  the folder they are stored in, and the rows that they are gathered into
 tables, run_tables, figures/   rows as tables and figures
 report, writers                the report, as HTML, Markdown, LaTeX and CSV

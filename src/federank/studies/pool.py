@@ -23,7 +23,7 @@ from multiprocessing.process import BaseProcess
 from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from federank.studies.plan import Run
-from federank.studies.task import Finished, carry_out, failed
+from federank.studies.task import Finished, execute, failed
 
 # What every executor does with its workers: runs wait for one that is idle, and get another where theirs is lost.
 
@@ -49,7 +49,7 @@ class Executor(ABC, Generic[Worker, Key]):
     def submit(self, run: Run) -> None:
         """Give out a run, at once or when a worker is free."""
         self._waiting.append(run)
-        self._give_out()
+        self._dispatch()
 
     @abstractmethod
     def next(self, timeout: float | None) -> Finished | None:
@@ -73,7 +73,7 @@ class Executor(ABC, Generic[Worker, Key]):
     def _begin(self, worker: Worker, run: Run) -> Key:
         """Have a worker carry a run out; what its answer will be known by."""
 
-    def _give_out(self) -> None:
+    def _dispatch(self) -> None:
         while self._waiting and len(self._busy) < self.slots:
             worker = self._idle.pop() if self._idle else self._started()
             run = self._waiting.popleft()
@@ -82,7 +82,7 @@ class Executor(ABC, Generic[Worker, Key]):
     def _freed(self, worker: Worker) -> None:
         """This worker has answered and can have the next run."""
         self._idle.append(worker)
-        self._give_out()
+        self._dispatch()
 
     def _retried(self, run: Run) -> bool:
         """Whether a run whose worker was lost is given out once more; else it has failed for good."""
@@ -90,7 +90,7 @@ class Executor(ABC, Generic[Worker, Key]):
         again = self._losses[run.id] < self.attempts
         if again:
             self._waiting.appendleft(run)
-        self._give_out()
+        self._dispatch()
         return again
 
     def _everyone(self) -> list[Worker]:
@@ -224,7 +224,7 @@ def _work(line: Connection) -> None:
     try:
         while True:
             run = line.recv()
-            finished = carry_out(run)
+            finished = execute(run)
             line.send((finished.line, finished.users))
     except (EOFError, OSError, KeyboardInterrupt):
         return

@@ -30,8 +30,8 @@ from federank.simulation.cluster import (
 )
 from federank.studies.plan import Run
 from federank.studies.pool import ONE_THREAD, Executor
-from federank.studies.sources import Source, hand, source_of
-from federank.studies.task import Finished, carry_out, failed
+from federank.studies.sources import Source, provide, source_of
+from federank.studies.task import Finished, execute, failed
 
 _STORE_BYTES = 512 * 2**20
 _GO_ON = "What is finished is kept; the same command goes on from there."
@@ -40,10 +40,10 @@ _GO_ON = "What is finished is kept; the same command goes on from there."
 class Worker:
     """An actor that carries out runs."""
 
-    def carry_out(self, run: Run, source: Source) -> Finished:
+    def execute(self, run: Run, source: Source) -> Finished:
         """Train and judge, on the data that came with the run."""
-        hand(run.data, source)
-        return carry_out(run)
+        provide(run.data, source)
+        return execute(run)
 
 
 def environment(address: str, python: str) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class RayExecutor(Executor[Any, Any]):
         self._connection.close()
 
     def _begin(self, worker: Any, run: Run) -> Any:
-        return worker.carry_out.remote(run, self._shipped(run))
+        return worker.execute.remote(run, self._shipped(run))
 
     def _started(self) -> Any:
         where = {

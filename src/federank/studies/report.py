@@ -27,7 +27,7 @@ from federank.files import atomic_write
 from federank.methods.registry import audited_names
 from federank.studies.figures.draw import Picture, draw_figures
 from federank.studies.metric_words import FORMULA, LOSS, SHARE, score, words_of, written, written_once
-from federank.studies.report_spec import ReportSpec, TableSpec, read_report_spec, tables_wished
+from federank.studies.report_spec import ReportSpec, TableSpec, read_report_spec, tables_of
 from federank.studies.results import Results, RunRecord
 from federank.studies.rows import AUDIT, Row, compared, gather
 from federank.studies.run_tables import (
@@ -61,7 +61,7 @@ MOST_DATA = 3
 
 def finding(specs: ReportSpec, rows: Sequence[Row]) -> str:
     """The sentence; empty where nothing has finished, or where nothing is better or worse."""
-    spec = next(iter(tables_wished(specs, rows)), None)
+    spec = next(iter(tables_of(specs, rows)), None)
     if spec is not None and any(metric.startswith(SHARE) for metric in spec.metrics):
         return _shares(spec, rows)
     metric = None if spec is None else _reported_metric(spec)
@@ -231,7 +231,7 @@ def _results(
 ) -> tuple[list[Table], list[Difference]]:
     tables: list[Table] = []
     differences: list[Difference] = []
-    for spec in tables_wished(specs, rows):
+    for spec in tables_of(specs, rows):
         for data in spec.data or list(dict.fromkeys(row.data for row in rows)):
             shown = rows_of_table(spec, rows, data)
             if shown:

@@ -194,7 +194,7 @@ def _data_names(content: Any) -> list[str]:
     return [str(name) for name, there in zip(names, kept, strict=True) if name and there]
 
 
-def tables_wished(specs: ReportSpec, rows: Sequence[Row]) -> list[TableSpec]:
+def tables_of(specs: ReportSpec, rows: Sequence[Row]) -> list[TableSpec]:
     """The study's tables, or one of the usual metrics that its runs have."""
     if specs.tables or not rows:
         return list(specs.tables)

@@ -127,7 +127,7 @@ class Label(NamedTuple):
     chosen_on: Part | None
     best: bool = False
 
-    def put_on(self, line: RunRecord) -> RunRecord:
+    def applied_to(self, line: RunRecord) -> RunRecord:
         """The line under this label."""
         return replace(line, **self._asdict())
 
@@ -221,7 +221,7 @@ class Results:
         if current is None:
             return list(self._lines.values())
         _, labels = current
-        return [label.put_on(self._lines[label.id]) for label in labels if label.id in self._lines]
+        return [label.applied_to(self._lines[label.id]) for label in labels if label.id in self._lines]
 
     def line(self, identity: str) -> RunRecord | None:
         """The run with this id, if it is known (see `refresh`)."""

@@ -49,7 +49,7 @@ class NoChoice(NamedTuple):
     reason: str
 
 
-class Standing(NamedTuple):
+class SearchState(NamedTuple):
     """How far the choosing of a case has come."""
 
     runs: list[Run]
@@ -58,19 +58,19 @@ class Standing(NamedTuple):
     """The combinations that were tried to the end; None while something is missing."""
 
 
-def standing(case: Case, line_of: Callable[[Run], RunRecord | None]) -> Standing:
+def search_state(case: Case, line_of: Callable[[Run], RunRecord | None]) -> SearchState:
     """The runs that choosing has needed and needs next; `line_of` answers None for one that is not finished."""
     needed: list[Run] = []
     ranking, keep = list(range(len(case.candidates))), len(case.candidates)
     for stage, goes_on in [*case.rungs, (case.candidates, 0)]:
-        numbers = _entered(stage, ranking, keep, line_of)
+        numbers = _candidates_of(stage, ranking, keep, line_of)
         needed += [run for number in numbers for run in stage[number]]
         lines = {number: _lines(stage[number], line_of) for number in numbers}
         if any(len(lines[number]) < len(stage[number]) for number in numbers):
-            return Standing(needed, None)
+            return SearchState(needed, None)
         done = {number: each for number, each in lines.items() if all(line.done for line in each)}
         if stage is case.candidates or not done:
-            return Standing(needed, [stage[number] for number in numbers])
+            return SearchState(needed, [stage[number] for number in numbers])
         values = {number: _best_point(each, case)[1] for number, each in done.items()}
         ranking = sorted(values, key=lambda number: (-values[number], number))
         near = sum(within_chance(values[ranking[0]], value, _trials(case)) for value in values.values())
@@ -84,7 +84,7 @@ def _trials(case: Case) -> int:
     return source_of(case.data).users * int(length or 1)
 
 
-def _entered(
+def _candidates_of(
     stage: Sequence[Runs], ranking: Sequence[int], keep: int, line_of: Callable[[Run], RunRecord | None]
 ) -> list[int]:
     """Who is tried in this stage: the first `keep` of the order, and another for each that has failed."""
@@ -102,7 +102,7 @@ def _entered(
 def choose(case: Case, line_of: Callable[[Run], RunRecord | None]) -> Choice | NoChoice:
     """The best combination of a case whose choosing runs are all finished."""
     best: Choice | None = None
-    tried = standing(case, line_of)
+    tried = search_state(case, line_of)
     for runs in tried.last or ():
         lines = _lines(runs, line_of)
         if all(line.done for line in lines):
@@ -145,7 +145,7 @@ def _mean(values: Sequence[float]) -> float:
 # Labels: which runs a study consists of, and what each is called in it.
 
 
-def labelled(
+def labels_of(
     plan: Plan,
     choosing: Mapping[int, Sequence[Run]],
     choices: Mapping[int, Choice | NoChoice],
@@ -181,10 +181,10 @@ def _label(run: Run) -> Label:
     return Label(run.id, run.group, run.data.name, run.swept, run.chosen, run.chosen_on)
 
 
-_LOOK_AGAIN = 1.0
+_POLL_SECONDS = 1.0
 
 
-class Watch(Protocol):
+class Observer(Protocol):
     """An observer of a study's progress."""
 
     def begin(self, plan: Plan, there: int) -> None:
@@ -232,49 +232,49 @@ def changed_data(plan: Plan, results: Results) -> list[str]:
     return sentences
 
 
-def carry_out_study(
-    study: Study, folder: str | Path, executor: Executor[Any, Any], watch: Watch, plan: Plan | None = None
+def run_study(
+    study: Study, folder: str | Path, executor: Executor[Any, Any], observer: Observer, plan: Plan | None = None
 ) -> Results:
     """Carry out what is missing of a study, and keep it in the folder."""
     plan = plan_study(study) if plan is None else plan
     results = open_results(study, folder)
     results.keep_study(tomli_w.dumps(study.document | {"title": study.title}))
-    Underway(plan, results, executor, watch).carry_out()
+    StudyRun(plan, results, executor, observer).execute()
     return results
 
 
-class Underway:
+class StudyRun:
     """A study under way."""
 
-    def __init__(self, plan: Plan, results: Results, executor: Executor[Any, Any], watch: Watch) -> None:
-        self.plan, self.results, self.executor, self.watch = plan, results, executor, watch
+    def __init__(self, plan: Plan, results: Results, executor: Executor[Any, Any], observer: Observer) -> None:
+        self.plan, self.results, self.executor, self.observer = plan, results, executor, observer
         self.choosing: dict[int, list[Run]] = {}
         self.choices: dict[int, Choice | NoChoice] = {}
         self.tests: dict[int, list[Run]] = {}
         self.queue: deque[Run] = deque()
-        self.elsewhere: deque[Run] = deque()
+        self.claimed_elsewhere: deque[Run] = deque()
         self.claims: dict[str, Lock] = {}
         self.finished: set[str] = set()
         self.queued: set[str] = set()
 
-    def carry_out(self) -> None:
+    def execute(self) -> None:
         """Go on until every run of the plan is finished."""
         self.results.refresh()
         for number in range(len(self.plan.cases)):
-            self._stand(number, first=False)
+            self._search(number, first=False)
         self._advance()
         if not self.choices:  # what is planned is known before anything is finished
             self._keep_current(self.plan.count)
-        self.watch.begin(self.plan, len(self.finished))
+        self.observer.begin(self.plan, len(self.finished))
         try:
-            while self.queue or self.elsewhere or self.claims:
-                self._give_out()
-                result = self.executor.next(_LOOK_AGAIN if self.elsewhere else None) if self.claims else None
+            while self.queue or self.claimed_elsewhere or self.claims:
+                self._dispatch()
+                result = self.executor.next(_POLL_SECONDS if self.claimed_elsewhere else None) if self.claims else None
                 if result is not None:
-                    self._keep(result.line, result.users)
-                elif self.elsewhere and not self.claims:
-                    time.sleep(_LOOK_AGAIN)
-                self._look_elsewhere()
+                    self._store(result.line, result.users)
+                elif self.claimed_elsewhere and not self.claims:
+                    time.sleep(_POLL_SECONDS)
+                self._check_other_processes()
                 self._advance()
         finally:
             for claim in self.claims.values():
@@ -288,7 +288,7 @@ class Underway:
             return None
         return line
 
-    def _want(self, run: Run, *, first: bool = False) -> None:
+    def _enqueue(self, run: Run, *, first: bool = False) -> None:
         if run.id in self.queued:
             return
         self.queued.add(run.id)
@@ -299,15 +299,15 @@ class Underway:
         else:
             self.queue.append(run)
 
-    def _stand(self, number: int, *, first: bool) -> Standing:
+    def _search(self, number: int, *, first: bool) -> SearchState:
         """How far a case's choosing has come; what it needs next joins the queue."""
         case = self.plan.cases[number]
         while True:
-            now = standing(case, self._finished_line)
+            now = search_state(case, self._finished_line)
             self.choosing[number] = now.runs
             fresh = [run for run in now.runs if run.id not in self.queued]
             for run in reversed(fresh) if first else fresh:
-                self._want(run, first=first)
+                self._enqueue(run, first=first)
             if not any(run.id in self.finished for run in fresh):
                 return now
 
@@ -315,13 +315,13 @@ class Underway:
         return self.results.line(run.id) if run.id in self.finished else None
 
     def _keep_current(self, count: int | None = None) -> None:
-        labels = labelled(self.plan, self.choosing, self.choices, self.tests)
+        labels = labels_of(self.plan, self.choosing, self.choices, self.tests)
         self.results.keep_current(labels, len({label.id for label in labels}) if count is None else count)
 
     def _advance(self) -> None:
         """Choose for the cases whose choosing runs are finished, and line up their tests."""
         open_cases = [number for number in range(len(self.plan.cases)) if number not in self.choices]
-        ready = [number for number in open_cases if self._stand(number, first=True).last is not None]
+        ready = [number for number in open_cases if self._search(number, first=True).last is not None]
         for number in ready:
             case = self.plan.cases[number]
             choice = choose(case, self._finished_line) if case.candidates else Choice(case.fixed, None, 0.0)
@@ -331,13 +331,13 @@ class Underway:
         for number in reversed(ready):
             for run in reversed(self.tests[number]):
                 if isinstance(choice := self.choices[number], NoChoice):
-                    self._give_up(run, choice.reason)
+                    self._record_failure(run, choice.reason)
                 else:
-                    self._want(run, first=True)
+                    self._enqueue(run, first=True)
         if ready:
             self._keep_current(self.plan.count)
 
-    def _give_up(self, run: Run, reason: str) -> None:
+    def _record_failure(self, run: Run, reason: str) -> None:
         """Keep that a test could not be made, once."""
         if run.id not in self.queued:
             self.queued.add(run.id)
@@ -346,41 +346,41 @@ class Underway:
                 self.results.refresh()
             self.finished.add(run.id)
 
-    def _give_out(self) -> None:
+    def _dispatch(self) -> None:
         while self.queue and len(self.claims) < self.executor.slots:
             run = self.queue.popleft()
             claim = self.results.claim(run.id)
             if claim is None:
-                self.elsewhere.append(run)
+                self.claimed_elsewhere.append(run)
                 continue
             self.results.refresh()  # another process may have finished it just now
             if (line := self._line(run)) is not None:
                 claim.close()
-                self._note(line, ours=False)
+                self._report(line, ours=False)
                 continue
             self.claims[run.id] = claim
-            self.watch.started(run)
+            self.observer.started(run)
             self.executor.submit(run)
 
-    def _keep(self, line: RunRecord, users: bytes | None) -> None:
+    def _store(self, line: RunRecord, users: bytes | None) -> None:
         self.results.append(line, users)
         self.results.refresh()
         self.claims.pop(line.id).close()
-        self._note(line, ours=True)
+        self._report(line, ours=True)
 
-    def _note(self, line: RunRecord, *, ours: bool) -> None:
+    def _report(self, line: RunRecord, *, ours: bool) -> None:
         self.finished.add(line.id)
-        self.watch.finished(line, ours=ours)
+        self.observer.finished(line, ours=ours)
 
-    def _look_elsewhere(self) -> None:
+    def _check_other_processes(self) -> None:
         """Take note of what other processes have finished, and take over what they have left."""
-        if not self.elsewhere:
+        if not self.claimed_elsewhere:
             return
         self.results.refresh()
-        for _ in range(len(self.elsewhere)):
-            run = self.elsewhere.popleft()
+        for _ in range(len(self.claimed_elsewhere)):
+            run = self.claimed_elsewhere.popleft()
             if (line := self._line(run)) is not None:
-                self._note(line, ours=False)
+                self._report(line, ours=False)
             else:
                 self.queue.append(run)
 

@@ -58,7 +58,7 @@ def source_of(data: DataSet) -> Source:
     return _sources[key]
 
 
-def hand(data: DataSet, source: Source) -> None:
+def provide(data: DataSet, source: Source) -> None:
     """Use what another process has read: a machine of a cluster need not have the files."""
     _sources.setdefault(_key(data), source)
 

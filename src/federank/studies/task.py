@@ -210,11 +210,11 @@ class Finished(NamedTuple):
     """Each user's values, as the content of a Parquet file; of test runs only."""
 
 
-def carry_out(run: Run) -> Finished:
+def execute(run: Run) -> Finished:
     """Train and judge; whatever goes wrong becomes a failed run that says why."""
     begin, computing = time.perf_counter(), time.process_time()
     try:
-        result, users = _carried_out(run)
+        result, users = _executed(run)
     except FedeRankError as reason:
         return failed(run, str(reason))
     except MemoryError:
@@ -236,7 +236,7 @@ def failed(run: Run, reason: str, *, transient: bool = False) -> Finished:
     return Finished(run, replace(_line(run), status="failed", reason=reason, transient=transient), None)
 
 
-def _carried_out(run: Run) -> tuple[dict[str, Any], bytes | None]:
+def _executed(run: Run) -> tuple[dict[str, Any], bytes | None]:
     if source_of(run.data).fingerprint != run.fingerprint:
         raise DataError(f"{run.data.name} has changed since the study was started; start it again.")
     split = part_of(run.data, run.fold, run.part)
