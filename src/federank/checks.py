@@ -71,24 +71,18 @@ def check_choice(name: str, value: str, choices: Collection[str]) -> None:
         raise SettingError(f"{name} is {value!r}; it can be {' or '.join(choices)}.")
 
 
-def check_name(owner: str, name: str, names: Collection[str], kind: str = "setting") -> None:
-    """Raise unless the owner has a setting of this name; suggest the nearest one."""
-    if name not in names:
-        has = f"it has {', '.join(names)}" if names else "it has none"
-        raise SettingError(f"{owner} has no {kind} {name!r}; {has}.{did_you_mean(name, names)}")
-
-
 def unknown_name(kind: str, name: object, known: Iterable[str], otherwise: str = "") -> str:
     """An error message for an unknown name: the nearest known name, all known names, and an alternative."""
     names = list(known)
     return f"No {kind} is called {name!r}.{did_you_mean(name, names)} Known: {', '.join(names)}{otherwise}."
 
 
-def refuse_unknown(table: Iterable[str], known: Collection[str], where: str) -> None:
-    """Raise for the first key of a table that is not known, and name the nearest that is."""
-    for key in table:
-        if key not in known:
-            raise SettingError(f"{where} has no {key!r}.{did_you_mean(key, known)} Known: {', '.join(known)}.")
+def refuse_unknown(names: Iterable[str], known: Collection[str], where: str, kind: str = "") -> None:
+    """Raise for the first name that is not known where it stands, and suggest the nearest that is."""
+    for name in names:
+        if name not in known:
+            listed = ", ".join(known) or "none"
+            raise SettingError(f"{where} has no {kind}{name!r}.{did_you_mean(name, known)} Known: {listed}.")
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
-from federank.checks import check_fields, check_name
+from federank.checks import check_fields, refuse_unknown
 from federank.checks import setting as setting
 from federank.errors import SettingError
 from federank.federation import wire
@@ -364,7 +364,5 @@ def configuration(method: FederatedMethod) -> dict[str, Any]:
 
 def from_configuration(kind: type[Any], values: Mapping[str, Any]) -> Any:
     """The method of these fields; raises SettingError for an unknown name or a value out of bounds."""
-    names = [part.name for part in fields(kind)]
-    for name in values:
-        check_name(kind.__name__, name, names)
+    refuse_unknown(values, [part.name for part in fields(kind)], kind.__name__, "setting ")
     return kind(**values)

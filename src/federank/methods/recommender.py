@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, Ids, IntVector
 from federank._numerics.topn import top_n
-from federank.checks import check_int, check_iterable, check_name
+from federank.checks import check_int, check_iterable, refuse_unknown
 from federank.data.interactions import Interactions, Profiles
 from federank.data.splits import Split
 from federank.errors import DataError, ModelError, SettingError, UnknownId
@@ -58,9 +58,7 @@ def made_from(
 
 def checked_settings(method: type[Any], settings_type: Any, given: dict[str, Any]) -> Any:
     """The settings record of a method, if it has all the names given; the record itself checks their values."""
-    names = [field.name for field in fields(settings_type)]
-    for name in given:
-        check_name(method.__name__, name, names)
+    refuse_unknown(given, [field.name for field in fields(settings_type)], method.__name__, "setting ")
     # A sweep over a NumPy range hands in NumPy's numbers; the record holds Python's.
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
     return settings_type(**plain)
