@@ -76,6 +76,12 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(change, told):
         as_study(SMALL | change, "small")
 
 
+def test_data_may_be_names_beside_tables():
+    study = as_study(SMALL | {"data": ["a", {"name": "b", "source": "c.csv", "choose": {"epochs": 3}}]}, "small")
+    assert [(data.name, data.source) for data in study.data] == [("a", "a"), ("b", "c.csv")]
+    assert [study.choosing(data, study.models[0]).epochs for data in study.data] == [None, 3]
+
+
 def test_one_seed_needs_no_list():
     study = as_study(SMALL | {"seeds": 4, "choose": {"seeds": 5}}, "small")
     assert study.models[0].seeds == (4,)
