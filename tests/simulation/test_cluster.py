@@ -15,7 +15,7 @@ from tests.worlds import federation, model_of, random_world
 
 from federank.errors import ClusterGone, SettingError
 from federank.federation import wire
-from federank.methods.fpl.cluster import Broadcast, Cluster, Shard, clients_by_district, opened, part_of, partitions_of
+from federank.methods.fpl.cluster import Broadcast, Cluster, Shard, clients_by_partition, opened, part_of, partitions_of
 from federank.methods.fpl.method import FPLUpdate
 from federank.methods.fpl.simulation import FleetInMemory, play_compiled, shard_count
 from federank.simulation.cluster import connected
@@ -93,9 +93,9 @@ def partitions(one):
 def test_every_client_of_a_round_is_in_one_district_in_the_order_of_the_round(name):
     one = established(name)
     starts = partitions(one)
-    by_district = clients_by_district(one.recipe, 3, starts)
+    by_district = clients_by_partition(one.recipe, 3, starts)
     assert len(by_district) == len(starts) - 1 > 1
-    (whole,) = clients_by_district(one.recipe, 3, starts[[0, -1]])
+    (whole,) = clients_by_partition(one.recipe, 3, starts[[0, -1]])
     place = {int(client): number for number, client in enumerate(whole)}
     assert sorted(np.concatenate(by_district)) == sorted(whole)
     for number, clients in enumerate(by_district):

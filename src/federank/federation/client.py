@@ -53,12 +53,12 @@ def integer(value: Any, least: int, most: float = 2**53) -> int:
 def number(value: Any) -> float:
     """A finite number from 0."""
     try:
-        found = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+        result = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
     except OverflowError:  # an integer beyond all floats
-        found = math.inf
-    if not math.isfinite(found) or found < 0:
+        result = math.inf
+    if not math.isfinite(result) or result < 0:
         raise BadAnswer(f"The server answered {str(value)[:40]!r} where a finite number from 0 is needed.")
-    return found
+    return result
 
 
 Random = Callable[[int], bytes]

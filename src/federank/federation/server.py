@@ -98,8 +98,8 @@ class Published(NamedTuple):
 
     def rows(self, rows: IntVector) -> dict[str, Array]:
         """The tables cut down to some rows."""
-        whole = len(rows) == len(self.changed)
-        return {name: table if whole else table[rows] for name, table in self.content.tables.items()}
+        is_full = len(rows) == len(self.changed)
+        return {name: table if is_full else table[rows] for name, table in self.content.tables.items()}
 
     def followed_by(self, content: Content) -> Published:
         """The next version, after a server step."""

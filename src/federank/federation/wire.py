@@ -108,7 +108,7 @@ def _at_start(name: str) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    # Quoted, because a stranger may have named them.
+    # Quoted, because a client may have chosen them.
     return ", ".join(map(repr, sorted(names))) or "none"
 
 
@@ -132,7 +132,12 @@ def array(*axes: str | int, dtype: str = "f4", minimum: float | None = None, max
 
 def arrays(record: Any) -> tuple[Field[Any], ...]:
     """The declared arrays of a record or of its type."""
-    return tuple(part for part in fields(record) if "axes" in part.metadata)
+    return _arrays(record if isinstance(record, type) else type(record))
+
+
+@cache
+def _arrays(kind: type[Any]) -> tuple[Field[Any], ...]:
+    return tuple(part for part in fields(kind) if "axes" in part.metadata)
 
 
 def tables(record: Any) -> tuple[str, ...]:
@@ -166,12 +171,12 @@ def checked(record: Any, kind: type[Any], method: Any, **free: int) -> Any:
     return kind(**_checked({n: np.asarray(v) for n, v in values(record).items()}, kind, method, free, cast=True))
 
 
-def from_arrays(kind: type[Any], method: Any, found: Mapping[str, Array], **free: int) -> Any:
+def from_arrays(kind: type[Any], method: Any, parts: Mapping[str, Array], **free: int) -> Any:
     """A record from arrays by name, checked; arrays that are not there are empty."""
-    unknown = sorted(set(found) - {part.name for part in arrays(kind)})
+    unknown = sorted(set(parts) - {part.name for part in arrays(kind)})
     if unknown:
         raise BadMessage(f"{kind.__name__} has no array {unknown[0][:80]!r}.")
-    return kind(**_checked(dict(found), kind, method, free, cast=False))
+    return kind(**_checked(dict(parts), kind, method, free, cast=False))
 
 
 def encode(record: Any) -> bytes:
@@ -181,8 +186,14 @@ def encode(record: Any) -> bytes:
 
 def decode(kind: type[Any], method: Any, content: bytes) -> Any:
     """A message from the wire, checked."""
-    found = decode_parts(content, f"a {kind.__name__}", (), optional=[part.name for part in arrays(kind)]).arrays
-    return from_arrays(kind, method, found)
+    parts = decode_parts(content, f"a {kind.__name__}", (), optional=[part.name for part in arrays(kind)]).arrays
+    return from_arrays(kind, method, parts)
+
+
+def decode_again(kind: type[Any], method: Any, content: bytes) -> Any:
+    """A message that `decode` has accepted before."""
+    parts: dict[str, Array] = load(content)
+    return kind(**parts) if len(parts) == len(arrays(kind)) else from_arrays(kind, method, parts)
 
 
 def size(record: Any) -> int:
@@ -211,7 +222,7 @@ def _size(parts: tuple[tuple[str, str, tuple[int, ...]], ...], numbers: tuple[st
 
 
 def read_only(record: Any) -> Any:
-    """A copy that nobody can change: what a server sends, so that no client writes to its arrays."""
+    """A copy that no one can change: what a server sends, so that no client writes to its arrays."""
     copies = {name: part.copy() for name, part in values(record).items()}
     for part in copies.values():
         part.flags.writeable = False
@@ -234,12 +245,12 @@ def _shape(part: Field[Any], method: Any, sizes: Mapping[str, int]) -> tuple[int
 
 
 def _checked(
-    found: dict[str, Array], kind: type[Any], method: Any, free: Mapping[str, int], *, cast: bool
+    parts: dict[str, Array], kind: type[Any], method: Any, free: Mapping[str, int], *, cast: bool
 ) -> dict[str, Array]:
     sizes = {"items": method.n_items, **free}
     for part in arrays(kind):  # the first array that has a free axis says how long it is
         for axis, length in zip(
-            part.metadata["axes"], found[part.name].shape if part.name in found else (), strict=False
+            part.metadata["axes"], parts[part.name].shape if part.name in parts else (), strict=False
         ):
             if isinstance(axis, str) and not hasattr(method, axis):
                 sizes.setdefault(axis, length)
@@ -248,7 +259,7 @@ def _checked(
         name, dtype = f"{kind.__name__}.{part.name}", _dtype(part)
         unknown = {axis: 0 for axis in part.metadata["axes"] if isinstance(axis, str) and not hasattr(method, axis)}
         needed = _shape(part, method, unknown | sizes)
-        value = found.get(part.name, np.zeros(needed, dtype) if 0 in needed else None)
+        value = parts.get(part.name, np.zeros(needed, dtype) if 0 in needed else None)
         if value is not None and cast and value.dtype.kind in _CASTS[np.dtype(dtype).kind]:
             value = _cast(name, value, dtype)
         if value is None or value.shape != needed or value.dtype != dtype:
@@ -325,18 +336,18 @@ def _with_zeros(table: Array, rows: int) -> Array:
 
 def encode_rows(record: Any, items: IntVector, n_items: int, *, round_number: int, version: int) -> bytes:
     """A broadcast's rows as they are sent; a full broadcast names no items."""
-    whole = len(items) == n_items
-    parts = _sent(record if whole else rows_of(record, items))
-    return encode_parts(parts if whole else parts | {"items": items}, {"round": round_number, "version": version})
+    is_full = len(items) == n_items
+    parts = _sent(record if is_full else rows_of(record, items))
+    return encode_parts(parts if is_full else parts | {"items": items}, {"round": round_number, "version": version})
 
 
 def decode_rows(kind: type[Any], method: Any, content: bytes) -> RowsMessage:
     """Rows of a broadcast from the wire, checked."""
     names = [part.name for part in arrays(kind)]
-    found, numbers = decode_parts(content, f"a {kind.__name__}", (), ("round", "version"), [*names, "items"])
-    items = found.pop("items", np.arange(method.n_items, dtype=np.int32))
+    parts, numbers = decode_parts(content, f"a {kind.__name__}", (), ("round", "version"), [*names, "items"])
+    items = parts.pop("items", np.arange(method.n_items, dtype=np.int32))
     check_items(f"a {kind.__name__}", items, method.n_items)
-    part = from_arrays(kind, method, found, items=len(items))
+    part = from_arrays(kind, method, parts, items=len(items))
     return RowsMessage(numbers["round"], numbers["version"], items, part)
 
 

@@ -36,7 +36,7 @@ _C0, _C1, _C2, _C3, _C4, _C5, _C6 = (
 @inlined
 def slope(x: Any) -> Any:
     """1 / (1 + e^x) in float32, for any x: it saturates where others overflow."""
-    # e^x = 2^y = 2^n 2^f, with n whole and f at most a half: n goes into the exponent's bits, f into the polynomial.
+    # e^x = 2^y = 2^n 2^f, n an integer, f at most a half: n goes into the exponent's bits, f into the polynomial.
     y = min(max(x, -_FARTHEST), _FARTHEST) * _LOG2_E
     rounded = np.float32(y + _ROUND)
     f = y - (rounded - _ROUND)

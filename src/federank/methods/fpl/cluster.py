@@ -1,13 +1,13 @@
 """The cluster engine: one population over many machines, the driver in the place of the server.
 
-The devices are spread over Ray actors (`shard.py`), district by district (`partitions.py`). A round:
+The clients are spread over Ray actors (shards), partition by partition. A round:
 
   1. distribution: the driver draws the clients and puts a Broadcast of the rows that changed into Ray's store, once;
   2. and 3. computation and transmission happen on the shards, with the compiled engine's kernels;
   4. aggregation: the driver folds the partitions' summed Updates in, in the order of partitions.
 
 The driver also holds the state that a loss goes back to: the shared model and everyone's vectors as of some round. It
-is renewed whenever the run is made whole (an epoch's end, a checkpoint), and every minute besides. When a machine is
+is renewed whenever the run is complete (an epoch's end, a checkpoint), and every minute besides. When a machine is
 lost, its shards are started elsewhere, all shards go back to that state, and the rounds since are played again; every
 draw is named by its round, so the result is the same bits as if nothing had happened.
 """
@@ -66,12 +66,12 @@ class Broadcast(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What a shard starts with: all that a federation knows of the people from `first` on, and of no one else."""
+    """What a shard starts with: all that a federation knows of the users from `first` on, and of no others."""
 
     first: int
-    n_users: int  # of the whole population
+    n_users: int  # of the population
     n_items: int
-    recipe: Recipe  # what is one value per user is these people's only
+    recipe: Recipe  # what is one value per user is of these users only
     starts: LongVector
     items: IntVector  # what they take part with: their histories, unless their policies say otherwise
     allowed: np.ndarray[Any, np.dtype[np.bool_]]  # which of these may ever be sent; empty where all of them may
@@ -79,11 +79,11 @@ class Part(NamedTuple):
 
 
 def part_of(federation: Federation, first: int, last: int) -> Part:
-    """The people from `first` to just before `last`."""
+    """The users from `first` to just before `last`."""
     recipe, histories = federation.recipe, federation.histories
     starts, n_users = histories.starts, len(federation.user_vectors)
     able = recipe.participants[(recipe.participants >= first) & (recipe.participants < last)]
-    # Who is there when is the server's matter: a shard is told its clients.
+    # The server decides who is online: a shard receives its clients.
     none_away = np.zeros((0, n_users), dtype=np.bool_)
     entries = slice(starts[first], starts[last])
     return Part(
@@ -108,26 +108,26 @@ class Shard:
     """Devices of one machine between two rounds."""
 
     def __init__(self, part: Part) -> None:
-        people = slice(part.first, part.first + len(part.vectors))
+        users = slice(part.first, part.first + len(part.vectors))
         width, n_users, n_items = part.vectors.shape[1], part.n_users, part.n_items
         starts = np.zeros(n_users + 1, dtype=np.int64)
         # Anyone who comes after keeps zeros: their histories are never asked for.
-        starts[people.start : people.stop + 1] = part.starts
+        starts[users.start : users.stop + 1] = part.starts
         recipe = part.recipe._replace(
-            triples=_alone(part.recipe.triples, people, n_users),
-            pi=_alone(part.recipe.pi, people, n_users),
+            triples=_alone(part.recipe.triples, users, n_users),
+            pi=_alone(part.recipe.pi, users, n_users),
             participants=np.array(part.recipe.participants),  # what arrives through Ray cannot be written to
             trace=np.array(part.recipe.trace),
             shared_profile=AS_HISTORIES_ARE,
         )
         histories = histories_of(Profiles(starts, np.array(part.items)), n_items, recipe)
-        self._people = people
+        self._users = users
         self._run = Run(
             recipe,
             histories._replace(allowed=np.array(part.allowed)),
             np.zeros((n_items, width), dtype=np.float32),
             np.zeros(n_items, dtype=np.float32),
-            _alone(part.vectors, people, n_users),
+            _alone(part.vectors, users, n_users),
             (0,) * width,
         )
         self._workspace = workspace_for_clients(n_items, width)
@@ -138,20 +138,20 @@ class Shard:
         return version("federank")
 
     def train(self, broadcast: Broadcast, partitions: list[IntVector]) -> list[FPLUpdate]:
-        """Computation and transmission on these clients; the sum of what they send, district by district."""
+        """Computation and transmission on these clients; the sum of what they send, partition by partition."""
         self._run.item_vectors[broadcast.items, : self._run.recipe.factors] = broadcast.vectors
         self._run.item_biases[broadcast.items] = broadcast.biases
         sum_clients = self._sum_noised if self._run.recipe.clip > 0 else self._sum_clients
         return [sum_clients(broadcast.round_number, np.array(clients)) for clients in partitions]
 
     def vectors(self) -> FloatMatrix:
-        """Its people's vectors, for when the run is made whole."""
-        vectors: FloatMatrix = self._run.user_vectors[self._people]
+        """The vectors of its users."""
+        vectors: FloatMatrix = self._run.user_vectors[self._users]
         return vectors
 
     def restore(self, vectors: FloatMatrix) -> None:
         """Go back to these vectors: a shard elsewhere was lost, and rounds are played again."""
-        self._run.user_vectors[self._people] = vectors
+        self._run.user_vectors[self._users] = vectors
 
     def _sum_clients(self, round_number: int, clients: IntVector) -> FPLUpdate:
         return sum_of_updates(self._run, round_number, clients, self._workspace)
@@ -172,21 +172,21 @@ class Shard:
         return FPLUpdate(items, vectors[items], biases[items])
 
 
-def _alone(values: Any, people: slice, n_users: int) -> Any:
-    """These people's values in their places of a table of everyone."""
+def _alone(values: Any, users: slice, n_users: int) -> Any:
+    """The values of these users in their places of a table of all."""
     table = np.zeros((n_users, *values.shape[1:]), dtype=values.dtype)
-    table[people] = values
+    table[users] = values
     return table
 
 
-# Districts: the fixed neighbourhoods whose Updates are summed first, wherever their people are simulated.
+# Partitions: fixed ranges of users whose updates are summed first, wherever these users are simulated.
 
 
 MAX_PARTITIONS = 32
 
 
 def partitions_of(recipe: Recipe, n_users: int, n_items: int, width: int) -> LongVector:
-    """Where each district begins, by user number, and where the last one ends."""
+    """Where each partition begins, by user number, and where the last one ends."""
     able = len(recipe.participants)
     as_compiled = shard_count(recipe, n_items, width)
     all_users = recipe.clients_per_round == able and recipe.online >= 1.0 and not len(recipe.trace)
@@ -197,12 +197,12 @@ def partitions_of(recipe: Recipe, n_users: int, n_items: int, width: int) -> Lon
     return starts
 
 
-def clients_by_district(recipe: Recipe, round_number: int, starts: LongVector) -> list[IntVector]:
-    """Distribution: the round's clients, district by district, each district's in the order of the round."""
+def clients_by_partition(recipe: Recipe, round_number: int, starts: LongVector) -> list[IntVector]:
+    """Distribution: the round's clients, partition by partition, each partition's in the order of the round."""
     chosen = clients_of_round(recipe, round_number, int(starts[-1]))
-    district = np.searchsorted(starts, chosen, side="right") - 1
-    ends = np.cumsum(np.bincount(district, minlength=len(starts) - 1))
-    return np.split(chosen[np.argsort(district, kind="stable")], ends[:-1])
+    partition = np.searchsorted(starts, chosen, side="right") - 1
+    ends = np.cumsum(np.bincount(partition, minlength=len(starts) - 1))
+    return np.split(chosen[np.argsort(partition, kind="stable")], ends[:-1])
 
 
 _SECONDS_TO_HOLD = 60.0
@@ -217,7 +217,7 @@ class Cluster:
         self._federation = federation
         self._starts = starts  # of partitions, by user number
         partitions = len(starts) - 1
-        self._bounds = [shard * partitions // shards for shard in range(shards + 1)]  # of shards, by district
+        self._bounds = [shard * partitions // shards for shard in range(shards + 1)]  # of shards, by partition
         self._sum = workspace_for_sum(*federation.item_vectors.shape)
         self._looked_at = time.monotonic()
         self._hold()
@@ -229,19 +229,19 @@ class Cluster:
     def play(self, federation: Federation, rounds: int, _threads: int = 1) -> None:
         """Play this many rounds. The shared model is current afterwards; vectors are once they are brought home."""
         assert federation is self._federation
-        self._reach(federation.round_number + rounds, whole=False)
+        self._reach(federation.round_number + rounds, gather=False)
 
     def bring_home(self) -> None:
-        """Make the federation whole: everyone's vectors as of this round."""
+        """Bring all vectors as of this round."""
         if self._held_round != self._federation.round_number:
-            self._reach(self._federation.round_number, whole=True)
+            self._reach(self._federation.round_number, gather=True)
 
     def close(self) -> None:
         """End the shards."""
         for shard in self._shards:
             self._ray.kill(shard)
 
-    def _reach(self, goal: int, whole: bool) -> None:
+    def _reach(self, goal: int, gather: bool) -> None:
         """Play until this round, and again from the state that is held if a part of the cluster is lost."""
         try:
             for _ in range(_MOST_LOSSES):
@@ -249,7 +249,7 @@ class Cluster:
                     while self._federation.round_number < goal:
                         self._play_round()
                         self._look_around()
-                    if whole:
+                    if gather:
                         self._gather()
                     return
                 except losses(self._ray) as loss:
@@ -288,9 +288,9 @@ class Cluster:
     def _distribute(self) -> list[Any]:
         """Hand every shard that has clients their names and a Broadcast; references to the Updates they will answer."""
         number = self._federation.round_number
-        partitions = clients_by_district(self._federation.recipe, number, self._starts)
+        partitions = clients_by_partition(self._federation.recipe, number, self._starts)
         broadcasts: dict[int, Any] = {}
-        asked = []
+        references = []
         for shard, actor in enumerate(self._shards):
             theirs = partitions[self._bounds[shard] : self._bounds[shard + 1]]
             if any(len(clients) for clients in theirs):
@@ -298,11 +298,11 @@ class Cluster:
                 if seen not in broadcasts:
                     broadcasts[seen] = self._ray.put(self._changed_since(seen))
                 self._seen[shard] = number
-                asked.append(actor.train.remote(broadcasts[seen], theirs))
-        return asked
+                references.append(actor.train.remote(broadcasts[seen], theirs))
+        return references
 
     def _changed_since(self, seen: int) -> Broadcast:
-        """The rows that a shard lacks which was last told of the model as a round found it."""
+        """The rows that a shard lacks that last received the model as of a round."""
         federation = self._federation
         items = np.flatnonzero(self._changed >= seen).astype(np.int32)
         vectors = federation.item_vectors[items, : federation.recipe.factors]
@@ -310,7 +310,7 @@ class Cluster:
         return Broadcast(number, items, vectors, federation.item_biases[items])
 
     def _fold(self, update: FPLUpdate) -> None:
-        """Aggregation of one district's sum, by the compiled engine's kernel."""
+        """Aggregation of one partition's sum, by the compiled engine's kernel."""
         federation, total, items = self._federation, self._sum, update.items
         total.vectors[items, : federation.recipe.factors] = update.vectors
         total.biases[items] = update.biases
@@ -318,12 +318,12 @@ class Cluster:
         fold_touched(federation.run, total, len(items))
         self._changed[items] = federation.round_number
 
-    def _step(self, answered: Iterator[list[FPLUpdate]]) -> None:
+    def _step(self, results: Iterator[list[FPLUpdate]]) -> None:
         """Aggregation by a step that needs the sum of all partitions and moves every row."""
         n_items, factors = len(self._federation.item_biases), self._federation.recipe.factors
         vectors, biases = np.zeros((n_items, factors), dtype=np.float32), np.zeros(n_items, dtype=np.float32)
         rows = 0
-        for update in (update for updates in answered for update in updates):
+        for update in (update for updates in results for update in updates):
             vectors[update.items] += update.vectors
             biases[update.items] += update.biases
             rows += len(update.items)
@@ -334,7 +334,7 @@ class Cluster:
     def _gather(self) -> None:
         parts = list(answers(self._ray, [shard.vectors.remote() for shard in self._shards]))
         for shard, vectors in enumerate(parts):
-            self._federation.user_vectors[slice(*self._people(shard))] = vectors
+            self._federation.user_vectors[slice(*self._users_of(shard))] = vectors
         self._hold()
 
     def _hold(self) -> None:
@@ -359,8 +359,10 @@ class Cluster:
         self._go_back()
         watch_head(self._ray)  # without its head a cluster starts nothing any more
         vectors = self._federation.user_vectors
-        asked = [actor.restore.remote(vectors[slice(*self._people(shard))]) for shard, actor in enumerate(self._shards)]
-        for shard, reference in enumerate(asked):
+        references = [
+            actor.restore.remote(vectors[slice(*self._users_of(shard))]) for shard, actor in enumerate(self._shards)
+        ]
+        for shard, reference in enumerate(references):
             try:
                 answer(self._ray, reference)
             except losses(self._ray):
@@ -371,15 +373,15 @@ class Cluster:
 
     def _start(self, shard: int, cpus: int) -> Any:
         where = {"num_cpus": cpus, "max_restarts": 0, "scheduling_strategy": "SPREAD"}
-        return self._ray.remote(Shard).options(**where).remote(part_of(self._federation, *self._people(shard)))
+        return self._ray.remote(Shard).options(**where).remote(part_of(self._federation, *self._users_of(shard)))
 
-    def _people(self, shard: int) -> tuple[int, int]:
+    def _users_of(self, shard: int) -> tuple[int, int]:
         """The first person of a shard, and the first of the next."""
         return int(self._starts[self._bounds[shard]]), int(self._starts[self._bounds[shard + 1]])
 
     def _compile(self) -> None:
         """Draw clients and fold in nothing, so that whatever needs compiling is compiled before the first round."""
-        clients_by_district(self._federation.recipe, self._federation.round_number, self._starts)
+        clients_by_partition(self._federation.recipe, self._federation.round_number, self._starts)
         nothing = np.zeros(0, dtype=np.float32)
         self._fold(FPLUpdate(np.zeros(0, dtype=np.int32), nothing.reshape(0, self._federation.recipe.factors), nothing))
 

@@ -86,7 +86,7 @@ def histories_of(profiles: Profiles, n_items: int, recipe: Recipe) -> Histories:
 
 @inlined
 def workspace_for_pairs(count: Any) -> Any:
-    """A block with room for this many pairs."""
+    """A block for this many pairs."""
     return Pairs(
         np.empty(count, np.int32),
         np.empty(count, np.uint32),
@@ -165,14 +165,14 @@ def choose_one_each(recipe: Recipe, first_round: int, count: int, marks: Any, ch
             pairs.users[k] = recipe.participants[below(pairs.first[k], len(recipe.participants))]
             pairs.rounds[k] = first_round + k
         return count
-    found = 0
+    count_online = 0
     for k in range(count):
         r = first_round + k
         if choose_clients(recipe, r, 1, marks, chosen) == 1:
-            pairs.users[found] = chosen[0]
-            pairs.rounds[found] = r
-            found += 1
-    return found
+            pairs.users[count_online] = chosen[0]
+            pairs.rounds[count_online] = r
+            count_online += 1
+    return count_online
 
 
 AHEAD = 6
@@ -373,7 +373,7 @@ def _fold_items(run: Run, total: ShardSum, stamp: int, first: int, last: int) ->
 def play_rounds(run: Run, sums: Sums, thread_team: ThreadTeam, worker: int, first_round: int, rounds: int) -> None:
     """Rounds of several clients or several pairs: Updates are summed shard by shard, then folded in.
 
-    Run by all workers of the crew at once, each with its own number. Worker 0 chooses the clients; shards, and then
+    Run by all workers of the team at once, each with its own number. Worker 0 chooses the clients; shards, and then
     parts of the catalogue, are dealt out.
     """
     recipe, (chosen, barrier, workers) = run.recipe, thread_team

@@ -177,7 +177,7 @@ class FPL(FPLRules, FederatedMethod):
 
     @property
     def most_own_triples(self) -> int:
-        """The most pairs that an owner may wish for."""
+        """The most pairs that an owner may choose."""
         return self.most_triples or self.triples
 
     def resolve(self, data: DataSummary) -> Self:
@@ -186,14 +186,14 @@ class FPL(FPLRules, FederatedMethod):
         if triples is AUTO:
             if not (data.n_clients and data.n_interactions):
                 raise SettingError(
-                    "triples is the mean size of the histories unless it is set, and the data has items and nobody's "
+                    "triples is the mean size of the histories unless it is set, and the data has no "
                     "history; set triples to a number, such as 20."
                 )
             triples = max(1, data.n_interactions // data.n_clients)
         return replace(self, n_items=data.n_items, triples=triples)
 
     def chosen(self, policy: Policy, pi: float) -> Self:
-        """The method with this client's own pi, and as many pairs as its owner wishes and the federation allows."""
+        """The method with this client's own pi, and as many pairs as its owner chooses and the federation allows."""
         triples = self.triples if policy.triples is None else min(policy.triples, self.most_own_triples)
         return replace(self, pi=pi, triples=triples)
 

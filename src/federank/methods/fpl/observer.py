@@ -1,15 +1,15 @@
-"""Traffic: what a honest-but-curious server has seen of each device, kept in bounded room.
+"""Traffic: what an honest-but-curious server has seen of each client, in bounded memory.
 
 The server of this threat model can link a device's Updates over rounds, and nothing hides a single Update from it. Of
 each row it sees the item and the sign of the bias gradient: above zero for a liked item that was sent, below zero for
 an item the device was compared with. Signs depend on draws alone, never on the values of factors, so the observer
-makes a run's draws again (engines/pairs/replay.py) and skips the maths. What it notes is therefore the same for every
+makes a run's draws again (communication.py) and skips the maths. What it notes is therefore the same for every
 engine; a test compares it with Updates recorded from the reference engine.
 
-Nothing is logged. For each person that is followed, and each item, there is one byte (in how many Updates it came as
+Nothing is logged. For each user that is followed, and each item, there is one byte (in how many Updates it came as
 a positive, 255 at most) and one bit (whether it ever came as a negative):
 
-    9/8 x people x items bytes      and 8 bytes per item and per user for bookkeeping
+    9/8 x users x items bytes      and 8 bytes per item and per user for bookkeeping
 """
 
 from __future__ import annotations
@@ -52,28 +52,28 @@ _MOST = 255
 
 
 class Sightings(NamedTuple):
-    """What the server has of the people it follows: one row per person."""
+    """What the server has of the users it follows: one row per user."""
 
-    as_positive: NDArray[np.uint8]  # people x items: Updates that had this row with a bias above zero
-    as_negative: NDArray[np.uint64]  # people x words of 64 items: was it ever there with a bias below zero
-    negative_rows: LongVector  # people: rows with a bias below zero, over all Updates that arrived
+    as_positive: NDArray[np.uint8]  # users x items: Updates that had this row with a bias above zero
+    as_negative: NDArray[np.uint64]  # users x words of 64 items: was it ever there with a bias below zero
+    negative_rows: LongVector  # users: rows with a bias below zero, over all Updates that arrived
 
 
 class Observer:
     """The honest-but-curious server: follows some devices through the rounds of a run."""
 
-    def __init__(self, federation: Federation, people: IntVector) -> None:
+    def __init__(self, federation: Federation, users: IntVector) -> None:
         n_items, n_users = len(federation.item_biases), len(federation.recipe.triples)
-        self.people = people
+        self.users = users
         self.round_number = 0
         self.sightings = Sightings(
-            np.zeros((len(people), n_items), dtype=np.uint8),
-            np.zeros((len(people), -(-n_items // 64)), dtype=np.uint64),
-            np.zeros(len(people), dtype=np.int64),
+            np.zeros((len(users), n_items), dtype=np.uint8),
+            np.zeros((len(users), -(-n_items // 64)), dtype=np.uint64),
+            np.zeros(len(users), dtype=np.int64),
         )
         self.federation = federation
         self._row_of_user = np.full(n_users, -1, dtype=np.int32)
-        self._row_of_user[people] = np.arange(len(people), dtype=np.int32)
+        self._row_of_user[users] = np.arange(len(users), dtype=np.int32)
 
     def watch_until(self, round_number: int) -> None:
         """Take note of all rounds before this one that have not been watched yet."""
@@ -85,7 +85,7 @@ class Observer:
         self.round_number = max(round_number, self.round_number)
 
     def negatives_of(self, rows: IntVector) -> NDArray[np.bool_]:
-        """Of these people, which items were ever seen as negatives: people x items."""
+        """Of these users, which items were ever seen as negatives: users x items."""
         words = self.sightings.as_negative[rows]
         bits = np.unpackbits(words.view(np.uint8), axis=1, count=self.sightings.as_positive.shape[1], bitorder="little")
         return bits.view(np.bool_)
@@ -117,27 +117,27 @@ def _note(row_of_user: IntVector, pairs: Pairs, seen: Sightings, in_update: Long
 # One more Update of a device, as the server would receive it; and one more round, as someone outside sees it.
 
 
-def next_updates(federation: Federation, people: IntVector) -> Iterator[FPLUpdate]:
+def next_updates(federation: Federation, users: IntVector) -> Iterator[FPLUpdate]:
     """What each of these devices would send in the round that comes next, were it chosen and its answer not lost."""
     recipe = federation.recipe._replace(dropout=0.0)
     run = _next_run(federation, recipe)
     workspace = workspace_for_clients(*run.item_vectors.shape)
-    for person in people:
-        update = sum_of_updates(run, federation.round_number, np.array([person], dtype=np.int32), workspace)
+    for user in users:
+        update = sum_of_updates(run, federation.round_number, np.array([user], dtype=np.int32), workspace)
         with words_wrap_around():
-            yield clip_and_noise(recipe, int(person), federation.round_number, update, len(run.item_vectors))
+            yield clip_and_noise(recipe, int(user), federation.round_number, update, len(run.item_vectors))
 
 
-def next_sums(federation: Federation, people: IntVector) -> Iterator[FPLUpdate]:
-    """For each of these people, the sum of a next round that they are in: themselves and others, drawn at random."""
+def next_sums(federation: Federation, users: IntVector) -> Iterator[FPLUpdate]:
+    """For each of these users, the sum of a next round that they are in: themselves and others, drawn at random."""
     recipe = federation.recipe._replace(dropout=0.0)
     run = _next_run(federation, recipe)
     workspace, own = workspace_for_clients(*run.item_vectors.shape), run.user_vectors.copy()
-    for person in people:
-        rng = np.random.default_rng([recipe.seed, federation.round_number, int(person)])
-        others = recipe.participants[recipe.participants != person]
+    for user in users:
+        rng = np.random.default_rng([recipe.seed, federation.round_number, int(user)])
+        others = recipe.participants[recipe.participants != user]
         drawn = rng.choice(others, min(recipe.clients_per_round - 1, len(others)), replace=False)
-        cohort = np.sort(np.append(drawn, person)).astype(np.int32)
+        cohort = np.sort(np.append(drawn, user)).astype(np.int32)
         if recipe.clip > 0:
             yield _added(next_updates(federation, cohort), *federation.item_vectors.shape)
         else:
@@ -174,9 +174,9 @@ def _padded(table: FloatMatrix, width: int) -> FloatMatrix:
 class Tally(NamedTuple):
     """What is added up over a block of rounds."""
 
-    own: FloatMatrix  # people x items: bias sums of the rounds they took part in
-    own_vectors: np.ndarray[Any, np.dtype[np.float64]]  # people x width
-    taken_part: LongVector  # people: in how many rounds
+    own: FloatMatrix  # users x items: bias sums of the rounds they took part in
+    own_vectors: np.ndarray[Any, np.dtype[np.float64]]  # users x width
+    taken_part: LongVector  # users: in how many rounds
     biases: RealVector  # items: over all rounds
     squares: RealVector  # items
     vectors: RealVector  # width
@@ -240,7 +240,7 @@ def _tally_sum(
         tally.vectors[f] += vector[f]
         tally.vector_squares[f] += vector[f] * vector[f]
     tally.devices[0] += len(clients)
-    many = 4 * rows > n_items  # then whole rows are added at once, which is faster than item by item
+    many = 4 * rows > n_items  # then complete rows are added at once, which is faster than item by item
     if many:
         for position in range(rows):
             dense[touched[position]] = biases[touched[position]]
@@ -273,18 +273,18 @@ _TINY = np.finfo(np.float64).tiny
 
 
 class SumsObserver:
-    """The server that sees sums: plays a run from its beginning and compares people's cohorts with all others."""
+    """The server that sees sums: plays a run from its beginning and compares users's cohorts with all others."""
 
-    def __init__(self, established: Federation, people: IntVector) -> None:
+    def __init__(self, established: Federation, users: IntVector) -> None:
         n_items, width = established.item_vectors.shape
         n_users = len(established.user_vectors)
-        self.people, self.federation, self.round_number = people, established, established.round_number
+        self.users, self.federation, self.round_number = users, established, established.round_number
         self._row_of_user = np.full(n_users, -1, dtype=np.int32)
-        self._row_of_user[people] = np.arange(len(people), dtype=np.int32)
+        self._row_of_user[users] = np.arange(len(users), dtype=np.int32)
         self._tally = Tally(
-            own=np.zeros((len(people), n_items), dtype=np.float32),
-            own_vectors=np.zeros((len(people), width)),
-            taken_part=np.zeros(len(people), dtype=np.int64),
+            own=np.zeros((len(users), n_items), dtype=np.float32),
+            own_vectors=np.zeros((len(users), width)),
+            taken_part=np.zeros(len(users), dtype=np.int64),
             biases=np.zeros(n_items),
             squares=np.zeros(n_items),
             vectors=np.zeros(width),
@@ -292,9 +292,9 @@ class SumsObserver:
             slopes=np.zeros(1),
             devices=np.zeros(1, dtype=np.int64),
         )
-        self._differences = np.zeros((len(people), n_items), dtype=np.float32)
-        self._vector_differences = np.zeros((len(people), width))
-        self.taken_part = np.zeros(len(people), dtype=np.int64)
+        self._differences = np.zeros((len(users), n_items), dtype=np.float32)
+        self._vector_differences = np.zeros((len(users), width))
+        self.taken_part = np.zeros(len(users), dtype=np.int64)
         self._variances, self._vector_variances = np.zeros(n_items), np.zeros(width)
         self._mean_vector, self._slopes, self._devices = np.zeros(width), 0.0, 0
 
@@ -310,28 +310,28 @@ class SumsObserver:
             self._compare(rounds)
 
     def chances(self, rows: IntVector) -> FloatMatrix:
-        """People x items: each difference in standard deviations of what chance alone would give."""
+        """Users x items: each difference in standard deviations of what chance alone would give."""
         variances = self._variances / max(self.round_number, 1)
         spread = np.sqrt(np.outer(self._unevenness(rows), np.maximum(variances, 0)))
         return np.where(spread > 0, self._differences[rows] / np.maximum(spread, _TINY), 0).astype(np.float32)
 
     def vectors(self, rows: IntVector) -> FloatMatrix:
-        """People x factors: each one's own vector as far as sums tell; the mean of all where they tell nothing."""
+        """Users x factors: each vector as far as sums disclose it; the mean of all where they disclose nothing."""
         factors = self.federation.recipe.factors
         if self._slopes <= 0 or not self._devices:
             return np.zeros((len(rows), factors), dtype=np.float32)
-        found = self._vector_differences / np.maximum(self.taken_part, 1)[:, None]
+        estimated = self._vector_differences / np.maximum(self.taken_part, 1)[:, None]
         chance = self._vector_variances / max(self.round_number, 1)
-        everyone = np.arange(len(found), dtype=np.int32)
+        everyone = np.arange(len(estimated), dtype=np.int32)
         by_chance = np.mean(self._unevenness(everyone) / np.maximum(self.taken_part, 1) ** 2) * chance
-        seen = np.maximum(np.mean(found**2, axis=0), _TINY)
-        found *= np.clip(1 - by_chance / seen, 0, 1)  # what chance explains is not believed
+        seen = np.maximum(np.mean(estimated**2, axis=0), _TINY)
+        estimated *= np.clip(1 - by_chance / seen, 0, 1)  # what chance explains is not believed
         mean = self._mean_vector / self._devices
         slope = self._slopes / self._devices
-        return (-(mean + found[rows]) / slope)[:, :factors].astype(np.float32)
+        return (-(mean + estimated[rows]) / slope)[:, :factors].astype(np.float32)
 
     def _unevenness(self, rows: IntVector) -> RealVector:
-        """The variance of a person's summed difference, in units of one round's variance: nothing if always there."""
+        """The variance of a user's summed difference, in units of one round's variance: nothing if always there."""
         rounds, own = max(self.round_number, 1), self.taken_part[rows].astype(np.float64)
         unevenness: RealVector = own * (1 - own / rounds)
         return unevenness
@@ -374,23 +374,23 @@ def views(
     choices: Choices,
     shadow_model: tuple[ShadowModel | None, ShadowModel | None],
 ) -> Iterator[tuple[IntVector, AnyView]]:
-    """What the server knows of these people (rows of the observers' notes): their rows and the view, block by block."""
+    """What the server knows of these users (rows of the observers' notes): their rows and the view, block by block."""
     n_items, recipe = len(federation.item_biases), federation.recipe
     factors = recipe.factors
     broadcast = FPLModel(federation.item_vectors[:, :factors].copy(), federation.item_biases.copy())
     typical = max(1, round(recipe.rounds_per_epoch * recipe.clients_per_round / len(recipe.triples)))
-    compared = np.arange(min(len(observer.people), _MOST_NEIGHBOURS), dtype=np.int32)
+    compared = np.arange(min(len(observer.users), _MOST_NEIGHBOURS), dtype=np.int32)
     senders = Senders(observer.sightings.as_positive, compared if sees == "updates" else compared[:0])
     for some in in_blocks(rows, n_items):
-        people = observer.people[some]
-        policies = known_policies(choices, people)
+        users = observer.users[some]
+        policies = known_policies(choices, users)
         if sums is not None:
             yield (
                 some,
                 SumsView(sums.chances(some), sums.vectors(some), broadcast, typical, policies, *shadow_model),
             )
             continue
-        updates = list((next_sums if sees == "outsider" else next_updates)(federation, people))
+        updates = list((next_sums if sees == "outsider" else next_updates)(federation, users))
         vectors = recovered_vectors(updates, broadcast, recipe.negative_regulariser)
         view = PairsView(
             observer.sightings.as_positive[some],
@@ -411,7 +411,7 @@ def views(
 
 
 def one_update_alone(view: PairsView) -> PairsView:
-    """The same people for a server that can link nothing: what was noted is what one Update says."""
+    """The same users for a server that can link nothing: what was noted is what one Update says."""
     positive, negative = np.zeros_like(view.times_positive), np.zeros_like(view.seen_negative)
     rows = np.zeros_like(view.negative_rows)
     for row, update in enumerate(view.updates):

@@ -209,7 +209,7 @@ class FederatedPairs(ChoosingUsers, PairwiseFactors):
             raise ModelError("The model's folder lacks the home vectors, or has them for other users.")
 
 
-# FPL / FedeRank as a recommender: federated pair-wise learning, simulated for a whole population.
+# FPL / FedeRank as a recommender: federated pair-wise learning, simulated for a population.
 
 
 class FPL(FederatedPairs):

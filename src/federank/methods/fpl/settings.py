@@ -9,7 +9,7 @@ how many pairs each of them trains on, how many rounds make an epoch. The four c
     pFPL     all clients, one pair                    int(X+/U) rounds
     pFPL+    all clients, int(X+/U) pairs             int(X+/U) rounds
 
-In every configuration an epoch has X+ interactions between a client and the server (rounded down to whole rounds).
+In every configuration an epoch has X+ interactions between a client and the server (rounded down to full rounds).
 
 `federank` is FedeRank (2021) as its Eq. 1-5 are printed: all pairs of a round meet the same user vector, which moves
 once by their sum, and a positive item's row is masked once per round. The authors' code differs in both points, and
@@ -205,13 +205,12 @@ def recipe_for(
     pi: RealVector,
     trace: np.ndarray[tuple[int, int], np.dtype[np.bool_]] | None = None,
     shared_profile: SharedProfiles = AS_HISTORIES_ARE,
-    specs: IntVector | None = None,
+    own: IntVector | None = None,
 ) -> Recipe:
     """Work the settings out for users with histories of these sizes over a catalogue of `n_items`.
 
-    `wishes` are the pairs that people have chosen for their own devices, 0 where they have not. `shared` is what they
-    take part with, where their policies make that another thing; `pi` is then the coin for what may leave (see
-    policies/choices.py).
+    `own` are the pairs that users have chosen for their own clients, 0 where they have not. `shared_profile` is what
+    they take part with, where their policies restrict it; `pi` is then the coin for what may leave.
     """
     n_users = len(sizes)
     own_sizes = np.diff(shared_profile.starts) if len(shared_profile.starts) else sizes
@@ -240,7 +239,7 @@ def recipe_for(
         mask_per_row=settings.mask == "as-printed",
         participants=participants,
         clients_per_round=clients,
-        triples=_chosen_triples(settings, _triples(settings.triples, sizes, own_sizes), specs),
+        triples=_chosen_triples(settings, _triples(settings.triples, sizes, own_sizes), own),
         pi=np.ascontiguousarray(pi, dtype=np.float64),
         shared_profile=shared_profile,
         clip=float(settings.clip or 0.0),
@@ -315,7 +314,7 @@ def _profile_multiple(text: str) -> int:
 
 
 PATIENCE = 16
-"""After this many times the population in draws, anyone who has not been found there is taken to be away."""
+"""After this many times the population in draws, who has not been online is taken to be away."""
 
 
 @inlined

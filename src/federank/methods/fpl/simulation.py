@@ -178,7 +178,7 @@ class Federation:
         return cls(method, recipe, profiles, vectors, biases, users, none, none.copy())
 
 
-# Rounds whose server does more with a sum than add it: Adam, or a pull of all items towards zero.
+# Rounds whose server does more with a sum than add it: Adam, or weight decay.
 
 
 Total = tuple[FloatMatrix, FloatVector]
@@ -194,7 +194,7 @@ def get_ready(federation: Federation, sums: Sums) -> None:
 
 
 def next_sum(federation: Federation, sums: Sums, threads: int = 1) -> Total | None:
-    """The devices' part of the next round; the server's is `take_step`. Each shard of `sums` has the room it needs."""
+    """The devices' part of the next round; the server's is `take_step`. Each shard of `sums` has its own memory."""
     return noised_sum(federation) if federation.recipe.one_by_one else _sum_shards(federation, sums, threads)
 
 

@@ -158,10 +158,10 @@ def _play(person: User, model: Model, ledger: Ledger, round_number: int) -> Play
 def _body(method: FederatedMethod, update: Any, broadcast: Any, terms: Terms | None) -> bytes:
     if terms is None:
         return wire.encode(method.bounded(update, method.clip) if method.clip else update)
-    stage, whole = method.stage(broadcast), np.zeros(terms.offer.length, dtype=np.int32)
+    stage, padded = method.stage(broadcast), np.zeros(terms.offer.length, dtype=np.int32)
     message = secure_message(method, stage, update, rounding_chances(length_of(method, stage), os.urandom))
-    whole[: len(message)] = message
-    return split(terms, whole)
+    padded[: len(message)] = message
+    return split(terms, padded)
 
 
 def _fold_in(method: FederatedMethod, seed: int, user: int, history: History, model: Model) -> FloatVector:

@@ -121,7 +121,7 @@ def _sized(method: FederatedMethod, n_items: int) -> FederatedMethod:
 
 
 def _settle(method: FederatedMethod, data: Interactions, trained: Any) -> FederatedMethod:
-    """The method for this catalogue. How many users there are is unknown where the data has nobody's history."""
+    """The method for this catalogue. How many users there are is unknown where the data has no history."""
     if trained is not None:
         learnt: Any = getattr(trained, "method", None)
         if getattr(learnt, "name", None) != method.name:
@@ -217,7 +217,7 @@ def _form(method: FederatedMethod, n_items: int, most_norm: float) -> Form:
 
 def _judge(body: bytes, form: Form) -> int:
     """Refuse an upload that is no update of this form; how many of its rows are too long, and will be scaled down."""
-    update = _decoded(body, form)
+    update = wire.decode(form.method.records.update, _sized(form.method, form.n_items), body)
     for name in wire.indices(update):
         rows = len(getattr(update, name))
         if rows > form.most_rows:
@@ -226,18 +226,15 @@ def _judge(body: bytes, form: Form) -> int:
 
 
 def _summand(body: bytes, form: Form) -> Any:
-    update = shortened(_decoded(body, form), form.most_norm).update
+    method = _sized(form.method, form.n_items)
+    update = shortened(wire.decode_again(method.records.update, method, body), form.most_norm).update
     return form.method.bounded(update, form.method.clip) if form.method.clip else update
-
-
-def _decoded(body: bytes, form: Form) -> Any:
-    return wire.decode(form.method.records.update, _sized(form.method, form.n_items), body)
 
 
 def _implausible(method: FederatedMethod, model: Published, body: bytes) -> str | None:
     method = _sized(method, model.n_items)
     try:
-        method.check(_broadcast(method, model), wire.decode(method.records.update, method, body))
+        method.check(_broadcast(method, model), wire.decode_again(method.records.update, method, body))
     except BadMessage as reason:
         return str(reason)
     return None

@@ -87,10 +87,10 @@ class InterfaceClients:
         stage = self.method.stage(broadcast)
         update = self._train(user, offer.round, broadcast)
         chances = simulated_chances(self.seed, user, offer.round, length_of(self.method, stage))
-        whole = np.zeros(offer.length, dtype=np.int32)
-        whole[: len(chances)] = secure_message(self.method, stage, update, chances)
+        padded = np.zeros(offer.length, dtype=np.int32)
+        padded[: len(chances)] = secure_message(self.method, stage, update, chances)
         self._spent[user] = spent + cost_of(offer.noise)
-        return split(terms, whole)
+        return split(terms, padded)
 
     def release(self, user: int, noise: int) -> None:
         """Give back a client's last upload, which is in no sum."""
