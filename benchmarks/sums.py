@@ -138,7 +138,7 @@ class Cohort:
         terms, made, took = Terms(pinned.charter, checked_offer(content, facts, pinned, model, round_number)), [], []
         for profile in self.profiles:
             began = time.process_time()
-            made.append(split(terms, private_message(terms, model.vectors, model.weights, profile)))
+            made.append(split(terms, private_message(terms, model.vectors, model.tables["weights"], profile)))
             took.append(time.process_time() - began)
         return made, statistics.median(took)
 
@@ -167,7 +167,7 @@ class Cohort:
             model = fetch_model(client, facts)
             content = client.request("GET", "/sums/offer?round=1").content
         terms = Terms(pinned.charter, checked_offer(content, facts, pinned, model, 1))
-        whole = private_message(terms, model.vectors, model.weights, self.profiles[0])
+        whole = private_message(terms, model.vectors, model.tables["weights"], self.profiles[0])
 
         async def one(number: int) -> None:
             path = f"/tasks/{tickets[number]}/update"
@@ -184,13 +184,13 @@ class Cohort:
         connection.close()
 
 
-async def measure(address: str, people: int, leader: Watched, helper: Watched) -> dict[str, Any]:
+async def measure(address: str, people: int, factors: int, leader: Watched, helper: Watched) -> dict[str, Any]:
     """Three rounds: a first one of popularity, one as fast as can be, one at 80 % of that."""
     cohort = Cohort(address, people)
     await cohort.enrol()
     with Client(address) as client:
         pinned = pin(client, fetch_facts(client))
-    found: dict[str, Any] = {"people": people, "items": ITEMS, "columns": FACTORS - 1}
+    found: dict[str, Any] = {"people": people, "items": ITEMS, "columns": factors - 1}
     rate: float | None = None
     for number in range(3):
         tickets = await cohort.tickets()
@@ -218,7 +218,7 @@ async def measure(address: str, people: int, leader: Watched, helper: Watched) -
     return found
 
 
-async def measure_closing(address: str, people: int, leader: Watched, helper: Watched) -> dict[str, Any]:
+async def measure_closing(address: str, people: int, factors: int, leader: Watched, helper: Watched) -> dict[str, Any]:
     """A round of popularity, then one of whole messages: how long it takes from the last receipt to its version."""
     cohort = Cohort(address, people)
     await cohort.enrol()
@@ -237,7 +237,7 @@ async def measure_closing(address: str, people: int, leader: Watched, helper: Wa
     return {
         "people": people,
         "items": ITEMS,
-        "columns": FACTORS - 1,
+        "columns": factors - 1,
         "messages_per_s": people / (ended - began),
         "close_s": ended - received,
         "close_leader_cpu_s": after[0] - used[0],
@@ -288,6 +288,7 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--people", type=int, default=1000, help="how many messages a round has")
     asked.add_argument("--closing", type=int, metavar="N", help="one round of this many messages: how long it closes")
+    asked.add_argument("--factors", type=int, default=FACTORS, help="of the model; an upload has one column less")
     asked.add_argument("--norm-check", action="store_true", help="with a proof of every message's norm")
     asked.add_argument("--json", action="store_true")
     options = asked.parse_args()
@@ -305,15 +306,15 @@ def main() -> None:
         ):
             serving = ["serve", "frugal", "--port", "0", "--admin-port", "0", "--rehearsal", "--quiet"]
             serving += ["--data", str(data), "--store", f"sqlite:///{folder}/leader.sqlite", "--helper", origin]
-            serving += ["--factors", str(FACTORS), "--messages", "5", "--sigma", "8", "--target", str(people)]
+            serving += ["--factors", str(options.factors), "--messages", "5", "--sigma", "8", "--target", str(people)]
             serving += ["--norm-check", str(PROJECTIONS) if options.norm_check else "off"]
             with process(*serving, "--deadline", "3600", first="federation") as (address, leader, _):
                 measured = measure_closing if options.closing else measure
-                found = asyncio.run(measured(address, people, leader, helper))
+                found = asyncio.run(measured(address, people, options.factors, leader, helper))
                 found |= {"leader_mb": leader.peak_mb, "helper_mb": helper.peak_mb}
         found["disk_mb"] = disk.stop()
         check = PROJECTIONS if options.norm_check else 0
-        found["device_ms_node"] = device_under_node(folder, check)
+        found["device_ms_node"] = device_under_node(folder, check, ITEMS, options.factors)
         found["large_device_ms_node"] = device_under_node(folder, check, *LARGE)
     found["cores"] = os.cpu_count()
     if options.json:
