@@ -71,7 +71,7 @@ class Leader:
         self.server = uvicorn_server(public_app(service), ConnectionLimits(header_timeout=10, reading_timeout=30))
         self.ready.set()
         await self.server.serve(sockets=[self.socket])
-        service.dispatcher.end()
+        service.selection.end()
         await service.stop()
 
     def stop(self):

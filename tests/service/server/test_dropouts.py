@@ -6,15 +6,15 @@ import pytest
 from tests.service.federations import PATIENT, in_a_loop, serving, some_update
 from tests.service.server.test_few_messages import few
 
-from federank.service.server import selection as dispatcher
+from federank.service.server import selection
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(dispatcher, "PATIENCE_SHARE", 0.0005)  # of 600 seconds
-    monkeypatch.setattr(dispatcher, "LEAST_PATIENCE", 0.01)
+    monkeypatch.setattr(selection, "PATIENCE_SHARE", 0.0005)  # of 600 seconds
+    monkeypatch.setattr(selection, "LEAST_PATIENCE", 0.01)
 
 
 @in_a_loop
@@ -49,7 +49,7 @@ async def test_devices_that_miss_rounds_in_a_row_are_asked_last(sqlite_store):
             assert (await lively.take_part(some_update(number))).status_code == 201
             await running.version(number + 1)
         await running.open_round(2)
-        assert running.service.dispatcher._missed[silent.name] == 2
+        assert running.service.selection._missed[silent.name] == 2
         hoping = [asyncio.create_task(device.work(wait=20)) for device in (silent, lively)]
         assert (await hoping[1]).status_code == 200
         ticket = (await hoping[1]).json()["ticket"]
@@ -58,7 +58,7 @@ async def test_devices_that_miss_rounds_in_a_row_are_asked_last(sqlite_store):
         answer = await silent.work(wait=30)
         assert answer.status_code == 200, "who is asked last is asked when no one else has come"
         assert (await silent.send(answer.json()["ticket"], some_update(10))).status_code == 201
-        assert silent.name not in running.service.dispatcher._missed, "one answer is enough to be asked like others"
+        assert silent.name not in running.service.selection._missed, "one answer is enough to be asked like others"
 
 
 @in_a_loop
@@ -88,10 +88,10 @@ async def test_a_federation_goes_on_though_most_of_its_devices_are_silent(sqlite
 
 @in_a_loop
 async def test_as_many_more_are_asked_as_lately_did_not_answer(sqlite_store, monkeypatch):
-    monkeypatch.setattr(dispatcher, "MISSING_RATE", 0.5)
+    monkeypatch.setattr(selection, "MISSING_RATE", 0.5)
     async with serving(sqlite_store, {"target": 4, "over_selection": 1.0} | PATIENT) as running:
         devices = [await running.device() for _ in range(8)]
-        hands_out = running.service.dispatcher
+        hands_out = running.service.selection
         assert hands_out._most_tickets() == 4
         for device in devices[:4]:
             await device.ticket()  # and no answer
@@ -108,6 +108,6 @@ async def test_as_many_more_are_asked_as_lately_did_not_answer(sqlite_store, mon
 @in_a_loop
 async def test_where_messages_are_few_rather_fewer_are_asked_than_too_many(sqlite_store):
     async with serving(few(sqlite_store, {"target": 50})) as running:
-        hands_out = running.service.dispatcher
+        hands_out = running.service.selection
         hands_out._missing = 0.3
         assert hands_out._most_tickets() == 66, "50 / 0.7 are 71, less what chance may add"

@@ -245,9 +245,9 @@ async def test_a_device_that_hangs_up_while_it_waits_is_not_given_a_ticket(sqlit
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         request = f"GET /api/v1/work?wait=60 HTTP/1.1\r\nHost: t\r\nAuthorization: {gone.headers['Authorization']}"
         writer.write(f"{request}\r\n\r\n".encode())
-        await running.until(lambda _: running.service.dispatcher.waiting == 1)
+        await running.until(lambda _: running.service.selection.waiting == 1)
         writer.close()
-        await running.until(lambda _: running.service.dispatcher.waiting == 0)
+        await running.until(lambda _: running.service.selection.waiting == 0)
         await busy.send(ticket, some_update(1))
         assert (await patient.work(wait=10)).status_code == 200
 

@@ -149,7 +149,7 @@ async def test_those_who_wait_are_served_when_the_next_round_opens(store):
         first, second = await running.device(), await running.device()
         ticket = await first.ticket()
         waiting = asyncio.create_task(second.work(wait=30))
-        await running.until(lambda _: running.service.dispatcher.waiting == 1)
+        await running.until(lambda _: running.service.selection.waiting == 1)
         await first.send(ticket, some_update(1))
         told = (await waiting).json()
         assert (told["round"], told["version"]) == (1, 1)

@@ -243,7 +243,7 @@ async def test_quotas_count_again_in_a_season_and_it_remembers_what_was_learnt(s
         status, told = await new_season(running, items=NEXT, uploads=2)
         assert (status, told["uploads"]) == (201, 2)
         await in_season(running, 2)
-        assert running.service.dispatcher.invitations == 2
+        assert running.service.selection.invitations == 2
         with opened(sqlite_store) as connection:
             state = model_to_fold(connection).content.state
             assert len(state["counts"]) == len(state["sketch"]) == ITEMS + 2

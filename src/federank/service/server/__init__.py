@@ -1,14 +1,15 @@
-"""The server of a federation: HTTPS for devices and browsers, rounds, a durable store, what an operator needs.
+"""The leader of a federation: rounds, a durable store, HTTPS for clients and browsers, and what its operator needs.
 
-It calls the protocol and its own rooms, and imports no device: all that passes between them crosses the wire. Read
-service.py first (one worker, all its parts), then rounds.py.
+It imports no client: everything between the two crosses the wire. Read service.py first (one worker with all its
+parts), then rounds.py.
 
-    federation    what a federation is: federation config, catalogue, first model, published versions
-    methods       what a server must know of a method
-    http          middleware, rate limits, timeouts, TLS
-    endpoints     what can be asked, by whom
-    store         tables, statements and connections, for SQLite and PostgreSQL
-    rounds        the leader, one worker of all, plays rounds; dispatcher hands out tickets
-    latest        what a worker has seen of the store
-    processes     sockets and workers
+    bootstrap, config     a new federation; its config, catalogue and first model
+    secure_config         the same where a helper takes part
+    rounds, secure_rounds one worker leads: it opens rounds, closes them and aggregates
+    selection, tickets    which clients are invited
+    worker_cache          the newest state of the store, in a worker's memory
+    store/                tables, queries and connections, for SQLite and PostgreSQL
+    http/                 endpoints, limits, TLS
+    health, metrics, logs what the operator sees
+    processes             sockets and workers
 """

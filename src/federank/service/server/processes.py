@@ -83,7 +83,7 @@ async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -
     await asyncio.wait([asyncio.create_task(stopping.wait()), *tasks], return_when=asyncio.FIRST_COMPLETED)
     for server in servers:
         server.should_exit = True
-    service.dispatcher.end()
+    service.selection.end()
     await asyncio.gather(*tasks, return_exceptions=True)
     await service.stop()
     log.say("stopped")

@@ -1,16 +1,13 @@
-"""The dispatcher: devices wait in a long poll, a round opens, and as many as are wanted are handed its tickets.
+"""Selection: clients wait in a long poll, a round opens, and the selected clients get its tickets.
 
-Those who wait are taken in a random order, so that who takes part depends on nothing but being there. Where uploads are
-counted, those come first who were invited least often, whichever worker they wait at: each worker notes in the store
-how many wait there, and leaves room for those of others that were invited less often. So everyone is heard before
-anyone is heard twice, and a new user is heard soon. All that wait at a moment are served by one transaction. A client
-that has reported in a round waits for the next one; one that has been invited as often as the federation's method
-allows is told so, and waits for nothing.
+Waiting clients are drawn in a random order. With a quota of uploads, clients that were invited least often come first,
+whichever worker they wait at: each worker notes in the store how many clients wait there, and leaves tickets for those
+of other workers that were invited less often. One transaction serves all clients that wait at a moment. A client that
+has uploaded in a round waits for the next one. A client without quota is refused.
 
-Some never answer. As many more are asked as lately did not: with three of ten missing, ten are asked for seven reports.
-A ticket that has had three times what an answer usually takes is given to someone else, so that a round does not wait
-for its deadline; anyone who answers first counts. A device that misses rounds in a row is asked last. All of this is a
-worker's own memory of devices' random names, and is gone when it ends.
+Dropouts: more clients are invited by the share of recent tickets that were not answered. A ticket that is three times
+as old as a usual answer is given to another client too; whichever answers first counts. A client that missed rounds in
+a row is invited last. All of this is in a worker's memory, under random names, and is gone when it ends.
 """
 
 from __future__ import annotations
@@ -36,29 +33,29 @@ from federank.service.server.worker_cache import Latest
 PATIENCE_SHARE, LEAST_PATIENCE = 0.25, 0.5
 """A ticket is given to someone else after a share of the deadline at most, and this many seconds at least."""
 SILENT_AFTER = 2
-"""Who has missed this many rounds in a row is asked last: when a round has waited and no one else is there."""
+"""A client that has missed this many rounds in a row is invited last: when a round has waited and no other is there."""
 MOST_MISSING, MISSING_RATE = 0.5, 0.02
-"""No more than half of all are expected to be missing; how much one ticket counts in what is expected."""
+"""At most half of all tickets are expected to be missed; the weight of one ticket in the moving average."""
 LOOK_SECONDS, REMEMBERED_ANSWERS, MOST_MISSED = 0.25, 200, 100_000
 GATHER_SECONDS, NOTE_SECONDS = 0.3, 1.0
-"""Where uploads are counted: how long a round is open before tickets are given out, so that every worker has noted who
-waits; and how often it does so at least."""
+"""With a quota: seconds between the opening of a round and its first ticket, so that every worker has noted its waiting
+clients; and between two notes."""
 LEAST_WAVE, MOST_WAVE = 64, 1024
-"""How many of those who wait are served by one transaction."""
+"""Waiting clients that one transaction serves."""
 
 
-class Spent(NamedTuple):
-    """The answer to a device that has been invited as often as can be."""
+class QuotaSpent(NamedTuple):
+    """The answer to a client that has no quota left."""
 
     invitations: int
 
 
-Answer = Ticket | Spent | None
-"""What a device that waits is given; None if there was nothing in its time."""
+Answer = Ticket | QuotaSpent | None
+"""The answer to a waiting client; None if there was no ticket in its time."""
 
 
-class Dispatcher:
-    """Who waits for a task, and who has been given the open round's."""
+class Selection:
+    """Clients that wait for a task, and clients that have the open round's ticket."""
 
     def __init__(
         self, latest: Latest, writer: Writer, ticket_key: bytes, log: Log, invitations: int | None = None
@@ -67,43 +64,43 @@ class Dispatcher:
         self.invitations = invitations
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
         self._news = asyncio.Event()
-        self._hoping: set[str] = set()  # those who wait and have not been told that this round is not for them
+        self._candidates: set[str] = set()  # waiting clients that this round may still be for
         self._round, self._version = -1, -1
         self._given: dict[str, Ticket] = {}
-        self._reported: set[str] = set()
-        self._no_room = False
+        self._uploaded: set[str] = set()
+        self._is_full = False
         self._chance = random.Random()
         self._began = 0.0  # when this worker first saw the round
         self._given_at: dict[str, float] = {}
-        self._expired = 0  # tickets of this round that are given to others too, as nothing has come of them
+        self._expired = 0  # tickets of this round that are given to others too
         self._answer_seconds: deque[float] = deque(maxlen=REMEMBERED_ANSWERS)
         self._unanswered: OrderedDict[str, float] = OrderedDict()  # tickets of any round, and when they were given
         self._worker = secrets.token_hex(8)
-        self._asked: dict[str, int] = {}  # how often those who wait here were invited
-        self._noted: tuple[float, set[str]] = 0.0, set()  # when it was noted who waits, and who did
-        self._missing = 0.0  # the share of tickets that nothing came of, lately
-        self._missed: OrderedDict[str, int] = OrderedDict()  # rounds in a row that a device took a ticket of and missed
+        self._asked: dict[str, int] = {}  # invitations of the clients that wait here
+        self._noted: tuple[float, set[str]] = 0.0, set()  # when waiting clients were noted, and which
+        self._missing = 0.0  # share of recent tickets that were not answered
+        self._missed: OrderedDict[str, int] = OrderedDict()  # rounds in a row that a client missed
 
     @property
     def waiting(self) -> int:
-        """How many devices wait."""
+        """Number of waiting clients."""
         return len(self._waiting)
 
     def wake(self) -> None:
         """Something is new: look again. To be called in the event loop."""
         self._news.set()
 
-    def has_reported(self, device: str, round_number: int) -> None:
-        """A device has done its part of a round."""
+    def has_uploaded(self, device: str, round_number: int) -> None:
+        """A client has uploaded in a round."""
         if round_number == self._round:
-            self._reported.add(device)
+            self._uploaded.add(device)
             given = self._given_at.get(device)
             if given is not None:
                 self._answer_seconds.append(time.monotonic() - given)
         self.has_answered(device)
 
     def has_answered(self, device: str) -> None:
-        """A device has sent something, in time or not: it is there."""
+        """A client has sent something, in time or not."""
         if self._unanswered.pop(device, None) is not None:
             self._missing -= MISSING_RATE * self._missing
         self._missed.pop(device, None)
@@ -116,12 +113,12 @@ class Dispatcher:
         return min(max(3 * statistics.median(self._answer_seconds), LEAST_PATIENCE), longest)
 
     def _late(self) -> list[str]:
-        """Who has had a ticket of this round for too long."""
+        """Clients whose ticket of this round is too old."""
         too_old = time.monotonic() - self._patience()
-        return [device for device, at in self._given_at.items() if at < too_old and device not in self._reported]
+        return [device for device, at in self._given_at.items() if at < too_old and device not in self._uploaded]
 
-    def _give_up_on_the_late(self) -> None:
-        """Who took a ticket and has not answered for so long is remembered as silent."""
+    def _note_missed(self) -> None:
+        """Remember clients whose ticket is too old."""
         too_old = time.monotonic() - self._patience()
         while self._unanswered and next(iter(self._unanswered.values())) < too_old:
             device, _ = self._unanswered.popitem(last=False)
@@ -132,11 +129,9 @@ class Dispatcher:
             self._missed.popitem(last=False)
 
     def _most_tickets(self) -> int:
-        """How many a round gives out: enough for its reports if as many are missing as lately.
+        """How many tickets a round gives out: enough for its uploads if as many are missing as lately.
 
-        Where devices have few messages in a lifetime, one that comes too late is a message lost: there it is rather a
-        few
-        tickets less, by what chance may add to the answers.
+        With a quota, a late upload is lost, so a few tickets less are given out: one standard deviation of the answers.
         """
         wanted, missing = self._latest.rounds.most_tickets, min(self._missing, MOST_MISSING)
         spare = 0.0 if self.invitations is None else math.sqrt(wanted * missing)
@@ -146,18 +141,18 @@ class Dispatcher:
     def _begin(self, number: int, version: int) -> None:
         """Another round."""
         self._round, self._version = number, version
-        self._given, self._reported, self._no_room = {}, set(), False
+        self._given, self._uploaded, self._is_full = {}, set(), False
         self._given_at, self._expired, self._began = {}, 0, time.monotonic()
-        self._hoping = set(self._waiting)
+        self._candidates = set(self._waiting)
 
     async def wait(self, device: str, seconds: float, gone: Callable[[], Awaitable[None]]) -> Answer:
-        """A ticket for this device, or that it is spent; None if there is none in this time or the device has gone."""
+        """A ticket for this client, or that its quota is spent; None if there is none in this time or it has gone."""
         earlier = self._waiting.pop(device, None)
         if earlier is not None and not earlier.done():
-            earlier.set_result(None)  # the same device asks again: the newer request counts
+            earlier.set_result(None)  # the same client asks again: the newer request counts
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[device] = answer
-        self._hoping.add(device)
+        self._candidates.add(device)
         self._news.set()
         leaving = asyncio.ensure_future(gone())
         try:
@@ -167,16 +162,16 @@ class Dispatcher:
             leaving.cancel()
             if self._waiting.get(device) is answer:
                 del self._waiting[device]
-                self._hoping.discard(device)
+                self._candidates.discard(device)
 
     def end(self) -> None:
-        """Send everyone home: the server is about to end."""
+        """Answer all waiting clients: the server is about to end."""
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_result(None)
 
     async def hand_out(self) -> None:
-        """Serve those who wait, for as long as the server runs."""
+        """Serve waiting clients, for as long as the server runs."""
         while True:
             with suppress(TimeoutError):  # tickets grow old without any news
                 async with asyncio.timeout(LOOK_SECONDS):
@@ -187,7 +182,7 @@ class Dispatcher:
             except Exception as reason:
                 if not isinstance(reason, StoreAway):
                     self._log.fault("work", reason)
-                self._hoping = set(self._waiting)  # no one was served: all may hope again
+                self._candidates = set(self._waiting)  # no one was served
                 await asyncio.sleep(0.3)
                 self._news.set()
 
@@ -203,10 +198,10 @@ class Dispatcher:
             self._later()
             return
         began = self._round, self._version
-        self._give_up_on_the_late()
+        self._note_missed()
         late = len(self._late())
         if late > self._expired:
-            self._expired, self._no_room, self._hoping = late, False, set(self._waiting)
+            self._expired, self._is_full, self._candidates = late, False, set(self._waiting)
         most = self._most_tickets()
         devices = self._next_devices(most - now.granted)
         tickets = {make_ticket(self._key, device, now.number, now.version): device for device in devices}
@@ -221,23 +216,23 @@ class Dispatcher:
         given, used, spent, held = await self._writer.write(take)
         if invitations is not None:
             for ticket in spent:
-                self._answer(tickets[ticket], Spent(invitations))
+                self._answer(tickets[ticket], QuotaSpent(invitations))
         if began != (self._round, self._version):
             return
         reported = {device for ticket, device in tickets.items() if ticket.use in used}
-        if held:  # room is left for clients of other workers: look again when these had the time to take it
-            self._hoping |= set(self._waiting) & (set(tickets.values()) - reported)
+        if held:  # tickets are left for clients of other workers: look again when these had the time to take them
+            self._candidates |= set(self._waiting) & (set(tickets.values()) - reported)
             self._later()
         else:
-            self._no_room = self._no_room or len(given) + len(reported) + len(spent) < len(tickets)
-        self._reported |= reported
+            self._is_full = self._is_full or len(given) + len(reported) + len(spent) < len(tickets)
+        self._uploaded |= reported
         for ticket in given:
             device = tickets[ticket]
             self._given[device] = ticket
             self._given_at.setdefault(device, time.monotonic())
             self._unanswered.setdefault(device, self._given_at[device])
             self._answer(device, ticket)
-        if not held and any(self._missed.get(device, 0) < SILENT_AFTER for device in self._hoping):
+        if not held and any(self._missed.get(device, 0) < SILENT_AFTER for device in self._candidates):
             self._news.set()
 
     def _later(self) -> None:
@@ -245,32 +240,32 @@ class Dispatcher:
         asyncio.get_running_loop().call_later(min(GATHER_SECONDS, LOOK_SECONDS), self._news.set)
 
     async def _note_waiting(self) -> None:
-        """Note for other workers who waits here for this round's ticket, when that has changed or was long ago."""
+        """Note for other workers which clients wait here, when that has changed or was long ago."""
         at, before = self._noted
-        is_known = self._given.keys() | self._reported
+        is_known = self._given.keys() | self._uploaded
         devices = {one for one in self._waiting if one not in is_known and self._missed.get(one, 0) < SILENT_AFTER}
         if devices == before and (not devices or time.monotonic() - at < NOTE_SECONDS):
             return
         self._noted = time.monotonic(), devices
         self._asked = await self._writer.write(lambda connection: note_waiting(connection, self._worker, devices))
 
-    def _answer(self, device: str, told: Answer) -> None:
+    def _answer(self, device: str, given: Answer) -> None:
         answer = self._waiting.pop(device, None)
         if answer is not None and not answer.done():
-            answer.set_result(told)
+            answer.set_result(given)
 
-    def _next_devices(self, workspace: int) -> list[str]:
-        """Who is asked about next, in a random order; a few more than there is room for, as some may have reported."""
-        self._hoping -= self._reported
-        if self._no_room:  # only for those who have lost the ticket that they were given
-            devices = [device for device in self._hoping if device in self._given]
-            self._hoping.clear()
+    def _next_devices(self, tickets_left: int) -> list[str]:
+        """The next clients, in a random order; a few more than there are tickets, as some may have uploaded."""
+        self._candidates -= self._uploaded
+        if self._is_full:  # only clients that ask for their own ticket again
+            devices = [device for device in self._candidates if device in self._given]
+            self._candidates.clear()
             return devices
-        wave = max(LEAST_WAVE, min(workspace + LEAST_WAVE, MOST_WAVE))
-        asked = [device for device in self._hoping if self._missed.get(device, 0) < SILENT_AFTER]
+        wave = max(LEAST_WAVE, min(tickets_left + LEAST_WAVE, MOST_WAVE))
+        asked = [device for device in self._candidates if self._missed.get(device, 0) < SILENT_AFTER]
         if not asked and time.monotonic() - self._began >= self._patience():
-            asked = list(self._hoping)  # no one else has come
+            asked = list(self._candidates)  # no other client waits
         self._chance.shuffle(asked)
         devices = sorted(asked, key=lambda device: self._asked.get(device, 0))[:wave]
-        self._hoping.difference_update(devices)
+        self._candidates.difference_update(devices)
         return devices

@@ -19,7 +19,7 @@ from federank.service.server.logs import Log
 from federank.service.server.metrics import Metrics
 from federank.service.server.model_versions import EncodedRows
 from federank.service.server.rounds import Leader
-from federank.service.server.selection import Dispatcher
+from federank.service.server.selection import Selection
 from federank.service.server.settings import TrustSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
 from federank.service.server.store.queries import Owner, count_refusals, device_of
@@ -70,7 +70,7 @@ class Service:
         )
         self.writer = Writer(database, after=self.leader.wake, on_fault=log.store_away)
         invitations = config.served.invitations(config.settings)
-        self.dispatcher = Dispatcher(self.latest, self.writer, config.ticket_key, log, invitations)
+        self.selection = Selection(self.latest, self.writer, config.ticket_key, log, invitations)
         self.device_limit = TokenBuckets(trust.device_rate)
         self.address_limit = TokenBuckets(trust.address_rate)
         self.enrolment_limit = TokenBuckets(trust.enrolment_rate, least_burst=20.0)
@@ -96,14 +96,14 @@ class Service:
         loop = asyncio.get_running_loop()
 
         def on_news() -> None:
-            loop.call_soon_threadsafe(self.dispatcher.wake)
+            loop.call_soon_threadsafe(self.selection.wake)
 
         self.latest.on_news = on_news
         self.latest.start()
         self._departures = self.latest.departures
         self.writer.start()
         self.leader.start()
-        self._tasks = [asyncio.create_task(self.dispatcher.hand_out()), asyncio.create_task(self._report_refusals())]
+        self._tasks = [asyncio.create_task(self.selection.hand_out()), asyncio.create_task(self._report_refusals())]
 
     async def stop(self) -> None:
         """End; an open round stays open in the store."""
@@ -122,7 +122,7 @@ class Service:
         self.config = _config(connection)
         self.form = form_of(self.config, self.trust)
         self.encoded = EncodedRows(self.config.encode)
-        self.dispatcher.invitations = self.config.served.invitations(self.config.settings)
+        self.selection.invitations = self.config.served.invitations(self.config.settings)
 
     async def read(self, query: Any) -> Any:
         """Ask the store something, in a thread of its own."""

@@ -46,7 +46,7 @@ async def check_operator(service: Service, request: Request) -> None:
 
 async def metrics(service: Service, request: Request) -> Response:  # noqa: ARG001
     """Counts and sizes for Prometheus."""
-    text = service.metrics.text(service.latest, service.dispatcher.waiting, service.health(), service.ranges.busiest())
+    text = service.metrics.text(service.latest, service.selection.waiting, service.health(), service.ranges.busiest())
     return bytes_response(text, {}, CONTENT_TYPE)
 
 
@@ -68,7 +68,7 @@ async def overview(service: Service, request: Request) -> Response:
             "left": int(tally[0]) if tally else 0,
             "paused": service.latest.paused,
             "limits": {"minimum": settings.minimum, "enough": settings.target, "deadline": settings.deadline},
-            "waiting": service.dispatcher.waiting,
+            "waiting": service.selection.waiting,
             "leads": service.leader.leads,
             "rejected_aggregate": service.latest.rejected or None,
             "rounds": rounds,

@@ -17,7 +17,7 @@ from federank.privacy.accountant import ABSOLUTE, MEASURES, MOST_ANSWERS, SQUARE
 from federank.service.server.http.limits import bucket_of, enforce_rate_limit, range_of, read_body
 from federank.service.server.http.public_api import check_int, newest
 from federank.service.server.http.responses import Refusal, bytes_response, json_response
-from federank.service.server.selection import Spent
+from federank.service.server.selection import QuotaSpent
 from federank.service.server.service import Service
 from federank.service.server.store.database import Connection
 from federank.service.server.store.evaluation import keep_answer
@@ -101,10 +101,10 @@ async def work(service: Service, request: Request) -> Response:
             pass
 
     # Even a device that will not wait is given the moment that asking the store takes.
-    ticket = await service.dispatcher.wait(device, max(seconds, 0.25), gone)
+    ticket = await service.selection.wait(device, max(seconds, 0.25), gone)
     if ticket is None:
         return Response(None, 204)
-    if isinstance(ticket, Spent):
+    if isinstance(ticket, QuotaSpent):
         raise Refusal(
             409,
             "spent",
@@ -162,13 +162,13 @@ async def upload(service: Service, request: Request) -> Response:
         return keep_upload(connection, content)
 
     outcome, number = await service.writer.write(keep)
-    service.dispatcher.has_answered(device)
+    service.selection.has_answered(device)
     if outcome in _REFUSED:
         status, message = _REFUSED[outcome]
         service.refused(outcome)
         raise Refusal(status, outcome, message)
     service.metrics.upload(outcome, len(body), clipped)
-    service.dispatcher.has_reported(device, number)
+    service.selection.has_uploaded(device, number)
     service.ranges.note(_address(request))
     receipt = {"receipt": content.digest.hex(), "round": number, "stored": True}
     return json_response(receipt, 201 if outcome == "stored" else 200)
