@@ -102,7 +102,7 @@ async def test_attack_a_helper_restored_from_a_backup(sqlite_store, tmp_path):
         for reports in (played.reports, played.reports[1:]):
             refused = await leader.answer(0, reports)
             assert refused.status_code == 409
-            assert "nothing more is told" in refused.json()["message"]
+            assert refused.json()["error"] == "ended"
         # The round has ended, and the next one begins.
         await leader.offer(1)
 

@@ -67,8 +67,8 @@ async def identity(service: HelperService, request: Request) -> Response:  # noq
         for old, new in pairwise(known)
     ]
     key = service.helper.identity.public
-    told = {"key": key.hex(), "fingerprint": fingerprint(key), "origin": service.helper.origin}
-    return json_response({**told, "successions": successions}, headers=OPEN_TO_PAGES)
+    statement = {"key": key.hex(), "fingerprint": fingerprint(key), "origin": service.helper.origin}
+    return json_response({**statement, "successions": successions}, headers=OPEN_TO_PAGES)
 
 
 async def register(service: HelperService, request: Request) -> Response:
@@ -154,8 +154,8 @@ async def listing(service: HelperService, request: Request) -> Response:
     """Rounds and their states, from a number on."""
     config = await _config(service, request)
     first = _whole(request.query_params.get("from", "0"))
-    found = await service.ask(lambda connection: store.rounds_of(connection, config.digest(), first, MOST_LISTED))
-    return json_response({"rounds": [{"round": one.number, "state": one.state} for one in found]})
+    listed = await service.ask(lambda connection: store.rounds_of(connection, config.digest(), first, MOST_LISTED))
+    return json_response({"rounds": [{"round": one.number, "state": one.state} for one in listed]})
 
 
 async def published_offer(service: HelperService, request: Request) -> Response:
@@ -175,10 +175,10 @@ async def members(service: HelperService, request: Request) -> Response:
 
 async def total(service: HelperService, request: Request) -> Response:
     """The noisy sum of masks of a round; sums without noise are not published."""
-    config, found = await _config(service, request), await _ended(service, request)
+    config, round_row = await _config(service, request), await _ended(service, request)
     if not config.has_noise:
         raise sums_not_published()
-    content = await service.ask(lambda connection: store.total_of(connection, config.digest(), found.number))
+    content = await service.ask(lambda connection: store.total_of(connection, config.digest(), round_row.number))
     return bytes_response(content, {})
 
 
@@ -234,10 +234,10 @@ async def _length(service: HelperService, config: SecaggConfig, number: int) -> 
     """How many numbers an upload of a round has; the longest of the plan where no such round is open."""
 
     def find(connection: Connection) -> int:
-        found = store.round_of(connection, config.digest(), number)
-        if found is None:
+        round_row = store.round_of(connection, config.digest(), number)
+        if round_row is None:
             return max(config.length_of(stage) for stage in range(min(2, config.messages)))
-        return rounds.offer_of(service.helper, found).length
+        return rounds.offer_of(service.helper, round_row).length
 
     return await service.ask(find)
 
@@ -266,17 +266,17 @@ async def _round(service: HelperService, request: Request) -> Round:
     def find(connection: Connection) -> Round | None:
         return store.round_of(connection, config.digest(), number)
 
-    found: Round | None = await service.ask(find)
-    if found is None:
+    round_row: Round | None = await service.ask(find)
+    if round_row is None:
         raise Refusal(404, "unknown", f"Round {number} was never offered.")
-    return found
+    return round_row
 
 
 async def _ended(service: HelperService, request: Request) -> Round:
-    found = await _round(service, request)
-    if found.state == store.OPEN:
-        raise Refusal(404, "under-way", f"Round {found.number} has not ended; nothing is told of it yet.")
-    return found
+    round_row = await _round(service, request)
+    if round_row.state == store.OPEN:
+        raise Refusal(404, "under-way", f"Round {round_row.number} has not ended; nothing of it is published yet.")
+    return round_row
 
 
 def _whole(text: Any) -> int:

@@ -32,7 +32,7 @@ from federank.service.server.http.listening import ConnectionLimits, proxies_of,
 from federank.service.server.http.responses import Headers, Refusal, SafeSend, unavailable
 from federank.service.server.logs import Log
 
-# The helper's application: limits and routes on the way in; headers, counts and whole sentences on the way out.
+# The helper's application: limits and routes on the way in; headers, counts and complete errors on the way out.
 
 
 SAFETY: Headers = [
@@ -94,7 +94,7 @@ class HelperApp:
         if isinstance(reason, StoreAway) and not reason.is_full:
             return unavailable()
         if isinstance(reason, StoreAway) or (isinstance(reason, OSError) and reason.errno == errno.ENOSPC):
-            return Refusal(503, "full", "There is no room left on the helper's disk.", {"Retry-After": "10"})
+            return Refusal(503, "full", "There is no space left on the helper's disk.", {"Retry-After": "10"})
         if isinstance(reason, HTTPException):
             return Refusal(reason.status_code, "refused", "The request was refused.")
         self._service.log.fault("request", reason)
@@ -139,7 +139,7 @@ def open_service(serving: HelperServing) -> HelperService:
 
 
 def serve(serving: HelperServing, service: HelperService, bound: socket.socket, operator: socket.socket) -> int:
-    """Serve until told to stop; an exit code."""
+    """Serve until stopped by a signal; an exit code."""
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -147,7 +147,7 @@ def serve(serving: HelperServing, service: HelperService, bound: socket.socket, 
 
 
 def _read_certificate_again(serving: HelperServing, server: Any, log: Log) -> None:
-    """Take a renewed certificate for new connections; one that cannot be used is told, and the old one stays."""
+    """Take a renewed certificate for new connections; one that cannot be used is logged, and the old one stays."""
     if serving.certificate is None or serving.key is None:
         return
     try:

@@ -1,11 +1,10 @@
-"""What a helper does for a leader: take a federation config, offer a round, say which reports stand, answer once,
-abandon.
+"""What a helper does for a leader, in the order of a round.
 
-    offer     once for each number, and numbers only rise; the key is kept before the offer is
-    prepare   a pure function of the round's key: asking again tells nothing new; where messages carry a proof of their
-              norm, the helper's look at each (norm_check/), at a point that follows from that key
-    answer    one set a round, for ever: the sum is committed, the key destroyed, and only then is anything said
-    abandon   the key is destroyed; nothing is ever said of the round's seeds
+    offer     once per number, and numbers only rise; the key is stored before the offer is
+    prepare   a pure function of the round's key: asking again discloses nothing new; with norm proofs it is the
+              helper's part of each check, at a point that follows from that key
+    answer    one set per round: the sum is committed, the key destroyed, and only then is anything sent
+    abandon   the key is destroyed; nothing is ever published of the round's seeds
 
 A crash leaves a round open with its key, or ended; a key that outlived its round's end is destroyed at the next look.
 A round whose key is lost is abandoned.
@@ -173,7 +172,7 @@ def refuse_leader(connection: Connection, helper: Helper, config: SecaggConfig) 
 
 
 def offer(connection: Connection, helper: Helper, config: SecaggConfig, number: int, content: bytes) -> bytes:
-    """The signed offer of a round: made once, and told again to anyone who asks with the same terms."""
+    """The signed offer of a round: made once, and sent again for the same terms."""
     name = config.digest()
     terms = terms_from(content, helper.settings.most_length)
     _check_stage(config, terms)
@@ -246,7 +245,7 @@ def _check_stage(config: SecaggConfig, terms: Terms) -> None:
 
 
 def _signed_by_the_key_of_now(helper: Helper, content: bytes) -> bytes:
-    """An offer that is told again: signed again where the helper has a new identity, because leaders know no other."""
+    """An offer that is sent again: signed again where the helper has a new identity, because leaders know no other."""
     signer = _signer(helper, content)
     if signer == helper.identity.public:
         return content
@@ -316,7 +315,7 @@ def answer(
     name, identifiers = config.digest(), [report.id for report in reports]
     check_set(identifiers, config.least_cohort, config.largest_cohort)
     try:
-        found, private, terms = _open_round(connection, helper, config, number)
+        round_row, private, terms = _open_round(connection, helper, config, number)
     except NotNow:
         # Answered before, or just now by another process: anyone who asks with the same set gets the same answer.
         if _was_answered(connection, name, number):
@@ -341,16 +340,16 @@ def answer(
             store.end_round(
                 connection, name, number, store.ANSWERED, signed, members, ring_bytes(total), len(identifiers)
             )
-    helper.keys.destroy(found.public)
-    # Read back: if someone else was faster, theirs is the answer, and this noise was never told to anyone.
+    helper.keys.destroy(round_row.public)
+    # Read back: if someone else was faster, theirs is the answer, and this noise was never sent.
     if not _was_answered(connection, name, number):
-        raise NotNow("ended", f"Round {number} was abandoned; nothing is told of it.")
+        raise NotNow("ended", f"Round {number} was abandoned; nothing of it is published.")
     return _answer_again(connection, helper, name, number, identifiers)
 
 
 def _was_answered(connection: Connection, name: bytes, number: int) -> bool:
-    found = store.round_of(connection, name, number)
-    return found is not None and found.state == store.ANSWERED
+    round_row = store.round_of(connection, name, number)
+    return round_row is not None and round_row.state == store.ANSWERED
 
 
 def _answer_again(connection: Connection, helper: Helper, name: bytes, number: int, identifiers: list[bytes]) -> bytes:
@@ -376,21 +375,21 @@ def _end_if_open(connection: Connection, helper: Helper, config: SecaggConfig, n
     name = config.digest()
     with connection.transaction():
         store.lock_federation(connection, name)
-        found = store.round_of(connection, name, number)
-        if found is None:
+        round_row = store.round_of(connection, name, number)
+        if round_row is None:
             raise NotNow("unknown", f"Round {number} was never offered.")
-        if found.state == store.OPEN:
-            store.end_round(connection, name, number, store.ABANDONED, _abandoned(helper, config, found))
-    helper.keys.destroy(found.public)
-    return store.round_of(connection, name, number) or found
+        if round_row.state == store.OPEN:
+            store.end_round(connection, name, number, store.ABANDONED, _abandoned(helper, config, round_row))
+    helper.keys.destroy(round_row.public)
+    return store.round_of(connection, name, number) or round_row
 
 
-def _abandoned(helper: Helper, config: SecaggConfig, found: Round) -> bytes:
-    terms = offer_of(helper, found)
+def _abandoned(helper: Helper, config: SecaggConfig, round_row: Round) -> bytes:
+    terms = offer_of(helper, round_row)
     record = RoundRecord(
         charter=config.digest().hex(),
         offer=terms.digest().hex(),
-        round=found.number,
+        round=round_row.number,
         state=ABANDONED,
         messages=0,
         set="",
@@ -404,13 +403,13 @@ def _open_round(
 ) -> tuple[Round, bytes, Offer]:
     """A round that is open and whose key is there: the round, the key, the offer."""
     _end_what_is_lost(connection, helper, config)
-    found = store.round_of(connection, config.digest(), number)
-    if found is None:
+    round_row = store.round_of(connection, config.digest(), number)
+    if round_row is None:
         raise NotNow("unknown", f"Round {number} was never offered.")
-    private = helper.keys.get(found.public) if found.state == store.OPEN else None
+    private = helper.keys.get(round_row.public) if round_row.state == store.OPEN else None
     if private is None:
-        raise NotNow("ended", f"Round {number} has ended, and its key is destroyed; nothing more is told of it.")
-    return found, private, offer_of(helper, found)
+        raise NotNow("ended", f"Round {number} has ended, and its key is destroyed; nothing more is published of it.")
+    return round_row, private, offer_of(helper, round_row)
 
 
 def _end_what_is_lost(connection: Connection, helper: Helper, config: SecaggConfig) -> None:
@@ -422,9 +421,9 @@ def _end_what_is_lost(connection: Connection, helper: Helper, config: SecaggConf
             _end_if_open(connection, helper, config, newest.number)
 
 
-def offer_of(helper: Helper, found: Round) -> Offer:
+def offer_of(helper: Helper, round_row: Round) -> Offer:
     """The offer of a round."""
-    return read_offer(found.offer, _signer(helper, found.offer))
+    return read_offer(round_row.offer, _signer(helper, round_row.offer))
 
 
 def _signer(helper: Helper, content: bytes) -> bytes:

@@ -189,7 +189,7 @@ class HelperService:
             try:
                 self.helper.keys.probe()
             except OSError:
-                faults["keys"] = "The folder of round keys takes nothing: make room in its memory (--keys)."
+                faults["keys"] = "The folder of round keys cannot be written: free its memory (--keys)."
             if self.certificate is not None and _has_expired(self.certificate, self.helper.clock()):
                 faults["certificate"] = "The certificate has expired: renew it, then send SIGHUP."
             return faults
@@ -253,7 +253,7 @@ class HelperService:
 
 
 def _has_expired(certificate: Path, now: float) -> bool:
-    """Whether a certificate is too old; one that cannot be read is told by who reads it."""
+    """Whether a certificate is too old; one that cannot be read is reported by its reader."""
     from cryptography.x509 import load_pem_x509_certificate
 
     try:

@@ -265,9 +265,9 @@ class RoundKeys:
         self._folder = folder
         try:
             folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-            found = folder.lstat()
+            status = folder.lstat()
             # The usual name can be guessed: another user may have put a link or a folder of their own there.
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
                 raise SettingError(
                     f"The folder of round keys {folder} is a link or another user's; remove it, or name another with "
                     "--keys."
@@ -343,8 +343,8 @@ def refuse_a_disk(folder: Path, mounts: Path = MOUNTS) -> None:
         lines = [line.split(" ") for line in mounts.read_text().splitlines()]
     except OSError:
         lines = []
-    found = [(Path(line[1]), line[2]) for line in lines if len(line) > 2 and place.is_relative_to(line[1])]
-    kind = max(found, key=lambda mount: len(mount[0].parts), default=(place, "unknown"))[1]
+    mounted = [(Path(line[1]), line[2]) for line in lines if len(line) > 2 and place.is_relative_to(line[1])]
+    kind = max(mounted, key=lambda mount: len(mount[0].parts), default=(place, "unknown"))[1]
     if kind not in MEMORY:
         raise SettingError(
             f"The folder of round keys {folder} is on a file system of kind {kind}, and a key there could be brought "
