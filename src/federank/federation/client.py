@@ -24,7 +24,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealVector
-from federank.errors import BadAnswer, BadMessage, Diverged, SettingError
+from federank.errors import BadAnswer, BadMessage, Diverged
 from federank.federation.method import Scale
 from federank.federation.wire import Array, encode_parts
 from federank.privacy.accountant import epsilon_of_mu
@@ -280,17 +280,6 @@ class ClientMethod:
     """(settings) -> how many numbers a client keeps between rounds."""
     summed: SecureClientMethod | None = None
     """Where its messages may be such that no single server reads one."""
-
-
-# Clients without a quota of uploads.
-
-
-def refuse_counting(policy: Policy) -> None:
-    """Refuse a policy that counts messages."""
-    if policy.messages is not None:
-        raise SettingError(
-            "This federation has no quota of uploads; leave --messages out. A bound on items is --budget."
-        )
 
 
 # A model with which a client's numbers run out of range is refused, and nothing is sent.
