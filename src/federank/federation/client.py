@@ -115,12 +115,6 @@ def epsilon_so_far(config: SecaggConfig, ledger: Ledger) -> float | None:
     return epsilon_of_mu(math.sqrt(spent_of(ledger)), float(config.delta))
 
 
-def epsilon_in_total(config: SecaggConfig, ledger: Ledger) -> float | None:
-    """Epsilon of the uploads of all seasons; None where one was sent without noise."""
-    spent = spent_in_total(ledger)
-    return None if math.isinf(spent) else epsilon_of_mu(math.sqrt(spent), float(config.delta))
-
-
 def epsilon_promised(config: SecaggConfig) -> float | None:
     """Epsilon of all uploads of a season; None where there is no guarantee."""
     mu = config.mu()
