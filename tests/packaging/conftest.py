@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.packaging.environments import PIP, ROOT, skip_without_index
 
-from federank.studies.results import alone
+from federank.studies.results import lock
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,7 @@ def wheel(tmp_path_factory, worker_id) -> Path:
     # Processes that run tests in parallel share the folder around their own.
     folder = (own if worker_id == "master" else own.parent) / "wheel"
     folder.mkdir(exist_ok=True)
-    with alone(folder / "lock"):
+    with lock(folder / "lock"):
         if not list(folder.glob("*.whl")):
             made = subprocess.run(
                 [*PIP, "wheel", "--no-deps", "--wheel-dir", folder, ROOT], capture_output=True, text=True, check=False

@@ -60,7 +60,7 @@ def test_extreme_rows_can_be_read(method, value):
 @pytest.mark.parametrize("method", SERVER_METHODS)
 def test_a_model_that_clients_refuse_is_not_published(method):
     served, settings, model = first(method)
-    config = FederationConfig("", served, settings, None, ITEMS, b"", b"", None, None)
+    config = FederationConfig("", served, settings, None, ITEMS, None, b"", b"", None, None)
     assert config.why_not_publish(model, model.followed_by(changed(model, 3, 0.1).content), 1) is None
     with np.errstate(invalid="ignore"):
         assert config.why_not_publish(model, model.followed_by(changed(model, 3, np.nan).content), 1) is not None
