@@ -4,10 +4,12 @@ Both learn from the training part of MovieLens 1M with 64 factors and the same n
 that whatever else the machine does falls on both. A round of Frugal is compared with one iteration of implicit's ALS; a
 fit with 5 messages (everyone's own vector at the end included) with 15 iterations, its default. Where MovieLens 1M is
 not at hand (FEDERANK_DATA), a city of its shape is used. `--large` measures something else, in a process of its own: a
-fit of a city with a million people and 100,000 places, with its time and the most memory that it took.
+fit of a city with a million people and 100,000 places, with its time and the most memory that it took. `--weights` does
+the same for the item-item weights of 100,000 items, from random co-occurrences of rank 256.
 
     python benchmarks/frugal.py [--runs 5] [--json]
     python benchmarks/frugal.py --large [--threads 2] [--json]
+    python benchmarks/frugal.py --weights
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ import federank as fr
 from datasets import benchmark_data
 from federank._numerics.topn import top_n
 from federank.methods.frugal import simulation as compiled
+from federank.methods.frugal.ridge import MOST_RANK, ridge_weights
 from federank.methods.frugal.simulation import FrugalFederation
 from federank.methods.recommendations import Recommendations
 from federank.methods.sharing import choices_for
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 FACTORS, MESSAGES, ITERATIONS, N = 64, 5, 15, 10
 LARGE = {"people": 1_000_000, "places": 100_000, "checkins": 50_000_000}
 LARGE_FACTORS = 20
+WEIGHTED_ITEMS = 100_000
 
 
 def seconds(work: Callable[[], Any]) -> float:
@@ -125,13 +129,32 @@ def measure_large(threads: int) -> dict[str, Any]:
     }
 
 
+def measure_weights() -> dict[str, Any]:
+    """Item-item weights of many items: the time and the most memory of the server's step."""
+    rng = np.random.default_rng(1)
+    counts = np.sort(rng.pareto(1.0, WEIGHTED_ITEMS) * 5 + 5)[::-1].copy()
+    rows = rng.normal(size=(WEIGHTED_ITEMS, MOST_RANK)).astype(np.float32)
+    factors = rows * np.sqrt(counts / MOST_RANK)[:, None]
+    taken = seconds(lambda: ridge_weights(factors, counts, float(counts.sum()), 1.0))
+    return {
+        "data": f"{WEIGHTED_ITEMS:,} items, co-occurrences of rank {MOST_RANK}",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "seconds": taken,
+        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+    }
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--runs", type=int, default=5)
     options.add_argument("--json", action="store_true")
     options.add_argument("--large", action="store_true", help="a million people, in the place of all else")
+    options.add_argument("--weights", action="store_true", help="item-item weights, in the place of all else")
     options.add_argument("--threads", type=int, default=1, help="of --large")
     chosen = options.parse_args()
+    if chosen.weights:
+        print(json.dumps(measure_weights(), indent=1))
+        return
     if chosen.large:
         print(json.dumps(measure_large(chosen.threads), indent=1))
         return

@@ -211,7 +211,9 @@ def private_cohorts():
         people = range(cohort, city().n_users, 2)
         total = np.sum([one_message(stage, n_items, profiles.of(user), known, chances) for user in people], axis=0)
         noisy = with_both_noises(plan, SEED, stage, rounding.in_ring(total))
-        model = fold_of_cohort(plan, SEED, 0.9, number, model, model.vectors, values_of(noisy, columns))
+        values = values_of(noisy, columns)
+        sums = values if stage else values + model.summed[:, None]  # of both cohorts' first rounds
+        model = fold_of_cohort(plan, SEED, 0.9, number, model, model.vectors, sums, rounds=cohort + 1)
     return {
         "products": model.vectors @ model.vectors.T,
         "weights": model.weights,

@@ -75,19 +75,20 @@ class InProcess:
 
     def _plain(self, users, model):
         kind = self.config.served.kinds["plain"]
+        form = self.config.served.form_of(self.config.settings, self.form, self.shared.published)
         for user in users:
             body = self.devices.message(user, self.shared.round_number, model)
             assert len(body) <= self.form.most_bytes
-            kind.judge(body, self.form)
+            kind.judge(body, form)
             assert self.config.served.implausible(self.config.settings, self.shared.published, body) is None
-            yield kind.summand(body, self.form)
+            yield kind.summand(body, form)
 
     def _secure(self, users, model):
         config, stage = (
             self.config.sums.config,
             self.config.served.sums.stage(self.config.settings, self.shared.published),
         )
-        length = config.length_of(stage)
+        length = config.length_of(stage, self.config.served.sums.rows(self.config.settings, self.shared.published))
         offer = SimpleNamespace(
             round=self.shared.round_number,
             stage=stage,

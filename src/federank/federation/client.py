@@ -41,6 +41,7 @@ MOST_FACTORS = 1024
 MOST_TRIPLES = 1_000_000
 MOST_PASSES = 10_000
 MOST_MESSAGES = 1000  # a guarantee of more would be none
+MOST_SUPPORT = 10_000_000  # users that an item may need
 
 
 def integer(value: Any, least: int, most: float = 2**53) -> int:
@@ -236,8 +237,12 @@ class SecureClientMethod(NamedTuple):
     """(model) -> what the round's offer must name it by."""
     messages: Callable[[Any], int] = lambda settings: int(settings.messages)
     """(settings) -> how many uploads a client makes in its lifetime."""
-    unsaid: Mapping[str, str] = MappingProxyType({})
+    unsaid: Mapping[str, Any] = MappingProxyType({})
     """What a setting is where the federation config's settings have none."""
+    rows: Callable[[Model], int | None] = lambda _model: None
+    """(model) -> how many items uploads on it cover; None: all."""
+    min_support: Callable[[Any], int] = lambda _settings: 1
+    """(settings) -> how many users an item needs to be in more uploads than those of the first stage."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -97,7 +97,10 @@ def cap_rows(rows: Rows, moved: NDArray[np.bool_], quantile: float) -> tuple[Row
     if quantile >= 1:
         return rows, 0
     lengths = np.sqrt(np.einsum("ij,ij->i", rows.vectors, rows.vectors))
-    longest = np.quantile(lengths, quantile)
+    known = lengths > 0  # rows of zeros are of items of which nothing is known
+    if np.count_nonzero(known) < LEAST_ITEMS:
+        return rows, 0
+    longest = np.quantile(lengths[known], quantile)
     long = moved & (lengths > longest)
     vectors, biases, cut = rows.vectors, rows.biases, long
     if long.any():

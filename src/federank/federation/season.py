@@ -61,7 +61,8 @@ def season_content(served: ServerMethod, settings: Any, content: Content, rows: 
     extended = served.extend(settings, content, rows.n_items + 1)  # the last row is how a row starts low
     tables = {name: _begun(table, rows) for name, table in extended.tables.items()}
     state = {name: _begun(part, rows) if name in names else part for name, part in extended.state.items()}
-    return Content(tables, extended.overall, state)
+    begun = np.array(sorted(rows.begun), dtype=np.int32)
+    return served.new_season(settings, Content(tables, extended.overall, state), begun)
 
 
 def _begun(table: Array, rows: SeasonRows) -> Array:

@@ -184,6 +184,8 @@ class SecurePlan(NamedTuple):
     power: float
     most_shown: float | None = None
     """Largest share of users to whom one item may be shown, unless the operator names one; None: no bound."""
+    min_support: int = 1
+    """Items of fewer users are only in uploads of the first stage."""
 
 
 class SecureServerMethod(NamedTuple):
@@ -202,6 +204,8 @@ class SecureServerMethod(NamedTuple):
     """
     is_drawn: Callable[[Content], bool]
     """(first content) -> whether a federation's seed has drawn it, and it is no trained model."""
+    rows: Callable[[Any, Published], int | None] = lambda _settings, _model: None
+    """(settings, model) -> how many items uploads of a round on it cover; None: all."""
     affordable: Callable[[int, int, float], float | None] = lambda _clients, _items, _delta: None
     """(clients per round, items, delta) -> the epsilon of a federation that names none; None: no noise."""
     next_season: Callable[[SecaggConfig, SecaggConfig, Content], Content] = lambda _before, _now, content: content
@@ -260,6 +264,14 @@ class ServerMethod:
     """Every kind of upload that it takes; `plain` is one client's update, readable by the server."""
     invitations: Callable[[Any], int | None] = lambda _settings: None
     """(settings) -> how often a client is invited in its lifetime at most; None: in every round."""
+    invitations_now: Callable[[Any, Published], int | None] = lambda _settings, _model: None
+    """(settings, model) -> a lower bound on that as long as this is the model; None: no other."""
+    form_of: Callable[[Any, Form, Published], Form] = lambda _settings, form, model: form._replace(
+        n_items=model.n_items
+    )
+    """(settings, form, model) -> what a plain upload that was made from this model must look like."""
+    progress: Callable[[Any, Content], dict[str, int]] = lambda _settings, _content: {}
+    """(settings, content) -> figures for the operator of how far learning has come, by name."""
     rounds: Mapping[str, Any] = field(default_factory=dict)
     """Where a federation's defaults of `RoundSettings` are not the record's."""
     sharing: tuple[str, ...] = ("all", "fixed-subset", "randomized-response")
@@ -276,6 +288,8 @@ class ServerMethod:
     """(settings, content, number of items) -> the same for a catalogue that has grown: new rows start low."""
     item_state: Callable[[Any, Content], tuple[str, ...]] = lambda _settings, _content: ()
     """(settings, content) -> the arrays of its state that have one row per item."""
+    new_season: Callable[[Any, Content, IntVector], Content] = lambda _settings, content, _begun: content
+    """(settings, content, rows of items that begin or return) -> the content that a season begins with."""
     quota: str | None = None
     """The setting that says how many uploads a client makes in a season, where there is one."""
     suggests: Callable[[Any], dict[str, Any] | None] = lambda _settings: None

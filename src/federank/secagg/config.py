@@ -100,6 +100,9 @@ class SecaggConfig:
     """What the squares of the projections may add up to; 0 where there are none."""
     proof_bytes: int = 0
     """How long the proof of a message's norm is, at the end of every upload."""
+    min_support: int = 1
+    """Items of fewer users are in no upload but those of the first stage. 1: every item is in every upload, and the
+    config does not name this field."""
     format: str = FORMAT
 
     def __post_init__(self) -> None:
@@ -111,7 +114,7 @@ class SecaggConfig:
                 raise SettingError(f"{_NAME} has {needed!r} as {name}; found {str(getattr(self, name))[:80]!r}.")
         if self.recipe not in RECIPES:
             raise SettingError(f"{_NAME} has {' or '.join(RECIPES)} as recipe; found {self.recipe[:40]!r}.")
-        for name in ("items", "columns", "messages"):
+        for name in ("items", "columns", "messages", "min_support"):
             if getattr(self, name) < 1:
                 raise SettingError(f"{_NAME} needs {name} of at least 1; found {getattr(self, name)}.")
         if not 2 <= self.least_cohort <= self.largest_cohort:
@@ -164,14 +167,29 @@ class SecaggConfig:
         """The clip as a number; not a number where it is none."""
         return _number(self.clip)
 
-    def columns_of(self, stage: int) -> int:
-        """Numbers a row of a stage's messages: one where only popularity is sent."""
-        return 1 if stage == 0 and self.recipe == PRIVATE else self.columns
+    def is_counting(self, stage: int) -> bool:
+        """Whether a stage's uploads carry counts or popularity only: one number per item."""
+        return stage == 0 and (self.recipe == PRIVATE or (self.recipe == SPECTRAL and self.min_support > 1))
 
-    def length_of(self, stage: int) -> int:
-        """d: numbers a message of this stage; a spectral one has the square of a row besides."""
-        columns = self.columns_of(stage)
-        return (self.items + columns) * columns if self.recipe == SPECTRAL else self.items * columns
+    def columns_of(self, stage: int) -> int:
+        """Numbers per row of a stage's uploads."""
+        return 1 if self.is_counting(stage) else self.columns
+
+    def length_of(self, stage: int, rows: int | None = None) -> int:
+        """d: numbers per upload of this stage that covers this many items (None: all).
+
+        A spectral one has the square of a row besides; counts always cover all items.
+        """
+        if self.is_counting(stage):
+            return self.items
+        covered = self.items if rows is None or self.min_support == 1 else rows
+        return (covered + self.columns) * self.columns if self.recipe == SPECTRAL else covered * self.columns
+
+    def allows_length(self, stage: int, length: int) -> bool:
+        """Whether uploads of this stage may have this many numbers, whichever items are supported."""
+        if self.is_counting(stage) or self.min_support == 1:
+            return length == self.length_of(stage)
+        return self.length_of(stage, 1) <= length <= self.length_of(stage) and length % self.columns == 0
 
     @property
     def has_noise(self) -> bool:
@@ -184,7 +202,10 @@ class SecaggConfig:
 
     def to_bytes(self) -> bytes:
         """The one way to write this federation config."""
-        return canonical(asdict(self))
+        values = asdict(self)
+        if self.min_support == 1:
+            del values["min_support"]
+        return canonical(values)
 
     def digest(self) -> bytes:
         """What devices pin."""
@@ -210,16 +231,19 @@ def fields_of_check(projections: int) -> dict[str, Any]:
 _FIELDS: dict[str, type] = {
     name: {"int": int, "str": str}.get(str(kind), list) for name, kind in SecaggConfig.__annotations__.items()
 }
+_FIELDS_WITHOUT_SUPPORT = {name: kind for name, kind in _FIELDS.items() if name != "min_support"}
 
 
 def config_from(content: bytes) -> SecaggConfig:
     """A federation config from the wire, once it is sure to be one."""
     statement: dict[str, Any] = read_canonical(content, _NAME)
-    has_fields(statement, _NAME, _FIELDS)
+    has_fields(statement, _NAME, _FIELDS if "min_support" in statement else _FIELDS_WITHOUT_SUPPORT)
     for name in ("catalogue", "settings", *(name for name in ("before", "first") if statement[name])):
         hexadecimal(statement[name], _DIGEST_BYTES, f"The {name} of a federation config")
     for name in ("helper_key", "leader_key"):
         public_key(hexadecimal(statement[name], PUBLIC_BYTES, f"The {name} of a federation config"))
+    if statement.get("min_support") == 1:
+        raise BadMessage(f"{_NAME} names a min_support only where it is 2 or more; this one names 1.")
     if not all(type(noise) is int for noise in statement["noises"]):
         raise BadMessage(f"The noises of {_NAME} must be integers; these are not.")
     try:

@@ -95,8 +95,11 @@ def config_of_offer(content: bytes) -> str:
     return str(read_canonical(content, _NAME)["offer"]["charter"])
 
 
-def check_offer(offer: Offer, charter: SecaggConfig, model: bytes, now: float) -> None:
-    """Refuse an offer that is not about this federation config and this model, or that has expired."""
+def check_offer(offer: Offer, charter: SecaggConfig, model: bytes, now: float, rows: int | None = None) -> None:
+    """Refuse an offer that is not about this federation config and this model, or that has expired.
+
+    `rows` is how many items the model has that uploads may cover; None where that is not known.
+    """
     if offer.charter != charter.digest().hex():
         raise BadMessage(
             "The offer belongs to another federation config than the one that was pinned; nothing is sent."
@@ -109,7 +112,8 @@ def check_offer(offer: Offer, charter: SecaggConfig, model: bytes, now: float) -
         raise BadMessage(
             "The offer has another message, clip or noise than the federation config's plan; nothing is sent."
         )
-    if offer.length != charter.length_of(offer.stage):
+    fits = charter.allows_length(offer.stage, offer.length)
+    if not fits or (rows is not None and offer.length != charter.length_of(offer.stage, rows)):
         raise BadMessage("The offer is about messages of another length than the federation config's; nothing is sent.")
     if now > offer.expires + CLOCKS_APART:
         raise BadMessage("The offer has expired; nothing is sent. The next round has another one.")

@@ -45,7 +45,8 @@ class Chain:
             self.known.add((self.version, self._digest))
         if (offer.version, offer.model) != (self.version, self._digest):
             raise BadMessage(f"The offer of round {offer.round} was not about the model of that moment.")
-        check_offer(offer, self._config, bytes.fromhex(self._digest), 0)
+        rows = None if self._model is None else self._sums.rows(self._settings, self._model)
+        check_offer(offer, self._config, bytes.fromhex(self._digest), 0, rows)
         if self._model is not None and offer.stage != self._sums.stage(self._settings, self._model):
             raise BadMessage(f"The offer of round {offer.round} asked for another message than the plan's.")
 

@@ -84,7 +84,9 @@ def played(model, cohort, folds, stages=STAGES):
         known = directions_at_home(model.vectors, model.weights) if stage else None
         made = [one_message(stage, ITEMS, one, known, chances(ITEMS * columns, n)) for n, one in enumerate(cohort)]
         sums = np.sum(made, axis=0).reshape(ITEMS, columns) / C_INT
-        model = fold_of_cohort(PLAN, 1, 0.9, folds + stage, model, model.vectors, sums)
+        rounds = 1 + folds // STAGES  # of popularity, whose sums are added up
+        sums = sums + model.summed[:, None] if stage == 0 else sums
+        model = fold_of_cohort(PLAN, 1, 0.9, folds + stage, model, model.vectors, sums, rounds=rounds)
     return model
 
 

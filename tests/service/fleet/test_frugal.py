@@ -92,7 +92,8 @@ def test_a_client_that_is_done_leaves_and_the_next_user_joins(federation):
 def test_no_upload_is_withdrawn_with_a_client_that_leaves(tmp_path):
     data = fr.load(written(fr.city(people=30, places=80, checkins=1000), tmp_path))
     rounds = ("--target", 4, "--minimum", 4, "--over-selection", 1, "--deadline", 60)
-    options = ("--data", tmp_path / "city.tsv", "--method", "frugal", "--messages", 2, "--factors", 8, *rounds)
+    options = ("--data", tmp_path / "city.tsv", "--method", "frugal", "--min-support", 1, "--messages", 2)
+    options += ("--factors", 8, *rounds)
     with served(tmp_path, *options) as address:
         with Client(address) as client:
             facts, ids = fetch_federation(client)
@@ -129,7 +130,9 @@ def written(data, folder):
 def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(tmp_path, specs):
     data = fr.load(written(fr.city(people=60, places=80, checkins=1500), tmp_path))
     options = ("--data", tmp_path / "city.tsv", "--target", data.n_users, "--minimum", data.n_users)
-    with served(tmp_path, *options, "--method", "frugal", "--messages", 3, "--factors", 8) as address:
+    with served(
+        tmp_path, *options, "--method", "frugal", "--min-support", 1, "--messages", 3, "--factors", 8
+    ) as address:
         played = rehearse(Rehearsal(plan=Plan(address=address), data=data, specs=specs))
         with Client(address) as client:
             facts = fetch_federation(client).facts
@@ -147,7 +150,8 @@ def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(
 def test_people_who_come_in_small_cohorts_teach_the_model_nearly_as_much(tmp_path):
     data = fr.load(written(fr.city(people=200, places=200, checkins=6000), tmp_path))
     split = fr.split_temporal(data, 0.2)
-    options = ("--data", tmp_path / "city.tsv", "--target", 20, "--method", "frugal", "--messages", 2, "--factors", 16)
+    options = ("--data", tmp_path / "city.tsv", "--target", 20, "--method", "frugal", "--min-support", 1)
+    options += ("--messages", 2, "--factors", 16)
     with served(tmp_path, *options, "--deadline", 2) as address:
         rehearsal = Rehearsal(plan=Plan(address=address), data=split.train, specs={})
         played = rehearse(rehearsal)

@@ -27,6 +27,7 @@ def test_simulated_clients_go_on_in_a_new_season(tmp_path, method):
     ]
     (tmp_path / "data.csv").write_text("user,item\n" + "\n".join(lines) + "\n")
     flags = ("--data", "data.csv", "--method", method, "--target", "10", "--rehearsal", "--quiet", "--factors", "4")
+    flags += ("--min-support", "1") if method == "frugal" else ()
     store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
     with Served(store, *flags, folder=tmp_path) as server:
         items = [{"id": str(item)} for item in data.item_ids.tolist()[1:]]

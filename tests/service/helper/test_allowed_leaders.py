@@ -108,7 +108,7 @@ def test_a_leader_that_is_not_allowed_keeps_its_key_until_it_is(tmp_path):
     store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path, **CLOSED) as helper:
         sums = SumsDemand(helper=helper.origin, sigma=0.0, least_cohort=3)
-        demand = Demand(data=small_world, source="small", method="frugal", sums=sums)
+        demand = Demand(data=small_world, source="small", method="frugal", sums=sums, settings={"min_support": 1})
         keys = []
         for _ in range(2):
             with pytest.raises(LeaderNotAllowed) as refusal:

@@ -77,6 +77,11 @@ def folded(shared, devices, bodies):
     shared.aggregate(recipe, [squares.summand(body, form) for body in sorted(bodies, key=digest)])
 
 
+def folded_into(recipe, model, number, updates):
+    """The next version, from plain uploads."""
+    return FRUGAL_SERVER.fold(recipe, model, number, updates)
+
+
 def digest(body):
     return hashlib.sha256(body).digest()
 
@@ -175,6 +180,7 @@ async def test_devices_are_told_all_that_they_need_and_no_more(store):
         "unobserved_weight": 1.0,
         "activity": 0.3,
         "clip": None,
+        "min_support": 1,
     }
 
 
@@ -244,11 +250,11 @@ def test_a_cohort_in_which_nobody_shares_anything_leaves_the_model_and_is_not_fo
     settings = squares.settle(settings_of(), small_world(), None)
     model = first_model(squares.first_content(settings, small_world(), None))
     told = decode_frugal_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
-    first = squares.fold(squares.recipe(settings, ITEMS, 1), model, 0, [message_of(told, history)])
+    first = folded_into(squares.recipe(settings, ITEMS, 1), model, 0, [message_of(told, history)])
     assert np.array_equal(first.tables["vectors"], model.vectors)
     assert first.overall["regulariser"] == model.content.overall["regulariser"]
     assert np.rint(first.state["counts"]).tolist() == [float(item in history) for item in range(ITEMS)]
-    second = squares.fold(squares.recipe(settings, ITEMS, 2), model.followed_by(first), 1, [message_of(told, history)])
+    second = folded_into(squares.recipe(settings, ITEMS, 2), model.followed_by(first), 1, [message_of(told, history)])
     assert np.isfinite(second.tables["vectors"]).all()
     assert np.abs(second.tables["vectors"][history]).max() > 0, "two people have it now"
 
@@ -259,8 +265,8 @@ def test_more_may_have_spoken_than_are_still_there(devices):
     model = first_model(squares.first_content(settings, small_world(), None))
     told = decode_frugal_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
     messages = [message_of(told, history) for history in HISTORIES]
-    content = squares.fold(squares.recipe(settings, ITEMS, devices), model, 0, messages)
-    again = squares.fold(squares.recipe(settings, ITEMS, devices), model.followed_by(content), 1, messages)
+    content = folded_into(squares.recipe(settings, ITEMS, devices), model, 0, messages)
+    again = folded_into(squares.recipe(settings, ITEMS, devices), model.followed_by(content), 1, messages)
     assert all(np.isfinite(table).all() for table in (*content.tables.values(), *again.tables.values()))
 
 
@@ -270,7 +276,7 @@ def test_a_pull_that_is_too_strong_for_the_first_people_waits_for_more_of_them()
     told = decode_frugal_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
     moved = []
     for number in range(12):
-        content = squares.fold(squares.recipe(settings, ITEMS, 99), model, number, [message_of(told, [0, 1, 2])] * 2)
+        content = folded_into(squares.recipe(settings, ITEMS, 99), model, number, [message_of(told, [0, 1, 2])] * 2)
         assert content.state["heard"] == 2 * (number + 1), "anyone who has spoken is not forgotten"
         assert np.isfinite(content.tables["vectors"]).all()
         moved.append(not np.array_equal(content.tables["vectors"], model.vectors))
@@ -284,7 +290,7 @@ def test_messages_that_weigh_nothing_change_nothing():
     settings = squares.settle(settings_of(), small_world(), None)
     model = first_model(squares.first_content(settings, small_world(), None))
     weightless = [an_update(scale=np.float32(0))] * 3
-    content = squares.fold(squares.recipe(settings, ITEMS, 9), model, 0, weightless)
+    content = folded_into(squares.recipe(settings, ITEMS, 9), model, 0, weightless)
     assert np.array_equal(content.tables["vectors"], model.vectors)
     assert content.state["heard"] == 0
 
@@ -307,7 +313,7 @@ def test_a_federation_can_start_from_a_trained_model_and_newcomers_add_to_it():
     # A new user is one among 31: the model stays nearly as it was, and their items are counted.
     model = first_model(content)
     told = decode_frugal_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
-    after = squares.fold(squares.recipe(settings, ITEMS, 1), model, 0, [message_of(told, [0, 1, 2, 11])])
+    after = folded_into(squares.recipe(settings, ITEMS, 1), model, 0, [message_of(told, [0, 1, 2, 11])])
     assert after.state["heard"][0] == 31
     assert (
         np.rint(after.state["counts"]).tolist()

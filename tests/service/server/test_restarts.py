@@ -16,6 +16,8 @@ from federank.cli.serve import serve as serve_command
 from federank.cli.serve import served_methods
 
 DATA = "--data table.csv --users user --items item --ratings rating --times time --header --delimiter , --repeats first"
+ALL_ITEMS = "--min-support 1"
+TABLE = ("--data", "table.csv", *ALL_ITEMS.split())
 DATA += " --item-file titles.csv --min-interactions 2 --k-core 2"
 ROUNDS = "--target 60 --minimum 50 --over-selection 1.1 --deadline 30"
 SHOWN = "--name Town --noun film/films --seen Seen --description Small --run-by us --language en --every 2d"
@@ -29,7 +31,7 @@ TRUST = (
 )
 FRUGAL = (
     "--messages 3 --factors 4 --alpha 0 --unobserved-weight 1 --regulariser 0.1 --shrinkage 0.1 --activity 0.2 "
-    "--popularity 0.2 --damping 1 --broadcast int8 --initial-scale 0.2 --most-shown 0.5 --seed 4"
+    "--popularity 0.2 --damping 1 --broadcast int8 --initial-scale 0.2 --most-shown 0.5 --min-support 1 --seed 4"
 )
 FPL = (
     "--factors 4 --learning-rate 0.1 --user-regulariser 0.1 --positive-regulariser 0.1 --negative-regulariser 0.1 "
@@ -42,6 +44,7 @@ RATINGS = (
     "--prior-count 5 --first-prediction mean --seed 4"
 )
 SUMS = "--helper HELPER --least-cohort 20 --norm-check 64"
+AUTHORITY = "--helper-ca authority.pem"
 
 LINES = {
     "frugal": f"--method frugal {DATA} {FRUGAL} --clip 2 {ROUNDS} {SHOWN} {SUGGESTED} {TRUST}",
@@ -49,10 +52,10 @@ LINES = {
     "federank": f"--method federank {DATA} --triples 2",
     "pmf": f"--method pmf {DATA} {RATINGS} --filling average --rho 2 --sampling fixed",
     "svdpp": f"--method svdpp {DATA} {RATINGS}",
-    "started from a model": f"{DATA} --start-from model",
-    "sums": f"{DATA} --factors 3 --epsilon 4 --delta 1e-7 --most-shown 0.4 {SUMS} --helper-ca authority.pem",
-    "sums with a helper at another address than its origin": f"{DATA} --clip 1 --sigma 0 --helper http://localhost:PORT",
-    "sums of no one's choice": f"{DATA} --helper HELPER --target 90",
+    "started from a model": f"{DATA} --start-from model --min-support 1",
+    "sums": f"{DATA} {ALL_ITEMS} --factors 3 --epsilon 4 --delta 1e-7 --most-shown 0.4 {SUMS} {AUTHORITY}",
+    "sums with a helper at another address than its origin": f"{DATA} {ALL_ITEMS} --clip 1 --sigma 0 --helper http://localhost:PORT",
+    "sums of no one's choice": f"{DATA} --min-support 1 --helper HELPER --target 90",
     "sums of ratings": f"{DATA} --method pmf --uploads-per-client 4 --clip 2 --sigma 1 {SUMS}",
 }
 ELSEWHERE = {"local_helper", "port", "admin_port", "store", "tls_cert", "tls_key", "help_all", "_click_default_help"}
@@ -139,7 +142,7 @@ DIFFERENT = {
 
 @pytest.mark.parametrize("flag", DIFFERENT)
 def test_a_value_that_is_not_the_store_s_is_logged_and_has_no_effect(flag, folder):
-    start("--data", "table.csv", "--factors", "4")
+    start(*TABLE, "--factors", "4")
     before = federation(folder)
     given, in_force = DIFFERENT[flag]
     assert start(flag, given) == {flag: (given, in_force)}
@@ -147,19 +150,19 @@ def test_a_value_that_is_not_the_store_s_is_logged_and_has_no_effect(flag, folde
 
 
 def test_another_catalogue_is_logged_and_has_no_effect(folder):
-    start("--data", "table.csv", "--factors", "4")
+    start(*TABLE, "--factors", "4")
     before = federation(folder)
     assert set(start("--data", "city")) == {"--data"}
     assert federation(folder) == before
 
 
 def test_the_store_s_value_said_aloud_is_not_logged(folder):
-    start("--data", "table.csv", "--factors", "4")
+    start(*TABLE, "--factors", "4")
     assert start("--method", "frugal", "--messages", "5", "--factors", "4", "--name", "table") == {}
 
 
 def test_what_was_agreed_with_a_helper_stays_in_force(folder, helper):
-    start("--data", "table.csv", "--helper", helper.origin, "--epsilon", "4", "--least-cohort", "20")
+    start(*TABLE, "--helper", helper.origin, "--epsilon", "4", "--least-cohort", "20")
     agreed = stored("sqlite:///federation.sqlite", "SELECT value FROM facts WHERE name = 'secagg config'")
     other = ["--sigma", "0.5", "--least-cohort", "50", "--norm-check", "off", "--delta", "1e-5"]
     ignored = start("--helper", "https://elsewhere.example/", *other)
@@ -176,12 +179,12 @@ def test_what_was_agreed_with_a_helper_stays_in_force(folder, helper):
 
 
 def test_a_helper_is_not_ignored_by_a_federation_whose_server_reads_uploads(folder, helper):
-    start("--data", "table.csv", "--factors", "4")
+    start(*TABLE, "--factors", "4")
     refused("serve", "--port", "0", "--admin-port", "0", "--helper", helper.origin)
 
 
 def test_a_helper_s_renewed_certificate_is_taken_at_the_next_start(folder, helper):
-    flags = ("--data", "table.csv", "--helper", helper.origin, "--helper-ca", "authority.pem")
+    flags = (*TABLE, "--helper", helper.origin, "--helper-ca", "authority.pem")
     start(*flags)
     Path("authority.pem").write_text("another")
     start(*flags)

@@ -9,6 +9,7 @@ const load = (path) => import(`${process.argv[2]}/${path}`);
 const names = ["canonical", "config", "keys", "ring", "round_config", "upload", "proof"];
 const sums = Object.assign({}, ...(await Promise.all(names.map((name) => load(`secagg/${name}.js`)))));
 const messages = await load("methods/frugal_private.js");
+const { frugal, rowsOfItems, supportedItems, coveredBy, countUnit } = await load("methods/frugal.js");
 const { BadMessage } = await load("federation/wire.js");
 
 const bytes = (text) => Uint8Array.from(Buffer.from(text, "hex"));
@@ -49,6 +50,46 @@ const kinds = {
     const known = stage ? messages.directionsOf(model) : null;
     return [...messages.privateMessage(stage, items, Int32Array.from(profile), known, Uint16Array.from(chances))];
   },
+  lengths: async ({ charter, stage, rows, lengths }) => {
+    const agreed = await sums.configFrom(bytes(charter));
+    return {
+      columns: sums.columnsOf(agreed, stage),
+      length: sums.lengthOf(agreed, stage, rows),
+      allowed: lengths.filter((length) => sums.allowsLength(agreed, stage, length)),
+      unit: countUnit(agreed.items),
+    };
+  },
+  frugal: async ({ recipe, content, items, profile, spent, counts }) => {
+    const method = frugal(recipe);
+    const model = method.decode(bytes(content).buffer, items);
+    const outward = {
+      profile: Int32Array.from(profile),
+      real: profile.map(() => true),
+      allowed: profile.map(() => true),
+      lifelong: true,
+    };
+    const client = { model, shape: { items }, entries: new Map(), spent };
+    const message = await method.clientUpdate(
+      client,
+      { round: 1, ...(counts === null ? {} : { counts }) },
+      null,
+      outward,
+    );
+    const covered = supportedItems(recipe.min_support, model.weights);
+    return {
+      body: hex(message.body),
+      values: [...message.values()],
+      liked: message.liked,
+      ledger: message.changed.map(({ item }) => item),
+      scores: [...method.scores(message.vector, { ...model, biases: new Float32Array(items) })].map((score) =>
+        Number.isFinite(score) ? score : null,
+      ),
+      learnt: method.hasLearnt(model),
+      weights: [...model.weights],
+      rows: [...rowsOfItems(model, covered).vectors],
+      places: [...coveredBy(covered, outward.profile)],
+    };
+  },
   mostTold: ({ charter }) => sums.mostTold(charter),
   round: ({ values, clip, chances }) => [
     ...sums.roundMessage(Float64Array.from(values, Number), clip, Uint16Array.from(chances)),
@@ -57,10 +98,10 @@ const kinds = {
     const charter = await sums.configFrom(bytes(content));
     return { charter, digest: hex(await sums.digest("charter", bytes(content))) };
   },
-  offer: async ({ content, helper, charter, model, now }) => {
+  offer: async ({ content, helper, charter, model, now, rows = null }) => {
     const offer = await sums.readRoundConfig(bytes(content), bytes(helper));
     const agreed = await sums.configFrom(bytes(charter));
-    await sums.checkRoundConfig(offer, agreed, bytes(model), now);
+    await sums.checkRoundConfig(offer, agreed, bytes(model), now, rows);
     return { offer, digest: hex(await sums.roundConfigDigest(offer)) };
   },
   record: async ({ content, server }) => sums.readRecord(bytes(content), bytes(server)),

@@ -61,7 +61,7 @@ def main(folder, options):
         served = SERVER_METHODS[options.get("method", "fpl")]
         first = {
             "fpl": {"factors": 8, "triples": 12},
-            "frugal": {"factors": 8, "messages": 3},
+            "frugal": {"factors": 8, "messages": 3, "min_support": 1},
             "pmf": {"factors": 4, "initial_range": 1.0, "learning_rate": 0.4, "decay": 0.95},
         }[served.name]
         settings = served.settings(**(first | options.get("settings", {})))

@@ -4,6 +4,9 @@
     transmission      weighted and clipped; every item is named, so that what is named tells nothing
     ledger            the message is written down: the how-many-th it is, and which items stood for the history
 
+Where items need a minimum support, those without a weight in the model have none. The first message carries counts, and
+so does any other while no item is supported, or where a secure round asks for counts. Others cover the supported items.
+
 Nothing is kept between rounds. All that leaves is a function of the shared profile, so what the owner's policy holds
 back is in no message. The maths are the protocol's own (protocol/squares/); the simulation plays the same.
 """
@@ -20,6 +23,7 @@ from federank.errors import SettingError
 from federank.federation.client import (
     MOST_FACTORS,
     MOST_MESSAGES,
+    MOST_SUPPORT,
     ClientMethod,
     History,
     Model,
@@ -44,8 +48,12 @@ from federank.methods.frugal.method import (
     FrugalUpdate,
     check_frugal_update,
     compute_frugal,
+    count_unit,
+    covered,
+    covered_items,
     dense,
     flat,
+    is_count,
     own_vector,
     rows_of,
     send,
@@ -54,7 +62,7 @@ from federank.methods.frugal.private import directions_at_home, one_message
 from federank.methods.frugal.settings import FrugalRecipe, frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update, frugal_broadcast_bytes
 from federank.privacy.ledger import Ledger
-from federank.privacy.policy import Policy
+from federank.privacy.policy import Policy, SharedProfile
 from federank.secagg.config import PRIVATE, SPECTRAL
 from federank.secagg.round_config import model_digest
 from federank.secagg.upload import rounding_chances
@@ -65,15 +73,29 @@ _NO_BIASES: FloatVector = np.zeros(0, dtype=np.float32)
 def private_message(
     terms: Terms, vectors: FloatMatrix, weights: FloatVector, profile: IntVector, random: Random = os.urandom
 ) -> IntVector:
-    """The message of the plan's stage that the round asks for."""
-    offer = terms.offer
-    known = None if offer.stage == 0 else directions_at_home(vectors, weights)
-    return one_message(offer.stage, terms.config.items, profile, known, rounding_chances(offer.length, random))
+    """The message of the plan's stage that the round asks for; after the first it covers the supported items."""
+    offer, known, rows = terms.offer, None, terms.config.items
+    if offer.stage:
+        items = covered_items(terms.config.min_support, weights)
+        known, rows = directions_at_home(vectors[items], weights[items]), len(items)
+        profile = covered(items, profile)
+    return one_message(offer.stage, rows, profile, known, rounding_chances(offer.length, random))
 
 
 def spectral_message(terms: Terms, update: FrugalUpdate, random: Random = os.urandom) -> IntVector:
-    """Frugal's own message in integers, clipped to the federation config's length."""
+    """Frugal's own message in integers, clipped to the federation config's length; counts in units that are exact."""
+    if is_count(update):
+        return (update.strengths * np.float32(count_unit(terms.config.items))).astype(np.int32)
     return clipped_message(terms, flat(dense(update)), random)
+
+
+def is_asked_for_counts(settings: FrugalSettings, weights: FloatVector, spent: int, terms: Terms | None) -> bool:
+    """Whether a message is to carry counts: in a secure round its stage says so, else the first one does."""
+    if settings.min_support == 1:
+        return False
+    if terms is not None:
+        return terms.config.is_counting(terms.offer.stage)
+    return not spent or not weights.any()
 
 
 def settings_of(recipe: dict[str, Any], n_items: int) -> FrugalSettings:
@@ -82,7 +104,7 @@ def settings_of(recipe: dict[str, Any], n_items: int) -> FrugalSettings:
     settings = FrugalSettings(
         factors=integer(recipe.get("factors"), 1, MOST_FACTORS),
         messages=integer(recipe.get("messages"), 1, MOST_MESSAGES),
-        min_support=1,
+        min_support=integer(recipe.get("min_support", 1), 1, MOST_SUPPORT),
         alpha=number(recipe.get("alpha")),
         unobserved_weight=number(recipe.get("unobserved_weight")),
         activity=number(recipe.get("activity")),
@@ -111,9 +133,11 @@ def regulariser_of(model: Model) -> float:
     return float(model.overall["regulariser"][0])
 
 
-def scores(_settings: FrugalSettings, model: Model, vector: FloatVector) -> FloatVector:
-    """The scores of all items."""
+def scores(settings: FrugalSettings, model: Model, vector: FloatVector) -> FloatVector:
+    """The scores of all items; of those without support -inf, so that they are not recommended."""
     scores: FloatVector = model.vectors @ vector
+    if settings.min_support > 1:
+        scores[model.tables["weights"] == 0] = -np.inf
     return scores
 
 
@@ -148,29 +172,42 @@ def play(client: User, model: Model, ledger: Ledger, round_number: int) -> Playe
     allowed, spent = int(messages(settings, policy) or 0), ledger.spent
     recipe = _alone(settings, client.n_items)
     private = FrugalPrivate(client.user, taken.profile, taken, allowed, spent)
-    terms = client.terms
+    terms, weights = client.terms, model.tables["weights"]
+    has_counts = is_asked_for_counts(settings, weights, spent, terms)
+    items = np.arange(client.n_items, dtype=np.int32) if has_counts else covered_items(settings.min_support, weights)
     with numbers_in_range(), np.errstate(invalid="ignore", over="ignore"):
         if terms is not None and terms.config.recipe == PRIVATE:
             private.spent += 1
-            body = split(terms, private_message(terms, model.vectors, model.tables["weights"], taken.profile))
+            body = split(terms, private_message(terms, model.vectors, weights, taken.profile))
         else:
-            update = _update(recipe, private, model, round_number)
+            broadcast = broadcast_of(settings, model, round_number)
+            update = _update(recipe, private, _asking_for_counts(broadcast) if has_counts else broadcast)
             body = encode_frugal_update(update) if terms is None else split(terms, spectral_message(terms, update))
+    taken = _among(taken, items)  # what is in this message, and nothing else, is recorded
     ledger.record_message(round_number, taken, private.spent, allowed, 0 if terms is None else terms.offer.noise)
     kept = RoundVector(client.kept.values, None, frozenset())
-    return Played(kept, body, client.n_items, taken.profile)
+    return Played(kept, body, len(items), taken.profile)
 
 
-def _update(recipe: FrugalRecipe, private: FrugalPrivate, model: Model, round_number: int) -> FrugalUpdate:
-    update = send(recipe, private, *compute_frugal(recipe, private, _broadcast(model, round_number)))
-    check_frugal_update(update, recipe.factors, len(model.vectors))
+def _update(recipe: FrugalRecipe, private: FrugalPrivate, broadcast: FrugalBroadcast) -> FrugalUpdate:
+    update = send(recipe, private, *compute_frugal(recipe, private, broadcast))
+    if is_count(update):
+        check_frugal_update(update, 0, recipe.n_items)
+    else:
+        check_frugal_update(update, recipe.factors, len(broadcast.items))
     return update
+
+
+def _among(taken: SharedProfile, items: IntVector) -> SharedProfile:
+    """The part of a shared profile that is among these items."""
+    here = np.isin(taken.profile, items)
+    return SharedProfile(taken.profile[here], taken.real[here], taken.allowed[here], taken.lifelong)
 
 
 def at_home(settings: FrugalSettings, _seed: int, _user: int, history: History, model: Model) -> FloatVector:
     """The vector that explains the full history best, in closed form; it is never sent."""
     recipe = _alone(settings, len(model.vectors))
-    return solved(lambda: own_vector(recipe, _broadcast(model, 0), history.items))
+    return solved(lambda: own_vector(recipe, broadcast_of(settings, model, 0), history.items))
 
 
 def _alone(settings: FrugalSettings, n_items: int) -> FrugalRecipe:
@@ -178,13 +215,21 @@ def _alone(settings: FrugalSettings, n_items: int) -> FrugalRecipe:
     return frugal_recipe(settings, np.ones(1, dtype=np.int64), n_items)
 
 
-def _broadcast(model: Model, round_number: int) -> FrugalBroadcast:
-    """The full model, as the protocol's maths take it."""
-    n_items = len(model.vectors)
-    everything: IntVector = np.arange(n_items, dtype=np.int32)
-    no_codes = np.zeros((n_items, 0), dtype=np.int8)
-    beginning = round_number, model.version, regulariser_of(model), everything, model.tables["weights"]
-    return FrugalBroadcast(*beginning, no_codes, _NO_BIASES, model.vectors)
+def broadcast_of(settings: FrugalSettings, model: Model, round_number: int) -> FrugalBroadcast:
+    """The rows of the supported items, as the maths take them."""
+    weights = model.tables["weights"]
+    items = covered_items(settings.min_support, weights)
+    no_codes = np.zeros((len(items), 0), dtype=np.int8)
+    head = round_number, model.version, regulariser_of(model), items, weights[items]
+    return FrugalBroadcast(*head, no_codes, _NO_BIASES, model.vectors[items])
+
+
+def _asking_for_counts(broadcast: FrugalBroadcast) -> FrugalBroadcast:
+    """A Broadcast without rows."""
+    none = np.zeros(0, dtype=np.int32)
+    return broadcast._replace(
+        items=none, weights=broadcast.weights[:0], codes=broadcast.codes[:0], vectors=broadcast.vectors[:0]
+    )
 
 
 def _shape(settings: FrugalSettings) -> tuple[str, int, str]:
@@ -212,10 +257,12 @@ FRUGAL_CLIENT = ClientMethod(
     counts_messages=True,
     is_home_alone=True,
     summed=SecureClientMethod(
-        told=("factors", "messages", "alpha", "unobserved_weight", "activity", "clip"),
+        told=("factors", "messages", "alpha", "unobserved_weight", "activity", "clip", "min_support"),
         shape=_shape,
         digest=_digest,
-        unsaid={"activity": "0.0"},  # where everyone weighs the same
+        unsaid={"activity": "0.0", "min_support": 1},  # where everyone weighs the same; of an earlier version
+        rows=lambda model: int(np.count_nonzero(model.tables["weights"])),
+        min_support=lambda settings: int(settings.min_support),
     ),
 )
 

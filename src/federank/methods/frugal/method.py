@@ -52,6 +52,11 @@ class FrugalUpdate(NamedTuple):
     scale: np.float32  # at most 1: how much the person counts, less where the message keeps to a largest norm
 
 
+def is_count(update: FrugalUpdate) -> bool:
+    """Whether an upload carries counts: 1 for each item of a profile, and no vector."""
+    return not len(update.vector)
+
+
 class PrivateUpdate(NamedTuple):
     """A device's message where sums carry noise: it is split before it leaves, and only sums are ever put together."""
 
@@ -194,8 +199,18 @@ def is_counting(recipe: FrugalRecipe, weights: FloatVector) -> bool:
 
 def supported_items(recipe: FrugalRecipe, weights: FloatVector) -> IntVector:
     """The items that a message covers, ascending: those that weigh something, where items need support."""
-    supported = np.flatnonzero(weights) if recipe.min_support > 1 else np.arange(len(weights))
+    return covered_items(recipe.min_support, weights)
+
+
+def covered_items(min_support: int, weights: FloatVector) -> IntVector:
+    """The same, by the minimum support alone."""
+    supported = np.flatnonzero(weights) if min_support > 1 else np.arange(len(weights))
     return supported.astype(np.int32)
+
+
+def count_unit(n_items: int) -> int:
+    """What one user of an item adds to a secure sum of counts: even a history of all items is of an allowed norm."""
+    return math.isqrt(C_INT**2 // n_items)
 
 
 def covered(items: IntVector, profile: IntVector) -> IntVector:
@@ -249,12 +264,17 @@ def compute_frugal(
     """
     profile = device.shared_profile.profile
     if recipe.min_support > 1 and not len(broadcast.items):
-        counts = np.zeros(recipe.n_items, dtype=np.float32)
-        counts[profile] = 1
-        return counts, np.zeros(0, dtype=np.float32), 1.0
+        return counts_of(recipe.n_items, profile), np.zeros(0, dtype=np.float32), 1.0
     vector, places = own_vector(recipe, broadcast, profile), covered(broadcast.items, profile)
     strengths = residuals(recipe.objective, rows_of(broadcast), vector, places)
     return strengths, vector, user_weight(recipe, len(places))
+
+
+def counts_of(n_items: int, profile: IntVector) -> FloatVector:
+    """1 for each item of a profile, 0 for all others."""
+    counts = np.zeros(n_items, dtype=np.float32)
+    counts[profile] = 1
+    return counts
 
 
 def user_weight(recipe: FrugalRecipe, items: int) -> float:

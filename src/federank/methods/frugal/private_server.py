@@ -256,30 +256,32 @@ def fold_of_cohort(
     sent_vectors: FloatMatrix,
     sums: RealMatrix,
     most_shown: float = 1.0,
+    rounds: int = 1,
 ) -> PrivateModel:
     """The model after one more fold; `folds` have been before, and `sent_vectors` are the vectors as devices had them.
 
+    At the first stage `sums` are those of all cohorts' first rounds together, of which there were `rounds`.
     No item is shown to a larger share of people than `most_shown`, as soon as there is more than popularity to show.
     """
-    after = _folded(plan, seed, shrinkage, folds, model, sent_vectors, sums)
+    stage = folds % len(plan.deviations)
+    if stage == 0:
+        after = _after_popularity(plan, seed, shrinkage, rounds, model, sums[:, 0])
+    else:
+        after = _after_histories(plan, stage, shrinkage, model, sent_vectors, sums)
     if folds == 0 or most_shown >= 1:
         return after
     held = hold_back(after.vectors, private_tastes(after.vectors, after.weights), most_shown)
     return after._replace(vectors=held, capped=capped_items(after.vectors, held))
 
 
-def _folded(
+def _after_histories(
     plan: PrivatePlan,
-    seed: int,
+    stage: int,
     shrinkage: float,
-    folds: int,
     model: PrivateModel,
     sent_vectors: FloatMatrix,
     sums: RealMatrix,
 ) -> PrivateModel:
-    cohort, stage = divmod(folds, len(plan.deviations))
-    if stage == 0:
-        return _after_popularity(plan, seed, shrinkage, cohort, model, sums[:, 0])
     if model.earlier.shape[1]:
         wanted = directions_of(sent_vectors, model.weights).wanted
         sums = sums + model.earlier @ (model.earlier.T @ wanted)
@@ -289,10 +291,9 @@ def _folded(
 
 
 def _after_popularity(
-    plan: PrivatePlan, seed: int, shrinkage: float, cohort: int, model: PrivateModel, summed: RealVector
+    plan: PrivatePlan, seed: int, shrinkage: float, rounds: int, model: PrivateModel, summed: RealVector
 ) -> PrivateModel:
-    summed = summed + model.summed if cohort else summed
-    popularity, weights, vectors = fold_popularity(plan, seed, summed, cohort + 1)
+    popularity, weights, vectors = fold_popularity(plan, seed, summed, rounds)
     earlier = model.newest
     if earlier.shape[1]:
         earlier = moved(plan, model.popularity, popularity, earlier)

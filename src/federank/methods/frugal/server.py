@@ -1,18 +1,16 @@
-"""Few messages (Frugal) in the world: item vectors that follow from two sums, solved again after each cohort.
+"""Frugal in the service: what a federation is, its first model, what is sent, and how uploads are judged.
 
-People come when they come, so a cohort is anyone who reports in a round. What its sums say is added to what is known,
-scaled to everyone: to the devices that are enrolled and, where the federation began with a trained model, to the
-people whom that model was learnt from. Once as many have spoken as there are, those who speak replace as much as they
-add. So a new user's one message counts as much as anyone's (server_steps.py has the rule; with
-alpha above 0 the server steps by alternating least squares, and averages with max(1/t, .15) at the t-th cohort).
-
-What the next fold remembers is the sketch of everyone's items, how many people have each, and how many were heard.
-The recipe, the messages and the fold are the protocol's own, so the same messages give the simulation's model.
+Clients come when they come, so a cohort is whoever reports in a round. What its sums say is added to what is known,
+scaled to all users: to the enrolled clients and, where the federation began with a trained model, to the users whom
+that model was learnt from. Once as many uploads have come as there are users, new ones replace as much as they add
+(server_steps.py; with alpha above 0 the server steps by alternating least squares, and averages with max(1/t, .15) at
+the t-th cohort). server_rounds.py has the server step; the maths are the simulation's, so the same uploads give its
+model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +18,7 @@ import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, IntVector, RealMatrix
 from federank.data.interactions import Interactions
-from federank.errors import Diverged, ModelError, SettingError
+from federank.errors import BadMessage, ModelError, SettingError
 from federank.federation.rng import normal_columns
 from federank.federation.server import (
     MAX_HEADER,
@@ -44,24 +42,45 @@ from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import (
     FrugalBroadcast,
     FrugalUpdate,
+    is_count,
     make_frugal_broadcast,
     message_norm,
     published,
+    supported_items,
 )
-from federank.methods.frugal.private_plan import PrivatePlan, planned
-from federank.methods.frugal.private_server import PULL, PrivateModel, affordable, fold_of_cohort, received_from
+from federank.methods.frugal.private_plan import planned
+from federank.methods.frugal.private_server import affordable
+from federank.methods.frugal.server_rounds import (
+    content_of,
+    first_private,
+    first_support,
+    fold_sum,
+    fold_uploads,
+    new_season,
+    next_stage,
+    progress,
+    recipe,
+    rows_of_model,
+    stage_of,
+)
 from federank.methods.frugal.server_steps import (
     FRUGAL_DEFENCES,
     USUAL_JOINED,
     USUAL_PRIVATE,
     USUAL_SPECTRAL,
-    SummedMessages,
     item_weights,
 )
-from federank.methods.frugal.server_update import FrugalState, first_shared
-from federank.methods.frugal.server_update import fold as fold_summed
-from federank.methods.frugal.settings import FrugalRecipe, factors_for, frugal_recipe, frugal_step, shrinkage_for
+from federank.methods.frugal.server_update import FEWEST_ITEMS, LEAST_WEIGHT, first_shared
+from federank.methods.frugal.settings import (
+    DEFAULT_MIN_SUPPORT,
+    FrugalRecipe,
+    factors_for,
+    frugal_recipe,
+    frugal_step,
+    shrinkage_for,
+)
 from federank.methods.frugal.wire import (
+    decode_any_frugal_update,
     decode_frugal_broadcast,
     decode_frugal_update,
     encode_frugal_broadcast,
@@ -69,17 +88,28 @@ from federank.methods.frugal.wire import (
     why_implausible_frugal,
 )
 from federank.secagg.config import PRIVATE, SPECTRAL, SecaggConfig
-from federank.secagg.ring import in_units
 from federank.secagg.round_config import model_digest
 
-# Few messages as sums that no single server can open: what a server must know of both recipes of them.
+# Secure aggregation: what a server must know of both recipes.
 
 
 def promising(settings: FrugalSettings, guarantee: Guarantee) -> FrugalSettings:
     """The settings with the guarantee among them; where a clip is named, its recipe knows of none."""
     if settings.clip is not None:
+        if any(one_noise(guarantee, 1)):
+            settings = _without_support(settings)
         return replace(settings, delta=guarantee.delta)
     return replace(settings, **guarantee._asdict())
+
+
+def _without_support(settings: FrugalSettings) -> FrugalSettings:
+    """With one noise on all uploads, counts of rare items are noise: all items are in all uploads."""
+    if settings.min_support not in (1, DEFAULT_MIN_SUPPORT):
+        raise SettingError(
+            f"min_support is {settings.min_support}, but with a clip and noise the counts of rare items are noise, and "
+            "every item is in every upload; leave min_support out, or the clip."
+        )
+    return replace(settings, min_support=1)
 
 
 def plan_of(settings: FrugalSettings, n_items: int, people: int, guarantee: Guarantee) -> SecurePlan:
@@ -94,75 +124,22 @@ def plan_of(settings: FrugalSettings, n_items: int, people: int, guarantee: Guar
             noises,
             0.0,
             USUAL_SPECTRAL if frugal_step(settings) == "spectral" else 1.0,
+            settings.min_support,
         )
     plan = planned(settings.mu, settings.messages, people, n_items, settings.factors)
     most_shown = USUAL_JOINED if plan.joined else USUAL_PRIVATE
-    return SecurePlan(PRIVATE, plan.factors, plan.factors - 1, 1.0, plan.deviations, plan.power, most_shown)
-
-
-def stage_of(_settings: FrugalSettings, model: Published) -> int:
-    """Which of a lifetime's messages a round on this model asks for."""
-    told = model.content.overall.get("stage")
-    return 0 if told is None else int(told[0])
-
-
-def first_private(content: Content) -> Content:
-    """What a federation of the private recipe begins with: nothing is remembered, and the first stage comes first."""
-    n_items = len(content.tables["vectors"])
-    none = np.zeros((n_items, 0))
-    state = {name: content.state[name] for name in ("counts", "heard", "folds", "before")}
-    state |= {"summed": np.zeros(n_items), "earlier": none, "newest": none, "joined": none}
-    return content._replace(overall={**content.overall, "stage": np.array([0])}, state=state)
-
-
-def fold_private(
-    settings: FrugalSettings,
-    config: SecaggConfig,
-    model: Published,
-    told: FloatMatrix,
-    total: IntVector,
-    messages: int,
-) -> Content:
-    """The next version, from the sum of a round's messages with the noise of both servers."""
-    tables, _, state = model.content
-    folds = int(state["folds"][0])
-    plan = PrivatePlan(config.noises, config.columns + 1, float(config.power))
-    values = in_units(total, config.length_of_clip()).reshape(-1, config.columns_of(folds % config.messages))
-    popularity, summed, earlier, newest = (state[name] for name in ("counts", "summed", "earlier", "newest"))
-    known = PrivateModel(
-        tables["vectors"], tables["weights"], popularity, summed, earlier, newest, received_from(state["joined"])
-    )
-    most_shown = 1.0 if settings.most_shown is None else settings.most_shown
-    now = fold_of_cohort(plan, settings.seed, shrinkage_for(settings), folds, known, told, values, most_shown)
-    return Content(
-        {"vectors": now.vectors, "weights": now.weights},
-        {"regulariser": np.array([PULL]), "stage": np.array([(folds + 1) % config.messages])},
-        _state(now, float(state["heard"][0]) + messages, folds + 1),
+    columns = plan.factors - 1
+    return SecurePlan(
+        PRIVATE, plan.factors, columns, 1.0, plan.deviations, plan.power, most_shown, settings.min_support
     )
 
 
-def _state(now: PrivateModel, heard: float, folds: int) -> dict[str, Any]:
-    return {
-        "counts": now.popularity,
-        "summed": now.summed,
-        "earlier": np.ascontiguousarray(now.earlier),
-        "newest": np.ascontiguousarray(now.newest),
-        "joined": np.ascontiguousarray(now.heard.stored()),
-        "heard": np.array([heard]),
-        "folds": np.array([folds]),
-        "before": np.array([0]),
-        "capped": np.array([now.capped]),
-    }
-
-
-DEVICE_SETTINGS = ("factors", "messages", "alpha", "unobserved_weight", "activity", "clip")
+DEVICE_SETTINGS = ("factors", "messages", "alpha", "unobserved_weight", "activity", "clip", "min_support")
 """What a device must be told to follow the recipe; lambda and the items' weights come with each Broadcast."""
 FEDERATION_SETTINGS = (
     *("factors", "messages", "alpha", "unobserved_weight", "regulariser", "shrinkage", "activity", "popularity"),
-    *("damping", "broadcast", "clip", "initial_scale", "most_shown", "seed"),
+    *("damping", "broadcast", "clip", "initial_scale", "most_shown", "min_support", "seed"),
 )
-COHORTS = 10
-"""Where the server averages, it does as in a simulation with so many cohorts: max(1/t, 1.5/COHORTS)."""
 
 
 def settle(settings: FrugalSettings, data: Interactions, trained: Any) -> FrugalSettings:
@@ -172,7 +149,11 @@ def settle(settings: FrugalSettings, data: Interactions, trained: Any) -> Frugal
             "A federation of frugal learns squares, solves from the sums of whole messages, and takes cohorts as "
             "people come; leave loss, server and cohorts out."
         )
-    settings = replace(settings, min_support=1)
+    if settings.min_support > 1 and data.n_items < FEWEST_ITEMS:
+        raise SettingError(
+            f"The catalogue has {data.n_items:,} items. With a min_support of {settings.min_support}, at least "
+            f"{FEWEST_ITEMS} items with that many users are needed; ask for a min_support of 1."
+        )
     if settings.guarantees:
         if trained is not None:
             raise SettingError(
@@ -201,13 +182,14 @@ def settle(settings: FrugalSettings, data: Interactions, trained: Any) -> Frugal
 
 
 def first_content(settings: FrugalSettings, data: Interactions, trained: Any) -> Content:
-    """First vectors, drawn as a simulation draws them; or a trained model, with what its people have said."""
+    """First vectors, drawn as a simulation draws them; or a trained model, with what its users have uploaded."""
     now = recipe(settings, data.n_items, 1)
     first = first_shared(now, settings.initial_scale, normal_columns)  # a server compiles nothing to start
     if trained is None:
-        return first_private(_content(first, 0)) if settings.guarantees else _content(first, 0)
+        content = content_of(first, 0)
+        return next_stage(settings, first_support(settings, first_private(content) if settings.guarantees else content))
     here, there = known_items(data, trained)
-    report = getattr(trained, "report", {})  # an exported model has no one's history, and says whom it has heard
+    report = getattr(trained, "report", {})  # an exported model has nobody's history; its report has the counts
     people = int(report.get("people", trained.training.n_users))
     counts = report.get("people_with_item")
     if counts is None or len(counts) != len(trained.item_vectors):
@@ -216,10 +198,21 @@ def first_content(settings: FrugalSettings, data: Interactions, trained: Any) ->
     first.heard, first.regulariser = float(people), trained.regulariser
     first.weights = item_weights(first.counts, settings.popularity or 0.0)
     first.weights[here] = trained.item_weights[there]
-    first.vectors = np.zeros_like(first.vectors)  # what no one has been seen with is recommended to no one yet
+    if settings.min_support > 1:  # the trained model's own minimum support may have been another
+        supported = (first.counts >= settings.min_support) & (first.weights > 0)
+        first.weights = np.where(supported, np.maximum(first.weights, LEAST_WEIGHT), 0).astype(np.float32)
+        if supported.sum() < FEWEST_ITEMS:
+            raise ModelError(
+                f"Of the model's items, {int(supported.sum()):,} have {settings.min_support} users or more, and at "
+                f"least {FEWEST_ITEMS} are needed; start from a model of more users, or ask for a smaller min_support."
+            )
+    first.vectors = np.zeros_like(first.vectors)  # an item that no user has had is recommended to no one yet
     first.vectors[here] = trained.item_vectors[there]
     first.sketch[here] = _sketch_of(trained)[there]
-    return _content(first, people)
+    if settings.min_support > 1:
+        for rows in (first.vectors, first.sketch, first.counts):
+            rows[first.weights == 0] = 0
+    return next_stage(settings, first_support(settings, content_of(first, people)))
 
 
 def _sketch_of(trained: Any) -> RealMatrix:
@@ -233,49 +226,17 @@ def _sketch_of(trained: Any) -> RealMatrix:
 
 
 def form(settings: FrugalSettings, n_items: int, most_norm: float) -> Form:
-    """What an upload must look like: a number for every item, and a vector."""
+    """What an upload must look like: a number per item, and a vector."""
     factors = int(settings.factors or 0)
-    return Form(factors, n_items, n_items, most_norm, frugal_update_bytes(n_items, factors) + MAX_HEADER)
+    longest = frugal_update_bytes(n_items, factors) + MAX_HEADER
+    return Form(factors, n_items, n_items, most_norm, longest, method=settings if settings.min_support == 1 else None)
 
 
-def recipe(settings: FrugalSettings, n_items: int, devices: int) -> FrugalRecipe:
-    """The recipe that aggregation follows; of people it needs only how many there are."""
-    alone = frugal_recipe(settings, np.ones(1, dtype=np.int64), n_items)
-    all_users: IntVector = np.broadcast_to(np.int32(0), (devices,))
-    return alone._replace(participants=all_users, cohorts=COHORTS)
-
-
-def fold(recipe: FrugalRecipe, model: Published, _round_number: int, updates: Iterable[FrugalUpdate]) -> Content:
-    """The next version, by the aggregation of the simulation; its rounds are those that were folded."""
-    return _folded(recipe, model, lambda shared, now: shared.aggregate(now, updates))
-
-
-def fold_sum(
-    settings: FrugalSettings, config: SecaggConfig, model: Published, people: int, total: IntVector, messages: int
-) -> Content:
-    """The next version, from the sum of messages that no one has read, with the noise of both servers."""
-    now = recipe(settings, config.items, people)
-    if config.recipe == PRIVATE:
-        told = published(now, model.content.tables["vectors"])
-        return fold_private(settings, config, model, told, total, messages)
-    values = in_units(total, config.length_of_clip())
-    residuals, squares = np.split(values.reshape(-1, config.columns), [config.items])  # then the square of a row
-    sums = SummedMessages(residuals, squares, messages)
-    return _folded(now, model, lambda shared, now: fold_summed(now, shared, sums))
-
-
-def _folded(recipe: FrugalRecipe, model: Published, act: Callable[[FrugalState, FrugalRecipe], None]) -> Content:
-    """What a fold makes of the model, or of its memory alone where no model follows."""
-    shared, now, before = _held(recipe, model)
-    try:
-        act(shared, now)
-    except Diverged:
-        # A fixed lambda may be too large for the few who have spoken so far: their sums are kept, the model stays.
-        tables, overall, state = model.content
-        kept = tables["vectors"], tables["weights"], float(overall["regulariser"][0])
-        shared.vectors, shared.weights, shared.regulariser = kept
-        shared.round_number = int(state["folds"][0]) + 1
-    return _content(shared, before)
+def form_of(settings: FrugalSettings, form: Form, model: Published) -> Form:
+    """The same for uploads that are made from this model: they cover its supported items, or carry counts."""
+    rows = rows_of_model(settings, model)
+    covered = model.n_items if rows is None else rows
+    return form._replace(n_items=model.n_items, most_rows=covered, method=settings)
 
 
 def digest_of_model(settings: FrugalSettings, model: Published) -> bytes:
@@ -283,42 +244,6 @@ def digest_of_model(settings: FrugalSettings, model: Published) -> bytes:
     tables, overall, _ = model.content
     told = published(recipe(settings, len(model.changed), 1), tables["vectors"])
     return model_digest(model.version, float(overall["regulariser"][0]), tables["weights"], told)
-
-
-def _held(recipe: FrugalRecipe, model: Published) -> tuple[FrugalState, FrugalRecipe, int]:
-    """What the fold works on, the recipe scaled to everyone, and whom a trained model was learnt from."""
-    tables, overall, state = model.content
-    before = int(state["before"][0])
-    none = np.zeros((0, recipe.factors), dtype=np.float32)
-    shared = FrugalState(
-        tables["vectors"],
-        float(overall["regulariser"][0]),
-        state["sketch"],
-        none,
-        none,
-        tables["weights"],
-        state["counts"],
-        float(state["heard"][0]),
-        int(state["folds"][0]),
-    )
-    all_users: IntVector = np.broadcast_to(np.int32(0), (max(1, before + len(recipe.participants)),))
-    return shared, recipe._replace(participants=all_users), before
-
-
-def _content(shared: FrugalState, before: int) -> Content:
-    """What is published of it, and what the next fold remembers; `before`: whom a trained model was learnt from."""
-    return Content(
-        {"vectors": shared.vectors, "weights": shared.weights},
-        {"regulariser": np.array([shared.regulariser])},
-        {
-            "sketch": np.ascontiguousarray(shared.sketch),
-            "counts": shared.counts,
-            "heard": np.array([shared.heard]),
-            "folds": np.array([shared.round_number]),
-            "before": np.array([before]),
-            "capped": np.array([shared.capped]),
-        },
-    )
 
 
 def encode_rows(settings: FrugalSettings, model: Published, rows: IntVector, round_number: int) -> bytes:
@@ -336,16 +261,27 @@ def decode_rows(settings: FrugalSettings, content: bytes, n_items: int) -> Fruga
 
 
 def judge(body: bytes, form: Form) -> int:
-    """Refuse an upload that is no message of this form; 1 where it is too long as a whole, and will be scaled down."""
-    update = decode_frugal_update(body, form.factors, form.n_items)
-    return int(_length(update) > form.most_norm)
+    """Refuse an upload that is not of this form; 1 where its norm is too large, and it will be scaled down."""
+    update = _decoded(body, form)
+    return int(not is_count(update) and _length(update) > form.most_norm)
+
+
+def _decoded(body: bytes, form: Form) -> FrugalUpdate:
+    if form.method is None:  # the model is not known any more: the upload is late, and only told so
+        return decode_any_frugal_update(body, form.factors, None, form.n_items)
+    if form.method.min_support == 1:
+        return decode_frugal_update(body, form.factors, form.n_items)
+    update = decode_any_frugal_update(body, form.factors, form.most_rows, form.n_items)
+    if not form.most_rows and not is_count(update):
+        raise BadMessage("No item is supported yet, so uploads carry counts; this one does not.")
+    return update
 
 
 def summand(body: bytes, form: Form) -> FrugalUpdate:
-    """The message that was judged when it arrived, at most as long as is allowed."""
-    update = decode_frugal_update(body, form.factors, form.n_items)
+    """The upload that was judged when it arrived, with at most the norm that is allowed."""
+    update = _decoded(body, form)
     length = _length(update)
-    if length <= form.most_norm:
+    if is_count(update) or length <= form.most_norm:
         return update
     return update._replace(scale=np.float32(float(update.scale) * form.most_norm / length))
 
@@ -359,9 +295,13 @@ def implausible(settings: FrugalSettings, model: Published, body: bytes) -> str 
     """Why no device can have sent this message: it is not what a history gives with this model."""
     tables, overall, _ = model.content
     now = recipe(settings, len(tables["vectors"]), 1)
-    update = decode_frugal_update(body, now.factors, len(tables["vectors"]))
+    items = supported_items(now, tables["weights"])
+    update = decode_any_frugal_update(body, now.factors, len(items), len(tables["vectors"]))
+    if is_count(update):
+        return None
     told, gram = _as_devices_see(now, model)
-    return why_implausible_frugal(now, update, told, tables["weights"], gram, float(overall["regulariser"][0]))
+    weights, pull = tables["weights"][items], float(overall["regulariser"][0])
+    return why_implausible_frugal(now, update, told[items], weights, gram, pull)
 
 
 def _as_devices_see(recipe: FrugalRecipe, model: Published) -> tuple[FloatMatrix, RealMatrix]:
@@ -374,6 +314,11 @@ def _as_devices_see(recipe: FrugalRecipe, model: Published) -> tuple[FloatMatrix
 
 
 _SEEN: list[tuple[Content, FloatMatrix, RealMatrix]] = []
+
+
+def invitations_now(settings: FrugalSettings, model: Published) -> int | None:
+    """Once, until items are supported: no client's counts come twice."""
+    return 1 if rows_of_model(settings, model) == 0 else None
 
 
 def heard(model: Published) -> dict[str, Array]:
@@ -389,7 +334,8 @@ def item_state(settings: FrugalSettings, content: Content) -> tuple[str, ...]:
     if "summed" in content.state:
         return "counts", "summed", "earlier", "newest", "joined"
     is_spectral = recipe(settings, content.n_items, 1).step == "spectral"
-    return ("counts", "sketch") if is_spectral else ("counts",)
+    counted = ("counted",) if "counted" in content.state else ()
+    return ("counts", *counted, "sketch") if is_spectral else ("counts", *counted)
 
 
 def extend(settings: FrugalSettings, content: Content, n_items: int) -> Content:
@@ -400,13 +346,18 @@ def extend(settings: FrugalSettings, content: Content, n_items: int) -> Content:
         return extended
     for name in item_state(settings, content):
         state[name] = np.concatenate((state[name], np.zeros((more, *state[name].shape[1:]))))
+    if settings.min_support > 1:  # new items have no users yet
+        tables = dict(extended.tables)
+        tables["weights"] = np.concatenate((content.tables["weights"], np.zeros(more, dtype=np.float32)))
+        extended = extended._replace(tables=tables)
     return extended._replace(state=state)
 
 
 def next_season(before: SecaggConfig, now: SecaggConfig, content: Content) -> Content:
     """The first stage of a season's plan. What earlier seasons' sums have shown counts as cohorts with its noise."""
     if "summed" not in content.state:
-        return content
+        is_counting = "counted" in content.state
+        return content._replace(overall={**content.overall, "stage": np.array([0])}) if is_counting else content
     folds, n_items = int(content.state["folds"][0]), content.n_items
     cohorts = -(-folds // before.messages)
     if cohorts and now.noises[0]:
@@ -431,12 +382,12 @@ FRUGAL_SERVER = ServerMethod(
     settings=FrugalSettings,
     federation_settings=FEDERATION_SETTINGS,
     client_settings=DEVICE_SETTINGS,
-    defaults={"min_support": 1},  # every item is in every upload: clients cannot be asked for counts yet
+    defaults={},
     settle=settle,
     first_content=first_content,
     form=form,
     recipe=recipe,
-    fold=fold,
+    fold=fold_uploads,
     encode=encode_rows,
     decode=decode_rows,
     kinds={"plain": UploadKind(judge, summand), "sums": SEALED},
@@ -447,15 +398,20 @@ FRUGAL_SERVER = ServerMethod(
         digest=digest_of_model,
         fold=fold_sum,
         is_drawn=lambda first: int(first.state["before"][0]) == 0,
+        rows=rows_of_model,
         affordable=affordable,
         next_season=next_season,
     ),
     invitations=as_promised,
+    invitations_now=invitations_now,
+    form_of=form_of,
+    progress=progress,
     defences=FRUGAL_DEFENCES,
     implausible=implausible,
     heard=heard,
     extend=extend,
     item_state=item_state,
+    new_season=new_season,
     quota="messages",
     exported=exported,
     # Anyone who is invited spends a message, so no one is invited to spare; and the sums of a round belong to one

@@ -63,7 +63,7 @@ from federank.methods.frugal.settings import FrugalRecipe
 from federank.secagg.ring import in_ring
 
 _LITTLE = 1e-5
-_HALF = 0.5
+HALF = 0.5
 """Counts are integers, up to the rounding of sums."""
 LEAST_WEIGHT = np.float32(1e-6)
 FEWEST_ITEMS = 50
@@ -116,7 +116,7 @@ def first_shared(recipe: FrugalRecipe, initial_scale: float, draw: Draw = normal
     """What the server begins with: vectors drawn from the seed, and no memory."""
     vectors = draw(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=initial_scale)
     # Before anyone has spoken nothing is known of the data: devices weigh the catalogue and the pull to zero alike.
-    own = initial_scale**2 * recipe.n_items
+    own = first_regulariser(recipe._replace(initial_scale=initial_scale))
     moments = vectors.shape if recipe.step == "adam" else (0, recipe.factors)
     kept = (recipe.n_items, recipe.rounds * (recipe.factors + 1)) if recipe.ridge else (0, 0)
     return FrugalState(
@@ -130,6 +130,11 @@ def first_shared(recipe: FrugalRecipe, initial_scale: float, draw: Draw = normal
         seen=np.zeros(kept, dtype=np.float32),
         through=np.zeros(kept, dtype=np.float32),
     )
+
+
+def first_regulariser(recipe: FrugalRecipe) -> float:
+    """Lambda before anything is learnt, where it follows from the sums: as large as a column of the vectors."""
+    return recipe.initial_scale**2 * recipe.n_items
 
 
 def _empty_sketch(recipe: FrugalRecipe) -> RealMatrix:
@@ -196,7 +201,7 @@ def _fold_counts(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages
     shared.heard += sums.messages
     if shared.heard < len(recipe.participants) and shared.round_number + 1 < recipe.cohorts:
         return
-    supported = shared.counts > recipe.min_support - _HALF
+    supported = shared.counts > recipe.min_support - HALF
     refuse_few_items(recipe, supported)
     shared.weights = supported.astype(np.float32)
     shared.vectors = shared.vectors * shared.weights[:, None]
@@ -252,7 +257,7 @@ def _fold_private(
         summed = sums.residuals[:, 0]
         items = np.arange(len(summed), dtype=np.int32)
         if recipe.min_support > 1:
-            enough = noisy_counts(summed, sums.messages) > recipe.min_support - _HALF
+            enough = noisy_counts(summed, sums.messages) > recipe.min_support - HALF
             refuse_few_items(recipe, enough)
             items = np.flatnonzero(enough).astype(np.int32)
         first = fold_popularity(plan, recipe.seed, summed[items])

@@ -27,6 +27,7 @@ from federank.privacy.population import AS_HISTORIES_ARE, SharedProfiles
 
 DEFAULT_FACTORS, MOST_DEFAULT_FACTORS, DEFAULT_ACTIVITY, DEFAULT_POPULARITY = 64, 96, 0.3, 0.4
 DEFAULT_SHRINKAGE, PRIVATE_SHRINKAGE = 0.95, 0.9
+DEFAULT_MIN_SUPPORT = 5
 """Chosen on the validation parts of four data sets and of cities; see docs/frugal.md."""
 _FEWEST_FACTORS, _PEOPLE_A_FACTOR, _ITEMS_A_FACTOR, _MANY_ITEMS_A_FACTOR = 8, 8, 16, 64
 DEFAULT_RATE = 0.1
@@ -48,7 +49,7 @@ class SquaresSettings(SharedProfileSettings):
     """Into how many groups people are divided, for its lifetime; a round asks one of them."""
     rounds: int | None = None
     """How many rounds are played.  [default: messages x cohorts, so that everyone can send all theirs]"""
-    min_support: int = 5
+    min_support: int = DEFAULT_MIN_SUPPORT
     """Items of fewer users are in no message but the first, which carries counts only, and are not recommended.
     1: every item is, and no message is spent on counts."""
     item_weights: Literal["none", "ridge"] = "none"
@@ -265,6 +266,7 @@ class FrugalRecipe(NamedTuple):
     most_shown: float = 1.0  # the share of people to whom one item may be shown; 1: no bound
     ridge: bool = False  # item-item weights follow from the sums of all rounds, which are kept for it
     min_support: int = 1  # items of fewer users are in no message after the first; 1: all are in all of them
+    initial_scale: float = 0.1  # deviation of the first values of item vectors
 
 
 def frugal_recipe(
@@ -321,6 +323,7 @@ def frugal_recipe(
         most_shown=1.0 if settings.most_shown is None else settings.most_shown,
         ridge=settings.item_weights == "ridge",
         min_support=settings.min_support,
+        initial_scale=settings.initial_scale,
     )
 
 

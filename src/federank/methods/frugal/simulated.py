@@ -9,15 +9,25 @@ by the protocol's maths.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from federank._numerics.arrays import FloatMatrix, RealMatrix
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix
 from federank.errors import SettingError
 from federank.federation.client import Model, Terms, can_afford, cost_of, split
 from federank.federation.simulated import Population, in_catalogue
-from federank.methods.frugal.client import regulariser_of, spectral_message
-from federank.methods.frugal.method import FrugalPrivate, FrugalUpdate, send, user_weight
+from federank.methods.frugal.client import broadcast_of, is_asked_for_counts, regulariser_of, spectral_message
+from federank.methods.frugal.losses import FrugalSettings
+from federank.methods.frugal.method import (
+    FrugalPrivate,
+    FrugalUpdate,
+    counts_of,
+    covered,
+    covered_items,
+    send,
+    user_weight,
+)
 from federank.methods.frugal.objective import gram_matrix, residuals, solve_user
 from federank.methods.frugal.private import Directions, Scratch, directions_of, new_scratch, sent_in_stage
 from federank.methods.frugal.settings import frugal_recipe
@@ -25,6 +35,23 @@ from federank.methods.frugal.simulation import vectors_at_home
 from federank.methods.frugal.wire import encode_frugal_update
 from federank.privacy.population import Choices, shared_profile_of, shared_profiles_of_all
 from federank.secagg.config import PRIVATE
+
+
+class _KnownModel(NamedTuple):
+    """What all clients of a version work out alike."""
+
+    version: int
+    items: IntVector  # that uploads cover
+    vectors: FloatMatrix
+    weights: FloatVector
+    gram: RealMatrix
+
+    @classmethod
+    def of(cls, settings: FrugalSettings, model: Model) -> _KnownModel:
+        broadcast = broadcast_of(settings, model, 0)
+        vectors = np.ascontiguousarray(broadcast.vectors)
+        gram = gram_matrix(vectors, broadcast.weights)
+        return cls(model.version, broadcast.items, vectors, broadcast.weights, gram)
 
 
 class FrugalClients:
@@ -54,8 +81,9 @@ class FrugalClients:
             )
             for user in self.participants.tolist()
         }
-        self._gram: tuple[int, RealMatrix] | None = None
-        self._shared: tuple[int, Directions, Scratch] | None = None
+        self._settings = settings
+        self._known_model: _KnownModel | None = None
+        self._shared: tuple[int, Directions, IntVector, Scratch] | None = None
         self._told: dict[int, float] = {}  # what each device's messages have told, as a square of mu
         gram_matrix(np.zeros((1, 1), dtype=np.float32), np.ones(1, dtype=np.float32))  # compiled now
 
@@ -69,15 +97,18 @@ class FrugalClients:
 
     def message(self, user: int, _round_number: int, model: Model) -> bytes:
         """One client's part of a round: the bytes that it sends; it has one upload less."""
-        return encode_frugal_update(self._update(user, model))
+        return encode_frugal_update(self._update(user, model, None))
 
-    def _update(self, user: int, model: Model) -> FrugalUpdate:
-        device, vectors = self._devices[user], model.vectors
-        profile = device.shared_profile.profile
-        if self._gram is None or self._gram[0] != model.version:
-            self._gram = model.version, gram_matrix(np.ascontiguousarray(vectors), model.tables["weights"])
-        objective, gram = self.recipe.objective, self._gram[1]
-        vector = solve_user(objective, regulariser_of(model), vectors, model.tables["weights"], gram, profile)
+    def _update(self, user: int, model: Model, terms: Terms | None) -> FrugalUpdate:
+        device = self._devices[user]
+        if is_asked_for_counts(self._settings, model.tables["weights"], device.spent, terms):
+            counts = counts_of(self.recipe.n_items, device.shared_profile.profile)
+            return send(self.recipe, device, counts, np.zeros(0, dtype=np.float32), 1.0)
+        if self._known_model is None or self._known_model.version != model.version:
+            self._known_model = _KnownModel.of(self._settings, model)
+        objective, (_, items, vectors, weights, gram) = self.recipe.objective, self._known_model
+        profile = covered(items, device.shared_profile.profile)
+        vector = solve_user(objective, regulariser_of(model), vectors, weights, gram, profile)
         scale = user_weight(self.recipe, len(profile))
         return send(self.recipe, device, residuals(objective, vectors, vector, profile), vector, scale)
 
@@ -92,23 +123,24 @@ class FrugalClients:
             return None
         self._told[user] = self._told.get(user, 0.0) + cost_of(offer.noise)
         if terms.config.recipe == PRIVATE:
-            known, workspace = self._known(model, terms)
-            profile = device.shared_profile.profile
+            known, items, workspace = self._known(model, terms)
+            profile = covered(items, device.shared_profile.profile)
             update = sent_in_stage(offer.stage, device, profile, self.recipe.seed, known, workspace)
             return split(terms, update.whole)
-        return split(terms, spectral_message(terms, self._update(user, model)))
+        return split(terms, spectral_message(terms, self._update(user, model, terms)))
 
     def release(self, user: int, noise: int) -> None:
         """Give back a device's last upload, which is in no sum."""
         self._devices[user].spent -= 1
         self._told[user] -= cost_of(noise)
 
-    def _known(self, model: Model, terms: Terms) -> tuple[Directions, Scratch]:
-        """What all devices of a round work out alike, and room for a message."""
+    def _known(self, model: Model, terms: Terms) -> tuple[Directions, IntVector, Scratch]:
+        """What all clients of a round work out alike, the items that it covers, and room for a message."""
         if self._shared is None or self._shared[0] != model.version:
-            vectors = np.ascontiguousarray(model.vectors)
-            workspace = new_scratch(terms.config.items, terms.offer.columns)
-            self._shared = model.version, directions_of(vectors, model.tables["weights"]), workspace
+            weights, everything = model.tables["weights"], np.arange(self.recipe.n_items, dtype=np.int32)
+            items = covered_items(self._settings.min_support, weights) if terms.offer.stage else everything
+            known = directions_of(np.ascontiguousarray(model.vectors[items]), weights[items])
+            self._shared = model.version, known, items, new_scratch(len(items), terms.offer.columns)
         return self._shared[1:]
 
     def vectors(self) -> FloatMatrix:
@@ -120,6 +152,8 @@ class FrugalClients:
         weights, regulariser = model.tables["weights"], regulariser_of(model)
         own = vectors_at_home(self.recipe, model.vectors, weights, regulariser, self.profiles)
         scores: FloatMatrix = own @ model.vectors.T
+        if self._settings.min_support > 1:  # what is not supported is recommended to nobody
+            scores[:, weights == 0] = -np.inf
         return scores
 
 

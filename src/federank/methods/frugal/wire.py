@@ -2,7 +2,8 @@
 
 Both are safetensors, written and read by the one wire format (federation/wire.py). An Update is three arrays. A
 Broadcast has its rows as `codes` and `scales`, or as `vectors` where they are not quantised. `items` are left out where
-all rows are sent, and `weights` where every item weighs 1. What arrives from the network is validated.
+all rows are sent, and `weights` where every item weighs 1. With `complete` the rows of all items are meant, and those
+that are not named are zeros: of items without support. What arrives from the network is validated.
 """
 
 from __future__ import annotations
@@ -40,11 +41,24 @@ def decode_frugal_update(content: bytes, factors: int, n_items: int) -> FrugalUp
     return update
 
 
+def decode_any_frugal_update(content: bytes, factors: int, rows: int | None, n_items: int) -> FrugalUpdate:
+    """An Update of this many supported items (None: of some of them), or one of counts of the full catalogue."""
+    arrays, _ = decode_parts(content, _UPDATE, _UPDATE_PARTS)
+    if arrays["vector"].shape == (0,):
+        return decode_frugal_update(content, 0, n_items)
+    covered = min(arrays["strengths"].size, n_items) if rows is None else rows
+    return decode_frugal_update(content, factors, covered)
+
+
 def encode_frugal_broadcast(broadcast: FrugalBroadcast, n_items: int) -> bytes:
     """The bytes of a Broadcast to devices that know of `n_items`."""
     if not isinstance(broadcast, FrugalBroadcast):
         raise TypeError(f"only a Broadcast may be told to devices, not a {type(broadcast).__name__}")
     arrays: dict[str, Array] = {"regulariser": np.array([broadcast.regulariser])}
+    named = _without_zeros(broadcast) if len(broadcast.items) == n_items else broadcast
+    if len(named.items) < len(broadcast.items):
+        arrays["complete"] = np.ones(1, dtype=np.int8)
+    broadcast = named
     if len(broadcast.items) < n_items:
         arrays["items"] = broadcast.items
     if np.any(broadcast.weights != 1):
@@ -56,9 +70,42 @@ def encode_frugal_broadcast(broadcast: FrugalBroadcast, n_items: int) -> bytes:
     return encode_parts(arrays, {"round": broadcast.round_number, "version": broadcast.version})
 
 
+def _without_zeros(broadcast: FrugalBroadcast) -> FrugalBroadcast:
+    """The same without the items that weigh nothing and whose row is zeros."""
+    as_codes = broadcast.codes.shape[1] > 0
+    kept = (broadcast.weights != 0) | (broadcast.scales != 0 if as_codes else broadcast.vectors.any(axis=1))
+    if kept.all():
+        return broadcast
+    return broadcast._replace(
+        items=broadcast.items[kept],
+        weights=broadcast.weights[kept],
+        codes=broadcast.codes[kept],
+        scales=broadcast.scales[kept] if as_codes else broadcast.scales,
+        vectors=broadcast.vectors if as_codes else broadcast.vectors[kept],
+    )
+
+
+def _completed(broadcast: FrugalBroadcast, n_items: int) -> FrugalBroadcast:
+    """The rows of all items: those that are not named are zeros, and weigh nothing."""
+
+    def placed(rows: Array) -> Array:
+        table = np.zeros((n_items, *rows.shape[1:]), dtype=rows.dtype)
+        table[broadcast.items] = rows
+        return table
+
+    as_codes = broadcast.codes.shape[1] > 0
+    return broadcast._replace(
+        items=np.arange(n_items, dtype=np.int32),
+        weights=placed(broadcast.weights),
+        codes=placed(broadcast.codes),
+        scales=placed(broadcast.scales) if as_codes else broadcast.scales,
+        vectors=broadcast.vectors if as_codes else placed(broadcast.vectors),
+    )
+
+
 def decode_frugal_broadcast(content: bytes, factors: int, n_items: int) -> FrugalBroadcast:
     """A Broadcast from the wire, once it is sure to be one."""
-    optional = ("items", "weights", "codes", "scales", "vectors")
+    optional = ("items", "weights", "codes", "scales", "vectors", "complete")
     arrays, numbers = decode_parts(content, _BROADCAST, ("regulariser",), ("round", "version"), optional)
     items = arrays.get("items", np.arange(n_items, dtype=np.int32))
     check_items(_BROADCAST, items, n_items)
@@ -83,7 +130,8 @@ def decode_frugal_broadcast(content: bytes, factors: int, n_items: int) -> Fruga
         vectors = arrays["vectors"]
         check_values(_BROADCAST, "vectors", vectors, (len(items), factors))
     pull = _regulariser(arrays["regulariser"])
-    return FrugalBroadcast(numbers["round"], numbers["version"], pull, items, weights, codes, scales, vectors)
+    broadcast = FrugalBroadcast(numbers["round"], numbers["version"], pull, items, weights, codes, scales, vectors)
+    return _completed(broadcast, n_items) if "complete" in arrays else broadcast
 
 
 def _check_codes(codes: Array, shape: tuple[int, ...]) -> None:
@@ -153,6 +201,8 @@ def why_implausible_frugal(
         return "The strengths of a message must be those of some history; these are of none."
     profile = np.flatnonzero(has).astype(np.int32)
     if not len(profile):
+        if recipe.min_support > 1 and not update.vector.any() and not update.scale:
+            return None  # none of its items is supported
         return "A message must be that of a history; this one has no item."
     if float(update.scale) > len(profile) ** -recipe.activity * (1 + SLACK):
         return f"A message of {len(profile)} items counts less; its scale is {float(update.scale):g}."

@@ -203,7 +203,7 @@ def checked_offer(content: bytes, facts: Facts, pinned: Pinned, model: Model, ro
         except BadMessage:  # perhaps the helper has a new key by now
             offer = read_offer(content, helper_key(charter, pinned.helper_ca))
         held = facts.summed.digest(model)
-        check_offer(offer, charter, held, time.time())
+        check_offer(offer, charter, held, time.time(), facts.summed.rows(model))
         if (offer.round, offer.version) != (round_number, model.version):
             raise BadMessage("The offer is of another round than the ticket; nothing is sent.")
     except BadMessage as reason:
@@ -270,6 +270,7 @@ def _agreed(client: Client, facts: Facts) -> SecaggConfig:
         == (facts.founding, facts.n_items, summed.messages(facts.settings))
         and (charter.season, charter.until) == (facts.season, facts.until)
         and (charter.recipe, charter.columns, charter.clip) == summed.shape(facts.settings)
+        and charter.min_support == summed.min_support(facts.settings)
     )
     if not fits:
         raise BadAnswer("The leader's federation config of sums is not of the federation that the leader says this is.")

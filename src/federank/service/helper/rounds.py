@@ -240,7 +240,7 @@ def _check_stage(config: SecaggConfig, terms: Terms) -> None:
         raise BadMessage(
             f"The federation config's plan has {config.messages:,} stages; this round asks for another one."
         )
-    if terms.length != config.length_of(terms.stage):
+    if not config.allows_length(terms.stage, terms.length):
         raise BadMessage("The round's messages have another length than the federation config's plan gives them.")
 
 

@@ -135,6 +135,10 @@ class FederationConfig(NamedTuple):
         """The content of an earlier version with rows for items that were added since."""
         return self.served.extend(self.settings, content, n_items)
 
+    def invitations_now(self, model: Published) -> int | None:
+        """A lower bound on how often a client is invited, as long as this is the model; None: no other."""
+        return self.served.invitations_now(self.settings, model)
+
     def encode(self, model: Published, rows: IntVector, round_number: int) -> bytes:
         """Some rows of the model as they are sent."""
         return self.served.encode(self.settings, model, rows, round_number)

@@ -106,6 +106,9 @@ def _federation_gauges(registry: CollectorRegistry, latest: Latest, waiting: int
     for name, (about, value) in values.items():
         gauge = _AloneGauge(f"federank_{name}", about, registry=registry)
         gauge.set(value)
+    progress = _AloneGauge("federank_progress", "How far learning has come.", ["figure"], registry=registry)
+    for name, figure in latest.progress.items():
+        progress.labels(name).set(figure)
     reasons = _AloneGauge("federank_health_reason", "1: a reason for the health.", ["code"], registry=registry)
     for reason in health.reasons:
         reasons.labels(reason.code).set(1)

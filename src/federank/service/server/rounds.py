@@ -230,7 +230,8 @@ class FleetOfSums(RemoteFleet):
             served = self._config.served
             model = served.sums.digest(self._config.settings, self._model)
             stage = served.sums.stage(self._config.settings, self._model)
-            self.sums.offer(round_number, self._version, stage, model)
+            rows = served.sums.rows(self._config.settings, self._model)
+            self.sums.offer(round_number, self._version, stage, model, rows)
         return super().choose(round_number)
 
     def uploads(self, opened: OpenRound) -> Iterator[Any]:
@@ -376,7 +377,9 @@ class Leader:
 
     def _fleet(self, connection: Connection, model: Published) -> RemoteFleet:
         if self._config.sums is None:
-            return RemoteFleet(connection, model.version, self._config.served, self._form, self)
+            served = self._config.served
+            form = served.form_of(self._config.settings, self._form, model)
+            return RemoteFleet(connection, model.version, served, form, self)
         return FleetOfSums(connection, model, self._config, self._form, self)
 
     def _record(
@@ -384,17 +387,23 @@ class Leader:
     ) -> Callable[[Connection], None]:
         """What else is written of a round, together with its version: what the bounds did, and the record of sums."""
         of_sums: Callable[[Connection], None] | None = None
+        progress = self._progress(shared.published)
         if isinstance(fleet, FleetOfSums):
             model = self._config.served.sums.digest(self._config.settings, shared.published)
             of_sums = fleet.sums.record(number, model, shared.people)
 
         def write(connection: Connection) -> None:
             put_fact(connection, "bounded", bounded)
+            put_fact(connection, "progress", progress)
             uncharge_absent(connection, number, self._config.ticket_key)
             if of_sums is not None:
                 of_sums(connection)
 
         return write
+
+    def _progress(self, model: Published) -> dict[str, int]:
+        """How far learning has come, in the method's own figures."""
+        return self._config.served.progress(self._config.settings, model.content)
 
     def _discard(self, connection: Connection, fleet: RemoteFleet, number: int, reason: Unavailable | Rejected) -> None:
         """End a closed round whose uploads make no model; the operator is told why."""
@@ -449,7 +458,10 @@ class Leader:
             publish(connection, number, model, measured, self._keep, also, remembers_all=is_summed)
             self.mark_log_dirty()
             self.truncate_log(connection)
-            self._log.say("round folded", "info", round=number, version=model.version, **measured, **bounded)
+            progress = self._progress(model)
+            self._log.say(
+                "round folded", "info", round=number, version=model.version, **measured, **bounded, **progress
+            )
             if self._watches and (done := undo_fall(connection, self._config.extend)) is not None:
                 self._log.say("rolled back", "warning", **done)
                 shared = PublishedModel(self._config, connection, self._defences)

@@ -227,6 +227,7 @@ def agree(
             helper_key=identity.key.hex(),
             leader_key=public_key_of(private).hex(),
             first=hashlib.sha256(first).hexdigest(),
+            min_support=plan.min_support,
             **fields_of_check(demand.chosen_projections),
         )
         if demand.allow is not None:

@@ -107,10 +107,13 @@ class RoundOfSums:
         self._noisy: RingVector = np.zeros(0, dtype=np.uint32)
         self._reports: list[Report] = []
 
-    def offer(self, number: int, version: int, stage: int, model: bytes) -> None:
-        """Have the round offered and keep the offer, however long that takes; what is in the way is noted."""
+    def offer(self, number: int, version: int, stage: int, model: bytes, rows: int | None = None) -> None:
+        """Have the round offered and keep the offer, however long that takes; what is in the way is noted.
+
+        Its uploads cover this many items; None: all.
+        """
         config = self._agreement.config
-        terms = _terms(version=version, model=model.hex(), length=config.length_of(stage), stage=stage)
+        terms = _terms(version=version, model=model.hex(), length=config.length_of(stage, rows), stage=stage)
         expected = (number, version, model.hex(), stage, config.noises[stage])
 
         def ask() -> None:

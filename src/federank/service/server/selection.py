@@ -23,6 +23,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import NamedTuple
 
+from federank.federation.server import Published
 from federank.service.server.logs import Log
 from federank.service.server.store.database import Connection, StoreAway
 from federank.service.server.store.grants import Granted, grant, note_waiting
@@ -58,10 +59,16 @@ class Selection:
     """Clients that wait for a task, and clients that have the open round's ticket."""
 
     def __init__(
-        self, latest: Latest, writer: Writer, ticket_key: bytes, log: Log, invitations: int | None = None
+        self,
+        latest: Latest,
+        writer: Writer,
+        ticket_key: bytes,
+        log: Log,
+        invitations: int | None = None,
+        invitations_now: Callable[[Published], int | None] = lambda _model: None,
     ) -> None:
         self._latest, self._writer, self._key, self._log = latest, writer, ticket_key, log
-        self.invitations = invitations
+        self.invitations, self._invitations_now = invitations, invitations_now
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
         self._news = asyncio.Event()
         self._candidates: set[str] = set()  # waiting clients that this round may still be for
@@ -208,13 +215,13 @@ class Selection:
         if not tickets:
             return
         again = {ticket for ticket, device in tickets.items() if self._given.get(device) == ticket}
-        invitations = self.invitations
+        invitations = self._quota(now.version)
 
         def take(connection: Connection) -> Granted:
             return grant(connection, now.number, tickets, again, most, invitations, now.version, self._worker)
 
         given, used, spent, held = await self._writer.write(take)
-        if invitations is not None:
+        if invitations is not None and invitations == self.invitations:  # else they are asked again on a later model
             for ticket in spent:
                 self._answer(tickets[ticket], QuotaSpent(invitations))
         if began != (self._round, self._version):
@@ -234,6 +241,12 @@ class Selection:
             self._answer(device, ticket)
         if not held and any(self._missed.get(device, 0) < SILENT_AFTER for device in self._candidates):
             self._news.set()
+
+    def _quota(self, version: int) -> int | None:
+        """How often a client is invited to rounds on this version at most."""
+        model = self._latest.models.get(version)
+        now = None if model is None else self._invitations_now(model)
+        return self.invitations if self.invitations is None or now is None else min(self.invitations, now)
 
     def _later(self) -> None:
         """Look again soon, without any news."""

@@ -70,7 +70,9 @@ class Service:
         )
         self.writer = Writer(database, after=self.leader.wake, on_fault=log.store_away)
         invitations = config.served.invitations(config.settings)
-        self.selection = Selection(self.latest, self.writer, config.ticket_key, log, invitations)
+        self.selection = Selection(
+            self.latest, self.writer, config.ticket_key, log, invitations, config.invitations_now
+        )
         self.device_limit = TokenBuckets(trust.device_rate)
         self.address_limit = TokenBuckets(trust.address_rate)
         self.enrolment_limit = TokenBuckets(trust.enrolment_rate, least_burst=20.0)
@@ -179,9 +181,10 @@ class Service:
         sums, model = self.config.served.sums, self.latest.models.get(version)
         if model is None:
             return self.form
+        settings = self.config.settings
         if self.config.sums is None:
-            return self.form._replace(n_items=len(model.changed))
-        numbers = self.config.sums.config.length_of(sums.stage(self.config.settings, model))
+            return self.config.served.form_of(settings, self.form, model)
+        numbers = self.config.sums.config.length_of(sums.stage(settings, model), sums.rows(settings, model))
         return self.form._replace(numbers=numbers)
 
     def refused(self, reason: str) -> None:

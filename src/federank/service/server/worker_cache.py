@@ -58,6 +58,7 @@ class Latest:
         self.recent = RecentRounds()
         self.helper_fault = ""  # where a helper takes part
         self.bounded: dict[str, int] = {}  # rows that the last fold was held to the bounds with
+        self.progress: dict[str, int] = {}  # how far learning has come, in the method's own figures
         self.simulated: dict[str, Any] | None = None  # of a demo: how its simulated clients are
         self.rejected: dict[str, Any] = {}  # aggregates that were not applied: how many, and the last one's reason
         self.paused = False
@@ -146,6 +147,7 @@ class Latest:
         self.devices, self.departures, self.abandoned = tallies(connection)
         self.accuracy = get_fact(connection, "accuracy")
         self.bounded = get_fact(connection, "bounded") or {}
+        self.progress = get_fact(connection, "progress") or {}
         self.rejected = get_fact(connection, "rejected") or {}
         self._skipped = int(get_fact(connection, "skipped") or 0)
         self.simulated = get_fact(connection, "simulated")

@@ -101,7 +101,7 @@ def test_whoever_waits_for_a_helper_that_does_not_answer_has_made_no_store(tmp_p
     path, refused = tmp_path / "leader.sqlite", []
     with socket.create_server(("127.0.0.1", 0)) as silent:
         helper = SumsDemand(helper=f"http://127.0.0.1:{silent.getsockname()[1]}", sigma=0)
-        demand = Demand(data=small_world, source="small", method="frugal", sums=helper)
+        demand = Demand(data=small_world, source="small", method="frugal", sums=helper, settings={"min_support": 1})
 
         def begin():
             with pytest.raises(SettingError, match="cannot be used") as reason:

@@ -128,7 +128,7 @@ async def test_both_killed_again_and_again_every_version_is_recomputed(tmp_path,
     (tmp_path / "items.csv").write_text("user,item\n" + "".join(f"{who},{name}\n" for who in "ab" for name in names))
     helper = HelperProcess(tmp_path, memory).start()
     flags = ["--method", "frugal", "--helper", helper.address, "--sigma", "1", "--least-cohort", "6", "--messages", "3"]
-    flags += ["--target", "6", "--factors", "4", "--clip", "3", "--deadline", "600"]
+    flags += ["--target", "6", "--factors", "4", "--clip", "3", "--min-support", "1", "--deadline", "600"]
     store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
     served = None
     try:

@@ -255,7 +255,8 @@ async def test_a_plain_federation_has_no_sums(sqlite_store):
 
 def test_nobody_keeps_uploads_of_sums_or_folds_them_as_they_come(tmp_path, sqlite_store):
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
-        demand = Demand(data=small_world, source="small", method="frugal", sums=SumsDemand(helper=helper.origin))
+        sums = SumsDemand(helper=helper.origin)
+        demand = Demand(data=small_world, source="small", method="frugal", sums=sums, settings={"min_support": 1})
         with pytest.raises(SettingError, match="least-cohort"):
             open_store(sqlite_store, _changed(demand, rounds={"minimum": 3}))
         with pytest.raises(SettingError, match="--method frugal"):
@@ -289,7 +290,11 @@ def _changed(demand, **changes):
 
 def test_a_federation_whose_helper_is_not_there_is_not_begun(sqlite_store):
     demand = Demand(
-        data=small_world, source="small", method="frugal", sums=SumsDemand(helper="http://127.0.0.1:9", sigma=0)
+        data=small_world,
+        source="small",
+        method="frugal",
+        sums=SumsDemand(helper="http://127.0.0.1:9", sigma=0),
+        settings={"min_support": 1},
     )
     with pytest.raises(SettingError, match="Is it running"):
         open_store(sqlite_store, demand)

@@ -82,6 +82,7 @@ async def overview(service: Service, request: Request) -> Response:
             "held_rows": service.latest.bounded.get("held_rows", 0),
             "capped_rows": service.latest.bounded.get("capped_rows", 0),
             "capped_items": service.latest.bounded.get("capped_items", 0),
+            "progress": service.latest.progress,
         }
     )
 

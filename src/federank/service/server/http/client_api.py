@@ -130,9 +130,7 @@ async def task(service: Service, request: Request) -> Response:
     now = service.latest.round
     model = service.latest.models.get(ticket.version)
     ended = now is not None and (now.number, now.state != "open") > (ticket.round_number, False)
-    if model is None and ticket.version > newest(service).version:
-        # Given out by a worker that has seen a newer version than this one has yet.
-        raise Refusal(503, "behind", "This worker is catching up; try again.", {"Retry-After": "1"})
+    _refuse_unseen(service, ticket)
     if ended or model is None or service.latest.has_enough(ticket.round_number):
         raise Refusal(410, "late", "The round of this ticket has ended, or has enough uploads; wait for the next.")
     content = service.encoded.since(model, check_int(request, "have"), ticket.round_number)
@@ -151,6 +149,7 @@ async def upload(service: Service, request: Request) -> Response:
         if request.headers.get("content-type", TYPES[0]).split(";")[0].strip().lower() not in TYPES:
             raise Refusal(415, "type", f"An Update is safetensors, sent as {TYPES[0]}.")
         body = await read_body(request, service.form.most_bytes, service.trust.body_seconds)
+        _refuse_unseen(service, ticket)
         clipped = _judge(service, ticket, body)
         _refuse_implausible(service, ticket, body)
     except Refusal as refusal:
@@ -267,6 +266,12 @@ async def who_asks(service: Service, request: Request) -> tuple[str, bytes]:
     if owner.banned:
         raise Refusal(403, "banned", _REFUSED["banned"][1])
     return owner.device, token_hash
+
+
+def _refuse_unseen(service: Service, ticket: Ticket) -> None:
+    """Refuse a ticket that another worker gave out, about a newer version than this one has seen."""
+    if ticket.version > newest(service).version:
+        raise Refusal(503, "behind", "This worker is catching up; try again.", {"Retry-After": "1"})
 
 
 def _judge(service: Service, ticket: Ticket, body: bytes) -> int:

@@ -119,7 +119,9 @@ export class Client {
 
   /** Whether the model has learnt from nobody yet, as far as the federation says; its numbers are drawn by chance then. */
   get isFresh() {
-    return this.facts.trained === false && !this.model.version;
+    return (
+      this.facts.trained === false && (!this.model.version || Boolean(this.method.hasLearnt?.(this.model) === false))
+    );
   }
 
   /** What the person must know before their next choice; null if there is nothing.

@@ -29,7 +29,7 @@ const SUMS = "-sums"; // what a federation adds to the name of its method where 
  *   categories: string[], ended: boolean }} Item */
 
 /** Leave to take part in one round.
- * @typedef {{ ticket: string, round: number, version: number, most_rows?: number, season?: number }} Task */
+ * @typedef {{ ticket: string, round: number, version: number, most_rows?: number, season?: number, counts?: boolean }} Task */
 
 /** How the federation is doing.
  * @typedef {{ version: number, round?: number, reports?: number, items?: number, season?: number, devices?: number, rounds_folded?: number,

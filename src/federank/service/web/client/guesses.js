@@ -49,7 +49,7 @@ function order(values, hidden, known) {
   const mine = new Set(hidden);
   const ranked = Array.from(values.keys())
     .filter((item) => mine.has(item) || !known.has(item))
-    .sort((one, other) => values[one] - values[other]);
+    .sort((one, other) => (values[one] < values[other] ? -1 : Number(values[one] > values[other])));
   const others = ranked.length - hidden.length;
   let below = 0;
   let wins = 0;

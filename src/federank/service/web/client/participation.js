@@ -38,7 +38,8 @@ export async function play(client, task, signal) {
       client.seasonRounds.map(({ noise }) => noise ?? 0),
     );
   const outward = await client.outward();
-  const message = await client.method.clientUpdate(client, task, await client.identity(), outward);
+  const asked = sums && terms ? { ...task, counts: sums.asksForCounts(terms) } : task;
+  const message = await client.method.clientUpdate(client, asked, await client.identity(), outward);
   const from = client.learntFrom(outward.profile);
   if (!sums) return { ...message, from };
   if (!terms || !message.values) throw new BadAnswer(["detail.unsplit"]);

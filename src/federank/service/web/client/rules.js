@@ -15,6 +15,7 @@ export const MOST_FACTORS = 1024;
 export const MOST_TRIPLES = 1_000_000;
 export const MOST_PASSES = 10_000;
 export const MOST_MESSAGES = 1000; // a promise of more would be none
+export const MOST_SUPPORT = 10_000_000; // users that an item may need
 export const MOST_ROUND = 2 ** 32 - 1;
 export const MOST_VERSION = 10 ** 15 - 1;
 export const LONGEST_TEXT = 512; // of a ticket, a token, a digest

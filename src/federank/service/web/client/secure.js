@@ -16,6 +16,7 @@ import { columnsOfGradients } from "../methods/fedrec.js";
 import { directionsOf, privateMessage } from "../methods/frugal_private.js";
 import { epsilonOfMu, muOfNoise } from "../privacy/accountant.js";
 import { canonical, digest, hexOf, hexadecimal, readCanonical } from "../secagg/canonical.js";
+import { countUnit, coveredBy, rowsOfItems, supportedItems } from "../methods/frugal.js";
 import {
   GRADIENTS,
   PRIVATE,
@@ -25,6 +26,7 @@ import {
   checkSigned,
   columnsOf,
   configFrom,
+  isCounting,
   mostTold,
 } from "../secagg/config.js";
 import { PUBLIC_BYTES, SIGNATURE_BYTES, fingerprint, follow } from "../secagg/keys.js";
@@ -50,11 +52,14 @@ import { ID_BYTES, makeUpload, newSecrets, roundingChances } from "../secagg/upl
 /** @import { RoundConfig, RoundRecord } from "../secagg/round_config.js" */
 
 const HERE = "localhost";
-const OF_FRUGAL = ["factors", "messages", "alpha", "unobserved_weight", "activity", "clip"];
+const OF_FRUGAL = ["factors", "messages", "alpha", "unobserved_weight", "activity", "clip", "min_support"];
+/** @type {Record<string, number>} */
+const UNSAID = { activity: 0, min_support: 1 }; // what a setting is where the settings have none
 
-/** What a charter of sums must say of a method, which of its settings the leader tells (null: all of them), and by what a round's
-offer names a model.
- * @typedef {{ told: string[] | null, recipe: string, columns: number, clip: number, messages: number, digest: (model: Model) => Promise<Bytes> }} MethodTerms */
+/** What a charter of sums must say of a method, which of its settings the leader tells (null: all of them), by what a round's offer
+names a model, and how many items uploads on a model cover (null: all).
+ * @typedef {{ told: string[] | null, recipe: string, columns: number, clip: number, messages: number, minSupport: number,
+ *   rows: (model: Model) => number | null, digest: (model: Model) => Promise<Bytes> }} MethodTerms */
 
 /** On what terms a round's messages are split.
  * @typedef {{ charter: SecureConfig, offer: RoundConfig }} Terms */
@@ -73,16 +78,19 @@ const fedrecDigest = ({ version, iteration, weights, vectors }) =>
 
 /** What the charter must say of the federation's method.
  * @type {(facts: Facts) => MethodTerms} */
-function termsOf({ method, recipe: { factors, messages, uploads_per_client: uploads, clip = null } }) {
+function termsOf({ method, recipe }) {
+  const { factors, messages, uploads_per_client: uploads, clip = null, min_support: minSupport = 1 } = recipe;
   if (method.startsWith("frugal")) {
-    const frugal = { told: OF_FRUGAL, messages, digest: frugalDigest };
+    const rows = (/** @type {Model} */ { weights }) => supportedItems(minSupport, weights).length;
+    const frugal = { told: OF_FRUGAL, messages, minSupport, rows, digest: frugalDigest };
     // Without a clip the plan's own messages are sent, of length 1; with one, Frugal's, clipped to it.
     return clip === null
       ? { ...frugal, recipe: PRIVATE, columns: factors - 1, clip: 1 }
       : { ...frugal, recipe: SPECTRAL, columns: factors + 1, clip };
   }
   const columns = columnsOfGradients(factors);
-  return { told: null, recipe: GRADIENTS, columns, clip, messages: uploads, digest: fedrecDigest };
+  const ofRatings = { told: null, minSupport: 1, rows: () => null, digest: fedrecDigest };
+  return { ...ofRatings, recipe: GRADIENTS, columns, clip, messages: uploads };
 }
 
 /** The leader's charter, if it is of the federation that the leader says this is; null where the browser cannot check it
@@ -99,16 +107,17 @@ export async function fetchConfig(facts) {
   const promised = (name) =>
     typeof settings[name] === "string" && typeof recipe[name] === "number"
       ? Number(settings[name])
-      : (settings[name] ?? (name === "activity" ? 0 : null));
+      : (settings[name] ?? UNSAID[name] ?? null);
   const fits =
     hexOf(await digest("settings", told)) === charter.settings &&
-    (summed.told ?? Object.keys(settings)).every((name) => promised(name) === (recipe[name] ?? null)) &&
+    (summed.told ?? Object.keys(settings)).every((name) => promised(name) === (recipe[name] ?? UNSAID[name] ?? null)) &&
     charter.founding === facts.founding &&
     charter.season === seasonOf(facts) &&
     charter.until === untilOf(facts) &&
     charter.items === facts.items &&
     charter.recipe === summed.recipe &&
     charter.columns === summed.columns &&
+    (charter.min_support ?? 1) === summed.minSupport &&
     charter.messages === summed.messages &&
     Number(charter.clip) === summed.clip;
   if (!fits) throw new BadAnswer(["sums.another-federation"]);
@@ -228,8 +237,8 @@ export async function fetchRoundConfig(charter, facts, model, { round, version }
   return read(
     async () => {
       const offer = await signedRoundConfig(content, charter);
-      const held = await termsOf(facts).digest(model);
-      await checkRoundConfig(offer, charter, held, Date.now() / 1000);
+      const terms = termsOf(facts);
+      await checkRoundConfig(offer, charter, await terms.digest(model), Date.now() / 1000, terms.rows(model));
       if (offer.round !== round || offer.version !== version || model.version !== version)
         throw new BadMessage(["sums.offer-other-round"]);
       return offer;
@@ -296,11 +305,12 @@ export const split = ({ charter, offer }, model, profile, values) =>
   read(
     async () => {
       const chances = roundingChances(offer.length);
-      const known = charter.recipe === PRIVATE && offer.stage > 0 ? directionsOf(model) : null;
       const whole =
         charter.recipe === PRIVATE
-          ? privateMessage(offer.stage, charter.items, profile, known, chances)
-          : roundMessage(values(), Number(charter.clip), chances);
+          ? planned(charter, offer.stage, model, profile, chances)
+          : isCounting(charter, offer.stage)
+            ? Int32Array.from(values(), (count) => count * countUnit(charter.items))
+            : roundMessage(values(), Number(charter.clip), chances);
       const body = charter.projections
         ? await sendChecked(checkParameters(charter.projections), offer, whole)
         : await makeUpload(offer, whole, newSecrets());
@@ -309,6 +319,19 @@ export const split = ({ charter, offer }, model, profile, values) =>
     },
     (reason) => ["sums.unsplit", { reason }],
   );
+
+/** The message of the plan's stage; after the first it covers the supported items.
+ * @type {(charter: SecureConfig, stage: number, model: Model, profile: Int32Array, chances: Uint16Array) => Int32Array<ArrayBuffer>} */
+function planned(charter, stage, model, profile, chances) {
+  if (!stage) return privateMessage(stage, charter.items, profile, null, chances);
+  const items = supportedItems(charter.min_support ?? 1, model.weights);
+  const rows = rowsOfItems(model, items);
+  return privateMessage(stage, items.length, coveredBy(items, profile), directionsOf(rows), chances);
+}
+
+/** Whether a round's messages carry counts or popularity only.
+ * @type {(terms: Terms) => boolean} */
+export const asksForCounts = ({ charter, offer }) => isCounting(charter, offer.stage);
 
 /** By what the helper's record of a round names its offer.
  * @type {(terms: Terms) => Promise<string>} */

@@ -5,18 +5,23 @@
 
 A message means a matrix with a row per item (`dense`) of rank one: its two factors hold the same in a sixtieth of the bytes. Under secure
 aggregation the dense matrix is summed. What is sent follows from the outward profile alone, recommendations from the full history.
+
+With a minimum support, items that weigh nothing are in no message and are not recommended. The first message carries counts: 1 for each
+item of the profile.
 */
 
 import { BadAnswer, needed, positive, whole } from "../client/http.js";
-import { MOST_FACTORS, MOST_MESSAGES } from "../client/rules.js";
+import { MOST_FACTORS, MOST_MESSAGES, MOST_SUPPORT } from "../client/rules.js";
 import { BadMessage, checkFinite, checkItems, decodeParts, encodeParts, numberOf, shaped } from "../federation/wire.js";
 import { addProducts, mirror, solve } from "./linear.js";
 import { recordMessage } from "../privacy/ledger.js";
 import { scores } from "./ranking.js";
+import { C_INT } from "../secagg/ring.js";
 
 /** @import { Model } from "../client/client.js" */
 /** @import { Kind, Parts } from "../federation/wire.js" */
 /** @import { Method } from "./registry.js" */
+/** @import { Outward } from "../privacy/policy.js" */
 
 export const LEVELS = 127; // a number of a Broadcast is a whole multiple, from -127 to 127, of its row's scale
 
@@ -70,7 +75,7 @@ function outer(left, right) {
 /** @type {Record<string, Kind>} */
 const NEEDED = { regulariser: "F64" };
 /** @type {Record<string, Kind>} */
-const OPTIONAL = { items: "I32", weights: "F32", codes: "I8", scales: "F32", vectors: "F32" };
+const OPTIONAL = { items: "I32", weights: "F32", codes: "I8", scales: "F32", vectors: "F32", complete: "I8" };
 
 /** The bytes of an Update.
  * @type {(update: FrugalUpdate) => Uint8Array<ArrayBuffer>} */
@@ -98,7 +103,7 @@ export function decodeFrugalBroadcast(buffer, factors, nItems) {
   const [regulariser] = shaped(parts, "regulariser", [1]);
   if (!(Number.isFinite(regulariser) && regulariser >= 0)) throw new BadMessage(["wire.regulariser"]);
   const vectors = rowsOf(parts, count, factors);
-  return {
+  const broadcast = {
     roundNumber: numberOf(parts, "round"),
     version: numberOf(parts, "version"),
     regulariser,
@@ -106,7 +111,51 @@ export function decodeFrugalBroadcast(buffer, factors, nItems) {
     weights,
     vectors,
   };
+  return arrays.complete ? completed(broadcast, factors, nItems) : broadcast;
 }
+
+/** The rows of all items: those that are not named are zeros, and weigh nothing.
+ * @type {(broadcast: FrugalBroadcast, factors: number, nItems: number) => FrugalBroadcast} */
+function completed(broadcast, factors, nItems) {
+  const items = Int32Array.from({ length: nItems }, (_, item) => item);
+  const weights = new Float32Array(nItems);
+  const vectors = new Float32Array(nItems * factors);
+  broadcast.items.forEach((item, row) => {
+    weights[item] = broadcast.weights[row];
+    vectors.set(broadcast.vectors.subarray(row * factors, (row + 1) * factors), item * factors);
+  });
+  return { ...broadcast, items, weights, vectors };
+}
+
+// Minimum support: which items messages cover.
+
+/** The items that messages cover, ascending: those that weigh something, where items need support.
+ * @type {(minSupport: number, weights: Float32Array) => Int32Array} */
+export function supportedItems(minSupport, weights) {
+  const all = Int32Array.from(weights.keys());
+  return minSupport > 1 ? all.filter((item) => weights[item] > 0) : all;
+}
+
+/** The places of an ascending profile's items among these items; what is not among them is left out.
+ * @type {(items: Int32Array, profile: Int32Array) => Int32Array} */
+export function coveredBy(items, profile) {
+  const places = new Map(Array.from(items, (item, place) => [item, place]));
+  return Int32Array.from(Array.from(profile).flatMap((item) => places.get(item) ?? []));
+}
+
+/** The rows of these items.
+ * @type {(model: SquaresModel, items: Int32Array) => SquaresModel} */
+export function rowsOfItems({ vectors, weights, regulariser }, items) {
+  if (items.length === weights.length) return { vectors, weights, regulariser };
+  const factors = vectors.length / weights.length;
+  const rows = new Float32Array(items.length * factors);
+  items.forEach((item, row) => rows.set(vectors.subarray(item * factors, (item + 1) * factors), row * factors));
+  return { vectors: rows, weights: Float32Array.from(items, (item) => weights[item]), regulariser };
+}
+
+/** What one user of an item adds to a secure sum of counts: even a history of all items is of an allowed norm.
+ * @type {(items: number) => number} */
+export const countUnit = (items) => Math.floor(C_INT / Math.sqrt(items));
 
 /** @type {(parts: Parts, rows: number, factors: number) => Float32Array} */
 function rowsOf(parts, rows, factors) {
@@ -212,50 +261,86 @@ function squared(values) {
 /** The Update of somebody who takes part with this many items, weighted and clipped.
  * @type {(weighing: Weighing, size: number, strengths: Float32Array, vector: Float32Array) => FrugalUpdate} */
 export function send({ activity, clip }, size, strengths, vector) {
-  const weight = size ** -activity;
+  const weight = size ? size ** -activity : 0; // none of the items is supported: zeros
   const scale = clip > 0 ? Math.min(weight, clip / messageNorm(strengths, vector)) : weight;
   return { strengths, vector, scale: Math.fround(scale) };
 }
 
 // Squares on a device (frugal): its own vector is solved for at home, and at most so many whole messages leave in its life.
 
+/** These values of supported items; -Infinity of others, so that they are not recommended.
+ * @type {(values: Float32Array, minSupport: number, model: Model) => Float32Array} */
+const ofSupported = (values, minSupport, { weights }) =>
+  minSupport === 1 ? values : values.map((value, item) => (weights[item] > 0 ? value : -Infinity));
+
 /** The method, with the recipe that a federation has published.
  * @type {(published: any) => Method} */
 export function frugal(published) {
   const { factors, messages, alpha, unobserved_weight: unobserved, activity } = published;
   const clip = published.clip ?? 0;
+  const minSupport = published.min_support ?? 1;
   needed(whole(factors, 1, MOST_FACTORS) && whole(messages, 1, MOST_MESSAGES), "recipe");
+  needed(whole(minSupport, 1, MOST_SUPPORT), "recipe (min_support)");
   const numbers = { alpha, unobserved_weight: unobserved, activity, clip };
   for (const [name, value] of Object.entries(numbers)) needed(positive(value), `recipe (${name})`);
   const objective = { liked: Math.fround(1 + alpha), unobserved: Math.fround(unobserved) };
   /** @type {(model: Model, profile: Int32Array) => Float32Array} */
   const solved = (model, profile) => solveUser(objective, model, (model.gram ??= gramMatrix(model)), profile);
+  /** The message of a profile, whose items are all among these.
+   * @type {(model: Model, items: Int32Array, profile: Int32Array) => FrugalUpdate} */
+  const updateOf = (model, items, profile) => {
+    const vector = solved(model, profile);
+    const strengths = residuals(objective, rowsOfItems(model, items).vectors, vector, coveredBy(items, profile));
+    if (!strengths.every(Number.isFinite)) throw new BadMessage(["detail.out-of-range"]);
+    return send({ activity, clip }, profile.length, strengths, vector);
+  };
   return {
     factors,
     messages,
     sharing: ["fixed-subset", "randomized-response"],
     decode: (buffer, items) => decodeFrugalBroadcast(buffer, factors, items),
-    popularity: (model) => (model.popular ??= nearness(model)),
-    scores,
+    popularity: (model) => (model.popular ??= ofSupported(nearness(model), minSupport, model)),
+    scores: (vector, model) => ofSupported(scores(vector, model), minSupport, model),
+    hasLearnt: ({ weights }) => minSupport === 1 || weights.some((weight) => weight !== 0 && weight !== 1),
     foldIn: (_, history, model) => solved(model, history),
-    async clientUpdate({ model, shape, entries }, task, _, outward) {
+    async clientUpdate({ model, shape, entries, spent }, task, _, outward) {
       if (shape.items > (task.most_rows ?? Infinity))
         throw new BadAnswer(["detail.most-numbers", { most: task.most_rows, items: shape.items }]);
-      const { profile } = outward;
-      const vector = solved(model, profile);
-      const strengths = residuals(objective, model.vectors, vector, profile);
-      if (!strengths.every(Number.isFinite)) throw new BadMessage(["detail.out-of-range"]);
-      const update = send({ activity, clip }, profile.length, strengths, vector);
+      const items = supportedItems(minSupport, model.weights);
+      const hasCounts = minSupport > 1 && (task.counts ?? (!spent || !items.length));
+      const sent = hasCounts || minSupport === 1 ? outward : among(outward, items);
+      const update = hasCounts ? counted(sent.profile, shape.items) : updateOf(model, items, sent.profile);
       return {
         body: encodeFrugalUpdate(update),
-        values: () => flat(dense(update)),
+        values: () => (hasCounts ? update.strengths : flat(dense(update))),
         compared: 0,
-        liked: Array.from(profile),
-        vector,
-        changed: [...recordMessage(entries, task.round, outward).values()],
+        liked: Array.from(sent.profile),
+        vector: hasCounts ? solved(model, sent.profile) : update.vector,
+        changed: [...recordMessage(entries, task.round, sent).values()],
       };
     },
   };
+}
+
+/** The part of an outward profile that is among these items.
+ * @type {(outward: Outward, items: Int32Array) => Outward} */
+function among(outward, items) {
+  const here = new Set(items);
+  const kept = Array.from(outward.profile.keys()).filter((place) => here.has(outward.profile[place]));
+  return {
+    ...outward,
+    profile: Int32Array.from(kept, (place) => outward.profile[place]),
+    real: kept.map((place) => outward.real[place]),
+    allowed: kept.map((place) => outward.allowed[place]),
+  };
+}
+
+/** A message of counts: 1 for each item of the profile, and no vector.
+ * @type {(profile: Int32Array, items: number) => FrugalUpdate} */
+function counted(profile, items) {
+  const strengths = new Float32Array(items);
+  for (const item of profile) strengths[item] = 1;
+  return { strengths, vector: new Float32Array(0), scale: 1 };
 }
 
 /** How near each item is to all others together: what many have is near much.

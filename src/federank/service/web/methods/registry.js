@@ -29,6 +29,7 @@ there are any.
  * @property {(buffer: ArrayBuffer, items: number) => Rows} decode
  * @property {(vector: Float32Array, model: Model) => Float32Array} scores
  * @property {(model: Model) => Float32Array} popularity which items are the better known ones
+ * @property {(model: Model) => boolean} [hasLearnt] whether a version's numbers are more than drawn by chance; else any after the first
  * @property {(policy: Policy) => number} [pairs] how many pairs a message is made from, where there are any
  * @property {{ lowest: number, highest: number, step: number }} [scale] what ratings there are, where items are rated
  * @property {(identity: Identity, history: Int32Array, model: Model, stars: Float32Array) => Float32Array} foldIn

@@ -36,7 +36,7 @@ export function checkParameters(projections) {
  *   clip: string, noises: number[], power: string, delta: string, messages: number,
  *   least_cohort: number, largest_cohort: number, helper_origin: string, helper_key: string, leader_key: string,
  *   season: number, before: string, starts_from: number, first: string, until: string, bound: number, ring: number, suite: string,
- *   projections: number, limit: number, proof_bytes: number, format: string }} SecureConfig */
+ *   projections: number, limit: number, proof_bytes: number, min_support?: number, format: string }} SecureConfig */
 
 const WHOLE = ["items", "columns", "messages", "least_cohort", "largest_cohort", "season", "starts_from"];
 const TEXT = [
@@ -69,7 +69,10 @@ const numberOf = (text) => (/^-?[0-9][0-9.e+-]*$/.test(text) ? Number(text) : Na
  * @type {(bytes: Uint8Array) => Promise<SecureConfig>} */
 export async function configFrom(bytes) {
   const told = readCanonical(bytes, "charter");
-  hasFields(told, "charter", FIELDS);
+  const hasSupport = Object.hasOwn(told, "min_support"); // named only where it is 2 or more
+  hasFields(told, "charter", hasSupport ? { ...FIELDS, min_support: "number" } : FIELDS);
+  if (hasSupport && !(Number.isInteger(told.min_support) && told.min_support >= 2))
+    throw new BadMessage(["charter.least", { name: "min_support" }]);
   checkProof(told);
   for (const name of ["catalogue", "settings"]) hexadecimal(told[name], 32, `charter.${name}`);
   for (const name of ["helper_key", "leader_key"])
@@ -140,15 +143,34 @@ function checkNoises({ noises, messages, largest_cohort: largest }) {
   if (largest * C_INT + 2 * FARTHEST * most >= 2 ** 31) throw new BadMessage(["charter.wraps"]);
 }
 
-/** Numbers a row of a stage's messages: one where only popularity is told.
- * @type {(charter: SecureConfig, stage: number) => number} */
-export const columnsOf = ({ recipe, columns }, stage) => (stage === 0 && recipe === PRIVATE ? 1 : columns);
+/** Whether items of few users are only in uploads of the first stage.
+ * @type {(charter: SecureConfig) => boolean} */
+const hasMinimum = ({ min_support: needed = 1 }) => needed > 1;
 
-/** d: numbers a message of this stage; a spectral one has the square of a row besides.
+/** Whether a stage's uploads carry counts or popularity only: one number per item.
+ * @type {(charter: SecureConfig, stage: number) => boolean} */
+export const isCounting = (charter, stage) =>
+  stage === 0 && (charter.recipe === PRIVATE || (charter.recipe === SPECTRAL && hasMinimum(charter)));
+
+/** Numbers per row of a stage's uploads.
  * @type {(charter: SecureConfig, stage: number) => number} */
-export function lengthOf(charter, stage) {
-  const columns = columnsOf(charter, stage);
-  return charter.recipe === SPECTRAL ? (charter.items + columns) * columns : charter.items * columns;
+export const columnsOf = (charter, stage) => (isCounting(charter, stage) ? 1 : charter.columns);
+
+/** d: numbers per upload of this stage that covers this many items (null: all); a spectral one has the square of a row besides.
+ * @type {(charter: SecureConfig, stage: number, rows?: number | null) => number} */
+export function lengthOf(charter, stage, rows = null) {
+  const { items, columns, recipe } = charter;
+  if (isCounting(charter, stage)) return items;
+  const covered = hasMinimum(charter) ? (rows ?? items) : items;
+  return recipe === SPECTRAL ? (covered + columns) * columns : covered * columns;
+}
+
+/** Whether uploads of this stage may have this many numbers, whichever items are supported.
+ * @type {(charter: SecureConfig, stage: number, length: number) => boolean} */
+export function allowsLength(charter, stage, length) {
+  const most = lengthOf(charter, stage);
+  if (isCounting(charter, stage) || !hasMinimum(charter)) return length === most;
+  return lengthOf(charter, stage, 1) <= length && length <= most && length % charter.columns === 0;
 }
 
 /** What all messages of a life may tell together, squared; infinite where there is no noise.

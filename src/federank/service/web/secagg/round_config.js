@@ -17,7 +17,7 @@ import {
   joined,
   readCanonical,
 } from "./canonical.js";
-import { columnsOf, lengthOf } from "./config.js";
+import { allowsLength, columnsOf, lengthOf } from "./config.js";
 import { PUBLIC_BYTES, SIGNATURE_BYTES, publicKey, verify } from "./keys.js";
 
 /** @import { Bytes } from "./canonical.js" */
@@ -88,9 +88,10 @@ export function methodModelDigest(version, arrays) {
   return digest("method-model", joined(new Uint8Array(about.buffer)), ...parts);
 }
 
-/** Refuse an offer that is not about this charter and this model, or that has expired.
- * @type {(offer: RoundConfig, charter: SecureConfig, model: Uint8Array, now: number) => Promise<void>} */
-export async function checkRoundConfig(offer, charter, model, now) {
+/** Refuse an offer that is not about this charter and this model, or that has expired. `rows` is how many items the model has that
+uploads may cover; null where that is not known.
+ * @type {(offer: RoundConfig, charter: SecureConfig, model: Uint8Array, now: number, rows?: number | null) => Promise<void>} */
+export async function checkRoundConfig(offer, charter, model, now, rows = null) {
   if (offer.charter !== hexOf(await digest("charter", bytesOf(canonical(charter)))))
     throw new BadMessage(["offer.charter"]);
   if (offer.model !== hexOf(model)) throw new BadMessage(["offer.model"]);
@@ -98,7 +99,9 @@ export async function checkRoundConfig(offer, charter, model, now) {
   const asked = [offer.columns, offer.clip, offer.scale, offer.noise];
   if (offer.stage >= charter.messages || asked.some((value, place) => value !== planned[place]))
     throw new BadMessage(["offer.plan"]);
-  if (offer.length !== lengthOf(charter, offer.stage)) throw new BadMessage(["offer.length"]);
+  const fits = allowsLength(charter, offer.stage, offer.length);
+  if (!fits || (rows !== null && offer.length !== lengthOf(charter, offer.stage, rows)))
+    throw new BadMessage(["offer.length"]);
   if (now > offer.expires + CLOCKS_APART) throw new BadMessage(["offer.expired"]);
 }
 

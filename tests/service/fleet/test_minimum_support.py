@@ -1,0 +1,361 @@
+"""Minimum support in a federation: plain and secure rounds learn what the simulation learns, of the same items."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from safetensors.numpy import load
+from tests.secagg.worlds import charter, offer
+from tests.worlds import random_world
+
+import federank as fr
+from federank.errors import BadMessage, ModelError, SettingError
+from federank.federation.client import History, Model, RoundVector, Terms, User
+from federank.federation.season import season_content, season_rows
+from federank.federation.server import Guarantee
+from federank.federation.simulated import Population
+from federank.methods.frugal import client as device
+from federank.methods.frugal.losses import FrugalSettings
+from federank.methods.frugal.method import FrugalUpdate, counts_of
+from federank.methods.frugal.server import FRUGAL_SERVER
+from federank.methods.frugal.simulated import FrugalClients
+from federank.methods.frugal.wire import decode_any_frugal_update, encode_frugal_update
+from federank.privacy.ledger import Ledger
+from federank.privacy.policy import Policy, SharedProfile
+from federank.secagg.config import config_from
+from federank.secagg.round_config import check_offer
+from federank.service.server.model_versions import first_model
+
+ITEMS, USERS, MESSAGES, SUPPORT, FACTORS = 90, 80, 4, 9, 6
+DATA = random_world(users=USERS, items=ITEMS, interactions=1100, seed=4).compact()
+COUNTS = np.bincount(DATA.items, minlength=ITEMS)
+SETTINGS = {"factors": FACTORS, "messages": MESSAGES, "min_support": SUPPORT}
+WITHOUT_NOISE = Guarantee(sigma=0.0, epsilon=None, delta=1e-6)
+POLICY = Policy(sharing="fixed-subset", pi=1.0, basis="shared")
+
+
+class Federation:
+    """A server's record and simulated clients, without sockets."""
+
+    def __init__(self, data=DATA, clients=None, trained=None, secure=False, **given):
+        asked = FrugalSettings(**(SETTINGS | given))
+        self.served, self.config = FRUGAL_SERVER, None
+        if secure:
+            sums = self.served.sums
+            settings = self.served.settle(sums.settings(asked, WITHOUT_NOISE), data, trained)
+            plan = sums.plan(settings, data.n_items, USERS, WITHOUT_NOISE)
+            self.config = charter(
+                items=data.n_items,
+                recipe=plan.recipe,
+                columns=plan.columns,
+                clip=repr(float(plan.clip)),
+                noises=plan.noises,
+                power=repr(float(plan.power)),
+                messages=MESSAGES,
+                min_support=plan.min_support,
+            )
+            self.settings = replace(settings, factors=plan.factors)
+        else:
+            self.settings = self.served.settle(asked, data, trained)
+        self.published = first_model(self.served.first_content(self.settings, data, trained))
+        recipe = {name: getattr(self.settings, name) for name in self.served.client_settings}
+        facts = SimpleNamespace(
+            settings=device.settings_of(recipe | {"activity": recipe["activity"] or 0.0}, data.n_items),
+            n_items=data.n_items,
+        )
+        ids = [str(item) for item in data.item_ids.tolist()]
+        self.facts = facts
+        self.clients = FrugalClients(Population(facts, ids, clients or data, 1, {}, lambda: None))
+
+    def received(self):
+        """The model as clients read it."""
+        now = self.published
+        content = self.served.encode(self.settings, now, now.rows_since(None), 0)
+        return device.read_rows(self.facts.settings, content, now.n_items).model
+
+    def terms(self):
+        """The terms of a secure round on the newest model."""
+        stage, rows = (ask(self.settings, self.published) for ask in (self.served.sums.stage, self.served.sums.rows))
+        return Terms(
+            self.config,
+            SimpleNamespace(
+                round=self.published.version,
+                stage=stage,
+                noise=self.config.noises[stage],
+                length=self.config.length_of(stage, rows),
+                columns=self.config.columns_of(stage),
+            ),
+        )
+
+    def play(self, users=None):
+        """One round of these clients, or of all that have an upload left."""
+        users = self.clients.participants.tolist() if users is None else users
+        users = [user for user in users if self.clients.may_take_part(user)]
+        model = self.received()
+        content = self._secure(users, model) if self.config else self._plain(users, model)
+        self.published = self.published.followed_by(content)
+
+    def _plain(self, users, model):
+        form = self.served.form(self.settings, self.published.n_items, 100.0)
+        form = self.served.form_of(self.settings, form, self.published)
+        kind, bodies = self.served.kinds["plain"], [self.clients.message(user, 0, model) for user in users]
+        for body in bodies:
+            assert kind.judge(body, form) == 0
+            assert self.served.implausible(self.settings, self.published, body) is None
+        recipe = self.served.recipe(self.settings, self.published.n_items, USERS)
+        return self.served.fold(recipe, self.published, 0, [kind.summand(body, form) for body in bodies])
+
+    def _secure(self, users, model):
+        terms = self.terms()
+        total = np.zeros(terms.offer.length, dtype=np.int64)
+        for user in users:
+            total += self.clients.upload(user, model, terms)
+        return self.served.sums.fold(self.settings, self.config, self.published, USERS, total, len(users))
+
+
+@pytest.fixture(autouse=True)
+def no_splitting(monkeypatch):
+    """Uploads are added up as integers: splitting and proving are tested elsewhere. Rounding is drawn with a seed."""
+    drawn, rounded = np.random.default_rng(1).bytes, device.spectral_message
+    monkeypatch.setattr("federank.methods.frugal.simulated.split", lambda _terms, whole: whole)
+    monkeypatch.setattr(
+        "federank.methods.frugal.simulated.spectral_message", lambda terms, update: rounded(terms, update, drawn)
+    )
+
+
+def supported(federation):
+    return federation.published.content.tables["weights"] > 0
+
+
+def product(vectors):
+    return vectors @ vectors.T
+
+
+@pytest.mark.parametrize(("kind", "given"), [("plain", {}), ("secure", {"clip": 4.0}), ("private", {})])
+def test_all_clients_in_all_rounds_learn_what_the_simulation_learns(kind, given):
+    played = Federation(secure=kind != "plain", **given)
+    for _ in range(MESSAGES):
+        played.play()
+    extra = {"sigma": 0.0} if kind == "private" else given
+    bounded = {} if kind == "plain" else {"most_shown": played.settings.most_shown}
+    factors = {"factors": played.settings.factors}
+    expected = fr.Frugal(**SETTINGS | extra | bounded | factors).fit(DATA)
+    model = played.received()
+    np.testing.assert_array_equal(supported(played), expected.item_weights > 0)
+    assert 50 <= supported(played).sum() < ITEMS
+    rounding = 1e-2 if given else 1e-3
+    np.testing.assert_allclose(model.tables["weights"], expected.item_weights, rtol=rounding)
+    if kind == "private":  # the same integers
+        np.testing.assert_array_equal(model.vectors, expected.item_vectors)
+    close = product(expected.item_vectors)
+    np.testing.assert_allclose(product(model.vectors), close, atol=(0.05 if given else 0.02) * np.abs(close).max())
+
+
+def test_the_first_upload_of_each_client_carries_counts_in_whichever_round_it_comes():
+    played = Federation()
+    users = played.clients.participants.tolist()
+    played.play(users[:40])
+    first = np.bincount(np.concatenate([DATA.profiles.of(user) for user in users[:40]]), minlength=ITEMS)
+    assert not supported(played).any(), "fewer than 50 items have enough users among the first 40"
+    assert FRUGAL_SERVER.progress(played.settings, played.published.content) == {
+        "supported_items": 0,
+        "items": ITEMS,
+        "supported_items_needed": 50,
+        "counted_clients": 40,
+    }
+    played.play(users[40:70])
+    more = first + np.bincount(np.concatenate([DATA.profiles.of(user) for user in users[40:70]]), minlength=ITEMS)
+    np.testing.assert_array_equal(supported(played), more >= SUPPORT)
+    played.play(users)  # seventy cover the supported items, ten carry counts
+    np.testing.assert_array_equal(supported(played), COUNTS >= SUPPORT)
+    assert played.published.content.state["heard"][0] == 70
+    played.play(users)
+    assert np.abs(played.received().vectors[(COUNTS >= SUPPORT) & (more < SUPPORT)]).sum() > 0
+
+
+def test_a_secure_round_is_of_counts_again_after_as_many_rounds_as_a_client_has_uploads():
+    played = Federation(secure=True, clip=4.0)
+    users, stages = played.clients.participants.tolist(), []
+    for number in range(2 * MESSAGES):
+        stages.append(played.terms().offer.stage)
+        played.play(users[:70] if number < MESSAGES else users[70:])
+    assert stages == [0, 1, 1, 1] * 2
+    np.testing.assert_array_equal(supported(played), COUNTS >= SUPPORT)
+
+
+def test_a_private_round_with_too_few_items_is_followed_by_another_of_popularity():
+    played = Federation(secure=True)
+    users = played.clients.participants.tolist()
+    played.play(users[:30])
+    assert (played.terms().offer.stage, supported(played).sum()) == (0, 0)
+    played.play(users[30:])
+    assert played.terms().offer.stage == 1
+    whole = Federation(secure=True)
+    whole.play(users)
+    np.testing.assert_array_equal(supported(played), supported(whole))
+
+
+def test_no_client_is_asked_twice_for_counts_before_items_are_supported():
+    played = Federation()
+    asked = FRUGAL_SERVER.invitations_now
+    assert asked(played.settings, played.published) == 1
+    played.play()
+    assert asked(played.settings, played.published) is None
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_a_clients_upload_is_the_simulated_one_and_its_ledger_says_what_is_in_it(secure, monkeypatch):
+    monkeypatch.setattr("federank.methods.frugal.client.split", lambda _terms, whole: whole.tobytes())
+    played = Federation(secure=secure, **({"clip": 4.0} if secure else {}))
+    user, ledger = 3, Ledger()
+    profile = DATA.profiles.of(user)
+    real = np.ones(len(profile), dtype=np.bool_)
+    taken = SharedProfile(profile, real, real, True)
+    kept = RoundVector(np.zeros(FACTORS, dtype=np.float32), None, frozenset())
+    for number in range(2):
+        model, terms = played.received(), played.terms() if secure else None
+        person = User(1, user, played.facts.settings, ITEMS, POLICY, taken, kept, terms)
+        made = device.play(person, model, ledger, number)
+        covered = profile if number == 0 else profile[COUNTS[profile] >= SUPPORT]
+        np.testing.assert_array_equal(made.recorded, covered)
+        assert ledger.messages[-1].items == len(covered)
+        assert made.rows == (ITEMS if number == 0 else np.count_nonzero(COUNTS >= SUPPORT))
+        if secure:
+            assert len(made.body) == 4 * terms.offer.length
+        else:
+            update = decode_any_frugal_update(made.body, FACTORS, None, ITEMS)
+            twin = Federation()
+            for _ in range(number):
+                twin.play()
+            again = decode_any_frugal_update(twin.clients.message(user, 0, twin.received()), FACTORS, None, ITEMS)
+            np.testing.assert_allclose(update.strengths, again.strengths, rtol=1e-5, atol=1e-6)
+        played.play()
+
+
+def test_items_without_support_are_recommended_to_nobody():
+    played = Federation()
+    for _ in range(MESSAGES):
+        played.play()
+    model, settings = played.received(), played.facts.settings
+    history = DATA.profiles.of(0)
+    scores = device.scores(settings, model, device.at_home(settings, 1, 0, History(history), model))
+    np.testing.assert_array_equal(np.isfinite(scores), COUNTS >= SUPPORT)
+    np.testing.assert_array_equal(np.isfinite(played.clients.scores(model, None)[0]), COUNTS >= SUPPORT)
+    expected = fr.Frugal(**SETTINGS).fit(DATA)
+    best = np.argsort(-expected.enrolled(history) @ expected.item_vectors.T)[:5]
+    assert set(best.tolist()) <= set(np.flatnonzero(np.isfinite(scores)).tolist())
+
+
+def test_the_broadcast_has_rows_of_supported_items_alone():
+    played = Federation()
+    now = played.published
+    empty = played.served.encode(played.settings, now, now.rows_since(None), 0)
+    assert len(empty) < 1000
+    played.play()
+    now = played.published
+    model = played.received()
+    arrays = load(played.served.encode(played.settings, now, now.rows_since(None), 0))
+    np.testing.assert_array_equal(arrays["items"], np.flatnonzero(COUNTS >= SUPPORT))
+    assert arrays["codes"].shape == (np.count_nonzero(COUNTS >= SUPPORT), FACTORS)
+    np.testing.assert_array_equal(model.tables["weights"], now.content.tables["weights"])
+    assert not model.vectors[model.tables["weights"] == 0].any()
+
+
+def test_uploads_of_another_form_are_refused():
+    played = Federation()
+    kind, form = played.served.kinds["plain"], played.served.form(played.settings, ITEMS, 100.0)
+    before = played.served.form_of(played.settings, form, played.published)
+    residuals = FrugalUpdate(np.zeros(ITEMS, np.float32), np.zeros(FACTORS, np.float32), np.float32(1))
+    with pytest.raises(BadMessage):
+        kind.judge(encode_frugal_update(residuals), before)
+    played.play()
+    after = played.served.form_of(played.settings, form, played.published)
+    rows = np.count_nonzero(COUNTS >= SUPPORT)
+    assert (before.most_rows, after.most_rows) == (0, rows)
+    with pytest.raises(BadMessage):
+        kind.judge(encode_frugal_update(residuals), after)
+    counts = FrugalUpdate(counts_of(ITEMS, DATA.profiles.of(0)), np.zeros(0, np.float32), np.float32(1))
+    assert kind.judge(encode_frugal_update(counts), after) == 0
+    twice = counts._replace(strengths=2 * counts.strengths)
+    with pytest.raises(BadMessage):
+        kind.judge(encode_frugal_update(twice), after)
+    full = Federation(min_support=1)
+    whole = full.served.form_of(full.settings, full.served.form(full.settings, ITEMS, 100.0), full.published)
+    with pytest.raises(BadMessage):
+        kind.judge(encode_frugal_update(counts), whole)
+
+
+def test_a_federation_that_starts_from_a_model_supports_its_items():
+    trained = fr.Frugal(**SETTINGS).fit(DATA)
+    played = Federation(trained=trained)
+    np.testing.assert_array_equal(supported(played), trained.item_weights > 0)
+    before = product(played.received().vectors)
+    played.play()  # counts alone: the model stays
+    np.testing.assert_array_equal(product(played.received().vectors), before)
+    played.play()
+    assert not np.array_equal(product(played.received().vectors), before)
+    with pytest.raises(ModelError):
+        Federation(trained=trained, min_support=40)
+
+
+@pytest.mark.parametrize("given", [{}, {"secure": True, "clip": 4.0}, {"secure": True}], ids=["plain", "clip", "plan"])
+def test_a_new_season_counts_again_and_its_new_items_have_no_support(given):
+    played = Federation(**given)
+    played.play()
+    played.play()
+    then = [{"id": item, "categories": ["one"]} for item in range(ITEMS)]
+    now = [*then[:-1], then[-1] | {"ended": True}, {"id": ITEMS, "categories": ["one"]}]
+    begun = season_content(played.served, played.settings, played.published.content, season_rows(then, now))
+    expected = (COUNTS >= SUPPORT if not given or "clip" in given else supported(played)).copy()
+    expected[-1] = False
+    np.testing.assert_array_equal(begun.tables["weights"] > 0, np.append(expected, False))
+    assert not begun.tables["vectors"][ITEMS:].any()
+    if played.config:
+        after = replace(played.config, items=ITEMS + 1, season=2, before="a" * 64)
+        begun = played.served.sums.next_season(played.config, after, begun)
+        assert begun.overall["stage"][0] == 0
+    if "counted" in begun.state:
+        assert not begun.state["counted"].any()
+        assert len(begun.state["counted"]) == ITEMS + 1
+
+
+def test_a_small_catalogue_and_counts_under_one_noise_are_refused():
+    small = random_world(users=80, items=40, interactions=900, seed=4).compact()
+    with pytest.raises(SettingError):
+        FRUGAL_SERVER.settle(FrugalSettings(**SETTINGS), small, None)
+    noisy = Guarantee(sigma=1.0, epsilon=None, delta=1e-6)
+    with pytest.raises(SettingError):
+        FRUGAL_SERVER.sums.settings(FrugalSettings(**SETTINGS, clip=3.0), noisy)
+    usual = FRUGAL_SERVER.sums.settings(FrugalSettings(factors=FACTORS, clip=3.0), noisy)
+    assert usual.min_support == 1
+
+
+def test_a_config_names_minimum_support_only_where_there_is_one():
+    without, having = charter(), charter(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5)
+    assert b"min_support" not in without.to_bytes()
+    assert config_from(having.to_bytes()) == having
+    with pytest.raises(BadMessage):
+        config_from(having.to_bytes().replace(b'"min_support":5', b'"min_support":1'))
+    lengths = [length for length in range(having.length_of(1) + 3) if having.allows_length(1, length)]
+    assert lengths == [having.length_of(1, rows) for rows in range(1, having.items + 1)]
+    assert [length for length in range(500) if having.allows_length(0, length)] == [having.items]
+
+
+def test_an_offer_about_another_number_of_rows_is_refused():
+    agreed = charter(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5)
+    rows = agreed.items - 2
+    made = offer(charter=agreed.digest().hex(), noise=0, stage=1, length=agreed.length_of(1, rows))[0]
+    model = bytes.fromhex(made.model)
+    check_offer(made, agreed, model, 0, rows)
+    check_offer(made, agreed, model, 0)
+    with pytest.raises(BadMessage):
+        check_offer(made, agreed, model, 0, rows - 1)
+
+
+def test_settings_that_an_older_server_does_not_name_mean_no_minimum():
+    recipe = {"factors": 3, "messages": 2, "alpha": 0.0, "unobserved_weight": 1.0, "activity": 0.3, "clip": None}
+    settings = device.settings_of(recipe, ITEMS)
+    assert settings.min_support == 1
+    model = Model(0, {"vectors": np.ones((ITEMS, 3), np.float32), "weights": np.zeros(ITEMS, np.float32)})
+    assert np.isfinite(device.scores(settings, model, np.ones(3, np.float32))).all()

@@ -1,0 +1,119 @@
+"""Minimum support in the browser: the page makes Python's messages, and recommends what Python recommends."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.secagg.worlds import HELPER, charter, offer
+from tests.service.fleet.test_minimum_support import COUNTS, DATA, FACTORS, ITEMS, POLICY, SUPPORT, Federation
+from tests.service.web.conversing import conversing
+from tests.service.web.questions import CLOSE
+
+from federank.federation.client import History, RoundVector, User
+from federank.methods.frugal import client as device
+from federank.methods.frugal.method import count_unit, dense, flat
+from federank.methods.frugal.wire import decode_any_frugal_update
+from federank.privacy.ledger import Ledger
+from federank.privacy.policy import SharedProfile
+from federank.secagg.keys import public_key_of
+from federank.secagg.round_config import sign_offer
+from federank.service.client import rules
+
+PAGE = Path(rules.__file__).parents[1] / "web"
+
+
+@pytest.fixture(scope="module")
+def ask(node):
+    with conversing(node, "secagg.mjs", PAGE) as ask:
+        yield lambda *questions: ask(questions)
+
+
+def test_a_message_is_pythons_in_every_stage_of_a_federation(ask):
+    played, user = Federation(), 3
+    profile = DATA.profiles.of(user)
+    real = np.ones(len(profile), dtype=np.bool_)
+    kept = RoundVector(np.zeros(FACTORS, dtype=np.float32), None, frozenset())
+    recipe = {name: getattr(played.settings, name) for name in played.served.client_settings}
+    for spent, counts in ((0, None), (0, None), (1, None), (1, True)):
+        now = played.published
+        content = played.served.encode(played.settings, now, now.rows_since(None), 0)
+        model, ledger = played.received(), Ledger()
+        taken = SharedProfile(profile, real, real, True)
+        if spent:
+            ledger.record_message(0, taken, 1, 4)
+        expected = None
+        if counts is None:
+            person = User(1, user, played.facts.settings, ITEMS, POLICY, taken, kept)
+            made = device.play(person, model, ledger, 1)
+            expected = decode_any_frugal_update(made.body, FACTORS, None, ITEMS)
+        [found] = ask(
+            {
+                "kind": "frugal",
+                "recipe": recipe,
+                "content": content.hex(),
+                "items": ITEMS,
+                "profile": profile.tolist(),
+                "spent": spent,
+                "counts": counts,
+            }
+        )
+        np.testing.assert_array_equal(np.float32(found["weights"]), model.tables["weights"])
+        if expected is None:
+            np.testing.assert_array_equal(np.flatnonzero(found["values"]), profile)
+            continue
+        body = decode_any_frugal_update(bytes.fromhex(found["body"]), FACTORS, None, ITEMS)
+        np.testing.assert_allclose(body.strengths, expected.strengths, **CLOSE)
+        np.testing.assert_allclose(body.vector, expected.vector, **CLOSE)
+        assert body.scale == pytest.approx(float(expected.scale), rel=1e-6)
+        assert found["liked"] == found["ledger"] == made.recorded.tolist()
+        if spent:
+            np.testing.assert_allclose(found["values"], flat(dense(expected)), rtol=1e-4, atol=1e-5)
+            home = device.at_home(played.facts.settings, 1, user, History(made.recorded), model)
+            scores = device.scores(played.facts.settings, model, home)
+            shown = np.array([np.nan if score is None else score for score in found["scores"]])
+            np.testing.assert_array_equal(np.isfinite(shown), COUNTS >= SUPPORT)
+            np.testing.assert_allclose(shown[COUNTS >= SUPPORT], scores[COUNTS >= SUPPORT], rtol=1e-4, atol=1e-5)
+        assert found["learnt"] == bool(played.published.content.state["heard"][0])
+        played.play()
+
+
+def test_lengths_of_uploads_are_pythons(ask):
+    configs = [
+        charter(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5),
+        charter(min_support=5),
+        charter(recipe="spectral", messages=3, noises=(0,) * 3),
+    ]
+    cases = [(config, stage, rows) for config in configs for stage in (0, 1) for rows in (None, 4)]
+    lengths = list(range(200))
+    found = ask(
+        *(
+            {"kind": "lengths", "charter": config.to_bytes().hex(), "stage": stage, "rows": rows, "lengths": lengths}
+            for config, stage, rows in cases
+        )
+    )
+    for (config, stage, rows), answer in zip(cases, found, strict=True):
+        assert answer == {
+            "columns": config.columns_of(stage),
+            "length": config.length_of(stage, rows),
+            "allowed": [length for length in lengths if config.allows_length(stage, length)],
+            "unit": count_unit(config.items),
+        }
+
+
+def test_an_offer_about_another_number_of_rows_is_refused(ask):
+    agreed = charter(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5)
+    rows = agreed.items - 2
+    made = offer(
+        charter=agreed.digest().hex(), noise=0, stage=1, length=agreed.length_of(1, rows), columns=agreed.columns
+    )[0]
+    question = {
+        "kind": "offer",
+        "content": sign_offer(HELPER, made).hex(),
+        "helper": public_key_of(HELPER).hex(),
+        "charter": agreed.to_bytes().hex(),
+        "model": made.model,
+        "now": 0,
+    }
+    good, unknown, wrong = ask(*(question | {"rows": told} for told in (rows, None, rows - 1)))
+    assert good["offer"] == unknown["offer"]
+    assert "refused" in wrong
