@@ -14,6 +14,7 @@ from federank import extensions
 from federank.errors import SettingError
 from federank.federation import wire
 from federank.federation.method import configuration
+from federank.methods.fpl.method import FPL
 from federank.methods.model_folder import load_model
 from federank.service.client.federation import fetch_facts, fetch_model
 from federank.service.client.http import Client
@@ -74,10 +75,12 @@ def test_it_is_served_with_plain_uploads(gradients, tmp_path):
 
 
 @pytest.mark.slow
-def test_it_is_served_under_secure_aggregation_and_verified(gradients, tmp_path):
+@pytest.mark.parametrize("name", ["gradients", "fpl"])
+def test_it_is_served_under_secure_aggregation_and_verified(gradients, name, tmp_path):
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
         demand = SumsDemand(helper=helper.origin, sigma=0.05, least_cohort=CLIENTS)
-        method = gradients(factors=4, clip=20.0, uploads_per_client=2)
+        settings = {"factors": 4, "clip": 20.0, "uploads_per_client": 2}
+        method = gradients(**settings) if name == "gradients" else FPL(triples=3, **settings)
         leader = Leader(established(f"sqlite:///{tmp_path / 'leader.sqlite'}", method, demand))
         try:
             homes = [Home(leader.address, tmp_path, number) for number in range(CLIENTS)]
