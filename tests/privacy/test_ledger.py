@@ -5,8 +5,7 @@ import pytest
 from tests.squares_worlds import devices_of, some_people, squares_federation
 
 from federank.errors import BadFile
-from federank.federation.round import play_round
-from federank.methods.frugal.reference import FrugalFleetInMemory
+from federank.methods.frugal.reference import FrugalFleetInMemory, play_round
 from federank.privacy.ledger import Entry, Ledger, SentMessage
 from federank.privacy.policy import SharedProfile
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from federank.errors import Diverged, SettingError
-from federank.federation.round import play_round
 from federank.simulation.federated import Tables, in_this_process
 from federank.simulation.options import TrainingOptions
 from federank.simulation.training import save_checkpoint, train
@@ -74,7 +73,9 @@ class ReportSpec:
 def play(federation, rounds, threads):
     shared = Momentum(federation.number, federation.moment, federation.round_number)
     for _ in range(rounds):
-        play_round(federation.recipe, shared, Pulling(federation.specs))
+        clients = Pulling(federation.specs)
+        updates = clients.train(clients.choose(shared.round_number), shared.distribute(federation.recipe))
+        shared.aggregate(federation.recipe, updates)
     federation.number, federation.moment, federation.round_number = shared.number, shared.moment, shared.round_number
 
 

@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal, NamedTuple, Protocol
 
-from federank.federation.rng import words_wrap_around
-from federank.federation.round import play_round
-
 EngineName = Literal["compiled", "reference", "cluster"]
 Play = Callable[[Any, int, int], None]
 """Plays rounds of a federation: which one, how many, on how many threads."""
@@ -87,21 +84,6 @@ def in_this_process(play: Play) -> Open:
         yield Engine(play, lambda: None)
 
     return opened
-
-
-# Rounds of clients in this process: what the reference engines share.
-
-
-def play_in_memory(federation: Any, fleet: Any, rounds: int) -> None:
-    """Play this many rounds with these clients, whose state stays with them.
-
-    The server's half of the federation is taken out as a copy (`shared`) and put back at the end (`take`).
-    """
-    shared = federation.shared
-    with words_wrap_around():
-        for _ in range(rounds):
-            play_round(federation.recipe, shared, fleet)
-    federation.take(shared)
 
 
 # Communication of a run: rows and bytes, in all and per round.

@@ -5,7 +5,7 @@ import pytest
 from tests.worlds import federation, model_of, random_world
 
 from federank.errors import BadMessage
-from federank.federation.round import Adam, adam_step
+from federank.federation.adam import Adam, adam_step
 from federank.methods.fpl.method import FPL, FPLState, FPLUpdate
 
 VECTORS, BIASES = np.float32([[1, 2], [3, 4], [5, 6]]), np.float32([0.1, 0.2, 0.3])

@@ -20,6 +20,7 @@ from federank._numerics.rows import inlined, outlined
 from federank.checks import setting
 from federank.errors import BadMessage, SettingError
 from federank.federation import wire
+from federank.federation.adam import Adam, adam_step
 from federank.federation.defences import Defences
 from federank.federation.method import (
     AUTO,
@@ -47,7 +48,6 @@ from federank.federation.rng import (
     words,
     words_wrap_around,
 )
-from federank.federation.round import Adam, adam_step
 from federank.federation.wire import Array, array
 from federank.methods.fpl.bpr import item_gradient, pair_slope, user_gradient
 from federank.privacy.policy import Policy

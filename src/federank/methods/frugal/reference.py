@@ -1,18 +1,20 @@
 """The reference engine of few messages: plain Python, slow, and the place to read first.
 
-It plays rounds as `play_in_memory` does: real Broadcasts and Updates pass between a server and
-devices that share no array. The compiled engine is tested against it. For worlds of a few dozen people.
+Real Broadcasts and Updates pass between a server and devices that share no array. The compiled engine is tested
+against it. For worlds of a few dozen people.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from federank._numerics.arrays import IntVector
 from federank.errors import SettingError
+from federank.federation.rng import words_wrap_around
 from federank.methods.frugal import simulation as compiled
 from federank.methods.frugal.method import (
     FrugalBroadcast,
@@ -30,7 +32,14 @@ from federank.methods.frugal.settings import FrugalRecipe
 from federank.methods.frugal.simulation import FrugalFederation
 from federank.privacy.ledger import Ledger
 from federank.privacy.population import shared_profile_of
-from federank.simulation.federated import Engine, EngineName, Machines, Open, in_this_process, play_in_memory
+from federank.simulation.federated import Engine, EngineName, Machines, Open, in_this_process
+
+
+def play_round(recipe: FrugalRecipe, shared: Any, fleet: Any) -> None:
+    """Distribution, computation and transmission on the clients, aggregation: all uploads or none."""
+    clients = fleet.choose(shared.round_number)
+    updates = fleet.train(clients, shared.distribute(recipe))
+    shared.aggregate(recipe, updates)
 
 
 class FrugalFleetInMemory:
@@ -83,7 +92,11 @@ def play(federation: FrugalFederation, rounds: int, _threads: int = 1) -> None:
         for user in range(len(federation.spent))
     ]
     fleet = FrugalFleetInMemory(recipe, devices)
-    play_in_memory(federation, fleet, rounds)
+    shared = federation.shared
+    with words_wrap_around():
+        for _ in range(rounds):
+            play_round(federation.recipe, shared, fleet)
+    federation.take(shared)
     federation.spent = fleet.spent
 
 

@@ -18,7 +18,7 @@ C is added to what is known of the others'; once everyone has spoken, what is kn
 damping below 1 makes up for H not knowing of confidences. A cohort's sums are scaled up to everyone, and averaged in:
 H <- (1 - b) H + b h, and damping x b of the way, with b = max(1 / t, 1.5 / cohorts) at the t-th cohort.
 
-**adam** (federation/round.py): a step against the gradient -2 S + 2 lambda Y, as FCF published it.
+**adam** (federation/adam.py): a step against the gradient -2 S + 2 lambda Y, as FCF published it.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
 from federank._numerics.topn import tall_product
 from federank.errors import DataError
+from federank.federation.adam import Adam, adam_step
 from federank.federation.rng import ITEM_FACTORS, Draw, normal_columns, normal_rows
-from federank.federation.round import Adam, adam_step
 from federank.methods.frugal.method import (
     FrugalBroadcast,
     FrugalUpdate,
