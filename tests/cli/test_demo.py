@@ -104,7 +104,7 @@ def test_the_demo_fits_a_terminal_of_80_columns(story):
 def test_the_last_line_says_what_to_open_and_it_is_there(story, place):
     assert story.splitlines()[-1] == f"Open {place / 'report.html'} in a browser."
     page = (place / "report.html").read_text(encoding="utf-8")
-    for words in ("synthetic city", "What a honest-but-curious server learns", "Accuracy and variety", "<svg"):
+    for words in ("synthetic city", "What an honest-but-curious server learns", "Accuracy and variety", "<svg"):
         assert words in page
     assert "chosen on the test part:" not in page
 

@@ -1,4 +1,4 @@
-"""Audits in a study: what a honest-but-curious server finds becomes part of a run's line."""
+"""Audits in a study: what an honest-but-curious server finds becomes part of a run's line."""
 
 import pytest
 from tests.studies.worlds import carried_out, small_study

@@ -231,7 +231,7 @@ def test_audited_runs_make_a_table_of_what_a_server_learns(tmp_path):
         "metrics": {"disclosed_share": 0.875, "fused/recall": 0.5, "fused/precision": 1.0, "auc": 0.9},
     }
     report = make_report(results_folder(tmp_path / "results", TABLES, [*all_lines(), audit]))
-    row = table_called(report, "What a honest-but-curious server learns").rows[0]
+    row = table_called(report, "What an honest-but-curious server learns").rows[0]
     assert [cell.text for cell in row] == [
         *("As published", "0.5", "87.5%", "50.0%", "100.0%"),
         *("-", "0.900", "-", "-"),

@@ -167,7 +167,7 @@ def privacy_table(lines: Sequence[RunRecord]) -> Table | None:
         "popularity alone and with the best attack; then the same for those items that never left."
     )
     cells = list(zip(*columns.values(), strict=True))
-    return plain_table("What a honest-but-curious server learns", caption, list(columns), cells)
+    return plain_table("What an honest-but-curious server learns", caption, list(columns), cells)
 
 
 def groups_table(rows: Sequence[Row]) -> Table | None:

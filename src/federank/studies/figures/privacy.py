@@ -116,7 +116,7 @@ def _label(line: RunRecord) -> str:
     return named if precision is None else f"{named} (P@10 {precision:.3f})"
 
 
-# What privacy costs: accuracy against what a honest-but-curious server still learns of what users held back.
+# What privacy costs: accuracy against what an honest-but-curious server still learns of what users held back.
 
 
 GOAL = 0.02
