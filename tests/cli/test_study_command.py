@@ -74,7 +74,7 @@ def test_what_the_command_line_changes_is_in_the_study_that_is_kept(study_file, 
     changes = ["--seeds", "7", "--set", "choose.epochs=2", "--set", "model.FPL.sweep.pi=[0.5, 1.0]"]
     answer = asked("run", study_file, "--out", tmp_path / "r", "--quiet", *changes)
     assert answer.exit_code == 0, answer.output
-    lines = Results.open(tmp_path / "r").lines()
+    lines = Results.open(tmp_path / "r").records()
     fpl = [line for line in lines if line.model == "fpl"]
     assert {line.seed for line in fpl} == {7}
     assert {line.epochs for line in fpl} == {2}
@@ -186,7 +186,7 @@ def test_a_packaged_study_in_its_quick_form_makes_a_report(tmp_path, real_data, 
     answer = asked("run", "fpl-table3", "--quick", "--out", tmp_path / "r", "--workers", "1", "--quiet")
     assert answer.exit_code == 0, answer.output
     assert "Foursquare" in answer.output or (real_data / "foursquare-brazil").exists()
-    lines = Results.open(tmp_path / "r").lines()
+    lines = Results.open(tmp_path / "r").records()
     assert {line.group for line in lines} == {"sFPL", "sFPL+", "pFPL", "pFPL+"}
     assert all(line.extra["cce"] > 0 for line in lines)
     report = asked("report", tmp_path / "r", "--html", tmp_path / "report.html")
@@ -200,4 +200,4 @@ def test_study_files_may_be_small(tmp_path, in_this_process):
     )
     answer = asked("run", tmp_path / "tiny.toml", "--out", tmp_path / "r", "--quiet")
     assert answer.exit_code == 0, answer.output
-    assert [line.group for line in Results.open(tmp_path / "r").lines()] == ["popular"]
+    assert [line.group for line in Results.open(tmp_path / "r").records()] == ["popular"]

@@ -16,7 +16,7 @@ STICKY = {"factors": 4, "sharing": "fixed-subset", "pi": 0.5}
 
 def line_of(folder, model, name="results", **changes):
     study = small_study(folder, model=[model], **(ONCE | changes))
-    [line] = carried_out(study, folder / name)[0].lines()
+    [line] = carried_out(study, folder / name)[0].records()
     assert line.status == "done", line.reason
     return line, study
 

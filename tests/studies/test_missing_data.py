@@ -57,6 +57,6 @@ def test_papers_study_runs_on_a_file_in_that_format(name, study, lines, groups, 
     small = [word for group in groups[1:] for word in ("--set", f'model."{group}".sweep.pi=[0.5,1.0]')]
     options = [*skipped, *small, "--set", "choose.epochs=1", "--seeds", "1", "--workers", "1", "--quiet"]
     told("study", "run", study, *options, "--out", tmp_path / "results")
-    lines = Results.open(tmp_path / "results").lines()
+    lines = Results.open(tmp_path / "results").records()
     assert {line.data for line in lines} == {name}
     assert {line.group for line in lines if line.done and line.task == "test"} >= set(groups)

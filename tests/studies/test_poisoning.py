@@ -19,7 +19,7 @@ LIARS = {"attack": "loud", "aim": "push", "shares": [0.05, 0.1], "rounds": 4, "r
 
 def test_a_poisoned_run_tells_what_each_share_of_liars_reaches(tmp_path):
     model = {"group": "Loud", "method": "fpl", "poison": LIARS}
-    [found] = carried_out(small_study(tmp_path, model=[model], **ONCE), tmp_path / "results")[0].lines()
+    [found] = carried_out(small_study(tmp_path, model=[model], **ONCE), tmp_path / "results")[0].records()
     assert found.status == "done", found.reason
     assert {"precision@10", "precision_defended"} <= found.metrics.keys()
     for percent in ("5", "10"):

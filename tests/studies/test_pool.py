@@ -62,11 +62,11 @@ def test_the_run_of_a_worker_that_dies_is_given_out_once_more(tmp_path):
         assert kill_when_busy(pool, times=1) is None
         assert pool.processes != [first]
         failed = kill_when_busy(pool, times=1)
-        assert failed.line.status == "failed"
-        assert failed.line.transient
-        assert "9 (SIGKILL), 2" in failed.line.reason
+        assert failed.record.status == "failed"
+        assert failed.record.transient
+        assert "9 (SIGKILL), 2" in failed.record.reason
         pool.submit(run_that_tests(quick, {}, None, 1))
-        assert pool.next(timeout=120).line.status == "done"
+        assert pool.next(timeout=120).record.status == "done"
 
 
 def test_closing_a_pool_leaves_no_process_behind(tmp_path):

@@ -56,8 +56,8 @@ def test_results_are_the_same_bits_as_here_and_no_machine_needs_the_files(nodes,
         assert len(executor._sources) == 1
     assert content(there) == content(here)
     assert len(heard.heard) == len(content(here))
-    assert {line.status for line in there.lines()} == {"done"}
-    for line in here.lines():
+    assert {line.status for line in there.records()} == {"done"}
+    for line in here.records():
         if line.task == "test":
             assert there.users(line.id).equals(here.users(line.id))
 
@@ -97,7 +97,7 @@ def test_the_runs_of_a_killed_worker_are_given_out_again(nodes, tmp_path):
 def test_a_run_that_costs_every_worker_its_life_has_failed_with_a_reason(nodes, tmp_path):
     with Deadly(deaths=3) as executor:
         results, _ = carried_out(small_study(tmp_path, model=MODELS[:1]), tmp_path / "there", executor)
-    (line,) = results.lines()
+    (line,) = results.records()
     assert line.status == "failed"
     assert line.transient
     assert line.reason.startswith("Its worker was lost 3 times")
@@ -169,7 +169,7 @@ except ClusterGone as gone:
     print(gone)
 ray_module().shutdown()
 nodes.shutdown()
-kept = {line.id for line in Results.open(folder / "results").lines(every=True)}
+kept = {line.id for line in Results.open(folder / "results").records(every=True)}
 assert len(kept) >= 3
 assert {line.id for line, _ in heard.heard} == kept
 print("nothing finished is lost")

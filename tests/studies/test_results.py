@@ -21,7 +21,7 @@ def test_what_is_appended_is_read_back(tmp_path):
     results = Results.create(tmp_path / "r")
     results.append(line("a", metrics={"precision@10": 0.5}), parquet(tmp_path))
     again = Results.open(tmp_path / "r")
-    assert again.lines() == [line("a", metrics={"precision@10": 0.5})]
+    assert again.records() == [line("a", metrics={"precision@10": 0.5})]
     assert again.users("a")["precision@10"].to_list() == [0.1, 0.2]
     with pytest.raises(BadFile):
         again.users("b")
@@ -33,10 +33,10 @@ def test_a_torn_last_line_is_passed_over_and_cut_off_by_the_next_writer(tmp_path
     with (tmp_path / "r" / "runs.jsonl").open("ab") as file:
         file.write(b'{"id": "torn", "group"')
     again = Results.open(tmp_path / "r")
-    assert [one.id for one in again.lines()] == ["a"]
+    assert [one.id for one in again.records()] == ["a"]
     again.append(line("b"))
-    assert [one.id for one in Results.open(tmp_path / "r").lines()] == ["a", "b"]
-    assert [one.id for one in again.lines()] == ["a", "b"]
+    assert [one.id for one in Results.open(tmp_path / "r").records()] == ["a", "b"]
+    assert [one.id for one in again.records()] == ["a", "b"]
     for text in (tmp_path / "r" / "runs.jsonl").read_text().splitlines():
         json.loads(text)
 
@@ -45,7 +45,7 @@ def test_a_torn_only_line_is_cut_off_too(tmp_path):
     results = Results.create(tmp_path / "r")
     (tmp_path / "r" / "runs.jsonl").write_bytes(b'{"id": "to')
     results.append(line("b"))
-    assert [one.id for one in results.lines()] == ["b"]
+    assert [one.id for one in results.records()] == ["b"]
 
 
 def test_a_damaged_line_in_the_middle_is_named(tmp_path):
@@ -54,14 +54,14 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path):
     with (tmp_path / "r" / "runs.jsonl").open("ab") as file:
         file.write(b"garbage\n")
     with pytest.raises(BadFile, match="2"):
-        Results.open(tmp_path / "r").lines()
+        Results.open(tmp_path / "r").records()
 
 
 @pytest.mark.parametrize("content", ["{broken", "[]", '{"rows": []}', '{"count": 1, "rows": ["a"]}'])
 def test_a_damaged_list_of_current_runs_is_named(tmp_path, content):
     Results.create(tmp_path / "r").append(line("a"))
     (tmp_path / "r" / "current.json").write_text(content)
-    for ask in (Results.lines, Results.count):
+    for ask in (Results.records, Results.count):
         with pytest.raises(BadFile, match=r"current\.json"):
             ask(Results.open(tmp_path / "r"))
 
@@ -80,15 +80,15 @@ def test_only_the_current_runs_are_told_under_their_current_labels(tmp_path):
         Label(identity, group, "d", {}, {}, None) for identity, group in (("c", "New"), ("a", "G"), ("c", "Best"))
     ]
     results.keep_current(labels, 3)
-    assert [(one.id, one.group) for one in results.lines()] == [("c", "New"), ("a", "G"), ("c", "Best")]
-    assert len(results.lines(every=True)) == 3
+    assert [(one.id, one.group) for one in results.records()] == [("c", "New"), ("a", "G"), ("c", "Best")]
+    assert len(results.records(every=True)) == 3
 
 
 def test_of_a_run_that_was_done_twice_the_last_line_counts(tmp_path):
     results = Results.create(tmp_path / "r")
     results.append(line("a", status="failed"))
     results.append(line("a"))
-    assert [one.status for one in results.lines()] == ["done"]
+    assert [one.status for one in results.records()] == ["done"]
 
 
 def test_results_of_another_version_are_refused(tmp_path):
@@ -113,7 +113,7 @@ def test_a_folder_that_another_process_is_just_making_is_no_obstacle(tmp_path):
         (tmp_path / "r" / name).mkdir(parents=True)
     (tmp_path / "r" / ".VERSION.123").write_text("1\n")
     Results.create(tmp_path / "r")
-    assert Results.open(tmp_path / "r").lines() == []
+    assert Results.open(tmp_path / "r").records() == []
 
 
 def test_a_full_disk_is_a_sentence(tmp_path):

@@ -23,18 +23,18 @@ def done(tmp_path_factory):
 
 
 def test_every_row_of_the_study_has_its_test_runs(done):
-    tested = [(line.group, line.swept.get("pi"), line.seed) for line in done.lines() if line.task == "test"]
+    tested = [(line.group, line.swept.get("pi"), line.seed) for line in done.records() if line.task == "test"]
     best = tested[-1][1]
     assert tested == [
         ("Popular", None, 1),
         *[("FPL", pi, seed) for pi in (0.0, 1.0) for seed in (1, 2)],
         *[("FPL, best pi", best, seed) for seed in (1, 2)],
     ]
-    assert all(line.status == "done" for line in done.lines())
+    assert all(line.status == "done" for line in done.records())
 
 
 def test_a_test_run_is_what_its_settings_say_trained_on_the_whole_training_part(done, tmp_path):
-    line = next(line for line in done.lines() if line.task == "test" and line.swept == {"pi": 1.0})
+    line = next(line for line in done.records() if line.task == "test" and line.swept == {"pi": 1.0})
     split = split_temporal(load(small_data(tmp_path)), 0.2)
     model = FPL(**line.settings, epochs=line.epoch, seed=line.seed).fit(split.train)
     found = evaluate(model, split, at=5)
@@ -48,15 +48,15 @@ def test_a_test_run_is_what_its_settings_say_trained_on_the_whole_training_part(
 
 def test_the_chosen_values_are_the_best_on_validation_and_never_saw_the_test_part(done, tmp_path):
     split = split_temporal(load(small_data(tmp_path)), 0.2, 0.2).development
-    for line in done.lines():
+    for line in done.records():
         if line.task == "choose":
             assert line.part == "validation"
             model = FPL(**line.settings, epochs=line.epoch, seed=line.seed).fit(split.train)
             assert line.metrics["precision@5"] == pytest.approx(evaluate(model, split, at=5).means["precision@5"])
     for pi in (0.0, 1.0):
-        choosing = [one for one in done.lines() if one.task == "choose" and one.swept == {"pi": pi}]
+        choosing = [one for one in done.records() if one.task == "choose" and one.swept == {"pi": pi}]
         winner = max(choosing, key=lambda one: one.metrics["precision@5"])
-        tested = next(one for one in done.lines() if one.task == "test" and one.swept == {"pi": pi})
+        tested = next(one for one in done.records() if one.task == "test" and one.swept == {"pi": pi})
         assert (tested.chosen, tested.epoch) == (winner.chosen, winner.epoch)
 
 
@@ -64,12 +64,12 @@ def test_the_chosen_values_are_the_best_on_validation_and_never_saw_the_test_par
 def test_the_best_of_a_sweep_is_the_best_on_validation(done):
     value = {
         line.swept["pi"]: max(
-            one.metrics["precision@5"] for one in done.lines() if one.task == "choose" and one.swept == line.swept
+            one.metrics["precision@5"] for one in done.records() if one.task == "choose" and one.swept == line.swept
         )
-        for line in done.lines()
+        for line in done.records()
         if line.swept
     }
-    best = next(line for line in done.lines() if line.best)
+    best = next(line for line in done.records() if line.best)
     assert best.swept["pi"] == max(value, key=lambda pi: (value[pi], -pi))
 
 
@@ -97,15 +97,15 @@ def test_a_changed_setting_reruns_only_what_it_touches(tmp_path):
     models[1]["settings"]["k"] = 6
     results, heard = carried_out(small_study(tmp_path, model=models), tmp_path / "r")
     assert [line.settings for line, _ in heard.heard] == [{"k": 6}]
-    assert [line.settings for line in results.lines()] == [{}, {"k": 6}]
-    assert len(results.lines(every=True)) == 3
+    assert [line.settings for line in results.records()] == [{}, {"k": 6}]
+    assert len(results.records(every=True)) == 3
 
 
 def test_a_renamed_row_is_told_under_its_new_name_without_a_run(tmp_path):
     carried_out(small_study(tmp_path, model=[{"group": "Old", "method": "popular"}]), tmp_path / "r")
     results, heard = carried_out(small_study(tmp_path, model=[{"group": "New", "method": "popular"}]), tmp_path / "r")
     assert heard.heard == []
-    assert [line.group for line in results.lines()] == ["New"]
+    assert [line.group for line in results.records()] == ["New"]
 
 
 def test_a_run_that_two_rows_share_is_done_once_and_told_twice(tmp_path):
@@ -116,7 +116,7 @@ def test_a_run_that_two_rows_share_is_done_once_and_told_twice(tmp_path):
     study = small_study(tmp_path, model=models, seeds=[1], choose={"best_epoch": False, "epochs": 2})
     results, heard = carried_out(study, tmp_path / "r")
     assert len(heard.heard) == results.count() == 2
-    assert [line.group for line in results.lines()] == ["Federated", "Sweep", "Sweep"]
+    assert [line.group for line in results.records()] == ["Federated", "Sweep", "Sweep"]
 
 
 def test_a_model_that_diverges_is_recorded_and_the_others_go_on(tmp_path):
@@ -126,12 +126,12 @@ def test_a_model_that_diverges_is_recorded_and_the_others_go_on(tmp_path):
         {"group": "Popular", "method": "popular"},
     ]
     results, _ = carried_out(small_study(tmp_path, model=models, seeds=[1]), tmp_path / "r")
-    status = {(line.group, line.task): line.status for line in results.lines()}
+    status = {(line.group, line.task): line.status for line in results.records()}
     assert status["Wild", "choose"] == status["Wild", "test"] == "failed"
     assert status["Half wild", "test"] == status["Popular", "test"] == "done"
-    wild = next(line for line in results.lines() if line.task == "test" and line.group == "Wild")
+    wild = next(line for line in results.records() if line.task == "test" and line.group == "Wild")
     assert "learning_rate 1e+06" in wild.reason
-    half = next(line for line in results.lines() if line.task == "test" and line.group == "Half wild")
+    half = next(line for line in results.records() if line.task == "test" and line.group == "Half wild")
     assert half.chosen == {"learning_rate": 0.05}
     _, heard = carried_out(small_study(tmp_path, model=models, seeds=[1]), tmp_path / "r")
     assert heard.heard == []  # it would diverge again
@@ -144,7 +144,7 @@ def test_patience_stops_a_run_that_gets_no_better(tmp_path):
         model=[{"group": "FPL", "method": "fpl", "settings": {"factors": 4}}],
     )
     results, _ = carried_out(study, tmp_path / "r")
-    line = next(line for line in results.lines() if line.task == "choose")
+    line = next(line for line in results.records() if line.task == "choose")
     values = [point.values["precision@5"] for point in line.curve]
     assert len(values) < 40
     assert len(values) == line.epoch + 2
@@ -154,8 +154,8 @@ def test_patience_stops_a_run_that_gets_no_better(tmp_path):
 def test_choosing_on_test_is_said_in_every_line(tmp_path):
     study = small_study(tmp_path, choose={"metric": "precision@5", "epochs": 2, "part": "test"})
     results, _ = carried_out(study, tmp_path / "r")
-    assert {line.chosen_on for line in results.lines() if line.task == "test"} == {None, "test"}
-    assert {line.part for line in results.lines()} == {"test"}
+    assert {line.chosen_on for line in results.records() if line.task == "test"} == {None, "test"}
+    assert {line.part for line in results.records()} == {"test"}
 
 
 def test_ratings_in_folds_have_errors_and_a_curve_of_the_first_fold(tmp_path):
@@ -168,7 +168,7 @@ def test_ratings_in_folds_have_errors_and_a_curve_of_the_first_fold(tmp_path):
         model=[{"group": "PMF", "method": "pmf", "settings": {"factors": 3}, "curve": True}],
     )
     results, _ = carried_out(study, tmp_path / "r")
-    lines = results.lines()
+    lines = results.records()
     assert [line.fold for line in lines] == [1, 2, 3]
     assert all({"mae", "rmse", "lifetime_messages"} <= set(line.metrics) for line in lines)
     assert not any(name.startswith("precision") for line in lines for name in line.metrics)
@@ -180,13 +180,13 @@ def test_a_study_may_be_about_part_of_the_people(tmp_path):
     results, _ = carried_out(
         small_study(tmp_path, filters={"sample": 10}, model=[{"method": "popular"}]), tmp_path / "r"
     )
-    assert results.lines()[0].metrics["users"] == 10
+    assert results.records()[0].metrics["users"] == 10
 
 
 def test_a_mishap_is_tried_again_at_the_next_start(tmp_path):
     study = small_study(tmp_path, model=[{"group": "Popular", "method": "popular"}])
     results, heard = carried_out(study, tmp_path / "r")
-    line = results.lines()[0]
+    line = results.records()[0]
     results.append(replace(line, status="failed", transient=True, reason="Its worker was ended."))
     _, heard = carried_out(study, tmp_path / "r")
     assert [told.status for told, _ in heard.heard] == ["done"]
@@ -204,12 +204,12 @@ def test_data_that_changes_under_a_study_fails_its_runs(tmp_path):
 
     case = plan_study(small_study(tmp_path)).cases[0]
     found = execute(replace(run_that_tests(case, {}, None, 1), fingerprint="0" * 32))
-    assert found.line.status == "failed"
-    assert found.line.reason
+    assert found.record.status == "failed"
+    assert found.record.reason
 
 
 def test_lines_are_json_without_anything_that_is_no_number(done):
-    for line in done.lines():
+    for line in done.records():
         text = json.dumps(record_as_json(line), allow_nan=False)
         assert read_record(json.loads(text)) == line
         assert np.isfinite([value for value in line.metrics.values() if value is not None]).all()
@@ -234,7 +234,7 @@ def test_halving_follows_the_curves_of_the_whole_grid_and_goes_on_where_it_was_s
     whole, _ = carried_out(small_study(tmp_path, model=models, choose=choose, seeds=[1]), tmp_path / "whole")
     halving = small_study(tmp_path, model=models, choose=choose | {"search": "halving"}, seeds=[1])
     found, _ = carried_out(halving, tmp_path / "halving")
-    left = {str(line.chosen): line for line in whole.lines() if line.task == "choose"}
+    left = {str(line.chosen): line for line in whole.records() if line.task == "choose"}
     runs = len(left)
     for epochs, keep in rungs(6, 12):
         by_now = {
@@ -244,10 +244,10 @@ def test_halving_follows_the_curves_of_the_whole_grid_and_goes_on_where_it_was_s
         left = {name: left[name] for name in sorted(by_now, key=lambda name: -by_now[name])[: max(keep, near)]}
         runs += len(left)
     expected = max(left.values(), key=lambda line: line.metrics["precision@5"])
-    [tested] = [line for line in found.lines() if line.task == "test"]
+    [tested] = [line for line in found.records() if line.task == "test"]
     assert tested.epoch == expected.epoch
     assert left[str(tested.chosen)].metrics == expected.metrics  # of equals, the one that is written first
-    assert sum(line.task == "choose" for line in found.lines()) == runs
+    assert sum(line.task == "choose" for line in found.records()) == runs
     again, heard = carried_out(halving, tmp_path / "halving")
     assert heard.heard == []
     assert content(again) == content(found)
@@ -257,11 +257,11 @@ def test_traffic_of_pairs_is_counted_for_the_first_seed_unless_a_table_compares_
     model = [{"group": "FPL", "method": "fpl", "settings": {"factors": 2}}]
     plain = {"best_epoch": False, "epochs": 1}
     once, _ = carried_out(small_study(tmp_path, model=model, choose=plain), tmp_path / "once")
-    assert [line.bytes is not None for line in once.lines()] == [True, False]
+    assert [line.bytes is not None for line in once.records()] == [True, False]
     table = [{"metrics": ["lifetime_messages"]}]
     compared, _ = carried_out(small_study(tmp_path, model=model, choose=plain, table=table), tmp_path / "compared")
-    assert [line.bytes is not None for line in compared.lines()] == [True, True]
-    assert [line.id for line in compared.lines()] == [line.id for line in once.lines()]
+    assert [line.bytes is not None for line in compared.records()] == [True, True]
+    assert [line.id for line in compared.records()] == [line.id for line in once.records()]
 
 
 def test_means_can_be_over_those_who_got_a_list(tmp_path):
@@ -273,6 +273,6 @@ def test_means_can_be_over_those_who_got_a_list(tmp_path):
     document = {"data": [{"name": "visits", "source": str(path)}], "choose": {"best_epoch": False}}
     models = [{"group": over, "method": "itemknn", "over": over} for over in ("all", "covered")]
     results, _ = carried_out(small_study(tmp_path, **document, model=models), tmp_path / "r")
-    all_users, covered = (line.metrics for line in results.lines())
+    all_users, covered = (line.metrics for line in results.records())
     assert covered["user_coverage"] == all_users["user_coverage"] < 1
     assert covered["precision@5"] == pytest.approx(all_users["precision@5"] / all_users["user_coverage"])

@@ -8,7 +8,7 @@ from tests.studies.worlds import small_data
 
 from federank.errors import SettingError
 from federank.studies.results import Point, RunRecord
-from federank.studies.tracking import open_tracker, tracked_line
+from federank.studies.tracking import open_tracker, tracked_record
 
 LINE = RunRecord(
     id="4f2a",
@@ -38,7 +38,7 @@ def test_mlflow_is_told_of_a_run_once(mlflow, tmp_path):
     for _ in range(2):
         tracker = open_tracker(f"mlflow:{tmp_path / 'mlruns'}", "Small: a study")
         for line in (LINE, FAILED):
-            tracker.log(tracked_line(line))
+            tracker.log(tracked_record(line))
     client = mlflow.MlflowClient(tracking_uri=(tmp_path / "mlruns").as_uri())
     experiment = client.get_experiment_by_name("Small: a study")
     kept = {one.data.tags["federank.run"]: one for one in client.search_runs([experiment.experiment_id])}
@@ -86,7 +86,7 @@ def events_in(folder):
 def test_tensorboard_is_told_of_a_run_once(tmp_path):
     proto = pytest.importorskip("tensorboardX.proto.event_pb2", reason="install federank[tracking]")
     for _ in range(2):
-        open_tracker(f"tensorboard:{tmp_path}", "Small: a study").log(tracked_line(LINE))
+        open_tracker(f"tensorboard:{tmp_path}", "Small: a study").log(tracked_record(LINE))
     values = [
         (one.tag, event.step, one.simple_value)
         for event in map(proto.Event.FromString, events_in(tmp_path))

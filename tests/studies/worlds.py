@@ -96,4 +96,4 @@ def with_pool(study, folder, workers):
 def content(results):
     """What two carryings-out of one study must agree on."""
     told = ("id", "group", "data", "settings", "seed", "task", "epoch", "metrics", "curve", "status")
-    return sorted([[getattr(line, key) for key in told] for line in results.lines()], key=str)
+    return sorted([[getattr(line, key) for key in told] for line in results.records()], key=str)

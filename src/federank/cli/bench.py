@@ -115,7 +115,7 @@ def run(name: str, method: str, data: str | None, out: Path | None, workers: int
     finally:
         executor.close()
     report_progress(results)
-    if not any(line.done for line in results.lines()):
+    if not any(record.done for record in results.records()):
         raise SystemExit(1)
     show_report(make_report(folder))
 

@@ -111,8 +111,8 @@ def _report_story(folder: Path, seed: int) -> None:
     click.echo("   a place of the history above another (AUC; 0.5 is chance). Popularity: the")
     click.echo("   same by popularity alone. The attacker has no side knowledge.\n")
     audits = [_audited(*audit, rows, split, seed) for audit in AUDITS]
-    for line in audits:
-        Results.open(folder / "results").append(line)
+    for record in audits:
+        Results.open(folder / "results").append(record)
     _show_configurations(audits[:2])
     click.echo("   A low pi is no privacy: what is held back today is sent another day.\n")
 
@@ -148,8 +148,8 @@ def _learn(results: Path, seed: int) -> list[Row]:
 
     study = as_study(packaged()[STUDY] | {"seeds": [seed]}, STUDY)
     with Bar(quiet=not sys.stderr.isatty()) as bar, Pool(1) as pool:
-        lines = run_study(study, results, pool, bar).lines()
-    return gather(lines)
+        records = run_study(study, results, pool, bar).records()
+    return gather(records)
 
 
 def _show_methods(rows: list[Row]) -> None:
@@ -182,18 +182,18 @@ def _audited(
 
     group, point = place
     [row] = [row for row in rows if row.group == group and all(row.at(key) == point[key] for key in point)]
-    [line] = row.lines
-    stop = {} if line.epoch is None or line.model == "frugal" else {"epochs": line.epoch}
-    model = recommender_class(line.model)(**{**line.settings, **stop, "seed": seed})
+    [record] = row.records
+    stop = {} if record.epoch is None or record.model == "frugal" else {"epochs": record.epoch}
+    model = recommender_class(record.model)(**{**record.settings, **stop, "seed": seed})
     findings, about = audit_training(model, split.train, sees=sees)
     megabytes = "lifetime_written_out" if sees == "sums" else "lifetime_megabytes"
     cost = {"messages": row.mean("lifetime_messages"), "megabytes": row.mean(megabytes)}
     return RunRecord(
-        id=hashlib.sha256(repr((name, line.id)).encode()).hexdigest()[:16],
+        id=hashlib.sha256(repr((name, record.id)).encode()).hexdigest()[:16],
         group=name,
         data="city",
-        model=line.model,
-        settings=line.settings,
+        model=record.model,
+        settings=record.settings,
         seed=seed,
         task="audit",
         metrics={
@@ -207,17 +207,17 @@ def _audited(
     )
 
 
-def _show_configurations(lines: list[RunRecord]) -> None:
+def _show_configurations(records: list[RunRecord]) -> None:
     """One row per configuration: cost, accuracy and leakage of the same mode."""
     from federank.cli.tables import new_table, show
 
     table = new_table("", "Read by", "Uploads>", "MB>", "P@10>", "Attacker>", "Popularity>")
-    for line in lines:
+    for record in records:
         messages, megabytes, precision, auc, popularity = (
-            line.metrics[name] or 0.0 for name in ("messages", "megabytes", "precision@10", "auc", "popularity")
+            record.metrics[name] or 0.0 for name in ("messages", "megabytes", "precision@10", "auc", "popularity")
         )
         figures = f"{messages:,.0f}", f"{megabytes:,.2f}", f"{precision:.3f}", f"{auc:.3f}", f"{popularity:.3f}"
-        table.add_row(line.group, line.extra["sees"], *figures)
+        table.add_row(record.group, record.extra["sees"], *figures)
     show(table)
 
 

@@ -98,7 +98,7 @@ def run(
     from federank.studies.progress import Bar
     from federank.studies.run import changed_data, open_results, run_study
     from federank.studies.spec import as_study
-    from federank.studies.tracking import open_tracker, tracked_line
+    from federank.studies.tracking import open_tracker, tracked_record
 
     study_name, document = find_study(name)
     one = as_study(_changed(document, seeds, changes, quick_form=quick_form), study_name)
@@ -112,16 +112,16 @@ def run(
         click.echo(sentence, err=True)
     tracker = None if track is None else open_tracker(track, one.title)
 
-    def log(line: RunRecord) -> None:
+    def log(record: RunRecord) -> None:
         if tracker is not None:
-            tracker.log(tracked_line(line))
+            tracker.log(tracked_record(record))
 
     executor = _executor(cluster, workers)
     try:
         with Bar(quiet=quiet, log=log) as bar:
             results = run_study(one, folder, executor, bar, plan)
-        for line in results.lines():  # what the tracker knows is left as it is
-            log(line)
+        for record in results.records():  # what the tracker knows is left as it is
+            log(record)
     except KeyboardInterrupt:
         click.echo(f"\nWhat is finished is in {folder}; the same command goes on from there.", err=True)
         raise
@@ -152,8 +152,8 @@ def status(folder: Path, as_json: bool) -> None:
     results = Results.open(folder)
     if as_json:
         content = counts(results)
-        failed = [line for line in results.lines() if not line.done]
-        reasons = [{"id": line.id, "group": line.group, "reason": line.reason} for line in failed]
+        failed = [record for record in results.records() if not record.done]
+        reasons = [{"id": record.id, "group": record.group, "reason": record.reason} for record in failed]
         click.echo(json.dumps({**content, "failures": reasons}, indent=2))
         return
     report_progress(results)
@@ -229,8 +229,8 @@ def report_plan(plan: Plan, folder: Path, workers: int) -> None:
     from federank.studies.run import changed_data
 
     results = Results.open(folder) if (folder / "VERSION").is_file() else None
-    known = results.lines(every=True) if results is not None else []
-    there = {line.id for line in known}
+    known = results.records(every=True) if results is not None else []
+    there = {record.id for record in known}
     table = new_table("Data", "Group", "Values", "To choose>", "To test>", "About>")
     total = 0.0
     for case in plan.cases:
@@ -259,30 +259,30 @@ def counts(results: Results) -> dict[str, int]:
 
     A search by halving goes on with all that may still win, so it may come to more runs than its plan expects.
     """
-    lines = {line.id: line for line in results.lines()}.values()
-    done = sum(line.done for line in lines)
+    records = {record.id: record for record in results.records()}.values()
+    done = sum(record.done for record in records)
     under_way = len(results.under_way())
-    total = max(results.count(), len(lines) + under_way)
+    total = max(results.count(), len(records) + under_way)
     return {
         "runs": total,
         "done": done,
-        "failed": len(lines) - done,
+        "failed": len(records) - done,
         "under_way": under_way,
-        "missing": max(0, total - len(lines) - under_way),
+        "missing": max(0, total - len(records) - under_way),
     }
 
 
 def report_progress(results: Results) -> None:
     """How far a study has come, in a line, and why runs have failed."""
-    seconds = sum(line.seconds or 0 for line in {line.id: line for line in results.lines()}.values())
+    seconds = sum(record.seconds or 0 for record in {record.id: record for record in results.records()}.values())
     content = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts(results).items())
     click.echo(f"{results.folder}: {content}; {_duration(seconds)} of computing.")
     reported: set[str] = set()
-    for line in results.lines():
-        if not line.done and line.id not in reported:  # rows may share a run
-            reported.add(line.id)
-            values = ", ".join(f"{name} {value}" for name, value in {**line.swept, **line.chosen}.items())
-            click.echo(f"  failed: {line.data}, {line.group} ({values}), {line.task}: {line.reason}")
+    for record in results.records():
+        if not record.done and record.id not in reported:  # rows may share a run
+            reported.add(record.id)
+            values = ", ".join(f"{name} {value}" for name, value in {**record.swept, **record.chosen}.items())
+            click.echo(f"  failed: {record.data}, {record.group} ({values}), {record.task}: {record.reason}")
 
 
 def show_report(report: Report) -> None:

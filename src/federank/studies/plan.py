@@ -363,10 +363,10 @@ def run_seconds(run: Run, known: Sequence[RunRecord]) -> float:
     if run.patience is not None:
         epochs = min(epochs, 2 * run.patience)
     kind = (run.method, run.data.name, run.task)
-    alike = [line for line in known if (line.model, line.data, line.task) == kind and line.seconds]
-    alike = [line for line in alike if line.settings.get("triples") == run.settings.get("triples")]
+    alike = [record for record in known if (record.model, record.data, record.task) == kind and record.seconds]
+    alike = [record for record in alike if record.settings.get("triples") == run.settings.get("triples")]
     if alike:
-        per_epoch = [(line.seconds or 0.0) / max(1, len(line.curve) or line.epoch or 1) for line in alike]
+        per_epoch = [(record.seconds or 0.0) / max(1, len(record.curve) or record.epoch or 1) for record in alike]
         return float(epochs * sum(per_epoch) / len(per_epoch))
     part = source_of(run.data).parts[0].full.train
     judged = part.n_users * part.n_items / _SCORES

@@ -110,7 +110,7 @@ ONE_THREAD = {
 
 class _Worker(NamedTuple):
     process: BaseProcess
-    line: Connection
+    pipe: Connection
 
 
 class Pool(Executor[_Worker, int]):
@@ -131,26 +131,26 @@ class Pool(Executor[_Worker, int]):
         """Wait for a run to be finished."""
         if not self._busy:
             return None
-        lines = {worker.line: worker for worker, _ in self._busy.values()}
-        ready = wait(list(lines), timeout)  # a line that has closed is ready too: its worker has died
+        pipes = {worker.pipe: worker for worker, _ in self._busy.values()}
+        ready = wait(list(pipes), timeout)  # a pipe that has closed is ready too: its worker has died
         if not ready:
             return None
-        worker = lines[ready[0]]  # type: ignore[index]
+        worker = pipes[ready[0]]  # type: ignore[index]
         assert worker.process.pid is not None
         _, run = self._busy.pop(worker.process.pid)
         try:
-            line, users = worker.line.recv()
+            record, users = worker.pipe.recv()
         except (EOFError, OSError):
             return self._lost(worker, run)
         self._freed(worker)
-        return Finished(run, line, users)
+        return Finished(run, record, users)
 
     def close(self) -> None:
         """End all workers."""
         self._waiting.clear()
         workers = self._everyone()
         for worker in workers:
-            worker.line.close()
+            worker.pipe.close()
             worker.process.terminate()
         for worker in workers:
             worker.process.join(timeout=5)
@@ -164,13 +164,13 @@ class Pool(Executor[_Worker, int]):
         return _started()
 
     def _begin(self, worker: _Worker, run: Run) -> int:
-        with suppress(OSError):  # it died while it was idle: `next` finds its line closed
-            worker.line.send(run)
+        with suppress(OSError):  # it died while it was idle: `next` finds its pipe closed
+            worker.pipe.send(run)
         assert worker.process.pid is not None
         return worker.process.pid
 
     def _lost(self, worker: _Worker, run: Run) -> Finished | None:
-        worker.line.close()
+        worker.pipe.close()
         worker.process.join()
         code = worker.process.exitcode or 0
         worker.process.close()
@@ -217,15 +217,15 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _work(line: Connection) -> None:
+def _work(pipe: Connection) -> None:
     """What a worker does: take a run, carry it out, answer, until no one asks any more."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
     try:
         while True:
-            run = line.recv()
+            run = pipe.recv()
             finished = execute(run)
-            line.send((finished.line, finished.users))
+            pipe.send((finished.record, finished.users))
     except (EOFError, OSError, KeyboardInterrupt):
         return
 

@@ -12,15 +12,15 @@ from federank.studies.plan import Plan, Run
 from federank.studies.results import RunRecord
 
 
-def _finished_line(line: RunRecord) -> str:
+def _finished_record(record: RunRecord) -> str:
     """A finished run in a few words."""
-    words = _words(line.data, line)
-    if not line.done:
-        return f"{words}: FAILED. {line.reason}"
-    metric = line.metric if line.metric in line.metrics else next(iter(line.metrics), None)
-    value = None if metric is None else line.metrics[metric]
-    epoch = "" if line.epoch is None else f", epoch {line.epoch}"
-    return f"{words}{epoch}{'' if value is None else f', {metric} {value:.5f}'} ({line.seconds or 0.0:.1f} s)"
+    words = _words(record.data, record)
+    if not record.done:
+        return f"{words}: FAILED. {record.reason}"
+    metric = record.metric if record.metric in record.metrics else next(iter(record.metrics), None)
+    value = None if metric is None else record.metrics[metric]
+    epoch = "" if record.epoch is None else f", epoch {record.epoch}"
+    return f"{words}{epoch}{'' if value is None else f', {metric} {value:.5f}'} ({record.seconds or 0.0:.1f} s)"
 
 
 def _words(data: str, run: Run | RunRecord) -> str:
@@ -58,16 +58,18 @@ class Bar:
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], now=_words(run.data.name, run).replace("[", r"\["))
 
-    def finished(self, line: RunRecord, *, ours: bool) -> None:
+    def finished(self, record: RunRecord, *, ours: bool) -> None:
         """Show what has come of a run."""
         self.done += 1
-        self.failed += not line.done
+        self.failed += not record.done
         whose = "" if ours else ", by another process"
-        self.console.print(f"[{self.done}/{self.total}] {_finished_line(line)}{whose}", markup=False, soft_wrap=True)
+        self.console.print(
+            f"[{self.done}/{self.total}] {_finished_record(record)}{whose}", markup=False, soft_wrap=True
+        )
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=self.done)
         if self.log is not None:
-            self.log(line)
+            self.log(record)
 
     def __enter__(self) -> Bar:
         return self

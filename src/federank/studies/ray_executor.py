@@ -149,7 +149,7 @@ class RayExecutor(Executor[Any, Any]):
 
 def _refuse_other_versions(finished: Finished) -> None:
     """Other versions of what computes give other results: then they are not kept."""
-    ours, theirs = failed(finished.run, "").line.versions, finished.line.versions
+    ours, theirs = failed(finished.run, "").record.versions, finished.record.versions
     other = [
         f"{name} {theirs.get(name)} and not {version}" for name, version in ours.items() if theirs.get(name) != version
     ]

@@ -117,10 +117,10 @@ def _reported_metric(spec: TableSpec) -> str | None:
 
 
 def _clause(rows: Sequence[Row], data: str, metric: str) -> str:
-    fair = [row for row in rows if not row.lines[0].settings.get("leak")]  # what has seen the test part is no result
+    fair = [row for row in rows if not row.records[0].settings.get("leak")]  # what has seen the test part is no result
     local = {*audited_names(), "local"}
-    at_home = _best([row for row in fair if row.lines[0].model in local], metric)
-    collected = _best([row for row in fair if row.lines[0].model not in local], metric)
+    at_home = _best([row for row in fair if row.records[0].model in local], metric)
+    collected = _best([row for row in fair if row.records[0].model not in local], metric)
     if at_home and collected:
         return f"on {data}, {at_home} with histories left on devices, {collected} with histories collected"
     best = at_home or collected
@@ -202,26 +202,28 @@ def make_report(folder: Path) -> Report:
     """Read a results folder and make all tables and pictures of its report."""
     specs = read_report_spec(folder)
     results = Results.open(folder)
-    lines = _with_audits(results)
-    rows = gather(lines)
+    records = _with_audits(results)
+    rows = gather(records)
     tables, differences = _results(specs, rows, _users_of(results))
     explain = explanations(specs, differences, rows)
     about = (
         price_table(rows),
         groups_table(rows),
         differences_table(differences, explain),
-        privacy_table(lines),
-        failures_table(lines),
-        runs_table(rows, lines) if rows else None,
-        versions_table(lines) if lines else None,
+        privacy_table(records),
+        failures_table(records),
+        runs_table(rows, records) if rows else None,
+        versions_table(records) if records else None,
     )
     return Report(
         title=specs.title,
         finding=" ".join(filter(None, [finding(specs, rows), comparison(differences, explain)])),
-        warnings=tuple(_warnings(specs, lines, rows, results.count() - len({line.id for line in results.lines()}))),
+        warnings=tuple(
+            _warnings(specs, records, rows, results.count() - len({record.id for record in results.records()}))
+        ),
         description=specs.description,
         results=tuple(tables),
-        pictures=tuple(draw_figures(specs, rows, lines)),
+        pictures=tuple(draw_figures(specs, rows, records)),
         about=tuple(table for table in about if table is not None),
     )
 
@@ -244,10 +246,10 @@ def _results(
 
 def _with_audits(results: Results) -> list[RunRecord]:
     """The study's runs, and the audits that were kept beside them."""
-    lines = results.lines()
-    known = {line.id for line in lines}
-    audits = [line for line in results.lines(every=True) if line.task == "audit" and line.id not in known]
-    return lines + audits
+    records = results.records()
+    known = {record.id for record in records}
+    audits = [record for record in results.records(every=True) if record.task == "audit" and record.id not in known]
+    return records + audits
 
 
 def _users_of(results: Results) -> Callable[[str], pl.DataFrame | None]:
@@ -260,25 +262,25 @@ def _users_of(results: Results) -> Callable[[str], pl.DataFrame | None]:
     return users_of
 
 
-def _warnings(specs: ReportSpec, lines: Sequence[RunRecord], rows: Sequence[Row], to_come: int) -> list[str]:
+def _warnings(specs: ReportSpec, records: Sequence[RunRecord], rows: Sequence[Row], to_come: int) -> list[str]:
     sentences = []
-    if lines and to_come > 0:
+    if records and to_come > 0:
         sentences.append(
             f"Unfinished: {to_come:,} of the study's runs are still to come; start it again to go on with them."
         )
-    if any(line.chosen_on == "test" for line in lines):
+    if any(record.chosen_on == "test" for record in records):
         sentences.append("Settings were chosen on the test part: these figures flatter the methods.")
     known = {row.data for row in rows}
     if any(chosen_on_test(spec, rows_of_table(spec, rows, data)) for spec in specs.tables for data in known):
         sentences.append(
             "The best row of a sweep was chosen on the test part, as the papers did: it flatters the method."
         )
-    each = {line.id: line for line in lines}  # rows may share a run
-    failed = sum(not line.done for line in each.values())
+    each = {record.id: record for record in records}  # rows may share a run
+    failed = sum(not record.done for record in each.values())
     if failed:
         sentences.append(f"{failed:,} of {len(each):,} runs failed; the reasons are below.")
-    missing = [name for name in specs.data if not any(line.data == name for line in lines)]
-    if not lines:
+    missing = [name for name in specs.data if not any(record.data == name for record in records)]
+    if not records:
         sentences.append("No run has finished yet.")
     elif missing:
         sentences.append(

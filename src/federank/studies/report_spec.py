@@ -200,7 +200,7 @@ def tables_of(specs: ReportSpec, rows: Sequence[Row]) -> list[TableSpec]:
         return list(specs.tables)
     metrics = [metric for metric in (*USUAL, *OF_RATINGS) if any(len(row.values(metric)) for row in rows)]
     if not metrics:
-        metrics = sorted({name for row in rows for line in row.lines for name in line.metrics if "/" not in name})
+        metrics = sorted({name for row in rows for record in row.records for name in record.metrics if "/" not in name})
     return [TableSpec(metrics=metrics)]
 
 

@@ -127,9 +127,9 @@ class Label(NamedTuple):
     chosen_on: Part | None
     best: bool = False
 
-    def applied_to(self, line: RunRecord) -> RunRecord:
+    def applied_to(self, record: RunRecord) -> RunRecord:
         """The line under this label."""
-        return replace(line, **self._asdict())
+        return replace(record, **self._asdict())
 
 
 def read_record(content: Mapping[str, Any]) -> RunRecord:
@@ -142,13 +142,13 @@ def read_record(content: Mapping[str, Any]) -> RunRecord:
     return RunRecord(**{**content, **held})
 
 
-def record_as_json(line: RunRecord) -> dict[str, Any]:
+def record_as_json(record: RunRecord) -> dict[str, Any]:
     """A record as its file has it."""
-    content = {one.name: getattr(line, one.name) for one in fields(RunRecord)}
+    content = {one.name: getattr(record, one.name) for one in fields(RunRecord)}
     content |= {
-        "at": list(line.at),
-        "curve": [{"epoch": point.epoch, **point.values} for point in line.curve],
-        "bytes": None if line.bytes is None else line.bytes._asdict(),
+        "at": list(record.at),
+        "curve": [{"epoch": point.epoch, **point.values} for point in record.curve],
+        "bytes": None if record.bytes is None else record.bytes._asdict(),
     }
     return {
         name: value for name, value in content.items() if value or name not in ("extra", "best", "repeats_left_out")
@@ -167,7 +167,7 @@ class Results:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._lines: dict[str, RunRecord] = {}
+        self._records: dict[str, RunRecord] = {}
         self._read = 0  # how far into runs.jsonl lines are known
         self._count = 0
 
@@ -199,19 +199,19 @@ class Results:
                 _write(position / "VERSION", f"{FORMAT}\n".encode())
         return cls(position)
 
-    def append(self, line: RunRecord, users: bytes | None = None) -> None:
+    def append(self, record: RunRecord, users: bytes | None = None) -> None:
         """Keep a run: each user's values (the content of a Parquet file), then its line."""
-        content = json.dumps(record_as_json(line), allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        content = json.dumps(record_as_json(record), allow_nan=False, separators=(",", ":")).encode() + b"\n"
         with _disk_errors(self.folder):
             if users is not None:
-                _write(self.folder / "users" / f"{line.id}.parquet", users)
+                _write(self.folder / "users" / f"{record.id}.parquet", users)
             with lock(self.folder / "claims" / "writing"), (self.folder / "runs.jsonl").open("ab") as file:
                 _cut_torn_line(self.folder / "runs.jsonl")
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
 
-    def lines(self, *, every: bool = False) -> list[RunRecord]:
+    def records(self, *, every: bool = False) -> list[RunRecord]:
         """The runs of the study as it is now, in its order, under its labels; or `every` run that was ever kept.
 
         Of a run that was carried out twice (because it had failed) the last line counts.
@@ -219,13 +219,13 @@ class Results:
         self.refresh()
         current = None if every else self._current()
         if current is None:
-            return list(self._lines.values())
+            return list(self._records.values())
         _, labels = current
-        return [label.applied_to(self._lines[label.id]) for label in labels if label.id in self._lines]
+        return [label.applied_to(self._records[label.id]) for label in labels if label.id in self._records]
 
-    def line(self, identity: str) -> RunRecord | None:
+    def record(self, identity: str) -> RunRecord | None:
         """The run with this id, if it is known (see `refresh`)."""
-        return self._lines.get(identity)
+        return self._records.get(identity)
 
     def refresh(self) -> None:
         """Read the lines that have come since the last time."""
@@ -239,8 +239,8 @@ class Results:
         for text in complete.splitlines():
             self._count += 1
             try:
-                line = read_record(json.loads(text))
-                self._lines[line.id] = line
+                record = read_record(json.loads(text))
+                self._records[record.id] = record
             except (ValueError, KeyError, TypeError, AttributeError) as reason:
                 raise BadFile(
                     f"Line {self._count} of {path} is not a run of ours ({reason}); take the line out, and its run is "
@@ -282,7 +282,7 @@ class Results:
     def count(self) -> int:
         """How many runs the study has, finished or not."""
         current = self._current()
-        return len(self.lines(every=True)) if current is None else current[0]
+        return len(self.records(every=True)) if current is None else current[0]
 
     def _current(self) -> tuple[int, list[Label]] | None:
         """How many runs the study has as it is now, and the labels of those that are known; None before it has any."""
@@ -303,7 +303,7 @@ class Results:
         claims = self.folder / "claims"
         if not claims.is_dir():  # as in a copy without its locks
             return []
-        open_runs = [path.name for path in claims.iterdir() if path.name not in self._lines]
+        open_runs = [path.name for path in claims.iterdir() if path.name not in self._records]
         return sorted(name for name in open_runs if name != "writing" and self._is_claimed(name))
 
     def _is_claimed(self, identity: str) -> bool:

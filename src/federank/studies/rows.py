@@ -29,14 +29,14 @@ class Row:
     group: str
     swept: tuple[tuple[str, Any], ...]
     """The swept settings with their values; empty where the group is one row."""
-    lines: tuple[RunRecord, ...]
+    records: tuple[RunRecord, ...]
     sees: str = ""
     """What the server saw whose findings these are, in a table of audits (rows.py)."""
 
     @property
     def is_best(self) -> bool:
         """Whether this is the point of a sweep that was chosen on validation."""
-        return any(line.best for line in self.lines)
+        return any(record.best for record in self.records)
 
     @property
     def family(self) -> str:
@@ -47,18 +47,18 @@ class Row:
     def label(self) -> str:
         """The method and where in the sweep it is."""
         if self.is_best:
-            values = dict.fromkeys(_plain(value) for line in self.lines for value in line.swept.values())
+            values = dict.fromkeys(_plain(value) for record in self.records for value in record.swept.values())
             return f"{self.group} = {' or '.join(values)}"
         return ", ".join([self.group, *(f"{name} = {_plain(value)}" for name, value in self.swept)])
 
     def at(self, name: str) -> Any:
         """The value of a swept setting, or of any setting that all lines share; None where there is none."""
-        values = [dict(self.swept).get(name, line.settings.get(name)) for line in self.lines]
+        values = [dict(self.swept).get(name, record.settings.get(name)) for record in self.records]
         return values[0] if values and all(value == values[0] for value in values) else None
 
     def values(self, metric: str) -> RealVector:
         """The metric of every line that has it, in the order of seeds."""
-        result = (_value(line, metric) for line in self.lines)
+        result = (_value(record, metric) for record in self.records)
         return np.array([value for value in result if value is not None], dtype=np.float64)
 
     def mean(self, metric: str) -> float | None:
@@ -75,26 +75,30 @@ class Row:
 
     def extra(self, name: str) -> Any:
         """What the first line has under this name beyond its metrics."""
-        return next((line.extra[name] for line in self.lines if name in line.extra), None)
+        return next((record.extra[name] for record in self.records if name in record.extra), None)
 
 
-def gather(lines: Iterable[RunRecord]) -> list[Row]:
+def gather(records: Iterable[RunRecord]) -> list[Row]:
     """The rows of all finished test runs: in the order of their groups' first lines, sweeps ascending."""
     families: dict[tuple[str, str], list[RunRecord]] = {}
-    for line in lines:
-        if line.task == "test" and line.done:
-            families.setdefault((line.data, line.group), []).append(line)
+    for record in records:
+        if record.task == "test" and record.done:
+            families.setdefault((record.data, record.group), []).append(record)
     rows = []
     for (data, group), members in families.items():
         # The best point of a sweep is one row, whatever was best for each fold.
-        names = [] if any(line.best for line in members) else sorted({name for line in members for name in line.swept})
+        names = (
+            []
+            if any(record.best for record in members)
+            else sorted({name for record in members for name in record.swept})
+        )
         points: dict[tuple[tuple[str, Any], ...], list[RunRecord]] = {}
-        for line in members:
-            point = tuple((name, _setting(line, name)) for name in names)
-            points.setdefault(point, []).append(line)
+        for record in members:
+            point = tuple((name, _setting(record, name)) for name in names)
+            points.setdefault(point, []).append(record)
         for point in sorted(points, key=lambda point: [_sort_key(value) for _, value in point]):
-            ordered = sorted(points[point], key=lambda line: (line.seed or 0, line.fold or 0))
-            rows.append(Row(data=data, group=group, swept=point, lines=tuple(ordered)))
+            ordered = sorted(points[point], key=lambda record: (record.seed or 0, record.fold or 0))
+            rows.append(Row(data=data, group=group, swept=point, records=tuple(ordered)))
     return rows
 
 
@@ -108,14 +112,14 @@ def best_of_sweeps(rows: Sequence[Row], score: Callable[[Row], float]) -> list[R
     return list(best.values())
 
 
-def _setting(line: RunRecord, name: str) -> Any:
-    value = line.swept[name] if name in line.swept else line.settings.get(name)
+def _setting(record: RunRecord, name: str) -> Any:
+    value = record.swept[name] if name in record.swept else record.settings.get(name)
     # 0.1 + 0.2 in one run and 0.3 in another are one point of a sweep
     return round(value, 9) if isinstance(value, float) else tuple(value) if isinstance(value, list) else value
 
 
-def _value(line: RunRecord, metric: str) -> float | None:
-    for held in (line.metrics, line.extra):
+def _value(record: RunRecord, metric: str) -> float | None:
+    for held in (record.metrics, record.extra):
         value = held.get(metric)
         if isinstance(value, int | float):
             return float(value)
@@ -172,7 +176,10 @@ def compared(rows: Sequence[Row], metrics: Sequence[str], against: str | None, t
         same = next((other for other in references if other.swept == row.swept), None)
         full = same or (references[0] if len(references) == 1 else None)
         means = {metric: full.mean(metric) for metric in wanted[SHARE]} if full is not None else {}
-        lines = [_with_metrics(line, _losses(line, same, wanted[LOSS]) | _shares(line, means)) for line in row.lines]
+        records = [
+            _with_metrics(record, _losses(record, same, wanted[LOSS]) | _shares(record, means))
+            for record in row.records
+        ]
         twin = next((other for other in rows if (other.data, other.group) == (row.data, twins.get(row.group))), None)
         if twin is not None:
             figures = {
@@ -180,8 +187,8 @@ def compared(rows: Sequence[Row], metrics: Sequence[str], against: str | None, t
                 for kind, compare in _OF_TWINS.items()
                 for name in wanted[kind]
             }
-            lines[0] = _with_metrics(lines[0], figures)
-        result.append(replace(row, lines=tuple(lines)))
+            records[0] = _with_metrics(records[0], figures)
+        result.append(replace(row, records=tuple(records)))
     return result
 
 
@@ -189,19 +196,19 @@ _OF_TWINS = {MD: mean_difference, STDR: standard_deviation_range}
 _COMPARED = (LOSS, SHARE, *_OF_TWINS)
 
 
-def _with_metrics(line: RunRecord, more: Mapping[str, float]) -> RunRecord:
-    return replace(line, metrics={**line.metrics, **more})
+def _with_metrics(record: RunRecord, more: Mapping[str, float]) -> RunRecord:
+    return replace(record, metrics={**record.metrics, **more})
 
 
-def _losses(line: RunRecord, reference: Row | None, metrics: Sequence[str]) -> dict[str, float]:
-    runs = reference.lines if reference else ()
-    theirs = next((other for other in runs if (other.seed, other.fold) == (line.seed, line.fold)), None)
-    values = {} if theirs is None else {name: (line.metrics.get(name), theirs.metrics.get(name)) for name in metrics}
+def _losses(record: RunRecord, reference: Row | None, metrics: Sequence[str]) -> dict[str, float]:
+    runs = reference.records if reference else ()
+    theirs = next((other for other in runs if (other.seed, other.fold) == (record.seed, record.fold)), None)
+    values = {} if theirs is None else {name: (record.metrics.get(name), theirs.metrics.get(name)) for name in metrics}
     return {f"{LOSS}{name}": 1 - ours / base for name, (ours, base) in values.items() if ours is not None and base}
 
 
-def _shares(line: RunRecord, means: Mapping[str, float | None]) -> dict[str, float]:
-    held = {**line.extra, **line.metrics}
+def _shares(record: RunRecord, means: Mapping[str, float | None]) -> dict[str, float]:
+    held = {**record.extra, **record.metrics}
     return {f"{SHARE}{name}": held[name] / full for name, full in means.items() if full and name in held}
 
 
@@ -209,34 +216,34 @@ def seen_rows(rows: Sequence[Row]) -> list[tuple[int, Row]]:
     """Every row once for each server that watched it, with its position among `rows`; an unwatched one as it is."""
     seen: list[tuple[int, Row]] = []
     for position, row in enumerate(rows):
-        servers = [server for server in _SERVERS if any(f"{server}:auc" in line.metrics for line in row.lines)]
+        servers = [server for server in _SERVERS if any(f"{server}:auc" in record.metrics for record in row.records)]
         seen += [(position, _as_seen_by(row, server)) for server in servers] or [(position, row)]
     return seen
 
 
 def _as_seen_by(row: Row, server: str) -> Row:
-    lines = tuple(_line_as_seen_by(line, server) for line in row.lines)
+    records = tuple(_line_as_seen_by(record, server) for record in row.records)
     cohort = row.extra(f"{server}:cohort") or 0
-    all_users = any(_all_at_once(line) for line in row.lines)
+    all_users = any(_all_at_once(record) for record in row.records)
     sees = "sums over all" if server == "sums" and all_users else _SERVERS[server].format(cohort=cohort)
-    return replace(row, lines=lines, sees=sees)
+    return replace(row, records=records, sees=sees)
 
 
-def _line_as_seen_by(line: RunRecord, server: str) -> RunRecord:
-    metrics, extra = _renamed(line.metrics, server), _renamed(line.extra, server)
+def _line_as_seen_by(record: RunRecord, server: str) -> RunRecord:
+    metrics, extra = _renamed(record.metrics, server), _renamed(record.extra, server)
     if (metrics.get(f"{AUDIT}disclosed_share") or 0.0) >= _EVERYTHING:
         metrics, extra = (
             {name: value for name, value in held.items() if not (name.startswith(AUDIT) and "_held_back" in name)}
             for held in (metrics, extra)
         )
-    return replace(line, metrics=metrics, extra=extra)
+    return replace(record, metrics=metrics, extra=extra)
 
 
-def _all_at_once(line: RunRecord) -> bool:
+def _all_at_once(record: RunRecord) -> bool:
     """Whether a round has everyone in it: of values where it is asked for, of few messages unless there are cohorts."""
-    if line.model in ("frugal", "fcf"):
-        return int(line.settings.get("cohorts", 1)) == 1
-    return str(line.settings.get("clients_per_round")) == "all"
+    if record.model in ("frugal", "fcf"):
+        return int(record.settings.get("cohorts", 1)) == 1
+    return str(record.settings.get("clients_per_round")) == "all"
 
 
 def _renamed(held: Mapping[str, Any], server: str) -> dict[str, Any]:
@@ -247,7 +254,7 @@ def _renamed(held: Mapping[str, Any], server: str) -> dict[str, Any]:
 
 def best_attack(row: Row) -> str:
     """Which attack was best at what was held back; several where the runs differ."""
-    names = [line.extra.get(f"{AUDIT}attack_held_back") for line in row.lines]
+    names = [record.extra.get(f"{AUDIT}attack_held_back") for record in row.records]
     return " or ".join(dict.fromkeys(name.replace("_", " ") for name in names if name)) or "-"
 
 

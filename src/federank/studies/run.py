@@ -58,17 +58,17 @@ class SearchState(NamedTuple):
     """The combinations that were tried to the end; None while something is missing."""
 
 
-def search_state(case: Case, line_of: Callable[[Run], RunRecord | None]) -> SearchState:
+def search_state(case: Case, record_of: Callable[[Run], RunRecord | None]) -> SearchState:
     """The runs that choosing has needed and needs next; `line_of` answers None for one that is not finished."""
     needed: list[Run] = []
     ranking, keep = list(range(len(case.candidates))), len(case.candidates)
     for stage, goes_on in [*case.rungs, (case.candidates, 0)]:
-        numbers = _candidates_of(stage, ranking, keep, line_of)
+        numbers = _candidates_of(stage, ranking, keep, record_of)
         needed += [run for number in numbers for run in stage[number]]
-        lines = {number: _lines(stage[number], line_of) for number in numbers}
-        if any(len(lines[number]) < len(stage[number]) for number in numbers):
+        records = {number: _records(stage[number], record_of) for number in numbers}
+        if any(len(records[number]) < len(stage[number]) for number in numbers):
             return SearchState(needed, None)
-        done = {number: each for number, each in lines.items() if all(line.done for line in each)}
+        done = {number: each for number, each in records.items() if all(record.done for record in each)}
         if stage is case.candidates or not done:
             return SearchState(needed, [stage[number] for number in numbers])
         values = {number: _best_point(each, case)[1] for number, each in done.items()}
@@ -85,7 +85,7 @@ def _trials(case: Case) -> int:
 
 
 def _candidates_of(
-    stage: Sequence[Runs], ranking: Sequence[int], keep: int, line_of: Callable[[Run], RunRecord | None]
+    stage: Sequence[Runs], ranking: Sequence[int], keep: int, record_of: Callable[[Run], RunRecord | None]
 ) -> list[int]:
     """Who is tried in this stage: the first `keep` of the order, and another for each that has failed."""
     entered: list[int] = []
@@ -94,24 +94,24 @@ def _candidates_of(
         if unbroken == keep:
             break
         entered.append(number)
-        lines = [line_of(run) for run in stage[number]]
-        unbroken += all(line is None or line.done for line in lines)
+        records = [record_of(run) for run in stage[number]]
+        unbroken += all(record is None or record.done for record in records)
     return entered
 
 
-def choose(case: Case, line_of: Callable[[Run], RunRecord | None]) -> Choice | NoChoice:
+def choose(case: Case, record_of: Callable[[Run], RunRecord | None]) -> Choice | NoChoice:
     """The best combination of a case whose choosing runs are all finished."""
     best: Choice | None = None
-    tried = search_state(case, line_of)
+    tried = search_state(case, record_of)
     for runs in tried.last or ():
-        lines = _lines(runs, line_of)
-        if all(line.done for line in lines):
-            epoch, value = _best_point(lines, case)
+        records = _records(runs, record_of)
+        if all(record.done for record in records):
+            epoch, value = _best_point(records, case)
             if best is None or value > best.value:
                 best = Choice(runs[0].chosen, epoch, value)
     if best is not None:
         return best
-    reasons = [line.reason for line in _lines(tried.runs, line_of) if not line.done]
+    reasons = [record.reason for record in _records(tried.runs, record_of) if not record.done]
     how_many = "the only run" if len(case.candidates) == 1 else f"every one of {len(case.candidates)} combinations"
     return NoChoice(f"Nothing could be chosen, because {how_many} failed. {reasons[0]}")
 
@@ -121,15 +121,15 @@ def best_of_sweep(choices: Mapping[int, Choice]) -> int:
     return max(choices, key=lambda number: (choices[number].value, -number))
 
 
-def _lines(runs: Sequence[Run], line_of: Callable[[Run], RunRecord | None]) -> list[RunRecord]:
-    return [line for line in map(line_of, runs) if line is not None]
+def _records(runs: Sequence[Run], record_of: Callable[[Run], RunRecord | None]) -> list[RunRecord]:
+    return [record for record in map(record_of, runs) if record is not None]
 
 
-def _best_point(lines: Sequence[RunRecord], case: Case) -> tuple[int | None, float]:
+def _best_point(records: Sequence[RunRecord], case: Case) -> tuple[int | None, float]:
     metric, sign = case.choose.metric, -1 if case.choose.lower_is_better else 1
-    curves = [line.curve for line in lines]
+    curves = [record.curve for record in records]
     if not all(curves):
-        return None, sign * _mean([line.metrics[metric] or 0.0 for line in lines])
+        return None, sign * _mean([record.metrics[metric] or 0.0 for record in records])
     # Runs that were stopped early have shorter curves: only epochs that every seed has seen are compared.
     points = [
         (together[0].epoch, sign * _mean([point.values[metric] for point in together]))
@@ -195,7 +195,7 @@ class Observer(Protocol):
         """A run was given out."""
         ...
 
-    def finished(self, line: RunRecord, *, ours: bool) -> None:
+    def finished(self, record: RunRecord, *, ours: bool) -> None:
         """A run is kept: one of ours, or another process's."""
         ...
 
@@ -220,9 +220,9 @@ def changed_data(plan: Plan, results: Results) -> list[str]:
     sentences = []
     for name, fingerprint in now.items():
         kept = {
-            line.id
-            for line in results.lines()
-            if line.data == name and line.data_fingerprint not in (None, fingerprint)
+            record.id
+            for record in results.records()
+            if record.data == name and record.data_fingerprint not in (None, fingerprint)
         }
         if kept:
             sentences.append(
@@ -271,7 +271,7 @@ class StudyRun:
                 self._dispatch()
                 result = self.executor.next(_POLL_SECONDS if self.claimed_elsewhere else None) if self.claims else None
                 if result is not None:
-                    self._store(result.line, result.users)
+                    self._store(result.record, result.users)
                 elif self.claimed_elsewhere and not self.claims:
                     time.sleep(_POLL_SECONDS)
                 self._check_other_processes()
@@ -281,18 +281,18 @@ class StudyRun:
                 claim.close()
         self._keep_current()
 
-    def _line(self, run: Run) -> RunRecord | None:
+    def _record(self, run: Run) -> RunRecord | None:
         """What is known of a run; a failure that may pass counts as nothing, unless it is of this very start."""
-        line = self.results.line(run.id)
-        if line is not None and line.transient and run.id not in self.finished:
+        record = self.results.record(run.id)
+        if record is not None and record.transient and run.id not in self.finished:
             return None
-        return line
+        return record
 
     def _enqueue(self, run: Run, *, first: bool = False) -> None:
         if run.id in self.queued:
             return
         self.queued.add(run.id)
-        if self._line(run) is not None:
+        if self._record(run) is not None:
             self.finished.add(run.id)
         elif first:
             self.queue.appendleft(run)
@@ -303,7 +303,7 @@ class StudyRun:
         """How far a case's choosing has come; what it needs next joins the queue."""
         case = self.plan.cases[number]
         while True:
-            now = search_state(case, self._finished_line)
+            now = search_state(case, self._finished_record)
             self.choosing[number] = now.runs
             fresh = [run for run in now.runs if run.id not in self.queued]
             for run in reversed(fresh) if first else fresh:
@@ -311,8 +311,8 @@ class StudyRun:
             if not any(run.id in self.finished for run in fresh):
                 return now
 
-    def _finished_line(self, run: Run) -> RunRecord | None:
-        return self.results.line(run.id) if run.id in self.finished else None
+    def _finished_record(self, run: Run) -> RunRecord | None:
+        return self.results.record(run.id) if run.id in self.finished else None
 
     def _keep_current(self, count: int | None = None) -> None:
         labels = labels_of(self.plan, self.choosing, self.choices, self.tests)
@@ -324,7 +324,7 @@ class StudyRun:
         ready = [number for number in open_cases if self._search(number, first=True).last is not None]
         for number in ready:
             case = self.plan.cases[number]
-            choice = choose(case, self._finished_line) if case.candidates else Choice(case.fixed, None, 0.0)
+            choice = choose(case, self._finished_record) if case.candidates else Choice(case.fixed, None, 0.0)
             self.choices[number], self.tests[number] = choice, _tests(case, choice, self.choosing[number])
         # Tests go before other rows' choosing, so that rows get done one by one; the last row first, so that in the end
         # they are in the study's order.
@@ -341,8 +341,8 @@ class StudyRun:
         """Keep that a test could not be made, once."""
         if run.id not in self.queued:
             self.queued.add(run.id)
-            if self.results.line(run.id) is None:
-                self.results.append(failed(run, reason).line)
+            if self.results.record(run.id) is None:
+                self.results.append(failed(run, reason).record)
                 self.results.refresh()
             self.finished.add(run.id)
 
@@ -354,23 +354,23 @@ class StudyRun:
                 self.claimed_elsewhere.append(run)
                 continue
             self.results.refresh()  # another process may have finished it just now
-            if (line := self._line(run)) is not None:
+            if (record := self._record(run)) is not None:
                 claim.close()
-                self._report(line, ours=False)
+                self._report(record, ours=False)
                 continue
             self.claims[run.id] = claim
             self.observer.started(run)
             self.executor.submit(run)
 
-    def _store(self, line: RunRecord, users: bytes | None) -> None:
-        self.results.append(line, users)
+    def _store(self, record: RunRecord, users: bytes | None) -> None:
+        self.results.append(record, users)
         self.results.refresh()
-        self.claims.pop(line.id).close()
-        self._report(line, ours=True)
+        self.claims.pop(record.id).close()
+        self._report(record, ours=True)
 
-    def _report(self, line: RunRecord, *, ours: bool) -> None:
-        self.finished.add(line.id)
-        self.observer.finished(line, ours=ours)
+    def _report(self, record: RunRecord, *, ours: bool) -> None:
+        self.finished.add(record.id)
+        self.observer.finished(record, ours=ours)
 
     def _check_other_processes(self) -> None:
         """Take note of what other processes have finished, and take over what they have left."""
@@ -379,8 +379,8 @@ class StudyRun:
         self.results.refresh()
         for _ in range(len(self.claimed_elsewhere)):
             run = self.claimed_elsewhere.popleft()
-            if (line := self._line(run)) is not None:
-                self._report(line, ours=False)
+            if (record := self._record(run)) is not None:
+                self._report(record, ours=False)
             else:
                 self.queue.append(run)
 

@@ -137,17 +137,19 @@ def differences_table(differences: Sequence[Difference], explain: Explain) -> Ta
     return plain_table(f"Differences over {NOTABLE:.0f} % from the paper", caption, columns, cells)
 
 
-def privacy_table(lines: Sequence[RunRecord]) -> Table | None:
+def privacy_table(records: Sequence[RunRecord]) -> Table | None:
     """What the audited runs gave away; None where nothing was audited."""
-    audits = [line for line in lines if line.task == "audit" and line.done]
+    audits = [record for record in records if record.task == "audit" and record.done]
     if not audits:
         return None
-    figures = [line.metrics for line in audits]
-    openly = [None if line.extra.get("sees") == "neither" else line.metrics.get("disclosed_share") for line in audits]
+    figures = [record.metrics for record in audits]
+    openly = [
+        None if record.extra.get("sees") == "neither" else record.metrics.get("disclosed_share") for record in audits
+    ]
     columns: dict[str, list[str]] = {
-        "Data": [line.data for line in audits],
-        "Sharing": [line.group for line in audits],
-        "pi>": ["-" if (pi := line.settings.get("pi")) is None else f"{pi:g}" for line in audits],
+        "Data": [record.data for record in audits],
+        "Sharing": [record.group for record in audits],
+        "pi>": ["-" if (pi := record.settings.get("pi")) is None else f"{pi:g}" for record in audits],
         "P@10>": [written_once(PRECISION, each.get(PRECISION)) for each in figures],
         "Sent openly>": [_percent(share) for share in openly],
         "Named>": [_percent(each.get("fused/recall")) for each in figures],
@@ -172,7 +174,7 @@ def privacy_table(lines: Sequence[RunRecord]) -> Table | None:
 
 def groups_table(rows: Sequence[Row]) -> Table | None:
     """Recall by user activity and item popularity; None where no run has it."""
-    names = {name for row in rows for line in row.lines for name in line.metrics if name.startswith("recall@")}
+    names = {name for row in rows for record in row.records for name in record.metrics if name.startswith("recall@")}
     cuts = sorted({int(name[7:].partition("/")[0]) for name in names if "/activity-" in name})
     if not cuts:
         return None
@@ -230,30 +232,30 @@ def _best_precision(rows: Iterable[Row]) -> float | None:
 
 
 def _method(row: Row) -> str:
-    return row.lines[0].model
+    return row.records[0].model
 
 
-def runs_table(rows: Sequence[Row], lines: Sequence[RunRecord]) -> Table:
+def runs_table(rows: Sequence[Row], records: Sequence[RunRecord]) -> Table:
     """Each row's runs: where they ended and what they cost; means over seeds."""
     cells = []
     for row in rows:
-        sent = [line.bytes for line in row.lines if line.bytes is not None]
+        sent = [record.bytes for record in row.records if record.bytes is not None]
         cells.append(
             [
                 row.data,
                 row.label,
-                str(len(row.lines)),
-                _mean([line.epoch for line in row.lines], "{:g}"),
-                _mean([line.seconds for line in row.lines], "{:,.1f}"),
-                _mean([line.memory_mb for line in row.lines], "{:,.0f}"),
+                str(len(row.records)),
+                _mean([record.epoch for record in row.records], "{:g}"),
+                _mean([record.seconds for record in row.records], "{:,.1f}"),
+                _mean([record.memory_mb for record in row.records], "{:,.0f}"),
                 _mean([traffic.up for traffic in sent], "{:,.1f}", 1e6),
                 _mean([traffic.down for traffic in sent], "{:,.1f}", 1e6),
                 _chosen(row),
             ]
         )
-    each = {line.id: line for line in lines}
-    total = sum(float(line.seconds or 0) for line in each.values())
-    choosing = sum(line.task == "choose" for line in each.values())
+    each = {record.id: record for record in records}
+    total = sum(float(record.seconds or 0) for record in each.values())
+    choosing = sum(record.task == "choose" for record in each.values())
     caption = (
         f"{len(each):,} runs in all, {choosing:,} of them to choose settings; {spoken_time(total)} of computing, added "
         "up over all runs. Times and memory are means over seeds and folds; bytes are those of a full run, counted "
@@ -263,20 +265,20 @@ def runs_table(rows: Sequence[Row], lines: Sequence[RunRecord]) -> Table:
     return plain_table("Runs", caption, columns, cells)
 
 
-def failures_table(lines: Sequence[RunRecord]) -> Table | None:
+def failures_table(records: Sequence[RunRecord]) -> Table | None:
     """Why runs failed, a row for each cause; None where all went well."""
-    failed = {(line.id, line.group): line for line in lines if not line.done}.values()
+    failed = {(record.id, record.group): record for record in records if not record.done}.values()
     if not failed:
         return None
     causes: dict[tuple[str, str, str], list[RunRecord]] = {}
-    for line in failed:
-        causes.setdefault((line.data, line.task, _cause(line.reason or "-")), []).append(line)
+    for record in failed:
+        causes.setdefault((record.data, record.task, _cause(record.reason or "-")), []).append(record)
     cells = [
         [
             data,
-            ", ".join(dict.fromkeys(line.group for line in alike)),
+            ", ".join(dict.fromkeys(record.group for record in alike)),
             task,
-            str(len({line.id for line in alike})),
+            str(len({record.id for record in alike})),
             alike[0].reason or "-",
         ]
         for (data, task, _), alike in causes.items()
@@ -292,16 +294,16 @@ def _cause(reason: str) -> str:
     return re.sub(r"(?<![\w.])\d[\d,]*(?![\w.])", "N", reason)
 
 
-def versions_table(lines: Sequence[RunRecord]) -> Table:
+def versions_table(records: Sequence[RunRecord]) -> Table:
     """Packages and machine as the runs recorded them, and what data they read."""
     result: dict[str, set[str]] = {}
-    for line in lines:
-        for name, version in line.versions.items():
+    for record in records:
+        for name, version in record.versions.items():
             result.setdefault(name, set()).add(str(version))
-        if line.data_fingerprint:
-            result.setdefault(f"data {line.data}", set()).add(line.data_fingerprint)
-        if line.repeats_left_out:
-            result.setdefault(f"repeated rows of {line.data}, left out", set()).add(f"{line.repeats_left_out:,}")
+        if record.data_fingerprint:
+            result.setdefault(f"data {record.data}", set()).add(record.data_fingerprint)
+        if record.repeats_left_out:
+            result.setdefault(f"repeated rows of {record.data}, left out", set()).add(f"{record.repeats_left_out:,}")
     cells = [[name, ", ".join(sorted(values))] for name, values in result.items()]
     several = any(len(values) > 1 for values in result.values())
     caption = "Several values in one line: the runs were not all made with the same." if several else ""
@@ -317,12 +319,12 @@ def spoken_time(seconds: float) -> str:
 
 def _chosen(row: Row) -> str:
     """What was chosen for the row, and on which part."""
-    parts = {line.chosen_on for line in row.lines} - {None}
+    parts = {record.chosen_on for record in row.records} - {None}
     if not parts:
         return "nothing"
     values: dict[str, None] = {}
-    for line in row.lines:
-        values |= dict.fromkeys(f"{name.replace('_', ' ')} {value}" for name, value in line.chosen.items())
+    for record in row.records:
+        values |= dict.fromkeys(f"{name.replace('_', ' ')} {value}" for name, value in record.chosen.items())
     return f"{', '.join(values or ['the epoch'])}, on {' and '.join(sorted(map(str, parts)))}"
 
 

@@ -75,7 +75,7 @@ def significance_marks(
 
 def _per_user(row: Row, metrics: Sequence[str], users_of: Callable[[str], Any]) -> pl.DataFrame:
     """Each user's mean over the row's seeds; no column for what users have no values of."""
-    tables = [table for table in (users_of(line.id) for line in row.lines) if table is not None]
+    tables = [table for table in (users_of(record.id) for record in row.records) if table is not None]
     if not tables:
         return pl.DataFrame({"user": []})
     held = [metric for metric in metrics if all(metric in table.columns for table in tables)]
@@ -212,7 +212,7 @@ def results_table(
             columns.append(Column(head, "ours", is_number) if beside else Column("", head, is_number))
     columns += [Column("", "Goal", number=False)] if goal else []
     best = {metric: _best([row for _, row in shown], metric) for metric in metrics}
-    lines, differences = [], []
+    body, differences = [], []
     for number, (position, row) in enumerate(shown):
         cells = [Cell(row.label), *([Cell(row.sees or "-")] if watched else [])]
         for metric in metrics:
@@ -231,10 +231,10 @@ def results_table(
                     differences.append(Difference(row, metric, ours, paper, percent, formula))
         if goal:
             cells.append(_GOAL[meets(row, goal)])
-        lines.append(tuple(cells))
+        body.append(tuple(cells))
     caption = " ".join(filter(None, [spec.caption, _how_to_read(rows, bool(published_metrics), reference, spec)]))
     title = f"{spec.title}: {data}"
-    return Table(title=title, caption=caption, columns=tuple(columns), rows=tuple(lines)), differences
+    return Table(title=title, caption=caption, columns=tuple(columns), rows=tuple(body)), differences
 
 
 def percent_difference(ours: float | None, paper: float | None) -> float | None:
@@ -280,11 +280,11 @@ def _best(rows: Sequence[Row], metric: str) -> frozenset[int]:
 
 def drawn_at_random(row: Row) -> bool:
     """Whether its lists were drawn at random."""
-    return any(line.model == RANDOM for line in row.lines)
+    return any(record.model == RANDOM for record in row.records)
 
 
 def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, spec: TableSpec) -> str:
-    seeds = sorted({len(row.lines) for row in rows})
+    seeds = sorted({len(row.records) for row in rows})
     sentences = []
     if seeds and seeds[-1] > 1:
         sentences.append(f"Mean ± standard deviation over {_span(seeds)} runs (seeds and folds).")

@@ -205,7 +205,7 @@ class Finished(NamedTuple):
     """A run that is done or has failed."""
 
     run: Run
-    line: RunRecord
+    record: RunRecord
     users: bytes | None
     """Each user's values, as the content of a Parquet file; of test runs only."""
 
@@ -221,19 +221,19 @@ def execute(run: Run) -> Finished:
         return failed(run, "The run needs more memory than there is.", transient=True)
     except Exception as reason:  # a mistake of ours must not end the other runs
         return failed(run, f"Something unexpected went wrong: {type(reason).__name__}: {reason}", transient=True)
-    line = replace(
-        _line(run),
+    record = replace(
+        _record(run),
         **result,
         seconds=round(time.perf_counter() - begin, 3),
         cpu_seconds=round(time.process_time() - computing, 3),
         memory_mb=_peak_memory(),
     )
-    return Finished(run, line, users)
+    return Finished(run, record, users)
 
 
 def failed(run: Run, reason: str, *, transient: bool = False) -> Finished:
     """A run that came to nothing; a transient failure is tried again when the study is next started."""
-    return Finished(run, replace(_line(run), status="failed", reason=reason, transient=transient), None)
+    return Finished(run, replace(_record(run), status="failed", reason=reason, transient=transient), None)
 
 
 def _executed(run: Run) -> tuple[dict[str, Any], bytes | None]:
@@ -365,7 +365,7 @@ _OF_THE_RUN = (
 )
 
 
-def _line(run: Run) -> RunRecord:
+def _record(run: Run) -> RunRecord:
     """What a line has of any run."""
     return RunRecord(
         **{name: getattr(run, name) for name in _OF_THE_RUN},

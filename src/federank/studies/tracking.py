@@ -80,21 +80,32 @@ def open_tracker(where: str, experiment: str) -> Tracker:
     return TensorBoard(place, experiment)
 
 
-def tracked_line(line: RunRecord) -> Tracked:
+def tracked_record(record: RunRecord) -> Tracked:
     """A run of a study."""
-    where = [line.data, line.group, *(f"{name} {value}" for name, value in {**line.swept, **line.chosen}.items())]
-    tags = {"task": line.task, "data": line.data, "group": line.group, "data_fingerprint": line.data_fingerprint or ""}
-    tags |= {name: value for name, value in (("judged_by", line.part), ("reason", line.reason)) if value is not None}
-    costs = {"seconds": line.seconds, "memory_mb": line.memory_mb, "epoch": line.epoch}
-    figures = {name: float(value) for name, value in {**line.metrics, **costs}.items() if value is not None}
+    where = [
+        record.data,
+        record.group,
+        *(f"{name} {value}" for name, value in {**record.swept, **record.chosen}.items()),
+    ]
+    tags = {
+        "task": record.task,
+        "data": record.data,
+        "group": record.group,
+        "data_fingerprint": record.data_fingerprint or "",
+    }
+    tags |= {
+        name: value for name, value in (("judged_by", record.part), ("reason", record.reason)) if value is not None
+    }
+    costs = {"seconds": record.seconds, "memory_mb": record.memory_mb, "epoch": record.epoch}
+    figures = {name: float(value) for name, value in {**record.metrics, **costs}.items() if value is not None}
     return Tracked(
-        key=line.id,
-        name=f"{', '.join(where)}, seed {line.seed}, {line.task}",
-        params={"method": line.model, "data": line.data, "seed": line.seed, **line.settings},
+        key=record.id,
+        name=f"{', '.join(where)}, seed {record.seed}, {record.task}",
+        params={"method": record.model, "data": record.data, "seed": record.seed, **record.settings},
         metrics=figures,
-        points=tuple(line.curve),
-        tags=tags | {f"version.{name}": value for name, value in line.versions.items()},
-        failed=not line.done,
+        points=tuple(record.curve),
+        tags=tags | {f"version.{name}": value for name, value in record.versions.items()},
+        failed=not record.done,
     )
 
 

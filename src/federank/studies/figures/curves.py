@@ -41,19 +41,19 @@ Curve = dict[int, float]
 
 def draw_convergence(panel: PanelData) -> Drawn | None:
     """One panel and what it shows, or None where no run has a curve of this metric."""
-    rows, lines = panel.rows, panel.lines
-    metric = panel.metric or _first_metric(rows, lines)
+    rows, records = panel.rows, panel.records
+    metric = panel.metric or _first_metric(rows, records)
     if metric is None:
         return None
     if len(rows) > MOST_SERIES and len({row.family for row in rows}) > 1:
         rows = best_of_sweeps(rows, lambda row: score(metric, row.mean(metric) or 0.0))
     elif len(rows) > 1:
         rows = [row for row in rows if not row.is_best]  # the sweep has the same point already
-    tested = {row.label: _mean_curve([line.curve for line in row.lines], metric) for row in rows}
+    tested = {row.label: _mean_curve([record.curve for record in row.records], metric) for row in rows}
     curves = {label: curve for label, curve in tested.items() if len(curve) > 1}
     on_test = bool(curves)
     if not on_test:
-        chosen = {row.label: _mean_curve(_curves_of_choice(row, lines), metric) for row in rows}
+        chosen = {row.label: _mean_curve(_curves_of_choice(row, records), metric) for row in rows}
         curves = {label: curve for label, curve in chosen.items() if len(curve) > 1}
     if not curves:
         return None
@@ -101,28 +101,28 @@ def _mean_curve(curves: Sequence[Sequence[Point]], metric: str) -> Curve:
     return {epoch: float(np.mean([curve[epoch] for curve in held])) for epoch in epochs}
 
 
-def _curves_of_choice(row: Row, lines: Sequence[RunRecord]) -> list[Sequence[Point]]:
+def _curves_of_choice(row: Row, records: Sequence[RunRecord]) -> list[Sequence[Point]]:
     """The curves of the runs in which the row's settings won: the same settings, but for how long to train.
 
     A search by halving has tried them for some epochs and then for more: the longest curve of each seed is drawn.
     """
-    wanted = [_but_epochs(line) for line in row.lines]
+    wanted = [_but_epochs(record) for record in row.records]
     longest: dict[tuple[int | None, int | None], Sequence[Point]] = {}
-    for line in lines:
-        is_choice = line.task == "choose" and (line.data, line.group) == (row.data, row.family)
-        if is_choice and _but_epochs(line) in wanted:
-            run = line.seed, line.fold
-            longest[run] = max(longest.get(run, ()), line.curve, key=len)
+    for record in records:
+        is_choice = record.task == "choose" and (record.data, record.group) == (row.data, row.family)
+        if is_choice and _but_epochs(record) in wanted:
+            run = record.seed, record.fold
+            longest[run] = max(longest.get(run, ()), record.curve, key=len)
     return list(longest.values())
 
 
-def _but_epochs(line: RunRecord) -> dict[str, Any]:
-    return {name: value for name, value in line.settings.items() if name != "epochs"}
+def _but_epochs(record: RunRecord) -> dict[str, Any]:
+    return {name: value for name, value in record.settings.items() if name != "epochs"}
 
 
-def _first_metric(rows: Sequence[Row], lines: Sequence[RunRecord]) -> str | None:
-    every = [line for row in rows for line in row.lines] + list(lines)
-    points = (point for line in every for point in line.curve[:1])
+def _first_metric(rows: Sequence[Row], records: Sequence[RunRecord]) -> str | None:
+    every = [record for row in rows for record in row.records] + list(records)
+    points = (point for record in every for point in record.curve[:1])
     return next((name for point in points for name in point.values), None)
 
 
@@ -263,6 +263,6 @@ def draw_poisoning(panel: PanelData) -> Drawn | None:
 
 def _share(rows: Sequence[Row]) -> float | None:
     """The share of malicious clients that is drawn, in per cent."""
-    names = {name for row in rows for line in row.lines for name in line.metrics}
+    names = {name for row in rows for record in row.records for name in record.metrics}
     shares = sorted(float(match[1]) for match in map(_EXPOSURE.fullmatch, names) if match is not None)
     return None if not shares else USUAL if USUAL in shares else shares[-1]

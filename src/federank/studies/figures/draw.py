@@ -184,37 +184,37 @@ class Picture(NamedTuple):
     panels: tuple[Panel, ...]
 
 
-def draw_figures(specs: ReportSpec, rows: Sequence[Row], lines: Sequence[RunRecord]) -> Iterator[Picture]:
+def draw_figures(specs: ReportSpec, rows: Sequence[Row], records: Sequence[RunRecord]) -> Iterator[Picture]:
     """The figures of the report (every kind where none is named); those without anything to show are left out."""
     everything = [] if specs.tables else [FigureSpec(kind=name) for name in KINDS]
     for spec in specs.figures or everything:
         if spec.kind is None or spec.kind not in KINDS:
             raise SettingError(unknown_name("kind of figure", spec.kind, KINDS))
         kind = KINDS[spec.kind]
-        panels = tuple(_panels(kind, spec, specs, rows, lines))
+        panels = tuple(_panels(kind, spec, specs, rows, records))
         if panels:
             yield Picture(spec.kind, spec.title or kind.title, spec.caption or kind.caption, panels)
 
 
 def _panels(
-    kind: Kind, spec: FigureSpec, specs: ReportSpec, rows: Sequence[Row], lines: Sequence[RunRecord]
+    kind: Kind, spec: FigureSpec, specs: ReportSpec, rows: Sequence[Row], records: Sequence[RunRecord]
 ) -> Iterator[Panel]:
     metric, sweep = spec.metric or kind.metric, spec.sweep or kind.sweep
-    for name, held in _parts(kind, spec, rows, lines):
+    for name, held in _parts(kind, spec, rows, records):
         with drawing():
-            drawn = kind.draw(PanelData(name, held, metric, sweep, spec, specs, lines))
+            drawn = kind.draw(PanelData(name, held, metric, sweep, spec, specs, records))
             if drawn is not None:
                 yield Panel(name, as_svg(drawn.figure), drawn.seen)
 
 
 def _parts(
-    kind: Kind, spec: FigureSpec, rows: Sequence[Row], lines: Sequence[RunRecord]
+    kind: Kind, spec: FigureSpec, rows: Sequence[Row], records: Sequence[RunRecord]
 ) -> Iterator[tuple[str, list[Row]]]:
     """The panels of a figure: data sets, and within them groups or the study's own `panels` (beginnings of labels)."""
     if kind.panels == "all":
         yield spec.panel or "all data", [row for row in rows if not spec.data or row.data in spec.data]
         return
-    for data in spec.data or list(dict.fromkeys(line.data for line in lines)):
+    for data in spec.data or list(dict.fromkeys(record.data for record in records)):
         held = [row for row in rows if row.data == data and (kind.shows_best or not row.is_best)]
         if spec.groups and not kind.keeps_others:
             held = [row for group in spec.groups for row in held if group in (row.group, row.family)]

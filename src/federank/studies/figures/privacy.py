@@ -46,14 +46,16 @@ BARS = (
 
 def draw_privacy(panel: PanelData) -> Drawn | None:
     """One data set's panel and what it shows, or None where nothing was audited."""
-    audits = [line for line in panel.lines if (line.task, line.data, line.done) == ("audit", panel.title, True)]
+    audits = [
+        record for record in panel.records if (record.task, record.data, record.done) == ("audit", panel.title, True)
+    ]
     if not audits:
         return None
-    labels = [_label(line) for line in audits]
+    labels = [_label(record) for record in audits]
     figure, axes = new_panel(panel.title, height=1.5 + 0.5 * len(audits))
     positions = np.arange(len(audits))[::-1]
     for order, (mark, name, color, hatch) in enumerate(BARS):
-        values = [_mark(line, mark) for line in audits]
+        values = [_mark(record, mark) for record in audits]
         offset = 0.19 - 0.38 * order
         axes.barh(
             positions + offset, values, height=0.34, color=color, hatch=hatch, edgecolor=PAPER, linewidth=0, label=name
@@ -69,21 +71,24 @@ def draw_privacy(panel: PanelData) -> Drawn | None:
     axes.axvline(0.5, color=FAINT, linestyle=":", linewidth=1.2)
     axes.set_xlabel("Ranked right (dotted: chance)")
     legend_below(figure)
+    best, popular = BARS[0][0], BARS[1][0]
     sentences = [
-        f"{_label(line)}: {_mark(line, BARS[0][0]):.0%} ranked right by the server, {_mark(line, BARS[1][0]):.0%} by "
+        f"{_label(record)}: {_mark(record, best):.0%} ranked right by the server, {_mark(record, popular):.0%} by "
         "popularity"
-        for line in audits
+        for record in audits
     ]
     return Drawn(figure, f"{'; '.join(sentences)}.")
 
 
 def draw_leakage(panel: PanelData) -> Drawn | None:
     """Accuracy against what was given away: a mark for each audited way of learning, with its name beside it."""
-    audits = [line for line in panel.lines if (line.task, line.data, line.done) == ("audit", panel.title, True)]
+    audits = [
+        record for record in panel.records if (record.task, record.data, record.done) == ("audit", panel.title, True)
+    ]
     points = [
-        (line.group, precision, _mark(line, BARS[0][0]) - _mark(line, BARS[1][0]))
-        for line in audits
-        if (precision := line.metrics.get("precision@10")) is not None
+        (record.group, precision, _mark(record, BARS[0][0]) - _mark(record, BARS[1][0]))
+        for record in audits
+        if (precision := record.metrics.get("precision@10")) is not None
     ]
     if len(points) < 2:
         return None
@@ -105,14 +110,16 @@ def draw_leakage(panel: PanelData) -> Drawn | None:
     return Drawn(figure, f"{text}.")
 
 
-def _mark(line: RunRecord, name: str) -> float:
-    return line.metrics.get(name) or 0.0
+def _mark(record: RunRecord, name: str) -> float:
+    return record.metrics.get(name) or 0.0
 
 
-def _label(line: RunRecord) -> str:
-    pi = line.settings.get("pi")
-    named = line.group if pi is None or "pi" in line.group or "%" in line.group else f"{line.group}, pi = {pi:g}"
-    precision = line.metrics.get("precision@10")
+def _label(record: RunRecord) -> str:
+    pi = record.settings.get("pi")
+    named = (
+        record.group if pi is None or "pi" in record.group or "%" in record.group else f"{record.group}, pi = {pi:g}"
+    )
+    precision = record.metrics.get("precision@10")
     return named if precision is None else f"{named} (P@10 {precision:.3f})"
 
 

@@ -208,7 +208,7 @@ class PanelData(NamedTuple):
     """The setting whose values are drawn."""
     spec: FigureSpec
     specs: ReportSpec
-    lines: Sequence[RunRecord]
+    records: Sequence[RunRecord]
     """Every run of the study, also those that chose and those that audits kept."""
 
 

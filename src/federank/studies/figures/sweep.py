@@ -330,8 +330,8 @@ def draw_disparity(panel: PanelData) -> Drawn | None:
         dict.fromkeys(
             parts(name)[2]
             for row in rows
-            for line in row.lines
-            for name in line.metrics
+            for record in row.records
+            for name in record.metrics
             if name.startswith(f"{metric}/")
         )
     )
