@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
 from federank.audit.poisoning import Measured, PoisonSettings, World, make_world
 from federank.data.splits import Split
 from federank.federation.defences import Defences
-from federank.methods.registry import part_of
+from federank.methods.registry import recommender_class
 
 
 class Rehearsed(NamedTuple):
@@ -38,7 +39,7 @@ class Rehearsed(NamedTuple):
 
 def usual_defences(method: str) -> Defences:
     """As a server has them by default."""
-    defences: Defences = part_of(method, "poisoning", "USUAL_DEFENCES")
+    defences: Defences = _poisoning_of(method).USUAL_DEFENCES[method]
     return defences
 
 
@@ -60,5 +61,11 @@ def rehearse_poisoning(split: Split, settings: PoisonSettings) -> Rehearsed:
 
 def play(world: World, settings: PoisonSettings, defences: Defences | None) -> Measured:
     """One federation of the method."""
-    measured: Measured = part_of(settings.method, "poisoning", "POISONED")(world, settings, defences)
+    measured: Measured = _poisoning_of(settings.method).POISONED[settings.method](world, settings, defences)
     return measured
+
+
+def _poisoning_of(method: str) -> Any:
+    """The module of a method's folder that plays its poisoned federations."""
+    folder = recommender_class(method).__module__.rpartition(".")[0]
+    return import_module(f"{folder}.poisoning")
