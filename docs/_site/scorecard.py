@@ -24,7 +24,11 @@ PAPERS = ("FPL (2020)", "FPL, short (2021)", "FPL, privacy (2022)", "FedeRank (2
 BY_TEST = {"FPL (2020), Table 3"}
 """Tables that follow from formulas and the data's counts alone: a test has all of their digits, without the data."""
 NOTABLE = 10.0
-SHOWN_IN = {"README.md": ("scorecard", "configurations", "epsilon"), "docs/results/README.md": ("scorecard",)}
+SHOWN_IN = {
+    "README.md": ("scorecard", "configurations", "epsilon"),
+    "docs/frugal.md": ("support",),
+    "docs/results/README.md": ("scorecard",),
+}
 """The pages, and the tables that each of them shows."""
 
 
@@ -263,7 +267,51 @@ def epsilon() -> str:
     return "\n".join(lines)
 
 
-BLOCKS = {"scorecard": scorecard, "configurations": configurations, "epsilon": epsilon}
+def support() -> str:
+    """Minimum support: accuracy, size, and an attacker with side knowledge, in the federation / left out of it."""
+    sets = {
+        "Foursquare Italy": "foursquare-italy",
+        "Amazon Digital Music": "amazon-digital-music",
+        "MovieLens 100K": "ml-100k",
+        "MovieLens 1M": "ml-1m",
+    }
+    heads = (
+        "",
+        "k",
+        "P@10",
+        "nDCG@10",
+        "items recommended",
+        "MB, dense",
+        "sums: shares",
+        "sums: cosines",
+        "published model",
+    )
+    lines = [f"| {' | '.join(heads)} |", "|---|" + "---:|" * (len(heads) - 1)]
+    report = "minimum-support.md"
+    for name, data in sets.items():
+        for k in (1, 2, 5, 10):
+            label = f"Frugal, min_support = {k}"
+            size, attack = f"Accuracy and size: {data}", f"An attacker who knows ten items: {data}"
+            precision, ndcg = (cell(report, size, label, column) for column in ("P@10", "nDCG@10"))
+            items, dense = (cell(report, size, label, column) for column in ("IC@10", "MB, written out"))
+            shares = [
+                " / ".join(f"{cell(report, attack, label, f'{way}: {by}'):.2f}" for way in ("In", "Out"))
+                for by in ("shares (sums)", "cosines (sums)", "model (outsider)")
+            ]
+            cells = (
+                name if k == 1 else "",
+                str(k),
+                f"{precision:.4f}",
+                f"{ndcg:.4f}",
+                f"{items:,.0f}",
+                f"{dense:.1f}",
+                *shares,
+            )
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+BLOCKS = {"scorecard": scorecard, "configurations": configurations, "epsilon": epsilon, "support": support}
 
 
 def current(name: str) -> str:
