@@ -1,13 +1,13 @@
-"""Rounds with real clients, and who leads them.
+"""Rounds with real clients, and the worker that leads them.
 
-    choose       opens the round, or finds the one that a crash has left open
+    open         opens the round, or continues the one that a crash has left open
     uploads      waits for uploads until there are enough or the time is up, closes the round, and reads what is stored
                  in the stated order; a round with too few is discarded instead
     aggregate    is that of the method, as in a simulation; its result is published together with the round's end
 
-Everything that must survive is in the store before it counts, so the thread that plays can die anywhere: the next one
-finds the round open, closed or folded and goes on. Clocks are not compared: a deadline is a span that the leading
-worker measures from a round's first ticket on, and begins again with a new leader.
+Everything that must survive is in the store before it counts, so the leading thread can die anywhere: the next one
+reads the round as open, closed or aggregated and continues. Clocks are not compared: a deadline is a span that the
+leading worker measures from a round's first ticket on, and begins again with a new leader.
 """
 
 from __future__ import annotations
@@ -80,21 +80,21 @@ class Stopped(Exception):
 
 
 class PublishedModel:
-    """The shared model as the world knows it: a version of it is what devices fetch."""
+    """The shared model as it is published: clients fetch a version of it."""
 
     def __init__(self, config: FederationConfig, connection: Connection, defences: Defences = NO_DEFENCES) -> None:
         self._config, self._connection, self._defences = config, connection, defences
         self.held = self.capped = 0  # rows that the last fold would have moved or lengthened too much
         self.published, self.round_number = model_to_fold(connection), next_round(connection)
-        self.people = 0  # to whom the last fold was scaled
+        self.enrolled = 0  # clients that the last server step was scaled to
 
     def aggregate(self, updates: Iterable[Any]) -> None:
-        """Fold a round's Updates in as a simulation does; the next version is there, and the next round begins.
+        """Aggregate a round's updates as a simulation does: the next version, and the number of the next round.
 
-        The recipe is worked out now, as how many devices there are may matter to it. A model that is off the method's
-        scale, or that clients would refuse, raises `Rejected`; the one before stays.
+        The recipe is made now, because it may depend on the number of enrolled clients. A model that is off the
+        method's scale, or that clients would refuse, raises `Rejected`; the one before stays.
         """
-        self.people = tallies(self._connection).devices
+        self.enrolled = tallies(self._connection).devices
         try:
             model = self.published.followed_by(self._folded(updates))
         except BadMessage as reason:
@@ -109,14 +109,14 @@ class PublishedModel:
         """What the method's server step makes of a round's uploads."""
         served, settings = self._config.served, self._config.settings
         if self._config.sums is None:
-            now = served.recipe(settings, self._config.n_items, self.people)
+            now = served.recipe(settings, self._config.n_items, self.enrolled)
             return self._bounded(served.fold(now, self.published, self.round_number, updates))
         [summed] = updates
         terms = self._config.sums.config
-        return served.sums.fold(settings, terms, self.published, self.people, summed.total, summed.messages)
+        return served.sums.fold(settings, terms, self.published, self.enrolled, summed.total, summed.messages)
 
     def _bounded(self, content: Content) -> Content:
-        """What a fold has made, held to what one fold may do."""
+        """The result of a server step, held to the bounds of one."""
         if self._defences.are_off:
             return content
         before, after = (
@@ -133,14 +133,14 @@ def capped_items(model: Published) -> int:
 
 
 class OpenRound(NamedTuple):
-    """A round that devices may join: anyone who asks gets a ticket, as long as there are any; no one is named."""
+    """A round that clients may join."""
 
     number: int
     rules: RoundSettings
 
 
-class RemoteFleet:
-    """Devices that come when they come; what they sent is in the store."""
+class PlainRounds:
+    """Rounds whose uploads the server can read; they are in the store."""
 
     def __init__(self, connection: Connection, version: int, served: ServerMethod, form: Form, leader: Leader) -> None:
         self._connection = connection
@@ -150,8 +150,8 @@ class RemoteFleet:
         self._version = version
         self.opened = 0.0
 
-    def choose(self, round_number: int) -> OpenRound:
-        """Open the round to anyone who asks."""
+    def open(self, round_number: int) -> OpenRound:
+        """Open the round, once the federation is not paused."""
         if state_of_round(self._connection, round_number) is None:
             self._rest()
         rules = RoundSettings(**get_fact(self._connection, "rounds"))
@@ -168,7 +168,7 @@ class RemoteFleet:
             self._leader.wait(LOOK_SECONDS * 4)
 
     def uploads(self, opened: OpenRound) -> Iterator[Any]:
-        """Wait for the devices, close the round; what they sent, in the stated order."""
+        """Wait for uploads and close the round; the uploads in the stated order."""
         number, rules = opened
         self._wait_for_reports(number, rules)
         if close_round(self._connection, number, rules.minimum) is None:
@@ -206,8 +206,8 @@ class RemoteFleet:
                 return
 
 
-class FleetOfSums(RemoteFleet):
-    """The same devices where no single server reads an upload: a helper takes part in every round."""
+class SecureRounds(PlainRounds):
+    """Rounds with secure aggregation: a helper takes part in each of them."""
 
     def __init__(
         self, connection: Connection, model: Published, config: FederationConfig, form: Form, leader: Leader
@@ -223,8 +223,8 @@ class FleetOfSums(RemoteFleet):
             left_out=leader.left_out,
         )
 
-    def choose(self, round_number: int) -> OpenRound:
-        """Have the round offered by the helper, then open it."""
+    def open(self, round_number: int) -> OpenRound:
+        """Have the helper sign the round config, then open the round."""
         if state_of_round(self._connection, round_number) is None:
             self._rest()
             served = self._config.served
@@ -232,10 +232,10 @@ class FleetOfSums(RemoteFleet):
             stage = served.sums.stage(self._config.settings, self._model)
             rows = served.sums.rows(self._config.settings, self._model)
             self.sums.offer(round_number, self._version, stage, model, rows)
-        return super().choose(round_number)
+        return super().open(round_number)
 
     def uploads(self, opened: OpenRound) -> Iterator[Any]:
-        """Wait for the devices, close the round, and have the helper answer; the noisy sum."""
+        """Wait for uploads, close the round, and have the helper answer; the noisy sum."""
         number, rules = opened
         self._wait_for_reports(number, rules)
         minimum = max(rules.minimum, self._least)
@@ -375,22 +375,22 @@ class Leader:
             self._log.say("helper", state="ok")
         note_helper_fault(connection, code)
 
-    def _fleet(self, connection: Connection, model: Published) -> RemoteFleet:
+    def _rounds_with(self, connection: Connection, model: Published) -> PlainRounds:
         if self._config.sums is None:
             served = self._config.served
             form = served.form_of(self._config.settings, self._form, model)
-            return RemoteFleet(connection, model.version, served, form, self)
-        return FleetOfSums(connection, model, self._config, self._form, self)
+            return PlainRounds(connection, model.version, served, form, self)
+        return SecureRounds(connection, model, self._config, self._form, self)
 
     def _record(
-        self, fleet: RemoteFleet, shared: PublishedModel, number: int, bounded: dict[str, int]
+        self, rounds: PlainRounds, shared: PublishedModel, number: int, bounded: dict[str, int]
     ) -> Callable[[Connection], None]:
         """What else is written of a round, together with its version: what the bounds did, and the record of sums."""
         of_sums: Callable[[Connection], None] | None = None
         progress = self._progress(shared.published)
-        if isinstance(fleet, FleetOfSums):
+        if isinstance(rounds, SecureRounds):
             model = self._config.served.sums.digest(self._config.settings, shared.published)
-            of_sums = fleet.sums.record(number, model, shared.people)
+            of_sums = rounds.sums.record(number, model, shared.enrolled)
 
         def write(connection: Connection) -> None:
             put_fact(connection, "bounded", bounded)
@@ -405,7 +405,9 @@ class Leader:
         """How far learning has come, in the method's own figures."""
         return self._config.served.progress(self._config.settings, model.content)
 
-    def _discard(self, connection: Connection, fleet: RemoteFleet, number: int, reason: Unavailable | Rejected) -> None:
+    def _discard(
+        self, connection: Connection, rounds: PlainRounds, number: int, reason: Unavailable | Rejected
+    ) -> None:
         """End a closed round whose uploads make no model; the operator is told why."""
         if isinstance(reason, Rejected):
             self._log.say("aggregate rejected", "error", round=number, reason=str(reason))
@@ -413,8 +415,8 @@ class Leader:
                 note_rejected(connection, number, str(reason))
         else:
             self._log.say("round abandoned", "warning", round=number, reason=str(reason))
-        if isinstance(fleet, FleetOfSums):
-            fleet.sums.abandon_closed(number)
+        if isinstance(rounds, SecureRounds):
+            rounds.sums.abandon_closed(number)
             return
         with connection.transaction():
             abandon_closed(connection, number)
@@ -427,8 +429,8 @@ class Leader:
             before = shared.published
             try:
                 self.refuse_old_season(connection)
-                fleet = self._fleet(connection, before)
-                shared.aggregate(fleet.uploads(fleet.choose(shared.round_number)))
+                rounds = self._rounds_with(connection, before)
+                shared.aggregate(rounds.uploads(rounds.open(shared.round_number)))
             except SeasonBegun:
                 self._read_config(connection)
                 shared = PublishedModel(self._config, connection, self._defences)
@@ -443,7 +445,7 @@ class Leader:
                 )  # the operator may have gone back meanwhile
                 continue
             except (Unavailable, Rejected) as reason:
-                self._discard(connection, fleet, shared.round_number, reason)
+                self._discard(connection, rounds, shared.round_number, reason)
                 shared.round_number += 1
                 self.mark_log_dirty()
                 self.announce()
@@ -451,9 +453,9 @@ class Leader:
             self._faults, self._last_fault = 0, ""
             number = shared.round_number - 1
             model = shared.published
-            measured = {"drift": signals_of(before, model).drift, "seconds": time.monotonic() - fleet.opened}
+            measured = {"drift": signals_of(before, model).drift, "seconds": time.monotonic() - rounds.opened}
             bounded = {"held_rows": shared.held, "capped_rows": shared.capped, "capped_items": capped_items(model)}
-            also = self._record(fleet, shared, number, bounded)
+            also = self._record(rounds, shared, number, bounded)
             is_summed = self._config.sums is not None  # rounds of sums are few, and a season may start from any
             publish(connection, number, model, measured, self._keep, also, remembers_all=is_summed)
             self.mark_log_dirty()
