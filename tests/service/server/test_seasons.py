@@ -283,7 +283,7 @@ def test_a_mean_is_of_the_same_categories_or_of_those_that_share_one():
 
 
 def test_where_the_memory_of_a_fold_is_not_by_item_it_stays_as_it_is():
-    settings = FRUGAL_SERVER.settings(factors=3, alpha=2.0)
+    settings = FRUGAL_SERVER.settings(factors=3, alpha=2.0, min_support=1)
     content = FRUGAL_SERVER.first_content(FRUGAL_SERVER.settle(settings, small_world(), None), small_world(), None)
     extended = FRUGAL_SERVER.extend(settings, content, ITEMS + 2)
     assert extended.state["sketch"].shape == content.state["sketch"].shape

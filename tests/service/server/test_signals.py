@@ -56,7 +56,7 @@ def test_a_diverged_model_has_no_finite_drift(vectors):
 def test_the_exposure_cap_reports_how_many_items_it_has_shortened(most_shown):
     town = fr.city(people=120, places=250, checkins=4000)
     settings = FRUGAL_SERVER.settle(
-        FRUGAL_SERVER.settings(factors=FACTORS, most_shown=most_shown, broadcast="float32"), town, None
+        FRUGAL_SERVER.settings(factors=FACTORS, most_shown=most_shown, broadcast="float32", min_support=1), town, None
     )
     now = first_model(FRUGAL_SERVER.first_content(settings, town, None))
     for number in range(2):
