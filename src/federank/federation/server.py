@@ -109,12 +109,6 @@ class Published(NamedTuple):
             differs |= different if different.ndim == 1 else different.any(axis=1)
         return Published(self.version + 1, np.where(differs, self.version + 1, self.changed), content)
 
-    def extended(self, content: Content) -> Published:
-        """The next version, with rows for items that were added; those that were there stay as they are."""
-        more = content.n_items - len(self.changed)
-        changed = np.concatenate((self.changed, np.full(more, self.version + 1, dtype=np.int64)))
-        return Published(self.version + 1, changed, content)
-
     def stored(self, rows: IntVector, round_number: int) -> bytes:
         """Some rows as the store keeps them."""
         overall = {_OVERALL + name: value for name, value in self.content.overall.items()}

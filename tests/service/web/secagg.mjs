@@ -98,6 +98,12 @@ const kinds = {
     const charter = await sums.configFrom(bytes(content));
     return { charter, digest: hex(await sums.digest("charter", bytes(content))) };
   },
+  follows: async ({ before, now, signatures, helperKeys }) => {
+    const [known, next] = [await sums.configFrom(bytes(before)), await sums.configFrom(bytes(now))];
+    await sums.checkFollows(known, next);
+    await sums.checkSigned(next, signatures.map(bytes), helperKeys.map(bytes));
+    return "follows";
+  },
   offer: async ({ content, helper, charter, model, now, rows = null }) => {
     const offer = await sums.readRoundConfig(bytes(content), bytes(helper));
     const agreed = await sums.configFrom(bytes(charter));

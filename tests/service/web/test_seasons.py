@@ -3,7 +3,7 @@
 import httpx
 import pytest
 from playwright.sync_api import expect
-from tests.service.web.browsing import PATIENCE
+from tests.service.web.browsing import PATIENCE, serving
 from tests.service.web.test_begun_anew import assert_same_model, the_model
 from tests.service.web.test_faults import rest
 
@@ -56,3 +56,33 @@ def test_who_only_watches_sees_the_new_items_and_none_that_have_ended(server, vi
     visitor.page.locator("#search-text").fill(gone["title"])
     expect(visitor.page.locator(f'#grid .tile[aria-label="{gone["title"]}"]')).to_have_count(0, timeout=PATIENCE)
     assert not visitor.complaints
+
+
+@pytest.fixture
+def frugal(tmp_path):
+    with serving(tmp_path, method="frugal", settings={"messages": 1, "min_support": 1}) as started:
+        yield started
+
+
+def test_a_season_with_more_uploads_waits_for_consent_and_is_counted_by_season(frugal, visit, words):
+    visitor = visit(frugal).open().pick(5).take_part().wait_for_rounds(1)
+    visitor.wait_until(lambda kept: all(played.get("ended") for played in kept["rounds"]))
+    begun = new_season(frugal, "Zanzibar Hall", uploads=2)
+    visitor.wait_until(lambda kept: kept["facts"]["taking"] is False)
+    notice = words["en"]["notice.season-weaker"].replace("{number}", "2").replace("{code}", "more-messages")
+    expect(visitor.page.locator("#trouble")).to_contain_text(notice, timeout=PATIENCE)
+    assert len(visitor.stored()["rounds"]) == 1, "nothing was sent"
+    visitor.take_part().wait_for_rounds(2)
+    kept = visitor.wait_until(lambda kept: len(kept["rounds"]) == 3).stored()
+    played = sorted((one.get("season"), one.get("number")) for one in kept["rounds"])
+    assert played == [(1, 1), (begun["number"], 1), (begun["number"], 2)]
+    assert [(one["number"], one["uploads"]) for one in kept["facts"]["seasons"]] == [(1, 1), (2, 2)]
+
+
+def test_a_season_that_protects_as_much_goes_on_by_itself(frugal, visit):
+    visitor = visit(frugal).open().pick(5).take_part().wait_for_rounds(1)
+    visitor.wait_until(lambda kept: all(played.get("ended") for played in kept["rounds"]))
+    new_season(frugal)
+    kept = visitor.wait_until(lambda kept: len(kept["rounds"]) == 2).stored()
+    assert kept["facts"]["taking"] is True
+    assert sorted(one.get("season") for one in kept["rounds"]) == [1, 2]

@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ from federank.federation.secure import model_digest as method_model_digest
 from federank.methods.frugal.private import directions_at_home, one_message
 from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
 from federank.secagg.canonical import canonical, digest, read_canonical
-from federank.secagg.config import config_from, fields_of_check
+from federank.secagg.config import check_follows, check_signed, config_from, fields_of_check, sign_config
 from federank.secagg.exchange import ABANDONED, RoundRecord, read_record, sign_record, standing, sum_of_masks
 from federank.secagg.keys import (
     fingerprint,
@@ -206,6 +206,43 @@ def test_what_is_not_finite_is_refused_before_rounding_in_both_languages(ask, wr
     assert found == {"refused": "upload.finite"}
     with pytest.raises(BadMessage, match="not finite"), np.errstate(over="ignore"):
         round_message(np.array([1.0, float(wrong)]), 1.0, np.zeros(2, dtype=np.uint16))
+
+
+def test_a_season_that_follows_is_told_from_one_that_does_not_in_both_languages(ask):
+    servers = [new_private_key() for _ in range(3)]
+    leader, helper, later = map(public_key_of, servers)
+    before = charter(leader_key=leader.hex(), helper_key=helper.hex())
+    now = replace(before, season=2, before=before.digest().hex(), messages=2, noises=(64, 64), until="2999-12-31")
+    wrong = [
+        replace(now, season=3),
+        replace(now, before="ab" * 32),
+        replace(now, founding="another"),
+        replace(now, items=before.items - 1),
+        replace(now, helper_origin="https://elsewhere.example"),
+    ]
+    cases = [(now, [helper], servers[:2]), (now, [helper, later], [servers[0], servers[2]])]
+    cases += [(now, [helper], [servers[0], servers[2]]), (now, [helper], [servers[1], servers[1]])]
+    cases += [(config, [helper], servers[:2]) for config in wrong]
+    mine, questions = [], []
+    for config, keys, signers in cases:
+        signatures = [sign_config(private, config) for private in signers]
+        try:
+            check_follows(before, config)
+            check_signed(config, *signatures, keys)
+            mine.append("follows")
+        except BadMessage:
+            mine.append("refused")
+        questions.append(
+            {
+                "kind": "follows",
+                "before": before.to_bytes().hex(),
+                "now": config.to_bytes().hex(),
+                "signatures": [signature.hex() for signature in signatures],
+                "helperKeys": [key.hex() for key in keys],
+            }
+        )
+    found = ["refused" if isinstance(answer, dict) else answer for answer in ask(*questions)]
+    assert found == mine == ["follows"] * 2 + ["refused"] * 7
 
 
 def test_charters_are_read_and_refused_alike(ask):

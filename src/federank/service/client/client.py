@@ -186,8 +186,8 @@ LOOKS_BETWEEN_OUTCOMES = 6
 """How many such looks there are between two questions about an upload whose round has not ended."""
 
 UNINVITED = (
-    "The server has invited this device as often as it ever will; the device sends nothing more, and still gets "
-    "models, and recommends from them."
+    "The server has invited this device as often as it will in this season; the device sends nothing more, and still "
+    "gets models, and recommends from them."
 )
 WAITS_FOR_HELPER = f"{NOTHING_CAN_BE_SENT}; the device goes on by itself when the server is back."
 Note = Callable[[str], None]
@@ -309,7 +309,7 @@ def spent_line(spent: int, released: int = 0, *, waits: bool = False) -> str:
     sent += f" (and {released} that are in no sum, not charged)" if released else ""
     if waits:
         return f"This device has {sent}, all that it may; the last round has not ended yet."
-    return f"This device has {sent} and may send no more; it still gets models, and recommends from them."
+    return f"This device has {sent} and may send no more this season; it still gets models, and recommends from them."
 
 
 def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: Note) -> Identity:

@@ -108,7 +108,7 @@ async def work(service: Service, request: Request) -> Response:
         raise Refusal(
             409,
             "spent",
-            f"This device has been invited {ticket.invitations} times, as often as this federation ever invites one; "
+            f"This device has been invited {ticket.invitations} times, as often as this season allows; "
             "models are still there for it.",
         )
     return json_response(

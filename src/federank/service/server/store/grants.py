@@ -164,13 +164,3 @@ def _in_parts(values: Iterable[Any]) -> Iterator[list[Any]]:
     everything = list(values)
     for start in range(0, len(everything), 200):
         yield everything[start : start + 200]
-
-
-def tickets_under_way(connection: Connection) -> int:
-    """How many tickets were given out of rounds that have not ended; none is, until the transaction ends."""
-    lock = f"{connection.update_lock()} OF g" if connection.update_lock() else ""
-    rows = connection.all(
-        "SELECT g.granted FROM grants g JOIN rounds r ON r.number = g.round"
-        f" WHERE r.state IN ('open', 'closed') ORDER BY g.round{lock}"
-    )
-    return sum(int(granted) for (granted,) in rows)
