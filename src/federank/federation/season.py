@@ -66,7 +66,12 @@ def season_content(served: ServerMethod, settings: Any, content: Content, rows: 
 
 
 def _begun(table: Array, rows: SeasonRows) -> Array:
-    """A table with the rows of a season. Whole numbers have no mean: such a row starts low."""
+    """A table with the rows of a season. Whole numbers have no mean: such a row starts low.
+
+    No zero is negative: a store that keeps only rows that differ does not tell the two zeros apart, and a verifier must
+    get the same bits.
+    """
+    table = table + table.dtype.type(0)
     low, begun = table[-1], table[:-1].copy()
     begun[rows.ended] = low
     has_mean = np.issubdtype(table.dtype, np.floating)

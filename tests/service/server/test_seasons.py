@@ -282,6 +282,15 @@ def test_a_mean_is_of_the_same_categories_or_of_those_that_share_one():
     assert vectors.tolist() == [[0, 1], [2, 3], [4, 5], [0, 1], [2, 3], [0, 0]]
 
 
+def test_a_season_begins_without_negative_zeros():
+    content = Content({"vectors": np.array([[-0.0, 1.0], [0.0, -1.0]], np.float32), "biases": np.zeros(2, np.float32)})
+    items = [{"id": 0, "categories": []}, {"id": 1, "categories": []}]
+    rows = season_rows(items, items)
+    begun = season_content(SERVER_METHODS["fpl"], FPL(factors=2, triples=1), content, rows).tables["vectors"]
+    assert not np.signbit(begun[0, 0])
+    assert begun.tolist() == [[0, 1], [0, -1]]
+
+
 def test_where_the_memory_of_a_fold_is_not_by_item_it_stays_as_it_is():
     settings = FRUGAL_SERVER.settings(factors=3, alpha=2.0, min_support=1)
     content = FRUGAL_SERVER.first_content(FRUGAL_SERVER.settle(settings, small_world(), None), small_world(), None)
