@@ -260,19 +260,18 @@ export function drawnPoster({ title, year, categories }, name) {
   const text = serif ? name : name.toUpperCase();
   const lines = linesOf(text);
   const longest = Math.max(...lines.map((part) => part.length));
-  const size = Math.min(motif ? 29 : 34, 176 / (longest * (serif ? 0.6 : 0.73)));
-  const top = seed % 5 === 0 || !motif;
+  const size = Math.min(motif ? 29 : 34, 176 / (longest * (serif ? 0.68 : 0.82))); // wide fonts too
+  const top = !motif; // a title over a motif is hard to read: there it stands on the darkened part below
   const first = top ? 24 + size : 288 - (lines.length - 1) * size * 1.04;
   const font = serif ? FONTS.serif : seed % 2 ? FONTS.narrow : FONTS.plain;
   const words = lines
     .map((part, index) => `<text x="12" y="${(first + index * size * 1.04).toFixed(1)}">${escaped(part)}</text>`)
     .join("");
   const yearAt = top ? 288 : 24;
-  const from = top ? [0, 1] : [1, 0];
   return (
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 200 300" preserveAspectRatio="xMidYMid slice"><defs>` +
     `<linearGradient id="g" x1="0" y1="0" x2="0" y2="1"><stop offset="0" stop-color="${hsl(ground, 52, light + 10)}"/><stop offset="1" stop-color="${ink.dark}"/></linearGradient>` +
-    `<linearGradient id="s" x1="0" y1="${from[0]}" x2="0" y2="${from[1]}"><stop offset=".08" stop-color="${ink.dark}" stop-opacity=".94"/><stop offset=".46" stop-color="${ink.dark}" stop-opacity="0"/></linearGradient></defs>` +
+    `<linearGradient id="s" x1="0" y1="1" x2="0" y2="0"><stop offset=".08" stop-color="${ink.dark}" stop-opacity=".94"/><stop offset=".46" stop-color="${ink.dark}" stop-opacity="0"/></linearGradient></defs>` +
     `<rect width="200" height="300" fill="url(#g)"/>${motif}${motif ? '<rect width="200" height="300" fill="url(#s)"/>' : ""}` +
     (year
       ? `<text x="12" y="${yearAt}" font-size="12" letter-spacing="2" fill="${ink.pale}" font-family="${FONTS.plain}">${year}</text>`
