@@ -259,8 +259,8 @@ def test_nobody_keeps_uploads_of_sums_or_folds_them_as_they_come(tmp_path, sqlit
         demand = Demand(data=small_world, source="small", method="frugal", sums=sums, settings={"min_support": 1})
         with pytest.raises(SettingError, match="least-cohort"):
             open_store(sqlite_store, _changed(demand, rounds={"minimum": 3}))
-        with pytest.raises(SettingError, match="--method frugal"):
-            open_store(sqlite_store, _changed(demand, method="fpl"))
+        with pytest.raises(SettingError, match="clip"):
+            open_store(sqlite_store, _changed(demand, method="fpl", settings={}))
         with pytest.raises(SettingError, match="sigma"):
             SumsDemand(helper=helper.origin, sigma=float("nan"))
         for wrong in ({"epsilon": 0.0}, {"epsilon": 1.0, "sigma": 2.0}, {"delta": 1.0}):
