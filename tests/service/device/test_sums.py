@@ -263,7 +263,7 @@ def test_attack_founding_anew_to_reset_the_count(servers, tmp_path):
     home = Home(leader.address, tmp_path)
     sql = sqlite3.connect(home.path)
     spent = [(number + 1, number) for number in range(5)]
-    sql.executemany("INSERT INTO messages VALUES (?, 5, ?, 3, 0)", spent)
+    sql.executemany("INSERT INTO messages (number, allowed, round, items, season) VALUES (?, 5, ?, 3, 1)", spent)
     sql.commit()
     sql.close()
     leader.stop()

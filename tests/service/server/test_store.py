@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.service.federations import FPL_SERVER, ITEMS, establish_small, opened, small_world, some_update
 
+import federank as fr
 from federank.errors import ModelError, SettingError
 from federank.federation.defences import shortened
 from federank.federation.server import Content, Published
@@ -281,10 +282,8 @@ def test_the_mean_of_the_data_is_taken_as_the_number_of_triples(sqlite_store):
 
 @pytest.mark.slow
 def test_a_federation_starts_from_a_trained_model_by_the_ids_of_its_items(sqlite_store):
-    from federank.methods.fpl.recommender import FPL
-
     data = small_world()
-    trained = FPL(factors=2, epochs=1).fit(data.take(data.items != 3).compact())
+    trained = fr.FPL(factors=2, epochs=1).fit(data.take(data.items != 3).compact())
     with opened(sqlite_store) as connection:
         create_tables(connection)
         with pytest.raises(ModelError, match="something else"):

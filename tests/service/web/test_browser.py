@@ -155,7 +155,12 @@ def test_what_was_chosen_by_hand_leaves_and_nothing_else(server, visit):
     visitor.take_part().wait_for_rounds(2)
     visitor.pick(2).wait_for_rounds(visitor.received(visitor.stored()) + 2)  # what is added later stays
     ids_ = [str(item["id"]) for item in server.get("catalogue").json()["items"]]
-    sent = {ids_[item] for update in server.updates() for item, bias in zip(*update[::2], strict=True) if bias > 0}
+    sent = {
+        ids_[item]
+        for update in server.updates()
+        for item, bias in zip(update.items, update.biases, strict=True)
+        if bias > 0
+    }
     assert sent == named
 
 
@@ -225,9 +230,9 @@ def test_what_goes_out_first_waits_and_can_be_stopped(visit, tmp_path):
         page.wait_for_timeout(7000)
         assert server.rows("SELECT COUNT(*) FROM uploads") == [(0,)]
         visitor.take_part().wait_for_rounds(1)
-        visitor.pick(1)
-        added = visitor.stored()["history"][-1]["id"]
-        [added] = ids(visitor.stored()["history"]) - ids(visitor.stored()["ledger"])
+        before = ids(visitor.stored()["history"])
+        visitor.pick(1).wait_until(lambda kept: len(kept["history"]) == 5)
+        [added] = ids(visitor.stored()["history"]) - before
         visitor.go("leaves").page.locator('[data-key="stop"]').click()
         visitor.wait_until(lambda kept: kept["facts"]["policy"]["neverIds"] == [added])
         visitor.wait_for_rounds(visitor.received(visitor.stored()) + 8)
