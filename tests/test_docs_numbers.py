@@ -26,6 +26,7 @@ ELSEWHERE = {
         "federank audit frugal, the commands above its table": ".74 .75 .77 .83 .94",
         "federank train frugal --item-weights ridge, three seeds": ".0199",
         "federank train frugal --epsilon 1, newest round alone": ".1136",
+        "federank train frugal --item-weights, validation parts": ".0191 .0203 .0333 .0359 .1312 .162",
         "benchmarks/frugal_defaults.py": ".965 .975 .989 .992 .998 1.001",
     },
     "norm-proof.md": {"arithmetic in the page": ".43 .56 1.98 2.61 2.84"},
@@ -36,6 +37,7 @@ ELSEWHERE = {
     "page.md": {"benchmarks/page.py": "0.80 1.10"},
     "privacy.md": {"Phi(mu / sqrt 2), tests/privacy": ".57 .72 .86"},
     "scale.md": {"arithmetic in the page": "0.88"},
+    "seasons.md": {"tests/service/fleet/test_three_seasons.py, one run": ".044 .053 .058 .060 .068"},
     "sharing.md": {
         "benchmarks/choices.py": ".01 .0996 .1102 .1130 .1148 .1171 .1173 .1179 .1242 .1326 .1401 .1476 .1484 .1496 "
         ".1503"
