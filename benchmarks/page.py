@@ -51,7 +51,7 @@ LOCAL_WORK = """async ({ items, factors, triples }) => {
     return { first: took[0], median: took.toSorted((one, other) => one - other)[10] };
   };
   const round = timed((time) => {
-    const shared = policies.outward(policy, 1, 2, history, items);
+    const shared = policies.sharedProfile(policy, 1, 2, history, items);
     const person = { seed: 1, user: 2, vector: values(factors), pi: 0.3, triples, ...shared };
     const gradients = protocol.compute(recipe, person, { ...broadcast, roundNumber: time });
     protocol.encodeUpdate(protocol.share(recipe, person, time, gradients));

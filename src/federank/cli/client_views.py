@@ -108,7 +108,7 @@ def messages_line(store: DeviceStore) -> str:
 
 
 LEFT_OUT = {
-    "too-loud": "its norm proof failed",
+    "norm-too-large": "its norm proof failed",
     "unopened": "the helper could not decrypt it",
     "copied": "another upload had its id",
     "malformed": "its format is not that of its round",

@@ -167,7 +167,7 @@ def test_a_device_whose_message_was_left_out_is_told_so_once_and_the_message_sta
         assert home.take_part() == 1
     for _ in range(400):  # until both servers have looked at it
         home.take_part(0)
-        if outcomes_of(home) == ["too-loud"]:
+        if outcomes_of(home) == ["norm-too-large"]:
             break
         time.sleep(0.05)
     home.take_part(0)
@@ -176,10 +176,10 @@ def test_a_device_whose_message_was_left_out_is_told_so_once_and_the_message_sta
         "Round 0: The message was left out: its proof that it is no longer than a message may be does not hold. It is "
         "in no sum, and stays spent."
     ]
-    assert (outcomes_of(home), home.read(lambda store: store.ledger()).spent) == (["too-loud"], 1)
+    assert (outcomes_of(home), home.read(lambda store: store.ledger()).spent) == (["norm-too-large"], 1)
     shown = CliRunner().invoke(federank, ["client", "status", "--json", "--state", str(home.path)])
     status = json.loads(shown.output)
-    assert (status["outcomes"], status["messages_sent"], status["messages_left"]) == (["too-loud"], 1, 4)
+    assert (status["outcomes"], status["messages_sent"], status["messages_left"]) == (["norm-too-large"], 1, 4)
 
 
 def test_what_waits_to_be_sent_is_the_upload_and_never_the_message(servers, tmp_path, monkeypatch):

@@ -6,12 +6,17 @@ import re
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 from tests.service.federations import in_a_loop, opened, serving
 
+from federank.federation.server import Content
+from federank.methods.frugal.server import FRUGAL_SERVER
+from federank.service.server.config import catalogue_from
 from federank.service.server.http.app import PAGE
 from federank.service.server.http.bundle import BundleError, bundle
-from federank.service.server.http.page import START, STYLE, WORKER, bundles, preferred
+from federank.service.server.http.page import FIRST_ITEMS, START, STYLE, WORKER, bundles, first_sight, preferred
+from federank.service.server.model_versions import first_model
 from federank.service.server.store.queries import put_fact
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
@@ -123,3 +128,42 @@ async def test_the_page_names_the_federation_in_the_visitors_language(sqlite_sto
             assert scripts == [START]
         answers = await asyncio.gather(*(running.client.get(f"/{name}") for name in (START, WORKER)))
         assert [answer.headers["content-type"].split(";")[0] for answer in answers] == ["text/javascript"] * 2
+
+
+@in_a_loop
+async def test_the_page_holds_the_most_popular_items(sqlite_store):
+    async with serving(sqlite_store) as running:
+        page = (await running.client.get("/")).text
+        [content] = re.findall(r'<script type="application/json" id="first">(.*?)</script>', page, re.DOTALL)
+        first = json.loads(content)
+        catalogue = (await running.client.get("/api/v1/catalogue")).json()["items"]
+        biases = running.service.latest.model.content.tables["biases"]
+        most_popular = sorted(range(len(catalogue)), key=lambda number: -biases[number])[:FIRST_ITEMS]
+        assert first["items"] == [catalogue[number] for number in most_popular]
+        assert (first["count"], first["rated"], set(first["noun"])) == (len(catalogue), False, {"one", "many"})
+        listed = (await running.client.get("/files.json")).json()
+        assert "./" in listed["files"]
+
+
+@in_a_loop
+async def test_no_title_ends_the_element_that_holds_it(sqlite_store):
+    item = {"id": 1, "title": "</script><b>bold", "categories": []}
+    async with serving(sqlite_store) as running:
+        config = running.service.config._replace(catalogue=catalogue_from([item]))
+    text = first_sight(config, first_model(Content({"vectors": np.zeros((1, 2), np.float32)})))
+    assert text.count("<") == 2
+    assert json.loads(text[text.index(">") + 1 : text.rindex("<")])["items"] == [item]
+
+
+@in_a_loop
+async def test_items_without_support_come_last(sqlite_store):
+    items = [{"id": number, "title": f"Film {number}", "categories": []} for number in range(3)]
+    async with serving(sqlite_store) as running:
+        config = running.service.config._replace(catalogue=catalogue_from(items))
+    vectors = np.array([[0], [-1], [2]], np.float32)
+    model = first_model(Content({"vectors": vectors, "weights": np.array([0, 1, 1], np.float32)}))
+    for min_support, order in ((1, [2, 0, 1]), (2, [2, 1, 0])):
+        settings = FRUGAL_SERVER.settings(min_support=min_support)
+        text = first_sight(config._replace(served=FRUGAL_SERVER, settings=settings), model)
+        shown = json.loads(text[text.index(">") + 1 : text.rindex("<")])["items"]
+        assert [item["id"] for item in shown] == order

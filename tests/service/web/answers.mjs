@@ -53,10 +53,10 @@ export function answers(protocol, questions, told = String) {
       });
     },
     outward: ({ policy, seed, user, history, items, sent }) => {
-      const { profile, ...rest } = protocol.outward(policy, seed, user, Int32Array.from(history), items, sent);
+      const { profile, ...rest } = protocol.sharedProfile(policy, seed, user, Int32Array.from(history), items, sent);
       return { profile: [...profile], ...rest };
     },
-    ledger: ({ rounds, history }) => {
+    ledger: ({ rounds }) => {
       const entries = new Map();
       for (const { round, outward, update } of rounds) {
         const typed = { items: Int32Array.from(update.items), biases: floats(update.biases) };
@@ -64,7 +64,7 @@ export function answers(protocol, questions, told = String) {
       }
       const rows = [...entries.values()].sort((one, other) => one.item - other.item);
       const [liked, really_liked] = [[...protocol.liked(entries)], [...protocol.reallyLiked(entries)]];
-      return { rows, liked, really_liked, disclosed: protocol.disclosed(entries, history) };
+      return { rows, liked, really_liked };
     },
     home: ({ recipe, seed, user, history, broadcast, steps, n }) => {
       const worked = protocol.recipeFor(recipe);

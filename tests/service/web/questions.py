@@ -131,8 +131,8 @@ def question_of_ledger(policy):
         ledger.record(number, now, update.items[raised], update.items[~raised])
         rows = {"items": update.items.tolist(), "biases": update.biases.tolist()}
         rounds.append({"round": number, "outward": plain_outward(now), "update": rows})
-    question = {"kind": "ledger", "rounds": rounds, "history": HISTORY.tolist()}
-    answer = {"rows": ledger.to_rows(), "disclosed": ledger.disclosed(HISTORY)}
+    question = {"kind": "ledger", "rounds": rounds}
+    answer = {"rows": ledger.to_rows()}
     return question, answer | {"liked": ledger.liked().tolist(), "really_liked": ledger.really_liked().tolist()}
 
 

@@ -90,7 +90,7 @@ const kinds = {
       places: [...coveredBy(covered, outward.profile)],
     };
   },
-  mostTold: ({ charter }) => sums.mostTold(charter),
+  mostTold: ({ charter }) => sums.mostDisclosed(charter),
   round: ({ values, clip, chances }) => [
     ...sums.roundMessage(Float64Array.from(values, Number), clip, Uint16Array.from(chances)),
   ],

@@ -5,7 +5,7 @@ import { converse } from "./conversing.mjs";
 
 const { shelves, taught } = await import(process.argv[2]);
 
-await converse(async ({ vectors, home, history, down = [], popularity }) => {
+await converse(async ({ vectors, home, history, down = [], popularity, categories = [] }) => {
   const factors = home.length;
   const flat = Float32Array.from(vectors.flat());
   const values = Float32Array.from(vectors, (row) => row.reduce((sum, value, f) => sum + value * home[f], 0));
@@ -18,7 +18,10 @@ await converse(async ({ vectors, home, history, down = [], popularity }) => {
     left: new Set([...history, ...down]),
     starsOf: (items) => new Float32Array(items.length),
     kept: { history: history.map((number, at) => ({ id: String(number), at })) },
-    catalogue: { numberOf: new Map(vectors.map((_, number) => [String(number), number])) },
+    catalogue: {
+      numberOf: new Map(vectors.map((_, number) => [String(number), number])),
+      items: vectors.map((_, number) => ({ categories: categories[number] ?? [] })),
+    },
     worth: async () => taught(values, flat, down),
   };
   const { shelves: rows, reasons } = await shelves(device);

@@ -368,6 +368,26 @@ def test_script_in_a_title_is_text(visit, tmp_path):
         assert visitor.page.locator("main script, main b:not(.why b)").count() == 0
 
 
+def test_posters_are_there_before_model_and_catalogue_and_a_tap_on_one_counts(town, visit):
+    visitor = visit(town)
+    held = []
+    visitor.context.route("**/api/v1/*", lambda route: held.append(route))
+    visitor.page.goto(town.public)
+    tiles = visitor.page.locator("#grid .tile")
+    expect(tiles).to_have_count(24)
+    before = tiles.evaluate_all("all => all.map((one) => one.dataset.key)")
+    tiles.nth(2).click()
+    expect(tiles.nth(2)).to_have_attribute("aria-pressed", "true")
+    for route in held:
+        route.continue_()
+    visitor.context.unroute("**/api/v1/*")
+    visitor.page.wait_for_selector("html[data-ready]", timeout=PATIENCE)
+    expect(visitor.page.locator("#stack")).to_have_attribute("data-for", before[2])
+    after = tiles.evaluate_all("all => all.map((one) => one.dataset.key)")
+    assert after[: len(before)] == before, "nothing moves when the model is there"
+    assert len(after) > len(before)
+
+
 def test_the_page_is_light_and_needs_nothing_inline(town, visit):
     visitor = visit(town).open()
     sent = {request.url: request.response() for request in visitor.requests if request.url.startswith(town.public)}

@@ -188,7 +188,7 @@ def test_a_wrong_model_is_told_and_tried_again(town, visit, name):
 @pytest.mark.parametrize(
     ("path", "body", "told"),
     [
-        ("federation", '{"api": 2}', "older than the server"),
+        ("federation", '{"api": 2}', "does not fit the server"),
         ("federation", "not json", "detail.not-json"),
         ("catalogue", '{"digest": "x", "items": []}', "detail.unusable catalogue (150)"),
     ],
@@ -240,7 +240,7 @@ def test_the_operators_page_shows_rounds_and_keeps_the_token_in_the_tab(server, 
     expect(page.locator("#trouble")).to_contain_text("operator's token")
     page.get_by_label("Operator's token").fill(server.token)
     page.get_by_role("button", name="Sign in").click()
-    expect(page.locator("#rounds")).to_contain_text("0: folded", timeout=PATIENCE)
+    expect(page.locator("#rounds")).to_contain_text("0: aggregated", timeout=PATIENCE)
     expect(page.locator("#charts svg").first).to_be_visible()
     expect(page.locator("#latency")).to_contain_text("/api/v1/tasks/{ticket}/update")
     page.get_by_role("button", name="Pause rounds").click()

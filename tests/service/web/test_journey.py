@@ -4,6 +4,8 @@ Posters, three taps, shelves with reasons; a sheet that shows what would go out,
 agrees with the server's record; another visit without a network; nothing left behind.
 """
 
+import json
+
 import pytest
 from playwright.sync_api import expect
 from tests.service.web.browsing import PATIENCE, Visitor, browsing
@@ -103,6 +105,10 @@ def test_what_was_sent_is_what_the_server_has_and_leaves_nothing_behind(company,
     assert ledger == company.record_of(kept["facts"]["identity"]["device"])
     expect(page.locator(".timeline li")).to_have_count(1)
     assert page.evaluate(OWN_WORDS) <= MOST_WORDS
+    page.locator("#curious summary").click()
+    expect(page.locator("#raw pre")).to_be_visible()
+    config = json.loads(page.request.get(f"{company.address}/api/v1/federation").json()["sums"]["config"])
+    assert kept["last"][0]["before"]["columns"] == config["columns"], "numbers for each film, before the split"
     assert kept["facts"]["policy"]["messages"] == 5
 
     # Without a network it opens with the list and recommendations.

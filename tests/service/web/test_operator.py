@@ -11,7 +11,7 @@ from tests.service.web.conftest import LANGUAGES
 
 pytestmark = pytest.mark.slow
 
-REPORTS = "Reports of each round"
+REPORTS = "Uploads per round"
 HOUR = 3600
 NOON = 1_790_000_000 // (24 * HOUR) * 24 * HOUR + 12 * HOUR
 
@@ -64,9 +64,9 @@ def texts(page, title):
 
 def test_an_axis_has_its_unit_and_the_clock_stands_below(operator, town):
     page = operator(town, overview=overview(*(a_round(number) for number in range(7))))
-    assert texts(page, "Reports of each round")[:1] == ["devices"]
-    assert texts(page, "How long a folded round took")[:1] == ["seconds"]
-    told = texts(page, "Devices in the federation")
+    assert texts(page, "Uploads per round")[:1] == ["clients"]
+    assert texts(page, "Duration of aggregated rounds")[:1] == ["seconds"]
+    told = texts(page, "Clients in the federation")
     assert [text for text in told if ":" in text] == ["12:00", "12:30", "13:00"]
     assert [text for text in told if re.fullmatch(r"\d+", text)][:3] == ["0", "20", "40"], "round numbers"
     assert told[-2:] == ["13:00", "6"], "the last round, and when it ended"
@@ -83,11 +83,11 @@ def test_limits_are_drawn_and_named(operator, town):
     page = operator(town, overview=overview(a_round(0), a_round(1, reports=4, dropouts=8, state="abandoned")))
     named = figure(page, REPORTS).locator("li")
     expect(named).to_have_text(
-        ["reported", "given a task, no report", "10 end a round", "below 5 it is discarded"], use_inner_text=True
+        ["received", "given a task, no upload", "10 end a round", "below 5 it is discarded"], use_inner_text=True
     )
     assert figure(page, REPORTS).locator("svg[role=img] .chart-limit").count() == 2
-    expect(figure(page, "How long a folded round took")).to_contain_text("its time is up: 60 s")
-    words = figure(page, "How far a fold moved the model").locator("svg[role=img]").get_attribute("aria-label")
+    expect(figure(page, "Duration of aggregated rounds")).to_contain_text("its time is up: 60 s")
+    words = figure(page, "How far a round moved the model").locator("svg[role=img]").get_attribute("aria-label")
     assert "1 point," in words, "an abandoned round moved nothing, and has no drift"
 
 
@@ -95,11 +95,11 @@ def test_what_was_not_counted_is_not_drawn(operator, town):
     """Rounds of earlier versions of FedeRank have no time and no number of devices."""
     old = [a_round(number, ended=None, devices=None, departures=None) for number in range(3)]
     page = operator(town, overview=overview(*old, a_round(3), a_round(4)))
-    assert "3 points" not in figure(page, "Devices in the federation").inner_text()
-    label = figure(page, "Devices in the federation").locator("svg[role=img]").get_attribute("aria-label")
+    assert "3 points" not in figure(page, "Clients in the federation").inner_text()
+    label = figure(page, "Clients in the federation").locator("svg[role=img]").get_attribute("aria-label")
     assert "2 points" in label
-    joined = figure(page, "Devices that joined and left").locator("svg[role=img]").get_attribute("aria-label")
-    assert "latest 2 devices" in joined
+    joined = figure(page, "Clients that joined and left").locator("svg[role=img]").get_attribute("aria-label")
+    assert "latest 2 clients" in joined
     assert "left, or banned: 1 in all" in joined
     assert texts(page, REPORTS)[-6:-4] == ["–", "round 0"]
 
@@ -145,11 +145,11 @@ def test_devices_that_join_and_leave_are_seen_on_a_real_federation(operator, ser
     assert httpx.delete(f"{server.public}/api/v1/devices/me", headers=leave).status_code == 204
     visit(server).open().pick(5).take_part().wait_for_rounds(2)
     page = operator(server)
-    label = figure(page, "Devices that joined and left").locator("svg[role=img]").get_attribute("aria-label")
-    assert "highest 4 devices" in label
+    label = figure(page, "Clients that joined and left").locator("svg[role=img]").get_attribute("aria-label")
+    assert "highest 4 clients" in label
     assert "left, or banned: 1 in all" in label
     page.locator("#rounds summary").click()
-    row = page.locator("#rounds tbody tr", has_text="0: folded")
+    row = page.locator("#rounds tbody tr", has_text="0: aggregated")
     assert re.search(r"\d\d:\d\d", row.locator("td").nth(1).inner_text())
 
 
@@ -196,7 +196,7 @@ def test_the_light_follows_the_servers_state(operator, town, words, language):
         listed = [reason for reason in reasons if reason["state"] == state]
         page = operator(town, overview=overview(health={"state": state, "reasons": listed}), locale=language)
         assert light(page) == (state, len(listed))
-        expect(page.locator("#standing")).to_contain_text(words[language][f"health.{state}"].removesuffix("{why}"))
+        expect(page.locator("#standing")).to_contain_text(words[language]["health.attention"].removesuffix("{why}"))
         for place in ("#standing", "#health"):
             assert not re.search(r"\{\w*\}|" + "|".join(REASONS), page.locator(place).inner_text())
     well = {"state": "ok", "reasons": []}

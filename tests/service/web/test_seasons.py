@@ -4,8 +4,8 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 from tests.service.web.browsing import PATIENCE, serving
-from tests.service.web.test_begun_anew import assert_same_model, the_model
 from tests.service.web.test_faults import rest
+from tests.service.web.test_restarted import assert_same_model, the_model
 
 pytestmark = pytest.mark.slow
 

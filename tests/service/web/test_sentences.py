@@ -38,7 +38,7 @@ def view(**more):
         "messages": None,
         "plain": True,
         "promised": None,
-        "hurdle": None,
+        "blocked": None,
         "hold": None,
         "next": 0,
         "period": 0,
@@ -176,7 +176,7 @@ def test_what_is_done_now_is_told_in_every_state(said, words, language):
     states = [
         (view(), "doing.paused"),
         (view(pending=1), "doing.late"),
-        (view(taking=True, hurdle=["hurdle.nothing"]), "hurdle.nothing"),
+        (view(taking=True, blocked=["blocked.nothing"]), "blocked.nothing"),
         (view(taking=True, helperAway=True), "fault.helper-away"),
         (view(taking=True), "doing.waiting"),
     ]
@@ -192,16 +192,15 @@ def test_a_period_is_told_in_its_largest_unit(said):
     assert "1 minute" in often
 
 
-def test_a_title_is_shown_in_the_readers_language_and_marked_where_it_is_not(said):
-    film = {"title": "The Godfather", "local": {"it": "Il padrino"}}
-    italian, german, english = said(
-        ["titleIn", film, "it", "en"], ["titleIn", film, "de", "en"], ["titleIn", film, "en", "en"]
-    )
-    assert italian == {"name": "Il padrino", "lang": None}
-    assert german == {"name": "The Godfather", "lang": "en"}
-    assert english == {"name": "The Godfather", "lang": None}
+@pytest.mark.parametrize(
+    ("language", "name", "marked"),
+    [("it", "Il padrino", None), ("de", "The Godfather", "en"), ("en", "The Godfather", None)],
+)
+def test_a_title_is_shown_in_the_readers_language_and_marked_where_it_is_not(said, language, name, marked):
+    film = {"title": "The Godfather", "local": {"it": "Il padrino"}, "lang": "en"}
+    assert said(["titleOf", film], language=language) == [{"name": name, "lang": marked}]
 
 
 def test_a_fault_without_a_sentence_is_told_by_its_code(said, words):
-    [told] = said(["nowDoing", view(taking=True, hurdle=["wire.shape", {"name": "items"}])])
+    [told] = said(["nowDoing", view(taking=True, blocked=["wire.shape", {"name": "items"}])])
     assert told == words["en"]["fault.technical"].format(code="wire.shape items")

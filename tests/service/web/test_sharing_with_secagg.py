@@ -163,7 +163,7 @@ def test_an_offer_that_was_changed_on_its_way_gets_no_message(leader, visit):
 
     visitor.context.route("**/sums/offer*", another)
     visitor.take_part()
-    expect(visitor.page.locator("#doing")).to_contain_text("sums.offer-untaken", timeout=PATIENCE)
+    expect(visitor.page.locator("#doing")).to_contain_text("sums.round-config-untaken", timeout=PATIENCE)
     assert visitor.stored()["rounds"] == []
 
 

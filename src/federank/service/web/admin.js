@@ -5,8 +5,8 @@ The token is typed in, kept in this tab's session storage, and sent as a header 
 
 import { Fault, saidOf } from "./faults.js";
 import { accuracyOf, chartsOf } from "./operator/over_time.js";
-import { byId, element, fill, isOpen, table } from "./show/elements.js";
-import { clock, number, say, short, told, together } from "./show/language.js";
+import { byId, element, fill, folded, table } from "./show/elements.js";
+import { clock, number, say, sayWord, short, worded, together } from "./show/language.js";
 import { joiningCode } from "./show/pictures.js";
 import { prepareTexts } from "./show/texts.js";
 
@@ -36,41 +36,6 @@ import { prepareTexts } from "./show/texts.js";
 
 const EVERY = 3000;
 const KEY = "federank-operator";
-/** @type {Record<string, Key>} */
-const REASONS = {
-  late: "reason.late",
-  repeated: "reason.repeated",
-  foreign: "reason.foreign",
-  "too-loud": "reason.too-loud",
-  unopened: "reason.unopened",
-  copied: "reason.copied",
-  implausible: "reason.implausible",
-  banned: "reason.banned",
-};
-/** @type {Record<string, Key>} */
-const HEALTH = { ok: "health.ok", attention: "health.attention", failing: "health.failing" };
-/** Why a federation is not well, by the server's codes.
- * @type {Record<string, Key>} */
-const CAUSES = {
-  "no-round-aggregated": "health.no-round-aggregated",
-  "rounds-discarded": "health.rounds-discarded",
-  "aggregates-refused": "health.aggregates-refused",
-  "model-not-finite": "health.model-not-finite",
-  "model-out-of-scale": "health.model-out-of-scale",
-  "helper-away": "health.helper-away",
-  "helper-certificate": "health.helper-certificate",
-  "helper-full": "health.helper-full",
-  "helper-identity": "health.helper-identity",
-  "helper-not-allowed": "health.helper-not-allowed",
-  "helper-refuses": "health.helper-refuses",
-  "leader-behind": "health.leader-behind",
-  "store-away": "health.store-away",
-  "no-recent-round": "health.no-recent-round",
-  "uploads-refused": "health.uploads-refused",
-  "disk-low": "health.disk-low",
-};
-/** @type {Record<string, Key>} */
-const STATES = { open: "state.open", closed: "state.closed", folded: "state.folded", abandoned: "state.abandoned" };
 let timer = 0;
 let paused = false;
 /** @type {Overview | null} */
@@ -108,7 +73,7 @@ async function look() {
     show(await ask("overview"));
     byId("trouble").hidden = true;
   } catch (fault) {
-    showTrouble(told(saidOf(fault)));
+    showTrouble(worded(saidOf(fault)));
   }
   if (sessionStorage.getItem(KEY)) timer = window.setTimeout(look, EVERY);
 }
@@ -163,19 +128,17 @@ function show(overview) {
 /** One line: healthy, or what needs attention and what to do about it; further reasons below it. Paused rounds are no fault.
  * @type {(health?: Health) => void} */
 function showHealth({ state, reasons } = { state: "ok", reasons: [] }) {
-  const [why, ...more] = reasons.map(({ code, ...values }) =>
-    Object.hasOwn(CAUSES, code) ? say(CAUSES[code], values) : code,
-  );
+  const [why, ...more] = reasons.map(({ code, ...values }) => sayWord("health", code, values));
   const isQuiet = paused && state === "ok";
   byId("standing").dataset.health = isQuiet ? "" : state;
   byId("standing").textContent = isQuiet
     ? say("admin.paused")
-    : say(HEALTH[state] ?? "health.attention", { why: why ?? state });
+    : say(state === "ok" ? "health.ok" : "health.attention", { why: why ?? state });
   fill(byId("health"), ...more.map((words) => element("li", {}, words)));
   byId("health").hidden = !more.length;
 }
 
-/** What this federation is to people, and how somebody on the same network joins.
+/** What users read about this federation, and how a device on the same network joins.
  * @type {(overview: Overview) => void} */
 function showJoining({ name, description, run_by: runBy, joining }) {
   const about = together(description ?? "", runBy ? say("run-by", { who: runBy }) : "");
@@ -194,8 +157,7 @@ const numbersTable = (caption, [first, ...others], rows) =>
 
 /** The same, folded until it is asked for: a page of tables is not read.
  * @type {(id: string, title: string, ...shown: Parameters<typeof numbersTable>) => HTMLElement} */
-const foldedTable = (id, title, ...shown) =>
-  element("details", { id, open: isOpen(id) }, element("summary", { "data-key": id }, title), numbersTable(...shown));
+const foldedTable = (id, title, ...shown) => folded(id, title, numbersTable(...shown));
 
 /** An estimate of a share may lie beyond what a share can be; then the share is at that end.
  * @type {(share: number) => string} */
@@ -230,36 +192,25 @@ function showJudged(judged) {
     value === undefined || low === undefined || high === undefined
       ? ["–", "–"]
       : [shown(value), say("admin.from-to", { low: shown(low), high: shown(high) })];
-  /** @type {(error: number) => string} */
-  const asError = (error) => number(error, 2);
+  const asError = (/** @type {number} */ error) => number(error, 2);
   const isRated = judged.some(({ mae, rmse }) => mae !== undefined || rmse !== undefined);
   const measures = isRated ? ["MAE", interval, "RMSE", interval] : [say("admin.judged-share"), interval];
-  const rows = judged.map((entry) => [
-    `${entry.version}`,
-    short(entry.answers),
-    ...(isRated
-      ? [
-          ...cells(asError, entry.mae, entry.mae_low, entry.mae_high),
-          ...cells(asError, entry.rmse, entry.rmse_low, entry.rmse_high),
-        ]
-      : cells(asShare, entry.share, entry.low, entry.high)),
-  ]);
-  return fill(
-    byId("judged"),
-    foldedTable(
-      "judged-table",
-      say("admin.judged-count", { count: rows.length }),
-      say(isRated ? "admin.judged-ratings" : "admin.judged-caption"),
-      [say("admin.judged-version"), say("admin.judged-answers"), ...measures],
-      rows,
-    ),
+  const rows = judged.map(
+    ({ version, answers, share, low, high, mae, mae_low, mae_high, rmse, rmse_low, rmse_high }) => {
+      const errors = () => [...cells(asError, mae, mae_low, mae_high), ...cells(asError, rmse, rmse_low, rmse_high)];
+      return [`${version}`, short(answers), ...(isRated ? errors() : cells(asShare, share, low, high))];
+    },
   );
+  const columns = [say("admin.judged-version"), say("admin.judged-answers"), ...measures];
+  const caption = say(isRated ? "admin.judged-ratings" : "admin.judged-caption");
+  const title = say("admin.judged-count", { count: rows.length });
+  return fill(byId("judged"), foldedTable("judged-table", title, caption, columns, rows));
 }
 
 /** @type {(rejected: Record<string, number>) => void} */
 function showRejected(rejected) {
   const rows = Object.entries(rejected).map(([reason, count]) => [
-    REASONS[reason] ? say("admin.reason-words", { slug: reason, words: say(REASONS[reason]) }) : reason,
+    say("admin.reason-words", { slug: reason, words: sayWord("reason", reason) }),
     short(count),
   ]);
   fill(
@@ -270,70 +221,49 @@ function showRejected(rejected) {
   );
 }
 
-/** @type {(latency: Record<string, { requests: number, p50: number, p99: number }>) => void} */
+/** @type {(latency: NonNullable<Overview["latency_ms"]>) => void} */
 function showLatency(latency) {
   const rows = Object.entries(latency).map(([route, { requests, p50, p99 }]) => [
     route,
-    short(requests),
-    short(p50),
-    short(p99),
+    ...[requests, p50, p99].map(short),
   ]);
-  const words = element("p", { class: "quiet" }, say("admin.latency-words"));
-  if (rows.length)
-    fill(
-      byId("latency"),
-      words,
-      foldedTable(
-        "latency-table",
-        say("admin.latency-count", { count: rows.length }),
-        say("admin.latency-caption"),
-        [say("admin.route"), say("admin.requests"), say("admin.half"), say("admin.nearly-all")],
-        rows,
-      ),
-    );
-  else fill(byId("latency"), element("p", { class: "quiet" }, say("admin.latency-none")));
+  const title = say("admin.latency-count", { count: rows.length });
+  const columns = [say("admin.route"), say("admin.requests"), say("admin.half"), say("admin.nearly-all")];
+  fill(
+    byId("latency"),
+    element("p", { class: "quiet" }, say(rows.length ? "admin.latency-words" : "admin.latency-none")),
+    rows.length ? foldedTable("latency-table", title, say("admin.latency-caption"), columns, rows) : null,
+  );
 }
+
+/** @type {(rejected?: Record<string, number>) => string} */
+const reasonsOf = (rejected = {}) =>
+  Object.entries(rejected)
+    .map(([reason, count]) => `${count} ${reason}`)
+    .join(", ") || "–";
+
+/** The columns of the table of rounds.
+ * @type {[title: Key, cell: (round: Round) => string][]} */
+const ROUND_COLUMNS = [
+  ["admin.round", ({ number: round, state }) => `${round}: ${sayWord("state", state)}`],
+  ["admin.ended", ({ ended }) => (ended ? clock(ended, "day") : "–")],
+  ["admin.tasks", ({ granted }) => short(granted)],
+  ["admin.reports-column", ({ reports }) => short(reports)],
+  ["admin.dropouts", ({ dropouts }) => short(dropouts)],
+  ["admin.rejected-column", ({ rejected }) => reasonsOf(rejected)],
+  ["admin.bytes-column", ({ bytes }) => short(bytes)],
+  ["admin.clipped", ({ clipped }) => short(clipped)],
+  ["admin.drift", ({ drift }) => short(drift)],
+  ["admin.seconds", ({ seconds }) => short(seconds)],
+];
 
 /** @type {(rounds: Round[]) => void} */
 function showRounds(rounds) {
-  /** @type {(rejected: Record<string, number> | undefined) => string} */
-  const why = (rejected) =>
-    Object.entries(rejected ?? {})
-      .map(([reason, count]) => `${count} ${reason}`)
-      .join(", ") || "–";
-  const rows = rounds.map((round) => [
-    `${round.number}: ${Object.hasOwn(STATES, round.state) ? say(STATES[round.state]) : round.state}`,
-    round.ended ? clock(round.ended, "day") : "–",
-    short(round.granted),
-    short(round.reports),
-    short(round.dropouts),
-    why(round.rejected),
-    short(round.bytes),
-    short(round.clipped),
-    short(round.drift),
-    short(round.seconds),
-  ]);
-  /** @type {Key[]} */
-  const titles = [
-    "admin.round",
-    "admin.ended",
-    "admin.tasks",
-    "admin.reports-column",
-    "admin.dropouts",
-    "admin.rejected-column",
-    "admin.bytes-column",
-    "admin.clipped",
-    "admin.drift",
-    "admin.seconds",
-  ];
-  const columns = titles.map((title) => say(title));
+  const rows = rounds.map((round) => ROUND_COLUMNS.map(([, cell]) => cell(round)));
+  const columns = ROUND_COLUMNS.map(([title]) => say(title));
   const title = say("admin.rounds-count", { count: rows.length });
-  fill(
-    byId("rounds"),
-    rows.length
-      ? foldedTable("rounds-table", title, say("admin.rounds-caption"), columns, rows)
-      : element("p", { class: "quiet" }, say("admin.rounds-none")),
-  );
+  const all = () => foldedTable("rounds-table", title, say("admin.rounds-caption"), columns, rows);
+  fill(byId("rounds"), rows.length ? all() : element("p", { class: "quiet" }, say("admin.rounds-none")));
 }
 
 function signOut() {
@@ -351,7 +281,7 @@ async function act(path, body) {
   try {
     await ask(path, body);
   } catch (fault) {
-    showTrouble(told(saidOf(fault)));
+    showTrouble(worded(saidOf(fault)));
     return;
   }
   look();

@@ -8,9 +8,9 @@
 
 import { saidOf } from "./faults.js";
 import { ask, listen, waking } from "./show/ask.js";
-import { byId, element, fill } from "./show/elements.js";
+import { button, byId, element, fill, folded } from "./show/elements.js";
 import * as item from "./show/item.js";
-import { keepChoice, language, say, told } from "./show/language.js";
+import { language, remember, remembered, say, worded } from "./show/language.js";
 import * as leaves from "./show/leaves.js";
 import * as mine from "./show/mine.js";
 import { joiningCode, lockIcon } from "./show/pictures.js";
@@ -23,8 +23,10 @@ import * as wall from "./show/wall.js";
 /** @import { Said } from "./faults.js" */
 /** @import { Act } from "./show/ask.js" */
 
-const STATUS_EVERY = 10_000;
+const STATUS_EVERY = 10_000; // ms
 const SCREENS = ["wall", "for-you", "mine", "leaves"];
+/** @type {["nav.for-you", "nav.mine", "nav.leaves"]} */
+const TABS = ["nav.for-you", "nav.mine", "nav.leaves"];
 /** @type {View} */
 let view;
 /** Which screen is shown. */
@@ -33,6 +35,7 @@ let screen = "wall";
 /** @type {(given: View) => Promise<void>} */
 async function show(given) {
   view = given;
+  remember("screen", view.history.length ? "for-you" : null);
   showTop();
   showNotice();
   await Promise.all([wall.show(view), shelves.show(view, screen), mine.show(view), leaves.show(view)]);
@@ -64,16 +67,13 @@ function showFriend() {
   const { joining } = view.federation;
   if (!joining || byId("friend").dataset.for === language) return;
   byId("friend").dataset.for = language;
-  fill(
-    byId("friend"),
-    element("details", {}, element("summary", {}, say("friend.summary")), joiningCode(joining, say("friend.scan"))),
-  );
+  fill(byId("friend"), folded("friend-code", say("friend.summary"), joiningCode(joining, say("friend.scan"))));
 }
 
 /** Show the screen that the address names; without one, what fits how far its visitor has come. */
 function route() {
   const wanted = location.hash.slice(1);
-  const usual = view?.history.length ? "for-you" : "wall";
+  const usual = (view ? view.history.length : remembered("screen")) ? "for-you" : "wall";
   const next = SCREENS.includes(wanted) ? wanted : usual;
   const changed = next !== screen;
   screen = next;
@@ -100,7 +100,7 @@ function sayWhatWasShown() {
 let noticed = "";
 /** What the user must know, as long as it is so. */
 function showNotice() {
-  const notice = view.notice && told(view.notice);
+  const notice = view.notice && worded(view.notice);
   if (notice && byId("trouble").textContent !== notice) showTrouble(notice);
   if (!notice && byId("trouble").textContent === noticed) clearTrouble();
   noticed = notice ?? "";
@@ -113,14 +113,13 @@ async function act(call, given) {
     clearTrouble();
     await show(await ask(call, given));
   } catch (fault) {
-    showTrouble(told(saidOf(fault)));
+    showTrouble(worded(saidOf(fault)));
   }
 }
 
 /** @type {(message: string, again?: (() => void) | null) => void} */
 function showTrouble(message, again = null) {
-  const button = again ? element("button", { type: "button", on: { click: again } }, say("try-again")) : null;
-  fill(byId("trouble"), element("p", {}, message), button);
+  fill(byId("trouble"), element("p", {}, message), again && button(say("try-again"), again));
   byId("trouble").hidden = false;
 }
 
@@ -145,13 +144,14 @@ async function leaveIfSure() {
     showTrouble(say(isKnown ? "gone.known" : "gone.unknown"));
     byId("trouble").focus();
   } catch (fault) {
-    showTrouble(told(saidOf(fault)));
+    showTrouble(worded(saidOf(fault)));
   }
 }
 
 /** The page's own files that were kept for days without a network, and what kept them; and the language that was chosen. */
 async function forgetThePage() {
-  keepChoice(null);
+  remember("language", null);
+  remember("screen", null);
   const workers = (await navigator.serviceWorker?.getRegistrations()) ?? [];
   await Promise.all(workers.map((worker) => worker.unregister()));
   if (globalThis.caches) for (const name of await caches.keys()) await caches.delete(name);
@@ -178,7 +178,7 @@ async function watch() {
 let unopened = null;
 
 function showUnopened() {
-  showTrouble(told(unopened ?? ""), () => open(ask("wake")));
+  showTrouble(worded(unopened ?? ""), () => open(ask("wake")));
 }
 
 /** @type {(awake: Promise<View>) => Promise<void>} */
@@ -201,9 +201,7 @@ async function open(awake) {
 /** The names of the screens, which depend on what the items are called. */
 function showTabs() {
   const values = valuesOf(view);
-  /** @type {["nav.for-you", "nav.mine", "nav.leaves"]} */
-  const names = ["nav.for-you", "nav.mine", "nav.leaves"];
-  document.querySelectorAll("#tabs a").forEach((tab, place) => (tab.textContent = say(names[place], values)));
+  document.querySelectorAll("#tabs a").forEach((tab, place) => (tab.textContent = say(TABS[place], values)));
 }
 
 document.addEventListener("visibilitychange", sayWhatWasShown);
@@ -214,7 +212,8 @@ prepareTexts(async () => {
   return view ? show(view) : undefined;
 });
 showTabs();
-for (const part of [item, wall, shelves, mine, leaves]) part.prepare({ act });
+route();
+for (const part of [item, wall, mine, leaves]) part.prepare({ act });
 byId("leave").addEventListener("click", leave);
 byId("sure").addEventListener("close", leaveIfSure);
 listen(show);

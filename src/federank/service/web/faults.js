@@ -3,10 +3,10 @@
 /** A sentence's name, in every language.
  * @typedef {keyof typeof import("./words/en.json")} Key */
 
-/** What is wrong with a message or an answer, for somebody who looks into it: the page shows the code, and no sentence of its own.
- * @typedef {`${"wire" | "offer" | "upload" | "key" | "charter" | "statement" | "sums" | "detail"}.${string}`} Code */
+/** What is wrong with a message or an answer, for developers: the page shows the code, and no sentence of its own.
+ * @typedef {`${"wire" | "round-config" | "upload" | "key" | "config" | "statement" | "sums" | "detail"}.${string}`} Code */
 
-/** What is to be said: a sentence by its name with its values, a code, or text that is somebody else's and stays as it is.
+/** What is to be said: a sentence by its name with its values, a code, or text of the server's, which stays as it is.
  * @typedef {string | [key: Key | Code, values?: Record<string, unknown>]} Said */
 
 export class Fault extends Error {

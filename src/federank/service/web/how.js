@@ -1,4 +1,4 @@
-/* What leaves, and what it tells: a page of words alone. */
+/* How this works: a page of text. */
 
 import { prepareTexts } from "./show/texts.js";
 

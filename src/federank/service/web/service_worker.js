@@ -1,6 +1,6 @@
-/* The service worker: the page opens without a network, as it was when it was last fetched whole.
+/* The service worker: the page opens without a network, as it was when it was last fetched completely.
 
-It keeps the page's own files and nothing else: no answer of the server, nothing of the person. What a page shows without a network comes
+It keeps the page's own files and nothing else: no answer of the server, nothing of the user. What a page shows without a network comes
 from the browser's database (device/store.js), which leaving erases; leaving also removes this worker and its files.
 
     with a network       every file comes from the server, as if this worker were not there: a new version is taken at once
@@ -15,7 +15,7 @@ const PATIENCE = 5000; // ms in which a server that is there has begun to answer
 /** @type {any} */
 const worker = self;
 
-/** The version that is kept whole, if there is one.
+/** The version that is kept completely, if there is one.
  * @type {() => Promise<string | undefined>} */
 const keptName = async () => (await caches.keys()).find((name) => name.startsWith(NAMES));
 
@@ -27,7 +27,7 @@ async function keep() {
   const name = NAMES + version;
   const before = await caches.keys();
   if (before.includes(name)) return deleteAll(before.filter((other) => other !== name));
-  // Under another name until all have come: a worker that is ended half-way leaves nothing that looks whole.
+  // Under another name until all have come: a worker that is ended half-way leaves nothing that looks complete.
   const draft = `draft of ${name}`;
   const cache = await caches.open(draft);
   try {
@@ -36,10 +36,10 @@ async function keep() {
     await caches.delete(draft);
     throw reason;
   }
-  const whole = await caches.open(name);
+  const complete = await caches.open(name);
   for (const request of await cache.keys()) {
     const response = await cache.match(request);
-    if (response) await whole.put(request, response);
+    if (response) await complete.put(request, response);
   }
   return deleteAll([draft, ...before]);
 }

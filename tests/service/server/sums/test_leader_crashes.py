@@ -87,7 +87,7 @@ async def test_a_crash_at_any_step_loses_nothing_and_counts_nothing_twice(sqlite
     assert crashed
     assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages, again], 3 + malicious_users).vectors)
     assert stored(sqlite_store, "SELECT state FROM rounds WHERE number < 2") == [("folded",)] * 2
-    left_out = [(number, "too-loud", 1) for number in range(2 * malicious_users)]
+    left_out = [(number, "norm-too-large", 1) for number in range(2 * malicious_users)]
     assert stored(sqlite_store, "SELECT round, reason, count FROM refusals ORDER BY round") == left_out
 
 

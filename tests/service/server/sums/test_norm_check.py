@@ -45,7 +45,7 @@ async def test_attack_a_loud_message_is_in_no_sum_and_everybody_concerned_is_tol
         malicious_user, ticket = people[3], await people[3].ticket()
         assert (await malicious_user.send(ticket, await loud_upload(malicious_user))).status_code == 201
         told = (await outcome(malicious_user, ticket)).json()
-        assert told["outcome"] == "too-loud"
+        assert told["outcome"] == "norm-too-large"
         assert "its proof" in told["message"]
         assert told["message"].endswith("It is in no sum, and stays spent.")
         again = await malicious_user.send(ticket, (await prepared_upload(malicious_user, ticket, HISTORIES[0]))[1])
@@ -61,10 +61,10 @@ async def test_attack_a_loud_message_is_in_no_sum_and_everybody_concerned_is_tol
         assert (await outcome(malicious_user, ticket)).json() == told  # remembered after the round
         assert (await outcome(people[1], ticket)).status_code == 404  # no one else is told
         view = (await running.admin.get("/admin/api/v1/overview", headers=running.operator)).json()
-        assert view["rejected"]["too-loud"] == 1
-        assert next(one for one in view["rounds"] if one["number"] == 0)["rejected"]["too-loud"] == 1
+        assert view["rejected"]["norm-too-large"] == 1
+        assert next(one for one in view["rounds"] if one["number"] == 0)["rejected"]["norm-too-large"] == 1
         metrics = (await running.admin.get("/metrics", headers=running.operator)).text
-        assert 'federank_uploads_total{outcome="too-loud"} 1.0' in metrics
+        assert 'federank_uploads_total{outcome="norm-too-large"} 1.0' in metrics
     assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages], 4).vectors)
     assert stored(sqlite_store, "SELECT invitations FROM devices") == [(1,)] * 4
 

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from federank.errors import StoreAway
 from federank.service.server.http.limits import bucket_of, enforce_rate_limit
 from federank.service.server.http.openapi import openapi_document
-from federank.service.server.http.page import DEFAULT, WORKER, bundles, documents, preferred
+from federank.service.server.http.page import DEFAULT, WORKER, bundles, documents, first_sight, preferred
 from federank.service.server.http.responses import (
     Headers,
     Refusal,
@@ -232,8 +232,8 @@ def public_app(service: Service) -> Middleware:
     files = {name: asset.content for name, asset in assets.items()}
     for name, text in bundles(files).items():
         assets[name] = _made(text.encode(), TYPES[Path(name).suffix])
-    pages = {code: _made(text.encode(), "text/html") for code, text in documents(files, service.config).items()}
-    assets["index.html"] = pages[DEFAULT]
+    pages = Pages(service, documents(files, service.config))
+    assets["index.html"] = pages.plain  # the version of the files does not depend on what is popular
     assets["files.json"] = listed(assets)
     return Middleware(service, Table(PUBLIC_ROUTES, "FedeRank federation"), _files(assets, pages))
 
@@ -246,14 +246,32 @@ def admin_app(service: Service) -> Middleware:
     return Middleware(service, Table(ADMIN_ROUTES, "FedeRank operator"), _files(assets))
 
 
-def _files(assets: dict[str, Asset], pages: Mapping[str, Asset] | None = None) -> ASGIApp:
+class Pages:
+    """The page by language, with the first items of the model that this process knew at the first visit."""
+
+    def __init__(self, service: Service, texts: Mapping[str, str]) -> None:
+        self._service, self._texts = service, texts
+        self._made: dict[str, Asset] = {}
+        self.plain = _made(texts[DEFAULT].encode(), "text/html")
+
+    def __getitem__(self, header: str) -> Asset:
+        """The page for a browser that asks for these languages (Accept-Language)."""
+        model = self._service.latest.model
+        if not self._made and model is not None:
+            first = first_sight(self._service.config, model)
+            for code, text in self._texts.items():
+                self._made[code] = _made(text.replace("</body>", f"{first}</body>").encode(), "text/html")
+        return self._made[preferred(header, self._made)] if self._made else self.plain
+
+
+def _files(assets: dict[str, Asset], pages: Pages | None = None) -> ASGIApp:
     """The files by their paths, and the page in the language that a browser asks for."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         shown = assets
         if pages is not None and scope["path"] in ("/", "/index.html"):
-            shown = {"index.html": pages[preferred(request.headers.get("accept-language", ""), pages)]}
+            shown = {"index.html": pages[request.headers.get("accept-language", "")]}
         answer = asset_response(shown, scope["path"].removeprefix("/"), request)
         await answer(scope, receive, send)
 

@@ -50,7 +50,7 @@ _REFUSED: dict[Outcome, tuple[int, str]] = {
 
 _STAYS_SPENT = "It is in no sum, and stays spent."
 _LEFT_OUT = {
-    "too-loud": f"The message was left out: its proof that it is no longer than a message may be does not hold. "
+    "norm-too-large": f"The message was left out: its proof that it is no longer than a message may be does not hold. "
     f"{_STAYS_SPENT}",
     "unopened": f"The message was left out: the helper could not open it. {_STAYS_SPENT}",
     "copied": f"The message was left out: another message of its round has the same id. {_STAYS_SPENT}",

@@ -4,7 +4,8 @@ index.html names its scripts one by one and leaves its texts empty. A server tha
 
 - the federation's name as title and heading, its description, and the language of both;
 - the page's own words in every element that names one (`data-words`), so that nothing moves when scripts begin;
-- one script and one stylesheet in the place of all that it names (bundle.py), and beside them what they ask for first.
+- one script and one stylesheet in the place of all that it names (bundle.py), and beside them what they ask for first;
+- the most popular items, so that their posters are drawn before the model, the catalogue and the worker have arrived.
 
 Scripts replace the texts as soon as they know more, such as the language that a visitor chose before.
 """
@@ -17,6 +18,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from federank.federation.server import Published
 from federank.service.server.config import FederationConfig
 from federank.service.server.http.bundle import bundle
 
@@ -24,6 +28,7 @@ BESIDE = ("catalogue", "model")
 """What the worker asks for first; web/client/http.js takes it from the browser's cache."""
 START, STYLE, WORKER, WORDS = "start.js", "start.css", "client/worker.js", "words/"
 DEFAULT = "en"
+FIRST_ITEMS = 24
 _SCRIPT = re.compile(r' *<script type="module" src="([^"]+)"></script>\n')
 _STYLESHEET = re.compile(r' *<link rel="stylesheet" href="([^"]+)" />\n')
 _EMPTY = re.compile(r'(<(\w+)\b[^>]*\bdata-words="([^"]+)"[^>]*>)(?=</\2>)')
@@ -50,6 +55,27 @@ def documents(files: Mapping[str, bytes], config: FederationConfig) -> dict[str,
     return {code: _document(files["index.html"].decode(), code, words, config) for code, words in known.items()}
 
 
+def first_sight(config: FederationConfig, model: Published) -> str:
+    """What the page shows before anything else has arrived, as an element that web/show/wall.js reads."""
+    tables = model.content.tables
+    vectors = tables["vectors"]
+    popularity = tables["biases"] if "biases" in tables else vectors @ vectors.sum(axis=0)
+    settings = config.client_settings()
+    if settings.get("min_support", 1) > 1:  # as in web/methods/frugal.js: what is not supported comes last
+        popularity = np.where(tables["weights"] > 0, popularity, -np.inf)
+    items = json.loads(config.catalogue.content)["items"]
+    most_popular = [n for n in np.argsort(-popularity[: len(items)], kind="stable") if not items[n].get("ended")]
+    content = {
+        "language": config.language or "",
+        "noun": config.noun or {"one": "item", "many": "items"},
+        "count": len(most_popular),
+        "rated": "lowest" in settings,
+        "items": [items[number] for number in most_popular[:FIRST_ITEMS]],
+    }
+    text = json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
+    return f'<script type="application/json" id="first">{text}</script>\n'
+
+
 def preferred(header: str, languages: Mapping[str, Any]) -> str:
     """The language that a browser asks for first, of those that there are (Accept-Language)."""
     asked = []
@@ -63,7 +89,8 @@ def preferred(header: str, languages: Mapping[str, Any]) -> str:
 
 def _document(page: str, code: str, words: Mapping[str, Any], config: FederationConfig) -> str:
     own = (config.translations or {}).get(code, {})
-    name, description = own.get("name") or config.name, own.get("description") or config.description
+    name = own.get("name") or config.name
+    description = own.get("description") or config.description or words["page.description"]
     foreign = "" if own or config.language in (None, code) else f' lang="{config.language}"'
 
     def worded(match: re.Match[str]) -> str:
@@ -72,9 +99,8 @@ def _document(page: str, code: str, words: Mapping[str, Any], config: Federation
 
     page = page.replace('<html lang="en">', f'<html lang="{code}">', 1)
     page = re.sub(r"<title>[^<]*</title>", lambda _: f"<title>{html.escape(name)}</title>", page, count=1)
-    if description:
-        about = html.escape(description)
-        page = re.sub(r'(<meta name="description" content=")[^"]*"', lambda match: f'{match[1]}{about}"', page, count=1)
+    about = html.escape(description)
+    page = re.sub(r'(<meta name="description" content=")[^"]*"', lambda match: f'{match[1]}{about}"', page, count=1)
     named = re.compile(r'(<\w+ id="name"[^>]*)>[^<]*')
     page = named.sub(lambda match: f"{match[1]}{foreign}>{html.escape(name, quote=False)}", page, count=1)
     page = _EMPTY.sub(worded, page)
@@ -82,9 +108,9 @@ def _document(page: str, code: str, words: Mapping[str, Any], config: Federation
     head = [
         f'<link rel="stylesheet" href="{STYLE}" />',
         f'<script type="module" src="{START}"></script>',
-        f'<link rel="modulepreload" href="{WORKER}" />',
-        *(f'<link rel="preload" as="fetch" crossorigin href="api/v1/{name}" />' for name in BESIDE),
-        f'<link rel="preload" as="fetch" crossorigin href="{WORDS}{code}.json" />',
+        f'<link rel="preload" as="fetch" crossorigin href="{WORDS}{code}.json" fetchpriority="high" />',
+        f'<link rel="modulepreload" href="{WORKER}" fetchpriority="low" />',
+        *(f'<link rel="preload" as="fetch" crossorigin href="api/v1/{name}" fetchpriority="low" />' for name in BESIDE),
     ]
     lines = "".join(f"    {line}\n" for line in head)
     page = _STYLESHEET.sub("", _SCRIPT.sub("", page))

@@ -6,10 +6,10 @@ of it being prepared: from then on nothing can change it.
 
 An upload that is left out is counted with its reason in the same transaction, and its device is told when it asks:
 
-    unopened    the helper could not open it, or its parts do not belong together
-    too-loud    its proof does not hold: its message may be longer than a message may be
-    copied      another upload of the round has its id
-    malformed   it has another form than the round's uploads
+    unopened         the helper could not open it, or its parts do not belong together
+    norm-too-large   its norm proof failed: its norm may exceed the bound
+    copied           another upload of the round has its id
+    malformed        it has another form than the round's uploads
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from federank.service.server.store.queries import (
     count_refusals,
 )
 
-COUNTED, UNOPENED, NORM_TOO_LARGE, COPIED, MALFORMED = "counted", "unopened", "too-loud", "copied", "malformed"
+COUNTED, UNOPENED, NORM_TOO_LARGE, COPIED, MALFORMED = "counted", "unopened", "norm-too-large", "copied", "malformed"
 
 
 class Prepared(NamedTuple):

@@ -5,15 +5,16 @@ but case, accents, punctuation and spaces, or in where their article stands ("Ma
 year, that is enough. A search never ends in nothing: what no title has is searched with typos, then by the nearest match.
 */
 
-/** @import { Item } from "./federation.js" */
+/** @import { Item } from "../federation/item.js" */
 
 /** Items and their look-up tables; those of titles are made when they are first needed.
  * @typedef {{ digest: string, items: Item[], numberOf: Map<string, number>, membersOf: Map<string, number[]>,
  *   categories: string[], decades: number[], names: string[][] | null, titles: Map<string, number | null> | null,
  *   having: Map<string, number[]> | null }} Catalogue */
 
-/** What is looked for: text, a category, a decade; empty or 0 where it does not matter.
- * @typedef {{ text: string, category?: string, decade?: number }} Query */
+/** What is looked for: text, a category, a decade, empty or 0 where it does not matter; and the ids of what stands first where no text
+ * is given.
+ * @typedef {{ text: string, category?: string, decade?: number, first?: string[] }} Query */
 
 // "matrix the 1999" is "the matrix 1999": catalogues put articles last, to sort by what follows them.
 const TRAILING_ARTICLE = /^(.+) (the|a|an|il|lo|la|le|les|gli|i|l|der|die|das|el|los|las)( (?:18|19|20)\d\d)?$/;
@@ -68,7 +69,7 @@ const namesOf = (catalogue) =>
 
 /** The items that match, best first; `nearest` where none matches and these are only the nearest.
  * @type {(catalogue: Catalogue, query: Query, popularity: Float32Array) => { numbers: number[], nearest: boolean }} */
-export function find(catalogue, { text, category = "", decade = 0 }, popularity) {
+export function find(catalogue, { text, category = "", decade = 0, first = [] }, popularity) {
   const wanted = plainTitle(text);
   const members = category ? (catalogue.membersOf.get(category) ?? []) : Array.from(catalogue.items.keys());
   const all = members.filter((number) => !catalogue.items[number].ended);
@@ -78,7 +79,11 @@ export function find(catalogue, { text, category = "", decade = 0 }, popularity)
     ranked
       .sort((a, b) => a.rank - b.rank || popularity[b.number] - popularity[a.number] || a.number - b.number)
       .map(({ number }) => number);
-  if (!wanted) return { numbers: inOrder(among.map((number) => ({ rank: 0, number }))), nearest: false };
+  if (!wanted) {
+    const places = new Map(first.map((id, place) => [id, place]));
+    const rankOfId = (/** @type {number} */ number) => places.get(catalogue.items[number].id) ?? first.length;
+    return { numbers: inOrder(among.map((number) => ({ rank: rankOfId(number), number }))), nearest: false };
+  }
   const names = namesOf(catalogue);
   const words = wanted.split(" ");
   const ranked = among.flatMap((number) => {

@@ -1,8 +1,8 @@
-/* The device: the person's history and choices, the public model, and what follows from them. Lives in the worker.
+/* The device: the user's history and choices, the public model, and what follows from them. Lives in the worker.
 
 What is kept is in the database (store.js); what is here is a copy of it, and numbers instead of ids: histories are
 kept by the catalogue's ids, so that they survive a catalogue that is put in another order. Another tab may change the
-database at any time, so everything is read anew before a round.
+database at any time, so everything is read again before a round.
 */
 
 import { fetchModel, isSecure } from "./federation.js";
@@ -12,14 +12,14 @@ import { taught } from "./shelves.js";
 import { noticeOf, seasonOf, seasonOfRound } from "./seasons.js";
 import { StorageFull, readEverything, write } from "./store.js";
 import { reallyLiked } from "../privacy/ledger.js";
-import { NOTHING_HIDDEN, isPolicy, outward } from "../privacy/policy.js";
+import { NOTHING_HIDDEN, isPolicy, sharedProfile } from "../privacy/policy.js";
 
 /** @import { Catalogue } from "./catalogue.js" */
 /** @import { Facts, Rows, Shape } from "./federation.js" */
 /** @import { Choice, Identity, Kept, LearntFrom, Owned } from "./store.js" */
 /** @import { Said } from "../faults.js" */
 /** @import { Entry } from "../privacy/ledger.js" */
-/** @import { Outward, Policy } from "../privacy/policy.js" */
+/** @import { SharedProfile, Policy } from "../privacy/policy.js" */
 /** @import { SecureConfig } from "../secagg/config.js" */
 
 /** The public model as of a version; none before the first has come. Where pairs are learnt items have biases, where squares
@@ -27,9 +27,9 @@ are learnt weights; `gram` and `popular` are made of it when they are first need
  * @typedef {{ version: number | null, vectors: Float32Array, biases: Float32Array, weights: Float32Array,
  *   regulariser: number, iteration: number, gram?: Float64Array, popular?: Float32Array }} Model */
 
-/** A federation that was met (enrolment.js): what it is, its items, its model, the charter where uploads are sums, and what there
+/** A federation that was met (enrolment.js): what it is, its items, its model, the config where uploads are sums, and what there
 is to complain of; `keeping` ends when it is written down.
- * @typedef {{ facts: Facts, shape: Shape, catalogue: Catalogue, model: Model, charter: SecureConfig | null,
+ * @typedef {{ facts: Facts, shape: Shape, catalogue: Catalogue, model: Model, config: SecureConfig | null,
  *   complaint: Said | null, isAway?: boolean, keeping?: Promise<void> }} Met */
 
 export const WAIT = 30_000; // ms in which something that is added while taking part can be taken back before it may leave
@@ -73,7 +73,7 @@ export function layOver(model, shape, rows) {
 /** Rows of another federation's model are not for this one, however well they fit.
  * @type {(facts: Facts, rows: { founding: string | null }) => void} */
 export function refuseAnother(facts, rows) {
-  if (rows.founding && rows.founding !== facts.founding) throw new BadAnswer(["fault.just-begun-anew"]);
+  if (rows.founding && rows.founding !== facts.founding) throw new BadAnswer(["fault.just-restarted"]);
 }
 
 export class Client {
@@ -88,7 +88,7 @@ export class Client {
     this.dismissed = new Int32Array(0);
     /** @type {Map<number, Entry>} */
     this.entries = new Map();
-    /** What the person has given items, where they are rated.
+    /** What the user has given items, where they are rated.
      * @type {Map<number, number>} */
     this.stars = new Map();
     /** @type {Float32Array | null} */
@@ -117,17 +117,17 @@ export class Client {
     return this.met.model;
   }
 
-  /** Whether the model has learnt from nobody yet, as far as the federation says; its numbers are drawn by chance then. */
+  /** Whether the model has learnt from no client yet, as far as the federation says; its numbers are drawn by chance then. */
   get isFresh() {
     return (
       this.facts.trained === false && (!this.model.version || Boolean(this.method.hasLearnt?.(this.model) === false))
     );
   }
 
-  /** What the person must know before their next choice; null if there is nothing.
+  /** What the user must know before their next choice; null if there is nothing.
    * @returns {Said | null} */
   get notice() {
-    return this.kept.begunAnew ? ["notice.begun-anew"] : (noticeOf(this) ?? this.met.complaint);
+    return this.kept.restarted ? ["notice.restarted"] : (noticeOf(this) ?? this.met.complaint);
   }
 
   /** Fetch the rows that changed since the version this device has. */
@@ -145,7 +145,7 @@ export class Client {
     await this.keepModel();
   }
 
-  /** Keep a copy of the model, if there is room: without one it is fetched whole next time. */
+  /** Keep a copy of the model, if there is room: without one it is fetched completely next time. */
   async keepModel() {
     if (this.isErased) return;
     const { version, vectors, biases, weights, regulariser, iteration } = this.model;
@@ -181,7 +181,7 @@ export class Client {
     this.home = null;
   }
 
-  /** Who this device is in its own draws: 63 random bits that nobody else ever learns.
+  /** Who this device is in its own draws: 63 random bits that are never sent.
    * @returns {Promise<Identity>} */
   async identity() {
     if (this.kept.identity) return this.kept.identity;
@@ -205,31 +205,19 @@ export class Client {
     return this.understood({ ...suggestion, neverIds: [], sharing: kind, basis: "shared" });
   }
 
-  /** A policy as the federation's method can follow it: where no coins are tossed, a fixed part for life stands for them,
+  /** A policy as the federation's method can follow it: where no coins are tossed, a fixed part per client lifetime stands for them,
   and never lets more leave.
    * @param {Choice} choice
    * @returns {Choice} */
   understood(choice) {
     const { messages, sharing, scale } = this.method;
     const most = messages === null ? choice.messages : Math.min(choice.messages ?? messages, messages);
-    if (scale && isSecure(this.facts))
-      // nothing has to be hidden where no single server reads a message
-      return {
-        ...choice,
-        ...NOTHING_HIDDEN,
-        sharing: "fixed-subset",
-        basis: "shared",
-        item_epsilon: null,
-        messages: most,
-      };
+    const fixed = { ...choice, sharing: "fixed-subset", basis: "shared", item_epsilon: null };
+    // Nothing has to be hidden where no single server reads a message.
+    if (scale && isSecure(this.facts)) return { ...fixed, ...NOTHING_HIDDEN, messages: most };
     if (scale) {
-      const {
-        filling = null,
-        rho = null,
-        sampling = null,
-      } = choice.filling ? choice : (this.facts.suggested_policy ?? {});
-      const kept = { filling: filling ?? "hybrid", rho: rho ?? 2, sampling: sampling ?? "fixed" };
-      return { ...choice, ...kept, sharing: "fixed-subset", basis: "shared", item_epsilon: null };
+      const from = choice.filling ? choice : (this.facts.suggested_policy ?? {});
+      return { ...fixed, filling: from.filling ?? "hybrid", rho: from.rho ?? 2, sampling: from.sampling ?? "fixed" };
     }
     if (messages === null) return choice;
     const kind = sharing.includes(choice.sharing) ? choice.sharing : "fixed-subset";
@@ -298,43 +286,36 @@ export class Client {
     return new Set(this.kept.history.filter((owned) => this.waitsUntil(owned)).map(({ id }) => id));
   }
 
-  /** What this device takes part with; what has already left stays chosen, ahead of what is new, and counts for life. What
+  /** What this device takes part with; what has already left stays chosen, ahead of what is new, and counts per client lifetime. What
   waits is not part of it yet, unless it is asked what will be.
-   * @returns {Promise<Outward>} */
-  async outward({ withWaiting = false } = {}) {
+   * @returns {Promise<SharedProfile>} */
+  async sharedProfile({ withWaiting = false } = {}) {
     const waiting = withWaiting ? new Set() : this.waiting;
     const { gone } = this;
     const mine = this.history.filter((item) => !gone.has(item));
     const settled = mine.filter((item) => !waiting.has(this.catalogue.items[item].id));
     if (!settled.length) return { profile: settled, real: [], allowed: [], lifelong: true };
     const { seed, user } = await this.identity();
-    const found = outward(this.policy, seed, user, settled, this.shape.items, this.sent);
-    if (!gone.size) return found;
-    const stays = Array.from(found.profile, (item) => !gone.has(item)); // nor are decoys of items that are there no more
+    const all = sharedProfile(this.policy, seed, user, settled, this.shape.items, this.sent);
+    if (!gone.size) return all;
+    const stays = Array.from(all.profile, (item) => !gone.has(item)); // nor are decoys of items that are there no more
     /** @type {(_: unknown, index: number) => boolean} */
     const isThere = (_, index) => stays[index];
     return {
-      ...found,
-      profile: found.profile.filter(isThere),
-      real: found.real.filter(isThere),
-      allowed: found.allowed.filter(isThere),
+      ...all,
+      profile: all.profile.filter(isThere),
+      real: all.real.filter(isThere),
+      allowed: all.allowed.filter(isThere),
     };
   }
 
-  /** What the person has given an item; null where it is not rated.
-   * @param {number} item
-   * @returns {number | null} */
-  starOf(item) {
-    return this.stars.get(item) ?? null;
-  }
-
-  /** The same of several items that are rated.
+  /** What the user has given items that are rated.
    * @param {Int32Array} items */
   starsOf(items) {
     return Float32Array.from(items, (item) => this.stars.get(item) ?? 0);
   }
 
-  /** What this person would give an item, and whether that is only their own mean, because nobody has told anything of it; null
+  /** What this user would give an item, and whether that is only their own mean, because it has no ratings; null
   where items are not rated, or nothing is yet.
    * @param {number} item
    * @returns {Promise<{ rating: number, isMean: boolean } | null>} */

@@ -1,6 +1,6 @@
-/* Meeting a federation, joining it, finding it begun anew, and leaving it. Without a network it is met as it was last.
+/* Meeting a federation, joining it, finding it begun again, and leaving it. Without a network it is met as it was last.
 
-A federation says which one it is by a word that is another for every founding. Of one that was begun anew at the same address
+A federation says which one it is by a word that is another for every founding. Of one that was begun again at the same address
 the list, the choices and the ledger stay; what belonged to the old one (keys, vector, messages on their way) is dropped, and
 nothing is sent until the owner takes part again.
 */
@@ -8,7 +8,7 @@ nothing is sent until the owner takes part again.
 import { indexed } from "./catalogue.js";
 import { Client, emptyModel, layOver, older, refuseAnother } from "./client.js";
 import { fetchCatalogue, fetchFacts, fetchModel, isSecure, register, shapeOf, unregister } from "./federation.js";
-import { BadAnswer, NoAnswer } from "./http.js";
+import { BadAnswer, NoAnswer, sleep } from "./http.js";
 import { ended } from "./outcomes.js";
 import { MOST_OLDER_OFFERS } from "./rules.js";
 import { followSeason, hasNewSeason, promised, seasonOf } from "./seasons.js";
@@ -16,31 +16,26 @@ import { StorageFull, eraseEverything, openStore, read, readEverything, write } 
 import { Fault } from "../faults.js";
 
 /** @import { Met, Model } from "./client.js" */
-/** @import { Facts, Item, Rows, Shape } from "./federation.js" */
+/** @import { Facts, Rows, Shape } from "./federation.js" */
 /** @import { KeptModel } from "./store.js" */
 /** @import { Said } from "../faults.js" */
+/** @import { Item } from "../federation/item.js" */
 
 /** @typedef {Rows & { founding: string | null }} Fetched */
 
 /** @type {Said} */
 const AWAY = ["notice.away"];
-const MOMENT = 1000; // ms in which a worker that lags behind the others has caught up
+const MOMENT = 1; // s in which a worker that lags behind the others has caught up
 
 /** What only federations of sums need, and so only they load. */
 const sums = () => import("./secure.js");
-
-/** @type {() => Promise<void>} */
-const moment = () =>
-  new Promise((resolve) => {
-    setTimeout(resolve, MOMENT);
-  });
 
 /** Whether a catalogue has these items first, each with its number.
  * @type {(items: Item[], first: Item[]) => boolean} */
 const beginsWith = (items, first) => first.every(({ id }, number) => items[number]?.id === id);
 
 /** Somebody else's federation is at the address now, and has been met. */
-export class BegunAnew extends Fault {}
+export class Restarted extends Fault {}
 
 /** Open the database, ask the federation what it is, and bring the model up to date.
  * @type {() => Promise<Client>} */
@@ -82,17 +77,17 @@ async function metLast(database) {
     ["federation", "catalogue", "model"].map((key) => read(database, "model", key)),
   );
   if (!known || !listed || !kept) return null;
-  const { facts, charter } = known;
+  const { facts, config } = known;
   const shape = await shapeOf(facts);
   if (!isOf(facts, shape, kept) || listed.items.length !== shape.items) return null;
   const model = { ...emptyModel(shape), ...kept };
-  return { facts, shape, catalogue: indexed(listed), model, charter, complaint: AWAY, isAway: true };
+  return { facts, shape, catalogue: indexed(listed), model, config, complaint: AWAY, isAway: true };
 }
 
-/** Keep what the federation is, if there is room; its catalogue only where it is another. Answers that were drawn for life are
+/** Keep what the federation is, if there is room; its catalogue only where it is another. Answers that were drawn per client lifetime are
 tied to the items' numbers: they stand where the catalogue begins with the one that they were drawn for.
  * @type {(database: IDBDatabase, met: Met) => Promise<void>} */
-async function keepMet(database, { facts, charter, catalogue: { digest, items } }) {
+async function keepMet(database, { facts, config, catalogue: { digest, items } }) {
   try {
     const before = await read(database, "model", "catalogue");
     const isSame = before?.digest === digest && before.items.length === items.length;
@@ -101,7 +96,7 @@ async function keepMet(database, { facts, charter, catalogue: { digest, items } 
     const hasGrown =
       !isSame && before?.digest === joined && joined !== undefined && beginsWith(items, before?.items ?? []);
     const tied = hasGrown ? { joined: digest } : {};
-    await write(database, { model: { federation: { facts, charter }, ...listed }, facts: tied });
+    await write(database, { model: { federation: { facts, config }, ...listed }, facts: tied });
   } catch (fault) {
     if (!(fault instanceof StorageFull)) throw fault;
   }
@@ -118,7 +113,7 @@ export async function followTo(client, season) {
     }
     if (seasonOf(client.facts) >= season) return;
     if (tries >= MOST_OLDER_OFFERS) throw new BadAnswer(["detail.season-late", { number: season }]);
-    await moment();
+    await sleep(MOMENT);
   }
 }
 
@@ -138,9 +133,9 @@ async function meetNow(opening) {
   const [facts, shape] = await Promise.all([asked, shaped]);
   const mine = kept && isOf(facts, shape, kept) ? kept : null;
   const { model, complaint } = await upToDate(facts, shape, mine, kept && !mine ? fetchModel(shape) : changed);
-  const [catalogue, charter] = await Promise.all([listed, chartered]);
-  if (charter) await (await sums()).refuseAnotherList(charter, catalogue.told);
-  return { facts, shape, catalogue: indexed(catalogue), model, charter, complaint };
+  const [catalogue, config] = await Promise.all([listed, chartered]);
+  if (config) await (await sums()).refuseAnotherList(config, catalogue.content);
+  return { facts, shape, catalogue: indexed(catalogue), model, config, complaint };
 }
 
 /** Whether the model that is kept belongs to this federation.
@@ -152,14 +147,14 @@ function isOf(facts, shape, kept) {
 }
 
 /** The model that is kept, or an empty one, with the rows that have come laid over it. One that is older even after a
-moment is not taken: the one at hand is used, and the person told.
+moment is not taken: the one at hand is used, and the user informed.
  * @typedef {{ model: Model, complaint: Said | null }} UpToDate
  * @type {(facts: Facts, shape: Shape, kept: KeptModel | null, changed: Promise<Fetched>) => Promise<UpToDate>} */
 async function upToDate(facts, shape, kept, changed) {
   const have = kept?.version ?? null;
   let rows = await changed;
   if (have !== null && rows.version < have) {
-    await moment();
+    await sleep(MOMENT);
     rows = await fetchModel(shape, have);
   }
   refuseAnother(facts, rows);
@@ -175,7 +170,7 @@ async function settle(client) {
   client.keepModel(); // while the page is already in use
   const joined = await read(client.database, "facts", "founding");
   if (joined !== undefined && joined !== client.facts.founding) await partFromTheOldOne(client.database);
-  if (joined === client.facts.founding) await client.met.keeping; // what was drawn for life may have to be tied anew
+  if (joined === client.facts.founding) await client.met.keeping; // what was drawn per client lifetime may have to be tied again
   await client.reload();
   if (hasNewSeason(client)) {
     await followSeason(client);
@@ -190,18 +185,18 @@ async function partFromTheOldOne(database) {
   const waiting = new Set(pending.map(({ ticket }) => ticket));
   const unsent = rounds
     .filter(({ ticket }) => waiting.has(ticket))
-    .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["detail.begun-anew"] }]);
+    .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["detail.restarted"] }]);
   const facts = {
     identity: identity && { ...identity, device: null, token: null },
     founding: undefined,
     vector: undefined,
     answered: undefined,
     taking: false,
-    begunAnew: true,
+    restarted: true,
   };
   const dropped = Object.fromEntries(pending.map(({ ticket }) => [ticket, undefined]));
-  const told = Object.fromEntries([...ended(rounds), ...unsent]);
-  await write(database, { facts, pending: dropped, rounds: told }, { choice: true });
+  const settled = Object.fromEntries([...ended(rounds), ...unsent]);
+  await write(database, { facts, pending: dropped, rounds: settled }, { choice: true });
 }
 
 /** The token of this device, which joins if it has none.
@@ -212,14 +207,14 @@ export async function enrolled(client) {
   const { founding } = await fetchFacts();
   if (founding !== client.facts.founding) {
     await meetAgain(client);
-    throw new BegunAnew(["notice.begun-anew"]);
+    throw new Restarted(["notice.restarted"]);
   }
-  // The helper is asked who it is before anybody is told that this device is there.
-  const { charter } = client.met;
-  const pinned = charter && (await (await sums()).pinned(charter, client.kept.sums));
+  // The helper is asked who it is before this client registers.
+  const { config } = client.met;
+  const pinned = config && (await (await sums()).pinned(config, client.kept.sums));
   const { device: id, token } = await register();
   const joined = client.kept.joined ?? client.catalogue.digest;
-  const seasons = client.kept.seasons ?? [promised(client, charter)];
+  const seasons = client.kept.seasons ?? [promised(client, config)];
   await write(
     client.database,
     {

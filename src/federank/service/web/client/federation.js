@@ -1,14 +1,16 @@
 /* The federation as this device sees it: every request there is, and what its answer must hold; what does not is refused.
 
-Only `register`, `sendUpdate` and `unregister` tell the server anything, and only `sendUpdate` carries something learnt from
-the person.
+Only `register`, `sendUpdate` and `unregister` send the server anything, and only `sendUpdate` carries something learnt from
+the user.
 */
 
-import { BadAnswer, bytesOf, jsonIn, jsonOf, needed, request, whole } from "./http.js";
+import { BadAnswer, bytesOf, jsonIn, jsonOf, needed, request, isIntegerIn } from "./http.js";
+import { itemFrom } from "../federation/item.js";
 import { BadMessage } from "../federation/wire.js";
 import { methodOf } from "../methods/registry.js";
 import * as rules from "./rules.js";
 
+/** @import { Item } from "../federation/item.js" */
 /** @import { Method } from "../methods/registry.js" */
 
 const SUMS = "-sums"; // what a federation adds to the name of its method where no single server can read an upload
@@ -22,11 +24,6 @@ const SUMS = "-sums"; // what a federation adds to the name of its method where 
 /** Rows of the public model as of a round and a version; what goes with them depends on the method.
  * @typedef {{ roundNumber: number, version: number, items: Int32Array, vectors: Float32Array, biases?: Float32Array,
  *   weights?: Float32Array, regulariser?: number, iteration?: number }} Rows */
-
-/** An item of the catalogue: its title without the year, the year where it has one, its titles in other languages by their codes, and
- * all other names that it is found by; whether it has `ended`, and is neither sent nor recommended.
- * @typedef {{ id: string, title: string, year: number | null, local: Record<string, string>, others: string[],
- *   categories: string[], ended: boolean }} Item */
 
 /** Leave to take part in one round.
  * @typedef {{ ticket: string, round: number, version: number, most_rows?: number, season?: number, counts?: boolean }} Task */
@@ -46,7 +43,7 @@ export async function fetchFacts() {
   const known = [...rules.METHODS, ...rules.SUMMED_METHODS.map((method) => method + SUMS)];
   const isKnown = facts?.api === rules.API && known.includes(facts.method);
   if (!isKnown) throw new BadAnswer(["fault.unknown-interface"]);
-  needed(whole(facts.items, 2, rules.MOST_ITEMS), "items");
+  needed(isIntegerIn(facts.items, 2, rules.MOST_ITEMS), "items");
   return facts;
 }
 
@@ -69,7 +66,7 @@ export async function shapeOf({ method: name, recipe, items }) {
  * @type {() => Promise<Status>} */
 export async function fetchStatus() {
   const status = await jsonOf(await request("status"));
-  needed(whole(status?.version, 0, rules.MOST_VERSION), "version");
+  needed(isIntegerIn(status?.version, 0, rules.MOST_VERSION), "version");
   return status;
 }
 
@@ -78,26 +75,17 @@ export async function fetchStatus() {
 export const isHelperAway = ({ health }) =>
   Array.isArray(health?.reasons) && health.reasons.some((reason) => reason?.code === "helper-away");
 
-/** The items, in the order of their numbers, and the bytes that they were told in. `shape` may still be on its way: it is only needed to
+/** The items, in the order of their numbers, and the bytes that they were sent in. `shape` may still be on its way: it is only needed to
 check the answer.
- * @type {(shape: Promise<Shape>) => Promise<{ digest: string, items: Item[], told: Uint8Array<ArrayBuffer> }>} */
+ * @type {(shape: Promise<Shape>) => Promise<{ digest: string, items: Item[], content: Uint8Array<ArrayBuffer> }>} */
 export async function fetchCatalogue(shape) {
-  const told = await bytesOf(await request("catalogue"), rules.MOST_CATALOGUE_BYTES);
-  const answer = jsonIn(told);
+  const content = await bytesOf(await request("catalogue"), rules.MOST_CATALOGUE_BYTES);
+  const answer = jsonIn(content);
   const { items: count } = await shape;
   needed(Array.isArray(answer?.items) && answer.items.length === count, `catalogue (${count})`);
-  /** @type {(item: any) => Item} */
-  const read = (item) => {
+  for (const item of answer.items)
     needed(item !== null && typeof item === "object" && item.id !== undefined, "items.id");
-    const categories = Array.isArray(item.categories) ? item.categories.map(String) : [];
-    const given = String(item.title || item.id);
-    const [, title = given, year = ""] = /^(.+) \(((?:18|19|20)\d\d)\)$/.exec(given) ?? [];
-    const local = Object.fromEntries(Object.entries(Object(item.titles)).map(([code, name]) => [code, String(name)]));
-    const others = [...(year ? [given] : []), ...Object.values(local)];
-    const ended = item.ended === true;
-    return { id: String(item.id), title, year: Number(year) || null, local, others, categories, ended };
-  };
-  return { digest: String(answer.digest), items: answer.items.map(read), told };
+  return { digest: String(answer.digest), items: answer.items.map(itemFrom), content };
 }
 
 /** @type {(response: Response, shape: Shape | Promise<Shape>) => Promise<Rows>} */
@@ -144,8 +132,11 @@ export async function waitForWork(token, seconds, signal) {
   const task = await jsonOf(response);
   needed(typeof task?.ticket === "string" && /^[\w-]+$/.test(task.ticket), "ticket");
   needed(task.ticket.length <= rules.LONGEST_TEXT, "ticket");
-  needed(task.season === undefined || whole(task.season, 1, rules.MOST_ROUND), "season");
-  needed(whole(task.round, 0, rules.MOST_ROUND) && whole(task.version, 0, rules.MOST_VERSION), "round/version");
+  needed(task.season === undefined || isIntegerIn(task.season, 1, rules.MOST_ROUND), "season");
+  needed(
+    isIntegerIn(task.round, 0, rules.MOST_ROUND) && isIntegerIn(task.version, 0, rules.MOST_VERSION),
+    "round/version",
+  );
   return task;
 }
 
@@ -173,7 +164,7 @@ export async function fetchOutcome(token, ticket, signal) {
     message,
     record,
     members,
-    uploads: whole(answer.uploads, 1, rules.MOST_ROUND) ? answer.uploads : null,
+    uploads: isIntegerIn(answer.uploads, 1, rules.MOST_ROUND) ? answer.uploads : null,
   };
 }
 

@@ -1,4 +1,4 @@
-/* A history file from the person's own disk: read here, in this page, and sent nowhere.
+/* A history file from the user's own disk: read here, in this page, and sent nowhere.
 
 JSON: a list of ids or titles, or of tables that have one; or a table with such a list. CSV (or tabs, or semicolons): a column
 called item, id, title, name, place, film, ... with a header, or else the first column. So the exports of Letterboxd, IMDb,
@@ -16,20 +16,8 @@ const LARGEST = 10 * 2 ** 20;
 const MOST_NAMES = 50_000;
 const TITLES = ["title", "name", "place", "venue", "movie", "film"];
 // The first that a file has is taken: an id says more than a title.
-const COLUMNS = [
-  "item",
-  "item_id",
-  "itemid",
-  "id",
-  "movie_id",
-  "movieid",
-  "venue_id",
-  "venueid",
-  "place_id",
-  "asin",
-  ...TITLES,
-];
-
+const IDS = ["item", "item_id", "itemid", "id", "movie_id", "movieid", "venue_id", "venueid", "place_id", "asin"];
+const COLUMNS = [...IDS, ...TITLES];
 const RATINGS = ["rating", "your rating", "my rating", "stars", "star rating"];
 const LEAST_LIKED = 0.6; // of the best rating there is: three stars of five, six points of ten
 

@@ -5,7 +5,7 @@ who a helper is (sums.js) is asked at the helper's own address.
     Refused     the server understood and said no, with a sentence
     BadAnswer   what came back is not what the interface promises; nothing of it is used
 
-Retries and their backoff are life.js's business; which requests there are, federation.js's.
+Retries and their backoff are participation.js's business; which requests there are, federation.js's.
 */
 
 import { LONGEST_RETRY_AFTER, MOST_SMALL_BYTES } from "./rules.js";
@@ -151,7 +151,15 @@ export function needed(holds, what) {
 }
 
 /** @type {(value: any, low: number, high: number) => boolean} */
-export const whole = (value, low, high) => Number.isInteger(value) && value >= low && value <= high;
+export const isIntegerIn = (value, low, high) => Number.isInteger(value) && value >= low && value <= high;
 
 /** @type {(value: any) => boolean} */
 export const positive = (value) => Number.isFinite(value) && value >= 0;
+
+/** Wait, no longer than until the signal ends it.
+ * @type {(seconds: number, signal?: AbortSignal) => Promise<void>} */
+export const sleep = (seconds, signal) =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, seconds * 1000);
+    signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+  });

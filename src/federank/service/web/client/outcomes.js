@@ -1,4 +1,4 @@
-/* What became of uploads: the server is asked until every round has ended, and the owner is told once for each.
+/* What became of uploads: the server is asked until every round has ended, and the owner is informed once for each.
 
     on its way   it has no receipt yet                    aggregated   it is in the model
     received     its round has not ended                  discarded    with its round
@@ -20,17 +20,10 @@ import { write } from "./store.js";
 /** @import { Outcome } from "./federation.js" */
 /** @import { Say } from "./participation.js" */
 /** @import { KeptRound } from "./store.js" */
-/** @import { Code } from "../faults.js" */
 
-/** Why messages are left out, by the server's word for it.
- * @type {Record<string, Code>} */
-const REASONS = {
-  "too-loud": "detail.too-loud",
-  unopened: "detail.unopened",
-  copied: "detail.copied",
-  malformed: "detail.malformed",
-};
-const MOST_ASKED = 10; // the latest: earlier pages asked about none where the server reads messages
+/** Why messages are left out, by the server's word for it. */
+const LEFT_OUT = ["norm-too-large", "unopened", "copied", "malformed"];
+const MOST_ASKED = 10; // the latest
 
 /** The latest first.
  * @type {(rounds: KeptRound[]) => KeptRound[]} */
@@ -90,19 +83,19 @@ async function outcomeOf(token, ticket, signal) {
 }
 
 /** What an outcome changes in the record of an upload; null while its round has not ended.
- * @type {(client: Client, round: KeptRound, told: Outcome) => Promise<Partial<KeptRound> | null>} */
+ * @type {(client: Client, round: KeptRound, answer: Outcome) => Promise<Partial<KeptRound> | null>} */
 async function becameOf(client, round, { outcome, message, record, members, uploads }) {
   if (outcome === "waiting") return null;
   if (outcome === "counted") return { outcome: "aggregated", ...(uploads ? { uploads } : {}) };
   if (outcome === "unknown") return { outcome: "unknown" };
   if (outcome === "absent") return absent(client, round, record, members);
   if (outcome !== "abandoned")
-    return { outcome: "left out", why: Object.hasOwn(REASONS, outcome) ? [REASONS[outcome]] : message };
+    return { outcome: "left out", why: LEFT_OUT.includes(outcome) ? [`detail.${outcome}`] : message };
   if (!round.number) return { outcome: "discarded", why: ["detail.uncounted"] };
   const { sums } = client.kept;
   if (!isSecure(client.facts) || !sums) return { outcome: "discarded", why: ["detail.read"] };
   const { showsNoSum } = await import("./secure.js");
-  return (await showsNoSum(sums, record, round.offer, round.round))
+  return (await showsNoSum(sums, record, round.roundConfig, round.round))
     ? { outcome: "discarded", why: ["detail.released"], number: undefined, noise: undefined }
     : { outcome: "discarded", why: ["detail.unproven"] };
 }
@@ -114,14 +107,14 @@ async function absent(client, round, record, members) {
   if (!sums) return { outcome: "unknown" };
   const { showsAbsence, showsNoSum } = await import("./secure.js");
   const free = { number: undefined, noise: undefined };
-  if (await showsNoSum(sums, record, round.offer, round.round))
+  if (await showsNoSum(sums, record, round.roundConfig, round.round))
     return { outcome: "discarded", why: ["detail.released"], ...free };
-  return (await showsAbsence(sums, record, members, round.offer, round.round, round.id))
+  return (await showsAbsence(sums, record, members, round.roundConfig, round.round, round.id))
     ? { outcome: "not used", why: ["detail.late"], ...free }
     : { outcome: "unknown" };
 }
 
-/** What becomes of uploads that nobody can be asked about any more.
+/** What becomes of uploads that cannot be asked about any more.
  * @type {(rounds: KeptRound[]) => [string, KeptRound][]} */
 export const ended = (rounds) =>
   rounds

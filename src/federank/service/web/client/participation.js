@@ -1,13 +1,10 @@
-/* One round on this device: computation, transmission and the ledger, with nothing written and nothing sent yet. Where only sums of
-messages are ever read, what may go out is split before it is written down.
-
-They are the protocol's own (protocol/), by the federation's method (methods/); the twin of this file is
-service/device/round.py.
+/* One round on this client, and how it takes part round after round. Computation and transmission are the method's own (methods/). Where
+only sums of messages are ever read, a message is split before it is written down. service/client/client.py has the same in Python.
 */
 
-import { BegunAnew, enrolled, followTo } from "./enrolment.js";
+import { Restarted, enrolled, followTo } from "./enrolment.js";
 import { fetchRows, isPlain, isSecure, sendUpdate, waitForWork } from "./federation.js";
-import { BadAnswer, NoAnswer, Refused } from "./http.js";
+import { BadAnswer, NoAnswer, Refused, sleep } from "./http.js";
 import { askOutcomes, ended, isWaiting, waitAfter } from "./outcomes.js";
 import { BETWEEN_POLLS, FIRST_BACKOFF, LONGEST_BACKOFF, LONG_POLL, MOST_OLDER_OFFERS } from "./rules.js";
 import { isOver, seasonOf, untilOf } from "./seasons.js";
@@ -22,29 +19,33 @@ import { BadMessage } from "../federation/wire.js";
 /** @import { Entry } from "../privacy/ledger.js" */
 
 /** What a round leaves: a message, its numbers before it is split (for its owner to look at), what it was learnt from, and where only sums are read the noise on the sum that it goes into,
-the digest of the offer that it was made for, and its random id.
- * @typedef {Message & { from: LearntFrom, before?: { values: Float32Array, columns: number }, noise?: number, offer?: string, id?: string }} Played */
+the digest of the round config that it was made for, and its random id.
+ * @typedef {Message & { from: LearntFrom, before?: { values: Float32Array, columns: number }, noise?: number, roundConfig?: string, id?: string }} Played */
 
-/** Play a task's round on the model at hand, and split the message on the terms of the round's offer where there is one.
+/** Play a task's round on the model at hand, and split the message on the terms of the round config where there is one.
  * @type {(client: Client, task: Task, signal: AbortSignal) => Promise<Played>} */
 export async function play(client, task, signal) {
   const { facts, model, kept } = client;
   const sums = isSecure(facts) ? await import("./secure.js") : null;
-  const offer = sums && kept.sums && (await sums.fetchRoundConfig(kept.sums, facts, model, task, signal));
-  const terms = offer && kept.sums ? { charter: kept.sums, offer } : null;
+  const roundConfig = sums && kept.sums && (await sums.fetchRoundConfig(kept.sums, facts, model, task, signal));
+  const terms = roundConfig && kept.sums ? { config: kept.sums, roundConfig } : null;
   if (sums && terms)
     sums.refuseBeyondPromise(
       terms,
       client.seasonRounds.map(({ noise }) => noise ?? 0),
     );
-  const outward = await client.outward();
+  const sharedProfile = await client.sharedProfile();
   const asked = sums && terms ? { ...task, counts: sums.asksForCounts(terms) } : task;
-  const message = await client.method.clientUpdate(client, asked, await client.identity(), outward);
-  const from = client.learntFrom(outward.profile);
+  const message = await client.method.clientUpdate(client, asked, await client.identity(), sharedProfile);
+  const from = client.learntFrom(sharedProfile.profile);
   if (!sums) return { ...message, from };
   if (!terms || !message.values) throw new BadAnswer(["detail.unsplit"]);
-  const { body, before } = await sums.split(terms, model, outward.profile, message.values);
-  const signed = { noise: terms.offer.noise, offer: await sums.roundConfigName(terms), id: sums.idOf(body) };
+  const { body, before } = await sums.split(terms, model, sharedProfile.profile, message.values);
+  const signed = {
+    noise: terms.roundConfig.noise,
+    roundConfig: await sums.roundConfigName(terms),
+    id: sums.idOf(body),
+  };
   return { ...message, from, body, before, ...signed };
 }
 
@@ -52,10 +53,10 @@ export async function play(client, task, signal) {
 
 const MOST_KEPT = 2 ** 20; // numbers of a message before it is split, which are kept for its owner to look at
 
-/** Gets what is to be said to the person, and a word for the state of things.
+/** Gets what is to be said to the user, and a word for the state of things.
  * @typedef {(says: Said, state: string) => void} Say */
 
-/** Take part until told to stop.
+/** Take part until stopped.
 
 A pause (`signal`) lets a message that is being sent arrive; leaving (`leaving`) does not wait for it.
  * @type {(client: Client, signal: AbortSignal, leaving: AbortSignal, say: Say) => Promise<void>} */
@@ -74,8 +75,8 @@ export async function takePart(client, signal, leaving, say) {
         continue;
       }
       polls = 0;
-      const hurdle = await hurdleOf(client);
-      if (hurdle) return say(hurdle, "resting");
+      const blocked = await blockedBy(client);
+      if (blocked) return say(blocked, "resting");
       const wait = waitAfter(client.kept.rounds, Date.now(), client.period);
       if (wait > 0) {
         say(["doing.waiting"], "waiting");
@@ -90,7 +91,7 @@ export async function takePart(client, signal, leaving, say) {
       failures = 0;
     } catch (fault) {
       if (signal.aborted) return undefined;
-      if (fault instanceof Outdated || fault instanceof BegunAnew) continue;
+      if (fault instanceof Outdated || fault instanceof Restarted) continue;
       if (fault instanceof StorageFull) return say(fault.said, "stopped");
       if (fault instanceof Refused && fault.slug === "spent") return say(["doing.enough"], "resting");
       const backoff = Math.min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** failures++);
@@ -100,41 +101,41 @@ export async function takePart(client, signal, leaving, say) {
   return undefined;
 }
 
-/** The hurdles that no choice of the owner takes away: behind them nothing leaves any more.
- * @type {(hurdle: Said | null) => boolean} */
-export const isFinal = (hurdle) =>
-  Array.isArray(hurdle) &&
-  ["hurdle.would-read", "hurdle.unknown-kind", "hurdle.spent", "hurdle.changed"].includes(hurdle[0]);
+/** The reasons that no choice of the owner takes away: behind them nothing leaves any more.
+ * @type {(blocked: Said | null) => boolean} */
+export const isFinal = (blocked) =>
+  Array.isArray(blocked) &&
+  ["blocked.would-read", "blocked.unknown-kind", "blocked.spent", "blocked.changed"].includes(blocked[0]);
 
 /** Why this device has nothing to take part with; null if it has.
  * @type {(client: Client) => Promise<Said | null>} */
-export async function hurdleOf(client) {
+export async function blockedBy(client) {
   const { pi, sharing, messages = null } = client.policy;
   // A message that the server could read must never go where people were promised that it cannot.
-  if (isPlain(client.facts) && client.kept.sums) return ["hurdle.would-read"];
-  if (!isPlain(client.facts) && !isSecure(client.facts)) return ["hurdle.unknown-kind"];
-  if (isOver(untilOf(client.facts))) return ["hurdle.season-over", { until: untilOf(client.facts) }];
+  if (isPlain(client.facts) && client.kept.sums) return ["blocked.would-read"];
+  if (!isPlain(client.facts) && !isSecure(client.facts)) return ["blocked.unknown-kind"];
+  if (isOver(untilOf(client.facts))) return ["blocked.season-over", { until: untilOf(client.facts) }];
   if (messages !== null && client.spent >= messages) {
     // Where no single server reads a message, one that is discarded with its round may turn out not to be charged.
-    if (isSecure(client.facts) && isWaiting(client.kept.rounds)) return ["hurdle.last-waits"];
-    return ["hurdle.spent", { count: messages }];
+    if (isSecure(client.facts) && isWaiting(client.kept.rounds)) return ["blocked.last-waits"];
+    return ["blocked.spent", { count: messages }];
   }
-  if (!client.history.length) return [client.method.scale ? "hurdle.unrated" : "hurdle.empty"];
-  if (pi === 0) return ["hurdle.nothing"];
+  if (!client.history.length) return [client.method.scale ? "blocked.unrated" : "blocked.empty"];
+  if (pi === 0) return ["blocked.nothing"];
   const isAlone = client.method.scale !== undefined && isSecure(client.facts); // compared with nothing, hidden among nothing
   if (client.history.length === client.shape.items && !isAlone)
-    return [client.method.scale ? "hurdle.all-rated" : "hurdle.whole"];
+    return [client.method.scale ? "blocked.all-rated" : "blocked.whole"];
   if (sharing === "randomized-response" && client.kept.joined && client.kept.joined !== client.catalogue.digest)
-    return ["hurdle.changed"];
-  const { profile, allowed } = await client.outward();
+    return ["blocked.changed"];
+  const { profile, allowed } = await client.sharedProfile();
   if (!allowed.includes(true)) {
-    if ((await client.outward({ withWaiting: true })).allowed.includes(true)) return ["hurdle.waits"];
+    if ((await client.sharedProfile({ withWaiting: true })).allowed.includes(true)) return ["blocked.waits"];
     const never = new Set(client.policy.neverItems);
-    if (sharing === "randomized-response") return ["hurdle.draw"];
-    if (client.history.every((item) => never.has(item))) return ["hurdle.never"];
-    return ["hurdle.used-up"];
+    if (sharing === "randomized-response") return ["blocked.draw"];
+    if (client.history.every((item) => never.has(item))) return ["blocked.never"];
+    return ["blocked.used-up"];
   }
-  return isAlone || profile.length < client.shape.items ? null : ["hurdle.covers"];
+  return isAlone || profile.length < client.shape.items ? null : ["blocked.covers"];
 }
 
 /** @type {(client: Client, token: string, task: Task, signal: AbortSignal, leaving: AbortSignal, say: Say) => Promise<void>} */
@@ -163,7 +164,7 @@ async function takeTask(client, token, task, signal, leaving, say) {
 /** Keep all that a round leaves, unless the owner has made a choice since it began.
  * @type {(client: Client, task: Task, played: Played, revision: number) => Promise<void>} */
 async function keep(client, { ticket, round }, played, revision) {
-  const { body, before, compared, liked, vector, from, changed, noise, pairs, offer, id } = played;
+  const { body, before, compared, liked, vector, from, changed, noise, pairs, roundConfig, id } = played;
   const { items } = client.catalogue;
   const at = Date.now();
   const ids = liked.map((item) => items[item].id);
@@ -180,7 +181,7 @@ async function keep(client, { ticket, round }, played, revision) {
     season: seasonOf(client.facts),
     ...(client.method.messages === null ? {} : { number: client.spent + 1, of: client.policy.messages }),
     ...(noise ? { noise } : {}),
-    ...(offer ? { offer, id } : {}),
+    ...(roundConfig ? { roundConfig, id } : {}),
   };
   const changes = {
     facts: { vector: { values: vector, ...from }, answered: ticket },
@@ -197,7 +198,7 @@ async function keep(client, { ticket, round }, played, revision) {
  * @type {(client: Client, say: Say) => Promise<void>} */
 async function holdBack(client, say) {
   const { pending, identity } = client.kept;
-  const { profile, allowed } = await client.outward();
+  const { profile, allowed } = await client.sharedProfile();
   const { items } = client.catalogue;
   const may = new Set(
     Array.from(
@@ -282,12 +283,4 @@ async function forgetToken(client) {
     rounds: Object.fromEntries([...ended(rounds), ...dropped]),
   };
   await write(client.database, changes, { device: identity?.device });
-}
-
-/** @type {(seconds: number, signal: AbortSignal) => Promise<void>} */
-function sleep(seconds, signal) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, seconds * 1000);
-    signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
-  });
 }

@@ -1,8 +1,8 @@
-/* The rules that every device keeps, whatever it is written in: service/device/rules.py has the same, and a test
+/* The rules that every device keeps, whatever it is written in: service/client/rules.py has the same, and a test
 compares them.
 
 They say how much of a server's answers a device takes, how long it waits, and how often it tries again. What the protocol
-itself fixes (draws, steps, messages) is in protocol/.
+itself fixes (draws, steps, messages) is in federation/ and methods/.
 */
 
 export const API = 1;

@@ -47,10 +47,9 @@ const costOf = ({ bound }, noise) => (bound / noise) ** 2;
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
 /** What a season may take at most.
- * @type {(client: Client, charter: SecureConfig | null) => KeptSeason} */
-export function promised({ facts, method }, charter) {
-  const cost =
-    charter && charter.noises.every(Boolean) ? sum(charter.noises.map((noise) => costOf(charter, noise))) : null;
+ * @type {(client: Client, config: SecureConfig | null) => KeptSeason} */
+export function promised({ facts, method }, config) {
+  const cost = config && config.noises.every(Boolean) ? sum(config.noises.map((noise) => costOf(config, noise))) : null;
   return { number: seasonOf(facts), uploads: method.messages, cost, until: untilOf(facts) };
 }
 
@@ -65,12 +64,12 @@ export async function followSeason(client) {
   const { database, facts, met } = client;
   const kept = await readEverything(database);
   const before = kept.seasons ?? [];
-  if (isSecure(facts) && !(kept.sums && met.charter)) throw new BadAnswer(["sums.charter-unusable", { reason: "" }]);
-  if (kept.sums && met.charter) await (await import("./secure.js")).checkSeason(kept.sums, met.charter);
-  const season = promised(client, met.charter);
+  if (isSecure(facts) && !(kept.sums && met.config)) throw new BadAnswer(["sums.config-unusable", { reason: "" }]);
+  if (kept.sums && met.config) await (await import("./secure.js")).checkSeason(kept.sums, met.config);
+  const season = promised(client, met.config);
   const codes = [
-    ...weaker(before.at(-1), season, kept.sums, met.charter),
-    ...beyond(before, kept.rounds, season, met.charter),
+    ...weaker(before.at(-1), season, kept.sums, met.config),
+    ...beyond(before, kept.rounds, season, met.config),
   ];
   const waiting = new Set(kept.pending.map(({ ticket }) => ticket));
   const unsent = kept.rounds
@@ -79,7 +78,7 @@ export async function followSeason(client) {
   const changes = {
     seasons: [...before, season],
     answered: undefined,
-    ...(met.charter && { sums: met.charter }),
+    ...(met.config && { sums: met.config }),
     ...(codes.length && { taking: false, policy: { ...kept.policy, messages: null } }),
     seasonBegun: codes.join(", "),
   };
@@ -128,7 +127,7 @@ export function noticeOf({ kept, facts, method }) {
 export function linesOf({ kept, met, method }) {
   const seasons = kept.seasons ?? [];
   if (seasons.length < 2 || method.messages === null) return null;
-  const delta = Number((kept.sums ?? met.charter)?.delta ?? 1e-6);
+  const delta = Number((kept.sums ?? met.config)?.delta ?? 1e-6);
   /** @type {(number: number) => number} */
   const made = (number) => kept.rounds.filter((round) => round.number && seasonOfRound(round) === number).length;
   /** @type {(cost: number | null) => number | null} */

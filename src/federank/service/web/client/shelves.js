@@ -1,7 +1,7 @@
 /* Shelves: what is recommended, in a few rows, each with a reason where there is one that its reader will believe.
 
     best        by the home vector alone
-    because     what resembles one of the user's own items far more than most items do
+    because     what resembles one of the user's own items far more than most items do, and has a category with it in common
     different   good, and little like what stands above it (maximal marginal relevance, Carbonell and Goldstein, 1998)
     many        what is popular
 
@@ -82,11 +82,18 @@ export async function shelves(client) {
   const own = Array.from(method.scale ? history.filter((_, place) => stars[place] >= mean) : history);
   const alike = new Map(client.isFresh ? [] : own.map((item) => [item, likeness(model.vectors, shape.items, item)]));
   const least = new Map([...alike].map(([item, values_]) => [item, believed(values_)]));
+  const { items } = client.catalogue;
+  /** @type {(one: number, other: number) => boolean} */
+  const isKin = (one, other) => {
+    const [mine, theirs] = [items[one].categories, items[other].categories];
+    return !mine.length || !theirs.length || mine.some((category) => theirs.includes(category));
+  };
   /** @type {(item: number) => number | null} */
   const reasonOf = (item) => {
     let [reason, most] = [/** @type {number | null} */ (null), 0];
     for (const [other, values_] of alike)
-      if (values_[item] >= (least.get(other) ?? 2) && values_[item] > most) [reason, most] = [other, values_[item]];
+      if (values_[item] >= (least.get(other) ?? 2) && values_[item] > most && isKin(item, other))
+        [reason, most] = [other, values_[item]];
     return reason;
   };
   const reasons = new Map(best.flatMap((item) => (reasonOf(item) === null ? [] : [[item, reasonOf(item) ?? -1]])));

@@ -2,11 +2,11 @@
 
     facts      one record each: identity (device, token, seed, user), policy, later (ids to watch later), vector (of the rounds), taking, agreed (when the owner
                last agreed to take part with the list as it was), answered,
-               founding (of the federation that was joined), begunAnew (it is another by now, and the owner is to be told), sums
-               (the charter that was pinned; it is kept when a federation is begun anew, so that none may promise less), seasons
-               (those that this device was in, and what each promised), seasonBegun (its owner is to be told: in which ways it is weaker)
-    history    what the person has, by the catalogue's id
-    dismissed  what the person never wants to see again
+               founding (of the federation that was joined), restarted (it is another by now, and the owner is to be informed), sums
+               (the config that was pinned; it is kept when a federation is begun again, so that none may promise less), seasons
+               (those that this device was in, and what each promised), seasonBegun (its owner is to be informed in which ways it is weaker)
+    history    what the user has, by the catalogue's id
+    dismissed  what the user never wants to see again
     ledger     what has left this device, item by item
     rounds     the same, round by round
     pending    an Update that is on its way: its bytes and its ticket, until the server has given a receipt
@@ -26,24 +26,24 @@ import { Fault } from "../faults.js";
 /** @import { Policy } from "../privacy/policy.js" */
 /** @import { SecureConfig } from "../secagg/config.js" */
 
-/** Who this device is: to its own draws (two words nobody else has), and to the server once it has joined.
+/** Who this device is: to its own draws (two words that are never sent), and to the server once it has joined.
  * @typedef {{ seed: number, user: number, device: string | null, token: string | null }} Identity */
 
 /** What a vector or a message was learnt from.
  * @typedef {{ basis: string, ids: string[] }} LearntFrom */
 
-/** Something the person has, or has dismissed; `how` it came here, and whether it has been `shown` since.
+/** Something the user has, or has dismissed; `how` it came here, and whether it has been `shown` since.
  * @typedef {{ id: string, title: string, at: number, how?: string, shown?: boolean, rating?: number }} Owned */
 
 /** An item that has left, under its id.
  * @typedef {Omit<Entry, "item"> & { id: string, title: string }} KeptEntry */
 
 /** What a round sent, what became of it (outcomes.js), `why` where it is not in the model, and when the round was found to have `ended`;
- * where messages are counted, the how-many-th of how many it was, the noise on the sum that it went into, and the digest of the offer
- * that it was made for and its random id. Earlier pages wrote `settled` where the server had answered.
+ * where messages are counted, its number and how many there may be, the noise on the sum that it went into, and the digest of the round config
+ * that it was made for and its random id.
  * @typedef {{ ticket: string, round: number, at: number, liked: string[], compared: number, bytes: number,
- *   outcome: string, season?: number, why?: Said, settled?: boolean, ended?: number, uploads?: number, number?: number, of?: number | null, noise?: number,
- *   offer?: string, id?: string }} KeptRound */
+ *   outcome: string, season?: number, why?: Said, ended?: number, uploads?: number, number?: number, of?: number | null, noise?: number,
+ *   roundConfig?: string, id?: string }} KeptRound */
 
 /** An Update on its way; where it was made from pairs, from how many.
  * @typedef {{ ticket: string, liked: string[], from: LearntFrom, body: Uint8Array<ArrayBuffer>, at: number, pairs?: number }} Pending */
@@ -56,7 +56,7 @@ import { Fault } from "../faults.js";
 
 /** The owner's choices and what has left.
  * @typedef {{ revision?: number, taking?: boolean, identity?: Identity, policy?: Partial<Choice>, later?: string[], joined?: string, agreed?: number,
- *   founding?: string, answered?: string, begunAnew?: boolean, seasons?: KeptSeason[], seasonBegun?: string, sums?: SecureConfig, vector?: LearntFrom & { values: Float32Array },
+ *   founding?: string, answered?: string, restarted?: boolean, seasons?: KeptSeason[], seasonBegun?: string, sums?: SecureConfig, vector?: LearntFrom & { values: Float32Array },
  *   history: Owned[], dismissed: Owned[], ledger: KeptEntry[], rounds: KeptRound[], pending: Pending[] }} Kept */
 
 /** A copy of the public model, and whose it is.
@@ -92,7 +92,7 @@ export async function openStore() {
   const database = await settled(request).catch((fault) => {
     throw ["AbortError", "VersionError"].includes(fault?.name) ? new Fault(["fault.storage-version"]) : fault;
   });
-  // Cleared by the browser (it says so itself), or by another page: whoever uses this one is told in the same way.
+  // Cleared by the browser (it says so itself), or by another page: users of this one are informed in the same way.
   database.onversionchange = () => {
     database.close();
     database.dispatchEvent(new Event("close"));

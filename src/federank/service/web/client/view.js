@@ -2,7 +2,7 @@
 
 import { isPlain } from "./federation.js";
 import { waitAfter } from "./outcomes.js";
-import { hurdleOf, isFinal } from "./participation.js";
+import { blockedBy, isFinal } from "./participation.js";
 import { LONGEST_TEXT } from "./rules.js";
 import { linesOf } from "./seasons.js";
 import { holds } from "../federation/rng.js";
@@ -13,18 +13,18 @@ import { decoyRate } from "../privacy/policy.js";
 /** @import { Promised } from "./secure.js" */
 /** @import { Choice, KeptEntry, KeptRound } from "./store.js" */
 /** @import { Said } from "../faults.js" */
-/** @import { Outward } from "../privacy/policy.js" */
+/** @import { SharedProfile } from "../privacy/policy.js" */
 /** @import { Noun } from "../show/language.js" */
 /** @import { Scale } from "../show/stars.js" */
 
 /** An address for others on the same network, with a code to scan in rows of 0 and 1.
  * @typedef {{ address: string, fingerprint: string | null, code: string[] }} Joining */
 
-const MOST_MODULES = 200; // a side of a code to scan
+const ITEM = { one: "item", many: "items" };
 
 /** One item, as the page shows it.
- * @typedef {{ id: string, title: string, year: number | null, local: Record<string, string>, categories: string[], has: boolean,
- *   later: boolean, down: string | null, rating: number | null, predicted?: { rating: number, isMean: boolean } | null }} ShownItem */
+ * @typedef {{ id: string, title: string, year: number | null, local: Record<string, string>, lang: string, categories: string[], has: boolean,
+ *   later: boolean, rating: number | null, predicted?: { rating: number, isMean: boolean } | null }} ShownItem */
 
 /** An item of the user's own list, and where it is or may go.
  * @typedef {ShownItem & { at: number, mayLeave: boolean, left: boolean, waits: boolean, unshown: boolean }} OwnItem */
@@ -37,9 +37,8 @@ const MOST_MODULES = 200; // a side of a code to scan
  * @property {{ name: string, description: string, runBy: string, language: string, translations: Record<string, any>, items: number, noun: Noun, seen: string | null, joining: Joining | null, pi: number, scale: Scale | null }} federation
  * @property {Said | null} notice
  * @property {number | null} version
- * @property {boolean} fresh whether the model has learnt from nobody yet
- * @property {{ made: number, received: number, released: number, most: number } | null} messages of this season, where they
- *   are counted; those that were released left in discarded rounds, and do not count
+ * @property {boolean} fresh whether the model has learnt from no client yet
+ * @property {{ made: number, most: number } | null} messages of this season, where they are counted
  * @property {boolean} plain whether the server reads messages
  * @property {Promised | null} promised where it does not: who the two servers are, and what their noise is worth
  * @property {{ seasons: SeasonLine[], total: SeasonLine } | null} seasons where this device was in more than one
@@ -51,7 +50,7 @@ const MOST_MODULES = 200; // a side of a code to scan
  * @property {number} missing
  * @property {Choice} choice
  * @property {number} decoys items in a message that are not the user's, on average
- * @property {Said | null} hurdle
+ * @property {Said | null} blocked
  * @property {boolean} sealed whether nothing leaves any more, whatever its owner chooses
  * @property {boolean} taking
  * @property {number | null} hold until when what may leave for the first time waits
@@ -60,80 +59,50 @@ const MOST_MODULES = 200; // a side of a code to scan
  * @property {Progress} progress
  * @property {boolean} helperAway whether the leader gets no answer from the helper, as of the last status
  * @property {number} pending
- * @property {(KeptEntry & { known: boolean })[]} ledger
+ * @property {KeptEntry[]} ledger
  * @property {KeptRound[]} rounds */
 
 /** One item, as the page shows it.
  * @type {(client: Client, number: number) => ShownItem} */
 export function described(client, number) {
   const { id, title, year, local, categories } = client.catalogue.items[number];
-  const down = client.kept.dismissed.find((owned) => owned.id === id);
   return {
     id,
     title,
     year,
     local,
+    lang: String(client.facts.language ?? ""),
     categories,
     has: holds(client.history, number),
     later: (client.kept.later ?? []).includes(id),
-    down: down ? (down.how ?? "no") : null,
-    rating: client.starOf(number),
+    rating: client.stars.get(number) ?? null,
   };
 }
 
-/** @type {(word: unknown) => boolean} */
-const isWord = (word) => typeof word === "string" && word.length > 0 && word.length <= 30;
-
 /** What the catalogue's items are called: places, films; items where the federation does not say.
  * @type {(noun: any) => Noun} */
-function nounOf(noun) {
-  return isWord(noun?.one) && isWord(noun?.many) ? { one: noun.one, many: noun.many } : { one: "item", many: "items" };
-}
-
-/** How somebody on the same network joins, where the federation says so: what it says is shown, and goes nowhere.
- * @type {(joining: any) => Joining | null} */
-function joiningOf(joining) {
-  const { address, fingerprint = null, code } = Object(joining);
-  /** @type {(text: unknown) => boolean} */
-  const isText = (text) => typeof text === "string" && text.length <= LONGEST_TEXT;
-  /** @type {(row: unknown) => boolean} */
-  const isRow = (row) => typeof row === "string" && row.length === code.length && /^[01]+$/.test(row);
-  const isCode = Array.isArray(code) && code.length > 0 && code.length <= MOST_MODULES && code.every(isRow);
-  return isText(address) && (fingerprint === null || isText(fingerprint)) && isCode
-    ? { address, fingerprint, code }
-    : null;
-}
-
-/** @type {(round: KeptRound) => boolean} */
-const hasArrived = ({ outcome, settled }) =>
-  ["received", "aggregated", "discarded", "left out", "unknown"].includes(outcome) || settled === true;
-
-/** @type {(client: Client) => View["messages"]} */
-function messagesOf({ method, seasonRounds, spent, choice }) {
-  if (method.messages === null) return null;
-  const received = seasonRounds.filter((round) => round.number && hasArrived(round)).length;
-  const released = seasonRounds.filter(({ outcome, number }) => outcome === "discarded" && !number).length;
-  return { made: spent, received, released, most: choice.messages ?? 0 };
-}
+const nounOf = (noun) => (noun?.one && noun.many ? { one: String(noun.one), many: String(noun.many) } : ITEM);
 
 /** @type {(client: Client) => Promise<Promised | null>} */
 async function promisedTo({ met, kept, choice }) {
-  const charter = kept.sums ?? met.charter;
-  if (!charter || !met.charter) return null;
-  return (await import("./secure.js")).promisedBy(charter, choice.messages ?? charter.messages, self.location.href);
+  const config = kept.sums ?? met.config;
+  if (!config || !met.config) return null;
+  return (await import("./secure.js")).promisedBy(config, choice.messages ?? config.messages, self.location.href);
 }
 
 /** What this device takes part with once nothing leaves any more.
- * @type {Outward} */
+ * @type {SharedProfile} */
 const NOTHING = { profile: new Int32Array(0), real: [], allowed: [], lifelong: true };
 
 /** How things stand.
  * @type {(client: Client, progress: Progress) => Promise<View>} */
 export async function viewOf(client, progress) {
-  const hurdle = await hurdleOf(client);
-  const sealed = isFinal(hurdle);
-  const outward = sealed ? NOTHING : await client.outward({ withWaiting: true });
-  const real = new Set(outward.profile.filter((_, index) => outward.real[index] && outward.allowed[index]));
+  const blocked = await blockedBy(client);
+  const sealed = isFinal(blocked);
+  const sharedProfile = sealed ? NOTHING : await client.sharedProfile({ withWaiting: true });
+  const real = new Set(
+    sharedProfile.profile.filter((_, index) => sharedProfile.real[index] && sharedProfile.allowed[index]),
+  );
   const { waiting, facts, method, choice } = client;
   const { numberOf, items } = client.catalogue;
   const kept = new Map(client.kept.history.map((owned) => [owned.id, owned]));
@@ -165,14 +134,14 @@ export async function viewOf(client, progress) {
       items: items.length,
       scale: method.scale ?? null,
       noun: nounOf(facts.noun),
-      joining: joiningOf(facts.joining),
-      seen: isWord(facts.seen) ? facts.seen : null,
+      joining: facts.joining ?? null, // the operator's own, as this page is
+      seen: short(facts.seen) || null,
       pi: Number(facts.suggested_policy?.pi) || 0,
     },
     notice: client.notice,
     version: client.model.version,
     fresh: client.isFresh,
-    messages: messagesOf(client),
+    messages: method.messages === null ? null : { made: client.spent, most: choice.messages ?? 0 },
     plain: isPlain(facts),
     promised: await promisedTo(client),
     seasons: linesOf(client),
@@ -187,7 +156,7 @@ export async function viewOf(client, progress) {
     missing: client.kept.history.length - client.history.length,
     choice,
     decoys: method.scale ? (choice.rho ?? 0) * real.size : Math.round(decoyRate(choice) * items.length),
-    hurdle,
+    blocked,
     sealed,
     taking: client.kept.taking,
     hold: hold > 0 ? hold : null,
@@ -196,7 +165,7 @@ export async function viewOf(client, progress) {
     progress,
     helperAway: client.helperAway,
     pending: client.kept.pending.length,
-    ledger: client.kept.ledger.map((entry) => ({ ...entry, known: numberOf.has(entry.id) })),
+    ledger: client.kept.ledger,
     rounds: client.kept.rounds.sort((one, other) => other.at - one.at),
   };
 }

@@ -1,6 +1,6 @@
-/* The worker: the device's own thread. The page asks and is told; learning, storage and the network are all here.
+/* The worker: the device's own thread. The page asks and is informed; learning, storage and the network are all here.
 
-A question is {id, call, given}, its answer {id, answer} or {id, fault}. What changes by itself (a round, another tab) is told
+A question is {id, call, given}, its answer {id, answer} or {id, fault}. What changes by itself (a round, another tab) is sent
 unasked, as {event, ...}. Of several tabs, the one that holds the lock takes part; the others watch, and one takes over when
 it goes.
 */
@@ -12,13 +12,14 @@ import { fetchStatus, isHelperAway } from "./federation.js";
 import { guesses } from "./guesses.js";
 import { namesInFile, starsInFile, textOf } from "./history_file.js";
 import { askOutcomes, isWaiting } from "./outcomes.js";
-import { hurdleOf, takePart } from "./participation.js";
+import { blockedBy, takePart } from "./participation.js";
 import { seasonOf } from "./seasons.js";
 import { shelves } from "./shelves.js";
 import { noteShown, read, write } from "./store.js";
 import { described, viewOf } from "./view.js";
 import { Fault, saidOf } from "../faults.js";
 
+/** @import { Query } from "./catalogue.js" */
 /** @import { Client } from "./client.js" */
 /** @import { Changes, Choice } from "./store.js" */
 /** @import { Progress, ShownItem } from "./view.js" */
@@ -41,15 +42,15 @@ let progress = { says: ["doing.away"], state: "resting" };
 const say = (says, state) => {
   progress = { says, state };
   if (state === "sent") others.postMessage("changed");
-  tell();
+  report();
 };
 
 /** @type {ReturnType<typeof setTimeout> | null} */
-let telling = null;
-/** Tell the page how things stand; several changes at once are told once. */
-function tell() {
-  telling ??= setTimeout(async () => {
-    telling = null;
+let reporting = null;
+/** Report to the page how things stand; several changes at once are reported once. */
+function report() {
+  reporting ??= setTimeout(async () => {
+    reporting = null;
     self.postMessage({ event: "view", view: await viewOf(client, progress) });
   });
 }
@@ -90,16 +91,16 @@ function stop(says) {
 /** Whether rounds can go on, or a message must be looked at first that is still on its way or whose round has not ended. */
 async function canGoOn() {
   const { taking, pending, rounds } = client.kept;
-  return taking && (pending.length > 0 || isWaiting(rounds) || !(await hurdleOf(client)));
+  return taking && (pending.length > 0 || isWaiting(rounds) || !(await blockedBy(client)));
 }
 
 /** A choice of the owner: write it, look at the world again, and see whether rounds can go on.
  * @param {Changes} changes */
 async function choose(changes) {
-  // Who chooses has read what there was to be told.
+  // Who chooses has read the notice.
   await write(
     client.database,
-    { ...changes, facts: { ...changes.facts, begunAnew: undefined, seasonBegun: undefined } },
+    { ...changes, facts: { ...changes.facts, restarted: undefined, seasonBegun: undefined } },
     { choice: true },
   );
   if (!client.met.isAway) client.met.complaint = null;
@@ -119,11 +120,11 @@ let settling;
 async function goOn() {
   clearTimeout(settling);
   const next = Math.min(...client.kept.history.map((owned) => client.waitsUntil(owned)).filter(Boolean));
-  if (Number.isFinite(next)) settling = setTimeout(() => goOn().then(tell), next - Date.now() + 1);
+  if (Number.isFinite(next)) settling = setTimeout(() => goOn().then(report), next - Date.now() + 1);
   if (await canGoOn()) run();
 }
 
-/** The database is gone, as where somebody clears what pages have stored: nothing can be written down, so nothing is sent. */
+/** The database is gone, as where a user clears what pages have stored: nothing can be written down, so nothing is sent. */
 function storageGone() {
   client.met.complaint = ["fault.storage-gone"];
   client.kept.taking = false;
@@ -158,13 +159,13 @@ const withPrediction = async (number) => {
   return { ...item, predicted: item.has ? null : await client.predicted(number) };
 };
 
-/** Ask what became of the last message of a device that takes no part now; one that does asks by itself (life.js). */
+/** Ask what became of the last message of a device that takes no part now; one that does asks by itself (participation.js). */
 async function askWhileResting() {
   const { identity, rounds } = client.kept;
   if (running || !identity?.token || !isWaiting(rounds)) return;
   try {
     await askOutcomes(client, identity.token, leaving.signal, () => {});
-    tell();
+    report();
   } catch (fault) {
     if (!(fault instanceof Fault)) throw fault; // whatever it is, taking part meets it too
   }
@@ -181,7 +182,7 @@ const calls = {
     return viewOf(client, progress);
   },
   /** Up to `most` items from a place on, best match first.
-   * @param {{ text: string, category?: string, decade?: number, from?: number, most: number }} given */
+   * @param {Query & { from?: number, most: number }} given */
   async find({ from = 0, most, ...query }) {
     const { numbers, nearest } = find(client.catalogue, query, client.method.popularity(client.model));
     const items = numbers.slice(from, from + most);
@@ -240,7 +241,7 @@ const calls = {
   async shown({ ids }) {
     await noteShown(client.database, ids);
     await client.reload();
-    await goOn(); // nothing to tell: what is shown stays as it is
+    await goOn(); // nothing to report: what is shown stays as it is
   },
   /** Give an item stars; null takes them back. What was rated before waits no longer than it did.
    * @param {{ id: string, rating: number | null, how: string }} given */
@@ -281,7 +282,7 @@ const calls = {
   async takePart() {
     // The policy in force is written down as the owner's own: what a server suggests later changes nothing.
     const view = await choose({ facts: { policy: client.choice, taking: true, agreed: Date.now() } });
-    if (!running) progress = { says: (await hurdleOf(client)) ?? progress.says, state: "resting" };
+    if (!running) progress = { says: (await blockedBy(client)) ?? progress.says, state: "resting" };
     return running ? view : viewOf(client, progress);
   },
   async pause() {
@@ -325,7 +326,7 @@ const calls = {
       else if (isLater) await goOn();
     } else if (status.version > (client.model.version ?? -1) && !running) await client.refreshModel();
     else if (wasAway === client.helperAway) return status;
-    tell();
+    report();
     return status;
   },
 };
@@ -335,7 +336,7 @@ others.onmessage = async () => {
   await client.reload();
   if (!client.kept.taking && running) stop(["doing.paused"]);
   else await goOn();
-  tell();
+  report();
 };
 
 /** @type {(message: MessageEvent<{ id: number, call: keyof Calls, given?: any }>) => Promise<void>} */

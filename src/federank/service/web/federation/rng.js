@@ -1,6 +1,6 @@
 /* Draws: every random choice, as a function of (seed, user, round, counter).
 
-The same as protocol/draws.py, word for word: Threefry-4x32 with 20 rounds (Salmon et al., 2011), keyed by (seed, user,
+The same as federation/rng.py, word for word: Threefry-4x32 with 20 rounds (Salmon et al., 2011), keyed by (seed, user,
 purpose, 0), counting (round, counter, 0, 0). JavaScript's bit operators work on 32-bit words, so sums are cut back with
 `| 0` and words leave as unsigned with `>>> 0`.
 */
@@ -10,7 +10,7 @@ export const MASK = 3; // may this item's row be sent in this round
 export const USER_FACTORS = 6; // first values, drawn on the device
 export const NEGATIVE = 9; // a negative, where two tries have met the profile
 export const STICKY = 13; // which of its own items may ever be sent
-export const DENIABLE = 14; // what an item of the catalogue answers for life, liked or not
+export const DENIABLE = 14; // what an item of the catalogue answers per client lifetime, liked or not
 
 export const WORDS = 2 ** 32;
 

@@ -1,4 +1,4 @@
-/* The one wire format: arrays by name, and integers beside them, as safetensors (protocol/wire.py).
+/* The one wire format: arrays by name, and integers beside them, as safetensors (federation/wire.py).
 
 A message is eight bytes with the length of a header, the header in JSON, and the arrays one after the other. Whatever comes
 from a server is checked before it is used: a bounded header, the parts that were expected and no other, their types, no gap

@@ -9,7 +9,7 @@ all ratings of the user best (fold-in). Sums are in double precision, results in
 SVD++ has no client here: its uploads have a second list, which names the rated items.
 */
 
-import { BadAnswer, needed, positive, whole } from "../client/http.js";
+import { BadAnswer, needed, positive, isIntegerIn } from "../client/http.js";
 import { MOST_FACTORS, MOST_MESSAGES, MOST_PASSES } from "../client/rules.js";
 import { USER_FACTORS, WORDS, absentItem, below, words } from "../federation/rng.js";
 import { BadMessage, checkFinite, checkItems, decodeParts, encodeParts, numberOf, shaped } from "../federation/wire.js";
@@ -265,13 +265,13 @@ const RATES = ["learning_rate", "decay", "regulariser", "initial_range", "step"]
 /** @type {(published: any, isSecure: boolean) => Method} */
 export function fedrec(published, isSecure) {
   const { factors, lowest, highest, step, uploads_per_client: uploads, clip } = published;
-  needed(whole(factors, 1, MOST_FACTORS), "recipe");
-  for (const name of ["t_predict", "t_local"]) needed(whole(published[name], 0, MOST_PASSES), `recipe (${name})`);
+  needed(isIntegerIn(factors, 1, MOST_FACTORS), "recipe");
+  for (const name of ["t_predict", "t_local"]) needed(isIntegerIn(published[name], 0, MOST_PASSES), `recipe (${name})`);
   for (const name of RATES) needed(positive(published[name]), `recipe (${name})`);
   needed(["mean", "zero"].includes(published.first_prediction), "recipe (first_prediction)");
   needed(Number.isFinite(lowest) && Number.isFinite(highest) && lowest < highest, "recipe (lowest)");
   needed((published.uploads === "secure") === isSecure, "recipe (uploads)");
-  needed(whole(uploads, isSecure ? 1 : 0, MOST_MESSAGES), "recipe (uploads_per_client)");
+  needed(isIntegerIn(uploads, isSecure ? 1 : 0, MOST_MESSAGES), "recipe (uploads_per_client)");
   if (isSecure) needed(positive(clip), "recipe (clip)");
   return {
     factors,
@@ -282,9 +282,9 @@ export function fedrec(published, isSecure) {
     popularity: (model) => (model.popular ??= lengths(model.vectors, factors)),
     scores,
     foldIn: (_, history, model, stars) => foldedIn(model.vectors, history, stars, factors),
-    async clientUpdate(client, task, { seed, user }, outward) {
+    async clientUpdate(client, task, { seed, user }, sharedProfile) {
       const { model, entries, policy } = client;
-      const { profile } = outward;
+      const { profile } = sharedProfile;
       const stars = client.starsOf(profile);
       const { filling, rho, sampling } = isSecure ? NOTHING_HIDDEN : policy;
       if (!filling || rho === null || rho === undefined || !sampling) throw new BadAnswer(["detail.no-filling"]);
@@ -304,7 +304,7 @@ export function fedrec(published, isSecure) {
       checkFinite(update.vectors);
       if (!rater.vector.every(Number.isFinite)) throw new BadMessage(["detail.out-of-range"]);
       const recorded = isSecure
-        ? recordMessage(entries, task.round, outward)
+        ? recordMessage(entries, task.round, sharedProfile)
         : recordRatings(entries, task.round, profile, update.sampled);
       return {
         body: encodeRatingUpdate(update, factors),

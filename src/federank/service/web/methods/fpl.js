@@ -6,7 +6,7 @@
 The client draws pairs of an item it has and one it has not, steps its own vector and sends what the policy allows of the items' gradients.
 */
 
-import { BadAnswer, needed, positive, whole } from "../client/http.js";
+import { BadAnswer, needed, positive, isIntegerIn } from "../client/http.js";
 import { MOST_FACTORS, MOST_TRIPLES } from "../client/rules.js";
 import {
   MASK,
@@ -66,7 +66,7 @@ export function checkRows({ items, vectors, biases }, nItems) {
   checkFinite(vectors, biases);
 }
 
-// Computation: on the device, with the person's own history, which stays there (protocol/pairs/computation.py).
+// Computation: on the device, with the user's own history, which stays there (methods/fpl/method.py).
 
 /** What `GET /federation` says of the method.
  * @typedef {{ factors: number, triples: number, most_triples?: number | null, order?: string, mask?: string, initial_scale: number, learning_rate: number,
@@ -79,7 +79,7 @@ export function checkRows({ items, vectors, biases }, nItems) {
 /** Who learns: what names its draws, its own vector, and the items that positives are drawn from, ascending.
  * @typedef {{ seed: number, user: number, vector: Float32Array, profile: Int32Array, triples: number }} Learner */
 
-/** What comes out of a round's pairs, one row each: before anybody decides what is sent.
+/** What comes out of a round's pairs, one row each: before the policy decides what is sent.
  * @typedef {{ places: Int32Array, positives: Int32Array, negatives: Int32Array, coins: Uint32Array,
  *   slopes: Float32Array, positiveVectors: Float32Array, negativeVectors: Float32Array }} Gradients */
 
@@ -109,14 +109,10 @@ export function recipeFor(published) {
   };
 }
 
-/** How many pairs a round learns from: as many as the federation says, or as the device's owner does, up to `mostTriples`.
- * @typedef {Pick<Recipe, "triples" | "mostTriples">} Pairs */
-
-/** The pairs of a device whose owner wishes for so many, or for nothing.
- * @type {(recipe: Pairs, wish?: number | null) => number} */
-export function ownTriples(recipe, wish = null) {
-  return wish === null ? recipe.triples : Math.min(wish, recipe.mostTriples);
-}
+/** How many pairs a round learns from: as many as the federation says, or as the client's owner does, up to `mostTriples`.
+ * @type {(recipe: Pick<Recipe, "triples" | "mostTriples">, wish?: number | null) => number} */
+export const ownTriples = ({ triples, mostTriples }, wish = null) =>
+  wish === null ? triples : Math.min(wish, mostTriples);
 
 /** One pair: the place of a positive in the profile (with replacement), a negative, and a word for the coin.
  * @type {(seed: number, user: number, roundNumber: number, counter: number, profile: ArrayLike<number>, nItems: number) => [number, number, number]} */
@@ -134,13 +130,13 @@ function drawPair(seed, user, roundNumber, counter, profile, nItems) {
   return [place, negative, coin];
 }
 
-/** One device's part of a round: its own vector moves (`person.vector` is replaced), and item gradients come out.
- * @type {(recipe: Recipe, person: Learner, broadcast: Pick<Broadcast, "vectors" | "biases" | "roundNumber">) => Gradients} */
-export function compute(recipe, person, broadcast) {
+/** One device's part of a round: its own vector moves (`learner.vector` is replaced), and item gradients come out.
+ * @type {(recipe: Recipe, learner: Learner, broadcast: Pick<Broadcast, "vectors" | "biases" | "roundNumber">) => Gradients} */
+export function compute(recipe, learner, broadcast) {
   const { factors, learningRate, summed } = recipe;
-  const { seed, user, profile, triples } = person;
+  const { seed, user, profile, triples } = learner;
   const { vectors, biases, roundNumber } = broadcast;
-  const p = Float32Array.from(person.vector);
+  const p = Float32Array.from(learner.vector);
   const moves = new Float32Array(factors);
   const gradients = {
     places: new Int32Array(triples),
@@ -174,31 +170,25 @@ export function compute(recipe, person, broadcast) {
     }
   }
   if (summed) for (let f = 0; f < factors; f++) p[f] += moves[f];
-  person.vector = p;
+  learner.vector = p;
   return gradients;
 }
 
-// Transmission: what a device lets the server see (protocol/pairs/transmission.py).
+// Transmission: what a device lets the server see (methods/fpl/method.py).
 
 /** Who shares: what names its draws, and what its owner allows.
  * @typedef {{ seed: number, user: number, pi: number, allowed: boolean[], lifelong: boolean }} Sharer */
 
-/** Whether the owner lets this positive item's gradient go; `allowed` is the decision for life on this item.
- * @type {(allowed: boolean, coin: number, pi: number) => boolean} */
-export function maySend(allowed, coin, pi) {
-  return allowed && happens(coin, pi);
-}
-
 /** The Update: gradients summed per item, without the positives that are held back.
- * @type {(recipe: { factors: number, maskPerRow: boolean }, person: Sharer, roundNumber: number, gradients: Gradients) => Update} */
-export function share({ factors, maskPerRow }, person, roundNumber, gradients) {
-  const { allowed, seed, user } = person;
-  const pi = person.lifelong ? 1 : person.pi;
+ * @type {(recipe: { factors: number, maskPerRow: boolean }, learner: Sharer, roundNumber: number, gradients: Gradients) => Update} */
+export function share({ factors, maskPerRow }, learner, roundNumber, gradients) {
+  const { allowed, seed, user } = learner;
+  const pi = learner.lifelong ? 1 : learner.pi;
   /** @type {[item: number, table: Float32Array, t: number, bias: number][]} */
   const rows = [];
   gradients.positives.forEach((item, t) => {
     const coin = maskPerRow ? words(seed, user, MASK, roundNumber, item)[0] : gradients.coins[t];
-    if (maySend(allowed[gradients.places[t]], coin, pi))
+    if (allowed[gradients.places[t]] && happens(coin, pi))
       rows.push([item, gradients.positiveVectors, t, gradients.slopes[t]]);
   });
   gradients.negatives.forEach((item, t) => rows.push([item, gradients.negativeVectors, t, -gradients.slopes[t]]));
@@ -215,7 +205,7 @@ export function share({ factors, maskPerRow }, person, roundNumber, gradients) {
   return { items, vectors, biases };
 }
 
-// The home vector: who somebody is, learnt on the device and never used in a round; and the best items by it.
+// The home vector: the user's taste, learnt locally and never used in a round; and the best items by it.
 
 /** The public item factors, a row for each item of the catalogue.
  * @typedef {{ vectors: Float32Array, biases: Float32Array }} Model */
@@ -226,10 +216,10 @@ export const HOME_STEPS = 1000;
 /** A vector learnt from an ascending history in this many steps; zero where no pair can be drawn.
  * @type {(recipe: Recipe, seed: number, user: number, history: Int32Array, model: Model, steps?: number) => Float32Array} */
 export function homeVector(recipe, seed, user, history, model, steps = HOME_STEPS) {
-  const person = { seed, user, profile: history, vector: new Float32Array(recipe.factors), triples: steps };
+  const learner = { seed, user, profile: history, vector: new Float32Array(recipe.factors), triples: steps };
   if (history.length > 0 && history.length < model.biases.length)
-    compute({ ...recipe, summed: false }, person, { ...model, roundNumber: HOME_ROUND });
-  return person.vector;
+    compute({ ...recipe, summed: false }, learner, { ...model, roundNumber: HOME_ROUND });
+  return learner.vector;
 }
 
 // Pairs on a device (fpl): every round some pairs are drawn, and the gradients of their items sent.
@@ -240,9 +230,9 @@ const RATES = ["learning_rate", "user_regulariser", "positive_regulariser", "neg
  * @type {(published: any) => Method} */
 export function fpl(published) {
   const { factors } = published;
-  needed(whole(factors, 1, MOST_FACTORS) && whole(published.triples, 1, MOST_TRIPLES), "recipe");
+  needed(isIntegerIn(factors, 1, MOST_FACTORS) && isIntegerIn(published.triples, 1, MOST_TRIPLES), "recipe");
   needed(
-    (published.most_triples ?? null) === null || whole(published.most_triples, 1, MOST_TRIPLES),
+    (published.most_triples ?? null) === null || isIntegerIn(published.most_triples, 1, MOST_TRIPLES),
     "recipe (most_triples)",
   );
   for (const name of RATES) needed(positive(published[name]), `recipe (${name})`);
@@ -256,32 +246,32 @@ export function fpl(published) {
     popularity: ({ biases }) => biases,
     scores,
     foldIn: ({ seed, user }, history, model) => homeVector(recipe, seed, user, history, model),
-    async clientUpdate(client, task, { seed, user }, outward) {
+    async clientUpdate(client, task, { seed, user }, sharedProfile) {
       const first = () => normalRow(factors, seed, user, USER_FACTORS, recipe.initialScale);
-      const vector = client.roundVector(outward.profile) ?? first();
-      const person = {
+      const vector = client.roundVector(sharedProfile.profile) ?? first();
+      const learner = {
         seed,
         user,
         vector,
         pi: client.policy.pi,
         triples: ownTriples(recipe, client.policy.triples),
-        ...outward,
+        ...sharedProfile,
       };
-      const gradients = compute(recipe, person, { ...client.model, roundNumber: task.round });
-      const update = share(recipe, person, task.round, gradients);
+      const gradients = compute(recipe, learner, { ...client.model, roundNumber: task.round });
+      const update = share(recipe, learner, task.round, gradients);
       const rows = update.items.length;
       if (rows > (task.most_rows ?? Infinity))
         throw new BadAnswer(["detail.most-rows", { most: task.most_rows, rows }]);
       checkRows(update, client.shape.items);
-      if (!person.vector.every(Number.isFinite)) throw new BadMessage(["detail.out-of-range"]);
+      if (!learner.vector.every(Number.isFinite)) throw new BadMessage(["detail.out-of-range"]);
       const liked = Array.from(update.items.filter((_, index) => update.biases[index] > 0));
       return {
         body: encodeUpdate(update),
         compared: rows - liked.length,
         liked,
-        pairs: person.triples,
-        vector: person.vector,
-        changed: [...record(client.entries, task.round, outward, update).values()],
+        pairs: learner.triples,
+        vector: learner.vector,
+        changed: [...record(client.entries, task.round, sharedProfile, update).values()],
       };
     },
   };

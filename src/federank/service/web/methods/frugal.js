@@ -4,13 +4,13 @@
     FrugalUpdate      client -> server: one residual per item, and the client's vector
 
 A message means a matrix with a row per item (`dense`) of rank one: its two factors hold the same in a sixtieth of the bytes. Under secure
-aggregation the dense matrix is summed. What is sent follows from the outward profile alone, recommendations from the full history.
+aggregation the dense matrix is summed. What is sent follows from the shared profile alone, recommendations from the full history.
 
 With a minimum support, items that weigh nothing are in no message and are not recommended. The first message carries counts: 1 for each
 item of the profile.
 */
 
-import { BadAnswer, needed, positive, whole } from "../client/http.js";
+import { BadAnswer, needed, positive, isIntegerIn } from "../client/http.js";
 import { MOST_FACTORS, MOST_MESSAGES, MOST_SUPPORT } from "../client/rules.js";
 import { BadMessage, checkFinite, checkItems, decodeParts, encodeParts, numberOf, shaped } from "../federation/wire.js";
 import { addProducts, mirror, solve } from "./linear.js";
@@ -21,7 +21,7 @@ import { C_INT } from "../secagg/ring.js";
 /** @import { Model } from "../client/client.js" */
 /** @import { Kind, Parts } from "../federation/wire.js" */
 /** @import { Method } from "./registry.js" */
-/** @import { Outward } from "../privacy/policy.js" */
+/** @import { SharedProfile } from "../privacy/policy.js" */
 
 export const LEVELS = 127; // a number of a Broadcast is a whole multiple, from -127 to 127, of its row's scale
 
@@ -29,7 +29,7 @@ export const LEVELS = 127; // a number of a Broadcast is a whole multiple, from 
  * @typedef {{ roundNumber: number, version: number, regulariser: number, items: Int32Array, weights: Float32Array,
  *   vectors: Float32Array }} FrugalBroadcast */
 
-/** One number for each item, the person's own vector, and how much the person counts, at most 1.
+/** One number for each item, the user's own vector, and how much the user counts, at most 1.
  * @typedef {{ strengths: Float32Array, vector: Float32Array, scale: number }} FrugalUpdate */
 
 /** What a message means: two matrices, row by row. The last column stands for a vector's constant 1.
@@ -70,7 +70,7 @@ function outer(left, right) {
   return matrix;
 }
 
-// The messages of squares as bytes (protocol/squares/codec.py), through the one wire format (wire.js).
+// The messages of squares as bytes (methods/frugal/method.py), through the one wire format (wire.js).
 
 /** @type {Record<string, Kind>} */
 const NEEDED = { regulariser: "F64" };
@@ -163,9 +163,9 @@ function rowsOf(parts, rows, factors) {
   if (Boolean(codes) !== Boolean(scales) || Boolean(codes) === Boolean(vectors)) throw new BadMessage(["wire.rows"]);
   if (vectors) {
     /** @type {Float32Array} */
-    const told = shaped(parts, "vectors", [rows, factors]);
-    checkFinite(told);
-    return told;
+    const values = shaped(parts, "vectors", [rows, factors]);
+    checkFinite(values);
+    return values;
   }
   /** @type {Int8Array} */
   const levels = shaped(parts, "codes", [rows, factors]);
@@ -174,9 +174,9 @@ function rowsOf(parts, rows, factors) {
   checkFinite(steps);
   if (levels.some((level) => level < -LEVELS)) throw new BadMessage(["wire.codes", { levels: LEVELS }]);
   if (steps.some((step) => step < 0)) throw new BadMessage(["wire.scales"]);
-  const told = restored(levels, steps);
-  checkFinite(told);
-  return told;
+  const values = restored(levels, steps);
+  checkFinite(values);
+  return values;
 }
 
 // Computation where squares are learnt: a device's own vector in closed form, and one number an item.
@@ -201,7 +201,7 @@ export function gramMatrix({ vectors, weights }) {
   return products;
 }
 
-/** The vector that explains this ascending profile best: in a message the outward one, at home the whole history.
+/** The vector that explains this ascending profile best: in a message the shared profile, locally the full history.
  * @type {(objective: Objective, model: SquaresModel, gram: Float64Array, profile: Int32Array) => Float32Array} */
 export function solveUser({ liked, unobserved }, { vectors, weights, regulariser }, gram, profile) {
   const factors = Math.sqrt(gram.length);
@@ -239,7 +239,7 @@ export function residuals({ liked, unobserved }, vectors, vector, profile) {
   return strengths;
 }
 
-// Transmission where squares are learnt: what a device lets the server see (protocol/squares/transmission.py).
+// Transmission where squares are learnt: what a device lets the server see (methods/frugal/method.py).
 
 /** How people are weighed, and the largest norm of a message (0: none).
  * @typedef {{ activity: number, clip: number }} Weighing */
@@ -258,7 +258,7 @@ function squared(values) {
   return sum;
 }
 
-/** The Update of somebody who takes part with this many items, weighted and clipped.
+/** The Update of a client with this many items, weighted and clipped.
  * @type {(weighing: Weighing, size: number, strengths: Float32Array, vector: Float32Array) => FrugalUpdate} */
 export function send({ activity, clip }, size, strengths, vector) {
   const weight = size ? size ** -activity : 0; // none of the items is supported: zeros
@@ -266,7 +266,7 @@ export function send({ activity, clip }, size, strengths, vector) {
   return { strengths, vector, scale: Math.fround(scale) };
 }
 
-// Squares on a device (frugal): its own vector is solved for at home, and at most so many whole messages leave in its life.
+// The client: its own vector is solved for locally, and at most n messages leave in its lifetime.
 
 /** These values of supported items; -Infinity of others, so that they are not recommended.
  * @type {(values: Float32Array, minSupport: number, model: Model) => Float32Array} */
@@ -279,8 +279,8 @@ export function frugal(published) {
   const { factors, messages, alpha, unobserved_weight: unobserved, activity } = published;
   const clip = published.clip ?? 0;
   const minSupport = published.min_support ?? 1;
-  needed(whole(factors, 1, MOST_FACTORS) && whole(messages, 1, MOST_MESSAGES), "recipe");
-  needed(whole(minSupport, 1, MOST_SUPPORT), "recipe (min_support)");
+  needed(isIntegerIn(factors, 1, MOST_FACTORS) && isIntegerIn(messages, 1, MOST_MESSAGES), "recipe");
+  needed(isIntegerIn(minSupport, 1, MOST_SUPPORT), "recipe (min_support)");
   const numbers = { alpha, unobserved_weight: unobserved, activity, clip };
   for (const [name, value] of Object.entries(numbers)) needed(positive(value), `recipe (${name})`);
   const objective = { liked: Math.fround(1 + alpha), unobserved: Math.fround(unobserved) };
@@ -303,12 +303,12 @@ export function frugal(published) {
     scores: (vector, model) => ofSupported(scores(vector, model), minSupport, model),
     hasLearnt: ({ weights }) => minSupport === 1 || weights.some((weight) => weight !== 0 && weight !== 1),
     foldIn: (_, history, model) => solved(model, history),
-    async clientUpdate({ model, shape, entries, spent }, task, _, outward) {
+    async clientUpdate({ model, shape, entries, spent }, task, _, sharedProfile) {
       if (shape.items > (task.most_rows ?? Infinity))
         throw new BadAnswer(["detail.most-numbers", { most: task.most_rows, items: shape.items }]);
       const items = supportedItems(minSupport, model.weights);
       const hasCounts = minSupport > 1 && (task.counts ?? (!spent || !items.length));
-      const sent = hasCounts || minSupport === 1 ? outward : among(outward, items);
+      const sent = hasCounts || minSupport === 1 ? sharedProfile : among(sharedProfile, items);
       const update = hasCounts ? counted(sent.profile, shape.items) : updateOf(model, items, sent.profile);
       return {
         body: encodeFrugalUpdate(update),
@@ -322,16 +322,16 @@ export function frugal(published) {
   };
 }
 
-/** The part of an outward profile that is among these items.
- * @type {(outward: Outward, items: Int32Array) => Outward} */
-function among(outward, items) {
+/** The part of a shared profile that is among these items.
+ * @type {(sharedProfile: SharedProfile, items: Int32Array) => SharedProfile} */
+function among(sharedProfile, items) {
   const here = new Set(items);
-  const kept = Array.from(outward.profile.keys()).filter((place) => here.has(outward.profile[place]));
+  const kept = Array.from(sharedProfile.profile.keys()).filter((place) => here.has(sharedProfile.profile[place]));
   return {
-    ...outward,
-    profile: Int32Array.from(kept, (place) => outward.profile[place]),
-    real: kept.map((place) => outward.real[place]),
-    allowed: kept.map((place) => outward.allowed[place]),
+    ...sharedProfile,
+    profile: Int32Array.from(kept, (place) => sharedProfile.profile[place]),
+    real: kept.map((place) => sharedProfile.real[place]),
+    allowed: kept.map((place) => sharedProfile.allowed[place]),
   };
 }
 

@@ -1,6 +1,6 @@
-/* One device's message under a promise (protocol/squares/private/single.py): integers of length at most 4096.
+/* One device's message under a promise (methods/frugal/private.py): integers of length at most 4096.
 
-    first     p / sqrt(n): which items somebody has who has n of them
+    first     p / sqrt(n): the items of a user with n of them
     later     c = D p - (q . D p) q,  x = V'c,  message = c x' / (|c| |x|): the history without what is popular anyway, times where
               it points among the directions that are looked for
 
@@ -42,8 +42,8 @@ number. A history that gives no direction sends zeros.
  *   Int32Array<ArrayBuffer>} */
 export function privateMessage(stage, items, profile, known, chances) {
   const made = stage === 0 || !known ? popularity(items, profile) : history(profile, known);
-  const whole = new Int32Array(chances.length);
-  return made ? rounded(made, chances, whole) : whole;
+  const integers = new Int32Array(chances.length);
+  return made ? rounded(made, chances, integers) : integers;
 }
 
 /** @typedef {{ row: Float64Array, pointed: Float64Array }} Made */
@@ -76,8 +76,8 @@ function history(profile, { scales, wanted, popular }) {
   return { row: row.map((value) => value / long), pointed: pointed.map((value) => value / far) };
 }
 
-/** @type {(made: Made, chances: Uint16Array, whole: Int32Array<ArrayBuffer>) => Int32Array<ArrayBuffer>} */
-function rounded({ row, pointed }, chances, whole) {
+/** @type {(made: Made, chances: Uint16Array, integers: Int32Array<ArrayBuffer>) => Int32Array<ArrayBuffer>} */
+function rounded({ row, pointed }, chances, integers) {
   if (!row.every(Number.isFinite) || !pointed.every(Number.isFinite)) throw new BadMessage(["upload.finite"]);
   let factor = C_INT;
   for (;;) {
@@ -85,10 +85,10 @@ function rounded({ row, pointed }, chances, whole) {
     for (let item = 0, at = 0; item < row.length; item++)
       for (let f = 0; f < pointed.length; f++, at++) {
         const value = Math.floor(row[item] * pointed[f] * factor + chances[at] * 2 ** -16);
-        whole[at] = value;
+        integers[at] = value;
         length += value * value;
       }
-    if (length <= C_INT * C_INT) return whole;
+    if (length <= C_INT * C_INT) return integers;
     factor *= (C_INT / Math.sqrt(length)) * SHRINKING;
   }
 }

@@ -14,7 +14,7 @@ import { needed } from "../client/http.js";
 /** @import { Rows, Task } from "../client/federation.js" */
 /** @import { Identity } from "../client/store.js" */
 /** @import { Entry } from "../privacy/ledger.js" */
-/** @import { Outward, Policy } from "../privacy/policy.js" */
+/** @import { SharedProfile, Policy } from "../privacy/policy.js" */
 
 /** A message that may go out: its bytes, how many items it compares with, which it sends as liked, the vector it was made with,
 the ledger's lines that change, all its numbers where only sums of messages are ever read, and how many pairs it was made from where
@@ -33,7 +33,7 @@ there are any.
  * @property {(policy: Policy) => number} [pairs] how many pairs a message is made from, where there are any
  * @property {{ lowest: number, highest: number, step: number }} [scale] what ratings there are, where items are rated
  * @property {(identity: Identity, history: Int32Array, model: Model, stars: Float32Array) => Float32Array} foldIn
- * @property {(client: Client, task: Task, identity: Identity, outward: Outward) => Promise<Message>} clientUpdate */
+ * @property {(client: Client, task: Task, identity: Identity, sharedProfile: SharedProfile) => Promise<Message>} clientUpdate */
 
 /** @type {Record<string, (recipe: any, isSecure: boolean) => Promise<Method>>} */
 const LOADED = {

@@ -15,7 +15,7 @@ import { clock, say, short } from "../show/language.js";
 
 /** How a chart is drawn: bars or a line; what its axis counts; how far the axis may reach; whether points are of versions
  * and not of rounds; whether bars are bad themselves; what the kinds mean.
- * @typedef {{ line?: boolean, unit: string, whole?: boolean, within?: [number, number], limits?: Limit[],
+ * @typedef {{ line?: boolean, unit: string, integers?: boolean, within?: [number, number], limits?: Limit[],
  *   ofVersions?: boolean, isBad?: boolean, meanings?: [kind: string, words: string][] }} Drawing */
 
 const WIDTH = 330;
@@ -29,11 +29,11 @@ const SHORT = 300;
 const STEPS = [1, 2, 5, 10];
 
 /** Where the lines of an axis are, from what it has to show: round numbers, three or four of them.
- * @type {(low: number, high: number, whole: boolean) => number[]} */
-function ticks(low, high, whole) {
+ * @type {(low: number, high: number, integers: boolean) => number[]} */
+function ticks(low, high, integers) {
   const rough = (high - low || 1) / 3;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = Math.max(whole ? 1 : 0, power * (STEPS.find((times) => times * power >= rough * 0.999) ?? 10));
+  const step = Math.max(integers ? 1 : 0, power * (STEPS.find((times) => times * power >= rough * 0.999) ?? 10));
   const first = Math.floor(low / step + 1e-9);
   const last = Math.max(first + 1, Math.ceil(high / step - 1e-9));
   return Array.from({ length: last - first + 1 }, (_, index) => Number(((first + index) * step).toPrecision(12)));
@@ -54,14 +54,14 @@ export function chart(title, points, how) {
     figure.append(element("p", { class: "quiet" }, say("nothing-yet")));
     return figure;
   }
-  const { line = false, unit, whole = false, within, limits = [], meanings = [] } = how;
+  const { line = false, unit, integers = false, within, limits = [], meanings = [] } = how;
   /** @type {(value: number) => number} */
   const held = (value) => (within ? Math.min(within[1], Math.max(within[0], value)) : value);
   const shown = points.flatMap(({ value, bad = 0, low = value, high = value }) =>
     [0, value, value + Math.max(0, bad), Math.min(0, bad), low, high].map(held),
   );
   const reached = [...shown, ...limits.map(({ value }) => value)];
-  const lines = within ? ticks(...within, false) : ticks(Math.min(...reached), Math.max(...reached), whole);
+  const lines = within ? ticks(...within, false) : ticks(Math.min(...reached), Math.max(...reached), integers);
   const [lowest, highest] = [lines[0], lines[lines.length - 1]];
   /** @type {(index: number) => number} */
   const across = (index) => LEFT + (index + 0.5) * ((WIDTH - LEFT) / points.length);

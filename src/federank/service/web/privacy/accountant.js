@@ -1,12 +1,12 @@
-/* The accountant (protocol/accountant.py): what messages under noise tell together, as one number.
+/* The accountant (privacy/accountant.py): what messages under noise disclose together, as one number.
 
-Messages of length at most C under noise of deviation s_1 C, s_2 C, ... tell as much as one Gaussian mechanism of
+Messages of length at most C under noise of deviation s_1 C, s_2 C, ... disclose as much as one Gaussian mechanism of
 mu = sqrt(1 / s_1^2 + 1 / s_2^2 + ...), and at epsilon its smallest delta is
 
     delta = Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu)
 */
 
-/** What messages under noise of so many times their largest length tell together, as one Gaussian mechanism.
+/** What messages under noise of n times their largest length disclose together, as one Gaussian mechanism.
  * @type {(sigmas: number[]) => number} */
 export const muOfNoise = (sigmas) => Math.sqrt(sigmas.reduce((sum, sigma) => sum + sigma ** -2, 0));
 

@@ -1,20 +1,20 @@
-/* The ledger: on the device, what has ever left it (protocol/ledger.py).
+/* The ledger: on the device, what has ever left it (privacy/ledger.py).
 
 An item of an Update was liked if its bias is above zero and compared with if it is below: an observer who links the device's
 Updates reads the very same. The ledger is written before an Update is sent, because what may have left counts as left.
 */
 
 /** @import { Update } from "../methods/fpl.js" */
-/** @import { Outward } from "./policy.js" */
+/** @import { SharedProfile } from "./policy.js" */
 
 /** One item that has left the device; `real` is null for what was only ever compared with.
  * @typedef {{ item: number, first_round: number, last_round: number, times_liked: number, times_compared: number,
  *   real: boolean | null }} Entry */
 
 /** Take note of an Update: the entries it changes, as new records beside the old ones (a Map by item).
- * @type {(entries: Map<number, Entry>, roundNumber: number, outward: Outward, update: Pick<Update, "items" | "biases">) => Map<number, Entry>} */
-export function record(entries, roundNumber, outward, update) {
-  const real = new Map(Array.from(outward.profile, (item, index) => [item, outward.real[index]]));
+ * @type {(entries: Map<number, Entry>, roundNumber: number, sharedProfile: SharedProfile, update: Pick<Update, "items" | "biases">) => Map<number, Entry>} */
+export function record(entries, roundNumber, sharedProfile, update) {
+  const real = new Map(Array.from(sharedProfile.profile, (item, index) => [item, sharedProfile.real[index]]));
   const changed = new Map();
   update.items.forEach((item, index) => {
     const old = entries.get(item);
@@ -31,11 +31,11 @@ export function record(entries, roundNumber, outward, update) {
   return changed;
 }
 
-/** Take note of a message that is made from a whole outward profile: the entries it changes, as above.
- * @type {(entries: Map<number, Entry>, roundNumber: number, outward: Outward) => Map<number, Entry>} */
-export function recordMessage(entries, roundNumber, outward) {
-  const items = outward.profile;
-  return record(entries, roundNumber, outward, { items, biases: new Float32Array(items.length).fill(1) });
+/** Take note of a message that is made from a full shared profile: the entries it changes, as above.
+ * @type {(entries: Map<number, Entry>, roundNumber: number, sharedProfile: SharedProfile) => Map<number, Entry>} */
+export function recordMessage(entries, roundNumber, sharedProfile) {
+  const items = sharedProfile.profile;
+  return record(entries, roundNumber, sharedProfile, { items, biases: new Float32Array(items.length).fill(1) });
 }
 
 /** Take note of an Update of ratings: which items were rated, and which were sampled to hide them among.
@@ -66,11 +66,4 @@ export function liked(entries) {
 export function reallyLiked(entries) {
   const items = [...entries.values()].filter((entry) => entry.real === true).map((entry) => entry.item);
   return Int32Array.from(items).sort();
-}
-
-/** The share of a history that was ever sent as liked because it is liked; decoys disclose nothing.
- * @type {(entries: Map<number, Entry>, history: Int32Array) => number} */
-export function disclosed(entries, history) {
-  const sent = history.filter((item) => entries.get(item)?.real === true).length;
-  return history.length ? sent / history.length : 0;
 }

@@ -1,11 +1,11 @@
-/* Policy: what its owner allows to leave this device, and the outward profile that follows from it (protocol/policies/policy.py).
+/* Policy: what its owner allows to leave this device, and the shared profile that follows from it (protocol/policies/policy.py).
 
     all                   a positive is sent with probability pi, drawn again every time
     fixed-subset          of n items, ceil(pi n) may ever be sent: those with the smallest words
     randomized-response   every item of the catalogue answers once per lifetime: a liked one is sent with probability pi,
                           any other with a smaller q, with item_epsilon = ln( pi (1 - q) / (q (1 - pi)) )
 
-With the basis `shared` the device takes part with its outward profile instead of its history, so that all that leaves
+With the basis `shared` the device takes part with its shared profile instead of its history, so that all that leaves
 is a function of that profile and of draws.
 */
 
@@ -18,7 +18,7 @@ import { DENIABLE, STICKY, happens, holds, words } from "../federation/rng.js";
  *   sampling?: string | null }} Policy */
 
 /** What a device takes part with: items, which of them are its owner's, which may ever be sent, and whether always.
- * @typedef {{ profile: Int32Array, real: boolean[], allowed: boolean[], lifelong: boolean }} Outward */
+ * @typedef {{ profile: Int32Array, real: boolean[], allowed: boolean[], lifelong: boolean }} SharedProfile */
 
 /** Where no single server reads a message, it names every item, and there is nothing to hide among others. */
 export const NOTHING_HIDDEN = { filling: "none", rho: 0, sampling: "fixed" };
@@ -73,12 +73,12 @@ function mostAllowed(policy, candidates) {
   return Math.min(most, policy.budget ?? most);
 }
 
-/** One person's outward profile, from an ascending history.
+/** One user's shared profile, from an ascending history.
 
 `sent` is what has left because it was liked, each item once, whether or not it is still there: what is stays chosen, ahead of
 new ones; and new ones are chosen only while fewer than the bound have ever left.
- * @type {(policy: Policy, seed: number, user: number, history: Int32Array, nItems: number, sent?: ArrayLike<number>) => Outward} */
-export function outward(policy, seed, user, history, nItems, sent = []) {
+ * @type {(policy: Policy, seed: number, user: number, history: Int32Array, nItems: number, sent?: ArrayLike<number>) => SharedProfile} */
+export function sharedProfile(policy, seed, user, history, nItems, sent = []) {
   const never = new Set(policy.neverItems);
   const candidates = history.filter((item) => !never.has(item));
   if (policy.sharing === "randomized-response") return randomizedResponse(policy, seed, user, candidates, nItems);
@@ -102,7 +102,7 @@ export function outward(policy, seed, user, history, nItems, sent = []) {
   };
 }
 
-/** @type {(policy: Policy, seed: number, user: number, liked: Int32Array, nItems: number) => Outward} */
+/** @type {(policy: Policy, seed: number, user: number, liked: Int32Array, nItems: number) => SharedProfile} */
 function randomizedResponse(policy, seed, user, liked, nItems) {
   const q = decoyRate(policy);
   const profile = [];

@@ -1,6 +1,6 @@
-/* Canonical JSON and digests (protocol/sums/canonical.py): the same statement is the same bytes, whoever writes it.
+/* Canonical JSON and digests (secagg/canonical.py): the same statement is the same bytes, whoever writes it.
 
-Keys ascend, nothing is spaced, text is printable ASCII, numbers are whole. A digest is SHA-256 over a label and parts, each with
+Keys ascend, nothing is spaced, text is printable ASCII, numbers are integers. A digest is SHA-256 over a label and parts, each with
 its length before it. All of it is WebCrypto's, which a browser has on https and on this machine alone.
 */
 
@@ -14,13 +14,13 @@ const LONGEST = 100_000;
 /** Several parts, one after the other.
  * @type {(...parts: ArrayLike<number>[]) => Bytes} */
 export function joined(...parts) {
-  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
+  const bytes = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
   let at = 0;
   for (const part of parts) {
-    whole.set(part, at);
+    bytes.set(part, at);
     at += part.length;
   }
-  return whole;
+  return bytes;
 }
 
 /** @type {(text: string) => Bytes} */
@@ -56,7 +56,7 @@ export function canonical(value) {
  * @type {(bytes: Uint8Array, name: string) => Record<string, any>} */
 export function readCanonical(bytes, name) {
   if (bytes.length > LONGEST)
-    throw new BadMessage(["statement.too-long", { name, most: LONGEST, found: bytes.length }]);
+    throw new BadMessage(["statement.too-long", { name, most: LONGEST, fieldsFound: bytes.length }]);
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
     const statement = JSON.parse(text);
@@ -68,11 +68,16 @@ export function readCanonical(bytes, name) {
   throw new BadMessage(["statement.not-canonical", { name }]);
 }
 
+/** The type of each field, from the fields of each type.
+ * @type {(byType: Record<string, string[]>) => Record<string, string>} */
+export const typesOf = (byType) =>
+  Object.fromEntries(Object.entries(byType).flatMap(([type, names]) => names.map((name) => [name, type])));
+
 /** Refuse a statement whose fields are not exactly these, of these types.
  * @type {(statement: Record<string, unknown>, name: string, fields: Record<string, string>) => void} */
 export function hasFields(statement, name, fields) {
-  const found = Object.keys(statement).sort();
-  if (found.join() !== Object.keys(fields).sort().join())
+  const fieldsFound = Object.keys(statement).sort();
+  if (fieldsFound.join() !== Object.keys(fields).sort().join())
     throw new BadMessage(["statement.fields", { name, fields: Object.keys(fields).join(", ") }]);
   for (const [field, kind] of Object.entries(fields))
     if ((Array.isArray(statement[field]) ? "list" : typeof statement[field]) !== kind || statement[field] === null)
@@ -82,8 +87,8 @@ export function hasFields(statement, name, fields) {
 /** SHA-256 of parts for one purpose.
  * @type {(label: string, ...parts: Uint8Array[]) => Promise<Bytes>} */
 export async function digest(label, ...parts) {
-  const told = [bytesOf(PURPOSE + label), ...parts].flatMap((part) => [eightBytes(part.length), part]);
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", joined(...told)));
+  const lengthened = [bytesOf(PURPOSE + label), ...parts].flatMap((part) => [eightBytes(part.length), part]);
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", joined(...lengthened)));
 }
 
 /** @type {(length: number) => Bytes} */

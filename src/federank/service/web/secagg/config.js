@@ -1,7 +1,7 @@
-/* How large a norm check is (norm_check/parameters.py): everything follows from the number of projections. */
+/* How large a norm check is (secagg/proof/parameters.py): everything follows from the number of projections. */
 
 import { BadMessage } from "../federation/wire.js";
-import { canonical, digest, hasFields, hexOf, hexadecimal, readCanonical } from "./canonical.js";
+import { canonical, digest, hasFields, hexOf, hexadecimal, readCanonical, typesOf } from "./canonical.js";
 import { PUBLIC_BYTES, SUITE, publicKey, verify } from "./keys.js";
 import { C_INT } from "./ring.js";
 
@@ -30,7 +30,7 @@ export function checkParameters(projections) {
   return { projections, limit, slackBits, wires, points, columns, coefficients, elements, proofBytes: 8 * elements };
 }
 
-// The charter of sums (protocol/sums/charter.py): what a federation promised once; devices pin its digest when they enrol.
+// The config of sums (secagg/config.py): what a federation promised once; devices pin its digest when they enrol.
 
 /** @typedef {{ founding: string, catalogue: string, settings: string, recipe: string, items: number, columns: number,
  *   clip: string, noises: number[], power: string, delta: string, messages: number,
@@ -38,11 +38,6 @@ export function checkParameters(projections) {
  *   season: number, before: string, starts_from: number, first: string, until: string, bound: number, ring: number, suite: string,
  *   projections: number, limit: number, proof_bytes: number, min_support?: number, format: string }} SecureConfig */
 
-const WHOLE = ["items", "columns", "messages", "least_cohort", "largest_cohort", "season", "starts_from"];
-const TEXT = [
-  ...["founding", "catalogue", "settings", "recipe", "clip", "power", "delta"],
-  ...["helper_origin", "helper_key", "leader_key", "before", "first", "until"],
-];
 export const PRIVATE = "private"; // the plan's own messages: what is popular first, then directions
 export const SPECTRAL = "spectral"; // Frugal's message, the same at every stage
 export const GRADIENTS = "gradients"; // ratings: gradients and a count for every item, the same at every stage
@@ -52,54 +47,57 @@ const FARTHEST = 9.1;
 const LEAST_DEVIATION = 64;
 const MOST_DEVIATION = 2 ** 22;
 
-/** @type {Record<string, string>} */
-const FIELDS = Object.fromEntries([
-  ...WHOLE.map((name) => [name, "number"]),
-  ...TEXT.map((name) => [name, "string"]),
-  ["noises", "list"],
-  ...["projections", "limit", "proof_bytes"].map((name) => [name, "number"]),
-  ...Object.entries(FIXED).map(([name, value]) => [name, typeof value]),
-]);
-
+const FIELDS = typesOf({
+  string: [
+    ...["founding", "catalogue", "settings", "recipe", "clip", "power", "delta"],
+    ...["helper_origin", "helper_key", "leader_key", "suite", "format", "before", "first", "until"],
+  ],
+  number: [
+    ...["items", "columns", "messages", "least_cohort", "largest_cohort"],
+    ...["projections", "limit", "proof_bytes", "bound", "ring", "season", "starts_from"],
+  ],
+  list: ["noises"],
+});
 /** A decimal text as a number, as Python writes numbers; not a number where it is none.
  * @type {(text: string) => number} */
 const numberOf = (text) => (/^-?[0-9][0-9.e+-]*$/.test(text) ? Number(text) : NaN);
 
-/** A charter from the wire, once it is sure to be one.
+/** A config from the wire, once it is sure to be one.
  * @type {(bytes: Uint8Array) => Promise<SecureConfig>} */
 export async function configFrom(bytes) {
-  const told = readCanonical(bytes, "charter");
-  const hasSupport = Object.hasOwn(told, "min_support"); // named only where it is 2 or more
-  hasFields(told, "charter", hasSupport ? { ...FIELDS, min_support: "number" } : FIELDS);
-  if (hasSupport && !(Number.isInteger(told.min_support) && told.min_support >= 2))
-    throw new BadMessage(["charter.least", { name: "min_support" }]);
-  checkProof(told);
-  for (const name of ["catalogue", "settings"]) hexadecimal(told[name], 32, `charter.${name}`);
+  const config = readCanonical(bytes, "charter");
+  const hasSupport = Object.hasOwn(config, "min_support"); // named only where it is 2 or more
+  hasFields(config, "charter", hasSupport ? { ...FIELDS, min_support: "number" } : FIELDS);
+  if (hasSupport && !(Number.isInteger(config.min_support) && config.min_support >= 2))
+    throw new BadMessage(["config.least", { name: "min_support" }]);
+  checkProof(config);
+  for (const name of ["catalogue", "settings"]) hexadecimal(config[name], 32, `config.${name}`);
   for (const name of ["helper_key", "leader_key"])
-    await publicKey(hexadecimal(told[name], PUBLIC_BYTES, `charter.${name}`), "ECDSA", ["verify"]);
+    await publicKey(hexadecimal(config[name], PUBLIC_BYTES, `config.${name}`), "ECDSA", ["verify"]);
   for (const [name, needed] of Object.entries(FIXED))
-    if (told[name] !== needed) throw new BadMessage(["charter.fixed", { needed: String(needed), name }]);
-  for (const name of ["before", "first"]) if (told[name]) hexadecimal(told[name], 32, `charter.${name}`);
-  const isFirst = told.season === 1;
-  if (told.season < 1 || told.starts_from < 0 || isFirst !== (told.before === ""))
-    throw new BadMessage(["charter.season"]);
-  if (told.until && !/^\d{4}-\d\d-\d\d$/.test(told.until)) throw new BadMessage(["charter.season"]);
+    if (config[name] !== needed) throw new BadMessage(["config.fixed", { needed: String(needed), name }]);
+  for (const name of ["before", "first"]) if (config[name]) hexadecimal(config[name], 32, `config.${name}`);
+  const isFirst = config.season === 1;
+  if (config.season < 1 || config.starts_from < 0 || isFirst !== (config.before === ""))
+    throw new BadMessage(["config.season"]);
+  if (config.until && !/^\d{4}-\d\d-\d\d$/.test(config.until)) throw new BadMessage(["config.season"]);
   for (const name of ["items", "columns", "messages"])
-    if (told[name] < 1) throw new BadMessage(["charter.least", { name }]);
-  if (!(2 <= told.least_cohort && told.least_cohort <= told.largest_cohort)) throw new BadMessage(["charter.cohort"]);
-  if (!RECIPES.includes(told.recipe)) throw new BadMessage(["charter.recipe"]);
-  checkNoises(told);
-  const [clip, power, delta] = [told.clip, told.power, told.delta].map(numberOf);
+    if (config[name] < 1) throw new BadMessage(["config.least", { name }]);
+  if (!(2 <= config.least_cohort && config.least_cohort <= config.largest_cohort))
+    throw new BadMessage(["config.cohort"]);
+  if (!RECIPES.includes(config.recipe)) throw new BadMessage(["config.recipe"]);
+  checkNoises(config);
+  const [clip, power, delta] = [config.clip, config.power, config.delta].map(numberOf);
   if (!(clip > 0 && clip < 1e30 && Math.abs(power) <= 1 && delta > 0 && delta < 1))
-    throw new BadMessage(["charter.values"]);
-  return /** @type {SecureConfig} */ (told);
+    throw new BadMessage(["config.values"]);
+  return /** @type {SecureConfig} */ (config);
 }
 
-/** What names a charter.
- * @type {(charter: SecureConfig) => Promise<Bytes>} */
-export const configDigest = (charter) => digest("charter", new TextEncoder().encode(canonical(charter)));
+/** What names a config.
+ * @type {(config: SecureConfig) => Promise<Bytes>} */
+export const configDigest = (config) => digest("charter", new TextEncoder().encode(canonical(config)));
 
-/** Refuse a charter that is not of the season after this one, of the same federation and the same servers.
+/** Refuse a config that is not of the season after this one, of the same federation and the same servers.
  * @type {(before: SecureConfig, now: SecureConfig) => Promise<void>} */
 export async function checkFollows(before, now) {
   const same =
@@ -109,14 +107,14 @@ export async function checkFollows(before, now) {
     now.recipe === before.recipe &&
     now.items >= before.items;
   if (!same || now.season !== before.season + 1 || now.before !== hexOf(await configDigest(before)))
-    throw new BadMessage(["charter.season"]);
+    throw new BadMessage(["config.season"]);
 }
 
-/** Refuse a charter that not both servers have signed; `helperKeys` may be the helper's.
- * @type {(charter: SecureConfig, signatures: Bytes[], helperKeys: Bytes[]) => Promise<void>} */
-export async function checkSigned(charter, [leader, helper], helperKeys) {
-  const content = new TextEncoder().encode(canonical(charter));
-  await verify(hexadecimal(charter.leader_key, PUBLIC_BYTES, "charter.leader_key"), "season", content, leader);
+/** Refuse a config that not both servers have signed; `helperKeys` may be the helper's.
+ * @type {(config: SecureConfig, signatures: Bytes[], helperKeys: Bytes[]) => Promise<void>} */
+export async function checkSigned(config, [leader, helper], helperKeys) {
+  const content = new TextEncoder().encode(canonical(config));
+  await verify(hexadecimal(config.leader_key, PUBLIC_BYTES, "config.leader_key"), "season", content, leader);
   for (const key of helperKeys.slice(1))
     try {
       return await verify(key, "season", content, helper);
@@ -127,52 +125,52 @@ export async function checkSigned(charter, [leader, helper], helperKeys) {
 }
 
 /** Refuse what cannot be said of a proof; all is 0 where there is none.
- * @type {(told: Record<string, any>) => void} */
-function checkProof(told) {
-  const check = told.projections ? checkParameters(told.projections) : { limit: 0, proofBytes: 0 };
-  if (told.limit !== check.limit || told.proof_bytes !== check.proofBytes) throw new BadMessage(["charter.proof"]);
+ * @type {(config: Record<string, any>) => void} */
+function checkProof(config) {
+  const check = config.projections ? checkParameters(config.projections) : { limit: 0, proofBytes: 0 };
+  if (config.limit !== check.limit || config.proof_bytes !== check.proofBytes) throw new BadMessage(["config.proof"]);
 }
 
-/** @type {(told: Record<string, any>) => void} */
+/** @type {(config: Record<string, any>) => void} */
 function checkNoises({ noises, messages, largest_cohort: largest }) {
-  if (noises.length !== messages) throw new BadMessage(["charter.noises"]);
+  if (noises.length !== messages) throw new BadMessage(["config.noises"]);
   const most = Math.max(...noises);
   for (const noise of noises)
     if (!Number.isInteger(noise) || ((noise || most) && !(LEAST_DEVIATION <= noise && noise <= MOST_DEVIATION)))
-      throw new BadMessage(["charter.noise"]);
-  if (largest * C_INT + 2 * FARTHEST * most >= 2 ** 31) throw new BadMessage(["charter.wraps"]);
+      throw new BadMessage(["config.noise"]);
+  if (largest * C_INT + 2 * FARTHEST * most >= 2 ** 31) throw new BadMessage(["config.wraps"]);
 }
 
 /** Whether items of few users are only in uploads of the first stage.
- * @type {(charter: SecureConfig) => boolean} */
+ * @type {(config: SecureConfig) => boolean} */
 const hasMinimum = ({ min_support: needed = 1 }) => needed > 1;
 
 /** Whether a stage's uploads carry counts or popularity only: one number per item.
- * @type {(charter: SecureConfig, stage: number) => boolean} */
-export const isCounting = (charter, stage) =>
-  stage === 0 && (charter.recipe === PRIVATE || (charter.recipe === SPECTRAL && hasMinimum(charter)));
+ * @type {(config: SecureConfig, stage: number) => boolean} */
+export const isCounting = (config, stage) =>
+  stage === 0 && (config.recipe === PRIVATE || (config.recipe === SPECTRAL && hasMinimum(config)));
 
 /** Numbers per row of a stage's uploads.
- * @type {(charter: SecureConfig, stage: number) => number} */
-export const columnsOf = (charter, stage) => (isCounting(charter, stage) ? 1 : charter.columns);
+ * @type {(config: SecureConfig, stage: number) => number} */
+export const columnsOf = (config, stage) => (isCounting(config, stage) ? 1 : config.columns);
 
 /** d: numbers per upload of this stage that covers this many items (null: all); a spectral one has the square of a row besides.
- * @type {(charter: SecureConfig, stage: number, rows?: number | null) => number} */
-export function lengthOf(charter, stage, rows = null) {
-  const { items, columns, recipe } = charter;
-  if (isCounting(charter, stage)) return items;
-  const covered = hasMinimum(charter) ? (rows ?? items) : items;
+ * @type {(config: SecureConfig, stage: number, rows?: number | null) => number} */
+export function lengthOf(config, stage, rows = null) {
+  const { items, columns, recipe } = config;
+  if (isCounting(config, stage)) return items;
+  const covered = hasMinimum(config) ? (rows ?? items) : items;
   return recipe === SPECTRAL ? (covered + columns) * columns : covered * columns;
 }
 
 /** Whether uploads of this stage may have this many numbers, whichever items are supported.
- * @type {(charter: SecureConfig, stage: number, length: number) => boolean} */
-export function allowsLength(charter, stage, length) {
-  const most = lengthOf(charter, stage);
-  if (isCounting(charter, stage) || !hasMinimum(charter)) return length === most;
-  return lengthOf(charter, stage, 1) <= length && length <= most && length % charter.columns === 0;
+ * @type {(config: SecureConfig, stage: number, length: number) => boolean} */
+export function allowsLength(config, stage, length) {
+  const most = lengthOf(config, stage);
+  if (isCounting(config, stage) || !hasMinimum(config)) return length === most;
+  return lengthOf(config, stage, 1) <= length && length <= most && length % config.columns === 0;
 }
 
-/** What all messages of a life may tell together, squared; infinite where there is no noise.
- * @type {(charter: SecureConfig) => number} */
-export const mostTold = ({ noises, bound }) => noises.reduce((sum, noise) => sum + (bound / noise) ** 2, 0);
+/** What all messages of a lifetime may disclose together, squared; infinite where there is no noise.
+ * @type {(config: SecureConfig) => number} */
+export const mostDisclosed = ({ noises, bound }) => noises.reduce((sum, noise) => sum + (bound / noise) ** 2, 0);

@@ -1,4 +1,4 @@
-/* Identities (protocol/sums/identities.py): whether a server's key has signed a statement. ECDSA on P-256 with SHA-256.
+/* Identities (secagg/keys.py): whether a server's key has signed a statement. ECDSA on P-256 with SHA-256.
 
 A device signs nothing. It compares fingerprints, and follows from an old key to a new one if the old one has signed for it.
 */
@@ -58,7 +58,7 @@ export async function follow(pinned, successions) {
   return now;
 }
 
-// Sealing (protocol/sums/sealing.py): HPKE's base mode, RFC 9180, with WebCrypto alone.
+// Sealing (secagg/keys.py): HPKE's base mode, RFC 9180, with WebCrypto alone.
 
 export const SUITE = "DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM";
 export const OVERHEAD = 65 + 16;

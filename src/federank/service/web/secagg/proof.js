@@ -27,8 +27,8 @@ const LAST = WORD - 1;
 export const zeros = (count) => new Uint32Array(2 * count);
 
 /** Write below + 2^32 above, integers between -2^34 and 2^34, as an element.
- * @type {(found: Elements, at: number, below: number, above: number) => void} */
-function write(found, at, below, above) {
+ * @type {(result: Elements, at: number, below: number, above: number) => void} */
+function write(result, at, below, above) {
   let carried = Math.floor(below / WORD);
   let low = below - carried * WORD;
   let high = above + carried;
@@ -40,8 +40,8 @@ function write(found, at, below, above) {
     high += carried + turns - turns * WORD;
   }
   const over = high === LAST && low >= 1; // p or more
-  found[2 * at] = over ? low - 1 : low;
-  found[2 * at + 1] = over ? 0 : high;
+  result[2 * at] = over ? low - 1 : low;
+  result[2 * at + 1] = over ? 0 : high;
 }
 
 /** The upper half of the product of two words.
@@ -52,21 +52,21 @@ function upper(one, other) {
   return Math.floor((high * other + Math.floor((low * other) / 65536)) / 65536);
 }
 
-/** found[at] = one[i] + other[j]
- * @type {(found: Elements, at: number, one: Elements, i: number, other: Elements, j: number) => void} */
-export function add(found, at, one, i, other, j) {
-  write(found, at, one[2 * i] + other[2 * j], one[2 * i + 1] + other[2 * j + 1]);
+/** result[at] = one[i] + other[j]
+ * @type {(result: Elements, at: number, one: Elements, i: number, other: Elements, j: number) => void} */
+export function add(result, at, one, i, other, j) {
+  write(result, at, one[2 * i] + other[2 * j], one[2 * i + 1] + other[2 * j + 1]);
 }
 
-/** found[at] = one[i] - other[j]
- * @type {(found: Elements, at: number, one: Elements, i: number, other: Elements, j: number) => void} */
-export function subtract(found, at, one, i, other, j) {
-  write(found, at, one[2 * i] - other[2 * j], one[2 * i + 1] - other[2 * j + 1]);
+/** result[at] = one[i] - other[j]
+ * @type {(result: Elements, at: number, one: Elements, i: number, other: Elements, j: number) => void} */
+export function subtract(result, at, one, i, other, j) {
+  write(result, at, one[2 * i] - other[2 * j], one[2 * i + 1] - other[2 * j + 1]);
 }
 
-/** found[at] = one[i] other[j]
- * @type {(found: Elements, at: number, one: Elements, i: number, other: Elements, j: number) => void} */
-export function multiply(found, at, one, i, other, j) {
+/** result[at] = one[i] other[j]
+ * @type {(result: Elements, at: number, one: Elements, i: number, other: Elements, j: number) => void} */
+export function multiply(result, at, one, i, other, j) {
   const a = one[2 * i + 1];
   const b = one[2 * i];
   const c = other[2 * j + 1];
@@ -76,7 +76,7 @@ export function multiply(found, at, one, i, other, j) {
   const third = upper(a, d) + upper(b, c) + (Math.imul(a, c) >>> 0) + Math.floor(second / WORD);
   const fourth = upper(a, c) + Math.floor(third / WORD);
   const middle = third % WORD;
-  write(found, at, (Math.imul(b, d) >>> 0) - middle - fourth, (second % WORD) + middle);
+  write(result, at, (Math.imul(b, d) >>> 0) - middle - fourth, (second % WORD) + middle);
 }
 
 /** @type {(base: bigint, exponent: bigint) => bigint} */
@@ -90,7 +90,7 @@ function power(base, exponent) {
  * @type {(value: bigint) => Elements} */
 const element = (value) => Uint32Array.of(Number(value & 0xffffffffn), Number(value >> 32n));
 
-/** Each column as the coefficients of a polynomial, told at the powers of a root of order `order`; in place.
+/** Each column as the coefficients of a polynomial, evaluated at the powers of a root of order `order`; in place.
  * @type {(rows: Elements, order: number, root: bigint) => void} */
 function transform(rows, order, root) {
   const width = rows.length / 2 / order;
@@ -146,19 +146,19 @@ const TOGETHER = 4096; // groups of eight numbers whose bits are made at a time
 export async function project(key, context, projections, vectors) {
   const stream = await KeyStream.from(key, context, "projections");
   const length = vectors[0].length;
-  const found = vectors.map(() => new Int32Array(projections));
+  const result = vectors.map(() => new Int32Array(projections));
   for (let begin = 0; begin < length; begin += 8 * TOGETHER) {
     const groups = Math.min(Math.ceil((length - begin) / 8), TOGETHER);
     const bits = await stream.next(groups * 2 * projections);
-    vectors.forEach((vector, row) => addGroups(vector, begin, groups, bits, found[row]));
+    vectors.forEach((vector, row) => addGroups(vector, begin, groups, bits, result[row]));
   }
-  return found;
+  return result;
 }
 
-/** @type {(values: Uint32Array, begin: number, groups: number, bits: Bytes, found: Int32Array) => void} */
-function addGroups(values, begin, groups, bits, found) {
+/** @type {(values: Uint32Array, begin: number, groups: number, bits: Bytes, result: Int32Array) => void} */
+function addGroups(values, begin, groups, bits, result) {
   const subsets = new Int32Array(256);
-  const projections = found.length;
+  const projections = result.length;
   for (let group = 0; group < groups; group++) {
     for (let place = 0, size = 1; place < 8; place++, size *= 2) {
       const at = begin + 8 * group + place;
@@ -167,7 +167,7 @@ function addGroups(values, begin, groups, bits, found) {
     }
     const from = 2 * projections * group;
     for (let number = 0; number < projections; number++)
-      found[number] += subsets[bits[from + number]] - subsets[bits[from + projections + number]];
+      result[number] += subsets[bits[from + number]] - subsets[bits[from + projections + number]];
   }
 }
 
@@ -229,16 +229,16 @@ export async function prove(parameters, split, { seed, blind }, proofSeed) {
 function gadgetPolynomial(rows, points, columns) {
   interpolate(rows.subarray(0, 2 * points * 2 * columns), points);
   evaluate(rows, 2 * points);
-  const found = zeros(2 * points);
+  const result = zeros(2 * points);
   const product = zeros(1);
   for (let row = 0; row < 2 * points; row++)
     for (let column = 0; column < columns; column++) {
       const at = row * 2 * columns + column;
       multiply(product, 0, rows, at, rows, at + columns);
-      add(found, row, found, row, product, 0);
+      add(result, row, result, row, product, 0);
     }
-  interpolate(found, 2 * points);
-  return found;
+  interpolate(result, 2 * points);
+  return result;
 }
 
 /** The bits that a device proves things about, and the values of its projections, from both servers' projections.
@@ -265,18 +265,18 @@ function wiresOf({ projections, limit, slackBits, wires: count }, leader, helper
 /** So many elements of the field: the words of a key stream, but those that are no element.
  * @type {(stream: { next: (length: number) => Promise<Bytes> }, count: number) => Promise<Elements>} */
 export async function randomElements(stream, count) {
-  const found = zeros(count);
+  const result = zeros(count);
   for (let at = 0; at < count;) {
     const words = new Uint32Array((await stream.next(8 * (count - at))).buffer);
     for (let word = 0; word < words.length; word += 2) {
       const [low, high] = [words[word], words[word + 1]];
       if (high < MODULUS_HIGH || (high === MODULUS_HIGH && low < MODULUS_LOW)) {
-        found[2 * at] = low;
-        found[2 * at++ + 1] = high;
+        result[2 * at] = low;
+        result[2 * at++ + 1] = high;
       }
     }
   }
-  return found;
+  return result;
 }
 
 // Uploads that carry a proof of their norm (norm_check/upload.py).
@@ -292,29 +292,29 @@ const checkedBytes = (parameters, length) => HEADER_BYTES + 4 * length + paramet
 
 /** A message with its proof, as the bytes of an upload. Where its projections are by chance outside of what can be proved, secrets
  * are drawn again.
- * @type {(parameters: Parameters, offer: RoundConfig, message: Int32Array) => Promise<Bytes>} */
-export async function sendChecked(parameters, offer, message) {
+ * @type {(parameters: Parameters, roundConfig: RoundConfig, message: Int32Array) => Promise<Bytes>} */
+export async function sendChecked(parameters, roundConfig, message) {
   for (let draw = 0; draw < MOST_DRAWS; draw++) {
-    const upload = await makeCheckedUpload(parameters, offer, message, newSecrets(), systemRandom(SEED_BYTES));
+    const upload = await makeCheckedUpload(parameters, roundConfig, message, newSecrets(), systemRandom(SEED_BYTES));
     if (upload) return upload;
   }
   throw new BadMessage(["upload.no-proof"]);
 }
 
 /** A message with its proof from these secrets, or null where they give none.
- * @type {(parameters: Parameters, offer: RoundConfig, message: Int32Array, secrets: Secrets, proofSeed: Bytes,
+ * @type {(parameters: Parameters, roundConfig: RoundConfig, message: Int32Array, secrets: Secrets, proofSeed: Bytes,
  *   ephemeral?: CryptoKeyPair) => Promise<Bytes | null>} */
-export async function makeCheckedUpload(parameters, offer, message, secrets, proofSeed, ephemeral) {
+export async function makeCheckedUpload(parameters, roundConfig, message, secrets, proofSeed, ephemeral) {
   if (message.length > MOST_LENGTH)
-    throw new BadMessage(["upload.proof-length", { most: MOST_LENGTH, found: message.length }]);
-  const split = await splitMessage(offer, message, secrets);
+    throw new BadMessage(["upload.proof-length", { most: MOST_LENGTH, result: message.length }]);
+  const split = await splitMessage(roundConfig, message, secrets);
   const proof = await prove(parameters, split, secrets, proofSeed);
   if (!proof) return null;
   const inside = joined(secrets.seed, split.partLeader, proof.partWires);
   const sealed = await seal(split.key, split.info, inside, ephemeral);
-  const upload = new Uint8Array(checkedBytes(parameters, offer.length));
+  const upload = new Uint8Array(checkedBytes(parameters, roundConfig.length));
   upload.set(joined(MAGIC, secrets.id, secrets.blind, split.partHelper, sealed));
   upload.set(inMemory(split.share), HEADER_BYTES);
-  upload.set(inMemory(proof.share), HEADER_BYTES + 4 * offer.length);
+  upload.set(inMemory(proof.share), HEADER_BYTES + 4 * roundConfig.length);
   return upload;
 }

@@ -1,4 +1,4 @@
-/* Masks (protocol/sums/masks.py): from 32 bytes, as many words of the ring as a message has, by AES-128 in counter mode.
+/* Masks (secagg/ring.py): from 32 bytes, as many words of the ring as a message has, by AES-128 in counter mode.
 
 The ring is the integers mod 2^32. The AES key comes from seed and context by HKDF-SHA256; it is used once, so its counter
 starts at zero.
@@ -51,7 +51,7 @@ export async function mask(seed, context, length) {
   return new Uint32Array((await stream.next(4 * length)).buffer);
 }
 
-// Rounding (protocol/sums/rounding.py): a message becomes integers of bounded length.
+// Rounding (secagg/ring.py): a message becomes integers of bounded length.
 
 export const C_INT = 4096;
 const SHRINKING = 1 - 2 ** -12;
@@ -64,15 +64,15 @@ export function roundMessage(values, clip, chances) {
   const norm = Math.sqrt(squares);
   if (!Number.isFinite(norm)) throw new BadMessage(["upload.finite"]);
   let factor = C_INT / Math.max(clip, norm);
-  const whole = new Int32Array(values.length);
+  const integers = new Int32Array(values.length);
   for (;;) {
     let length = 0;
     for (let index = 0; index < values.length; index++) {
       const rounded = Math.floor(values[index] * factor + chances[index] * 2 ** -16);
-      whole[index] = rounded;
+      integers[index] = rounded;
       length += rounded * rounded;
     }
-    if (length <= C_INT * C_INT) return whole;
+    if (length <= C_INT * C_INT) return integers;
     factor *= (C_INT / Math.sqrt(length)) * SHRINKING;
   }
 }

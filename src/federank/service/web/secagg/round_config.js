@@ -1,7 +1,7 @@
-/* The offer (protocol/sums/offer.py): what the helper signs once a round, the same for everybody.
+/* The round config (secagg/round_config.py; on the wire: the offer): what the helper signs once a round, the same for everybody.
 
-A device takes it if the key that it pinned has signed it, if the charter is the one that it pinned, if stage, clip, scale and noise
-are of the charter's plan, and if the model is the one in its hands. So a leader cannot single a person out by another model,
+A device takes it if the key that it pinned has signed it, if the config is the one that it pinned, if stage, clip, scale and noise
+are of the config's plan, and if the model is the one in its hands. So a leader cannot single a user out by another model,
 another key or less noise.
 */
 
@@ -16,6 +16,7 @@ import {
   inMemory,
   joined,
   readCanonical,
+  typesOf,
 } from "./canonical.js";
 import { allowsLength, columnsOf, lengthOf } from "./config.js";
 import { PUBLIC_BYTES, SIGNATURE_BYTES, publicKey, verify } from "./keys.js";
@@ -28,39 +29,36 @@ import { PUBLIC_BYTES, SIGNATURE_BYTES, publicKey, verify } from "./keys.js";
 
 export const CLOCKS_APART = 600; // seconds by which a device's clock may be ahead of the helper's
 
-const FIELDS = {
-  charter: "string",
-  round: "number",
-  version: "number",
-  model: "string",
-  length: "number",
-  stage: "number",
-  columns: "number",
-  clip: "string",
-  scale: "number",
-  noise: "number",
-  key: "string",
-  expires: "number",
-};
+const FIELDS = typesOf({
+  string: ["charter", "model", "clip", "key"],
+  number: ["round", "version", "length", "stage", "columns", "scale", "noise", "expires"],
+});
 
 /** What every report of the round is tied to.
- * @type {(offer: RoundConfig) => Promise<Bytes>} */
-export const roundConfigDigest = (offer) => digest("offer", bytesOf(canonical(offer)));
+ * @type {(roundConfig: RoundConfig) => Promise<Bytes>} */
+export const roundConfigDigest = (roundConfig) => digest("offer", bytesOf(canonical(roundConfig)));
 
-/** An offer from the wire, if the helper has signed it.
+/** A statement of this kind, if the server of this public key has signed it.
+ * @type {(kind: "offer" | "record", fields: Record<string, string>, bytes: Uint8Array, server: Bytes) => Promise<any>} */
+async function signedBy(kind, fields, bytes, server) {
+  const signed = readCanonical(bytes, kind);
+  hasFields(signed, kind, { [kind]: "object", signature: "string" });
+  const statement = signed[kind];
+  hasFields(statement, kind, fields);
+  const signature = hexadecimal(signed.signature, SIGNATURE_BYTES, `${kind}.signature`);
+  await verify(server, kind, bytesOf(canonical(statement)), signature);
+  return statement;
+}
+
+/** A round config from the wire, if the helper has signed it.
  * @type {(bytes: Uint8Array, helper: Bytes) => Promise<RoundConfig>} */
 export async function readRoundConfig(bytes, helper) {
-  const told = readCanonical(bytes, "offer");
-  hasFields(told, "offer", { offer: "object", signature: "string" });
-  const { offer } = told;
-  hasFields(offer, "offer", FIELDS);
-  const signature = hexadecimal(told.signature, SIGNATURE_BYTES, "offer.signature");
-  await verify(helper, "offer", bytesOf(canonical(offer)), signature);
-  for (const name of ["charter", "model"]) hexadecimal(offer[name], 32, `offer.${name}`);
-  await publicKey(hexadecimal(offer.key, PUBLIC_BYTES, "offer.key"), "ECDH", []);
-  if (Math.min(offer.round, offer.version, offer.stage, offer.noise, offer.expires) < 0 || offer.length < 1)
-    throw new BadMessage(["offer.numbers"]);
-  return /** @type {RoundConfig} */ (offer);
+  const roundConfig = await signedBy("offer", FIELDS, bytes, helper);
+  const { round, version, stage, noise, expires, length } = roundConfig;
+  for (const name of ["charter", "model"]) hexadecimal(roundConfig[name], 32, `round-config.${name}`);
+  await publicKey(hexadecimal(roundConfig.key, PUBLIC_BYTES, "round-config.key"), "ECDH", []);
+  if (Math.min(round, version, stage, noise, expires) < 0 || length < 1) throw new BadMessage(["round-config.numbers"]);
+  return roundConfig;
 }
 
 /** The model as devices read it: every row, every item's weight, and lambda.
@@ -88,24 +86,24 @@ export function methodModelDigest(version, arrays) {
   return digest("method-model", joined(new Uint8Array(about.buffer)), ...parts);
 }
 
-/** Refuse an offer that is not about this charter and this model, or that has expired. `rows` is how many items the model has that
+/** Refuse a round config that is not about this config and this model, or that has expired. `rows` is how many items the model has that
 uploads may cover; null where that is not known.
- * @type {(offer: RoundConfig, charter: SecureConfig, model: Uint8Array, now: number, rows?: number | null) => Promise<void>} */
-export async function checkRoundConfig(offer, charter, model, now, rows = null) {
-  if (offer.charter !== hexOf(await digest("charter", bytesOf(canonical(charter)))))
-    throw new BadMessage(["offer.charter"]);
-  if (offer.model !== hexOf(model)) throw new BadMessage(["offer.model"]);
-  const planned = [columnsOf(charter, offer.stage), charter.clip, charter.bound, charter.noises[offer.stage]];
-  const asked = [offer.columns, offer.clip, offer.scale, offer.noise];
-  if (offer.stage >= charter.messages || asked.some((value, place) => value !== planned[place]))
-    throw new BadMessage(["offer.plan"]);
-  const fits = allowsLength(charter, offer.stage, offer.length);
-  if (!fits || (rows !== null && offer.length !== lengthOf(charter, offer.stage, rows)))
-    throw new BadMessage(["offer.length"]);
-  if (now > offer.expires + CLOCKS_APART) throw new BadMessage(["offer.expired"]);
+ * @type {(roundConfig: RoundConfig, config: SecureConfig, model: Uint8Array, now: number, rows?: number | null) => Promise<void>} */
+export async function checkRoundConfig(roundConfig, config, model, now, rows = null) {
+  if (roundConfig.charter !== hexOf(await digest("charter", bytesOf(canonical(config)))))
+    throw new BadMessage(["round-config.charter"]);
+  if (roundConfig.model !== hexOf(model)) throw new BadMessage(["round-config.model"]);
+  const planned = [columnsOf(config, roundConfig.stage), config.clip, config.bound, config.noises[roundConfig.stage]];
+  const asked = [roundConfig.columns, roundConfig.clip, roundConfig.scale, roundConfig.noise];
+  if (roundConfig.stage >= config.messages || asked.some((value, place) => value !== planned[place]))
+    throw new BadMessage(["round-config.plan"]);
+  const fits = allowsLength(config, roundConfig.stage, roundConfig.length);
+  if (!fits || (rows !== null && roundConfig.length !== lengthOf(config, roundConfig.stage, rows)))
+    throw new BadMessage(["round-config.length"]);
+  if (now > roundConfig.expires + CLOCKS_APART) throw new BadMessage(["round-config.expired"]);
 }
 
-// Records (protocol/sums/records.py): what a server has signed of a round that has ended. A device reads the helper's.
+// Records (secagg/exchange.py): what a server has signed of a round that has ended. A device reads the helper's.
 
 /** @typedef {{ charter: string, offer: string, round: number, state: string, messages: number, set: string, sum: string,
  *   model: string, people: number }} RoundRecord */
@@ -113,27 +111,15 @@ export async function checkRoundConfig(offer, charter, model, now, rows = null) 
 export const FOLDED = "folded";
 export const ABANDONED = "abandoned"; // it has ended without a sum, and there will never be one
 
-const RECORD_FIELDS = {
-  charter: "string",
-  offer: "string",
-  round: "number",
-  state: "string",
-  messages: "number",
-  set: "string",
-  sum: "string",
-  model: "string",
-  people: "number",
-};
+const RECORD_FIELDS = typesOf({
+  string: ["charter", "offer", "state", "set", "sum", "model"],
+  number: ["round", "messages", "people"],
+});
 
 /** A record, if the server of this public key has signed it.
  * @type {(bytes: Uint8Array, server: Bytes) => Promise<RoundRecord>} */
 export async function readRecord(bytes, server) {
-  const told = readCanonical(bytes, "record");
-  hasFields(told, "record", { record: "object", signature: "string" });
-  const { record } = told;
-  hasFields(record, "record", RECORD_FIELDS);
-  const signature = hexadecimal(told.signature, SIGNATURE_BYTES, "record.signature");
-  await verify(server, "record", bytesOf(canonical(record)), signature);
+  const record = await signedBy("record", RECORD_FIELDS, bytes, server);
   if (![FOLDED, ABANDONED].includes(record.state)) throw new BadMessage(["statement.no-form"]);
-  return /** @type {RoundRecord} */ (record);
+  return record;
 }

@@ -1,12 +1,12 @@
-/* The device's message (protocol/sums/upload.py): integers in, an upload out that neither server can read alone.
+/* The device's message (secagg/forms.py): integers in, an upload out that neither server can read alone.
 
-    context  H("report", offer, id)                  what everything else of the report is tied to
+    context  H("report", round config, id)                  what everything else of the report is tied to
     share    x - mask(seed, context)                 for the leader: uniform, whatever x is
     part_L   H("leader", context, blind, share)      what the leader can recompute; the blind defeats guesses
     part_H   H("helper", context, seed)              what the helper can recompute
-    sealed   HPKE(seed || part_L)                    for the helper, with info H("seal", offer, id)
+    sealed   HPKE(seed || part_L)                    for the helper, with info H("seal", round config, id)
 
-An upload has the same length for everybody. From the same inputs it is the same bytes as Python's.
+An upload has the same length for every client. From the same inputs it is the same bytes as Python's.
 */
 
 import { BadMessage } from "../federation/wire.js";
@@ -18,7 +18,7 @@ import { roundConfigDigest } from "./round_config.js";
 /** @import { Bytes } from "./canonical.js" */
 /** @import { RoundConfig } from "./round_config.js" */
 
-/** What a device draws for one report; it is kept nowhere and shown to nobody.
+/** What a device draws for one report; it is kept nowhere and never disclosed.
  * @typedef {{ id: Bytes, seed: Bytes, blind: Bytes }} Secrets */
 
 const MAGIC = bytesOf("FRSUMS01");
@@ -56,17 +56,17 @@ const uploadBytes = (length) => HEADER_BYTES + 4 * length;
  *   partHelper: Bytes, key: Bytes, info: Bytes }} Split */
 
 /** Split a message of integers in two; it is refused where its norm is more than the bound.
- * @type {(offer: RoundConfig, message: Int32Array, secrets: Secrets) => Promise<Split>} */
-export async function splitMessage(offer, message, { id, seed, blind }) {
-  if (message.length !== offer.length)
-    throw new BadMessage(["upload.length", { needed: offer.length, found: message.length }]);
+ * @type {(roundConfig: RoundConfig, message: Int32Array, secrets: Secrets) => Promise<Split>} */
+export async function splitMessage(roundConfig, message, { id, seed, blind }) {
+  if (message.length !== roundConfig.length)
+    throw new BadMessage(["upload.length", { needed: roundConfig.length, found: message.length }]);
   let squares = 0;
   for (let index = 0; index < message.length; index++) squares += message[index] * message[index];
   if (squares > C_INT * C_INT) throw new BadMessage(["upload.norm", { most: C_INT }]);
-  const terms = await roundConfigDigest(offer);
+  const terms = await roundConfigDigest(roundConfig);
   const context = await digest("report", terms, id);
-  const hidden = await mask(seed, context, offer.length);
-  const share = new Uint32Array(offer.length);
+  const hidden = await mask(seed, context, roundConfig.length);
+  const share = new Uint32Array(roundConfig.length);
   for (let index = 0; index < share.length; index++) share[index] = message[index] - hidden[index];
   return {
     context,
@@ -74,17 +74,17 @@ export async function splitMessage(offer, message, { id, seed, blind }) {
     share,
     partLeader: await digest("leader", context, blind, inMemory(share)),
     partHelper: await digest("helper", context, seed),
-    key: hexadecimal(offer.key, PUBLIC_BYTES, "offer.key"),
+    key: hexadecimal(roundConfig.key, PUBLIC_BYTES, "round-config.key"),
     info: await digest("seal", terms, id),
   };
 }
 
 /** A message of integers as the bytes of an upload; it is refused where its norm is more than the bound.
- * @type {(offer: RoundConfig, message: Int32Array, secrets: Secrets, ephemeral?: CryptoKeyPair) => Promise<Bytes>} */
-export async function makeUpload(offer, message, secrets, ephemeral) {
-  const { share, partLeader, partHelper, key, info } = await splitMessage(offer, message, secrets);
+ * @type {(roundConfig: RoundConfig, message: Int32Array, secrets: Secrets, ephemeral?: CryptoKeyPair) => Promise<Bytes>} */
+export async function makeUpload(roundConfig, message, secrets, ephemeral) {
+  const { share, partLeader, partHelper, key, info } = await splitMessage(roundConfig, message, secrets);
   const sealed = await seal(key, info, joined(secrets.seed, partLeader), ephemeral);
-  const upload = new Uint8Array(uploadBytes(offer.length));
+  const upload = new Uint8Array(uploadBytes(roundConfig.length));
   upload.set(joined(MAGIC, secrets.id, secrets.blind, partHelper, sealed));
   upload.set(inMemory(share), HEADER_BYTES);
   return upload;

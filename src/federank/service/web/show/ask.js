@@ -1,7 +1,7 @@
 /* Ask: the page's line to the worker. A question gets one answer, or a fault with a sentence.
 
-Nothing is told to the page while a button is down: what is shown anew under a finger takes the button away, or moves it, and the
-browser tells no click.
+Nothing is reported to the page while a button is down: what is shown again under a finger takes the button away, or moves it, and the
+browser reports no click.
 
 This file needs no other, so the worker wakes while the rest of the page is still being fetched.
 */
@@ -35,7 +35,7 @@ const faultOf = (said) => Object.assign(new Error(), { said });
 
 /** What the worker has said while a button was down, in order.
  * @type {any[]} */
-const unheard = [];
+const deferred = [];
 /** The button that is down.
  * @type {EventTarget | null} */
 let pressed = null;
@@ -52,13 +52,13 @@ for (const end of ["pointerup", "pointercancel"])
 function release(button) {
   if (pressed !== button) return; // another has been pressed since
   pressed = null;
-  unheard.splice(0).forEach(hear);
+  deferred.splice(0).forEach(handle);
 }
 
-worker.onmessage = ({ data }) => (pressed ? unheard.push(data) : hear(data));
+worker.onmessage = ({ data }) => (pressed ? deferred.push(data) : handle(data));
 
 /** @type {(data: any) => void} */
-function hear(data) {
+function handle(data) {
   if (data.event === "view") return listener?.(data.view);
   const question = waiting.get(data.id);
   waiting.delete(data.id);
@@ -81,10 +81,10 @@ export function ask(call, given) {
   });
 }
 
-/** Be told how things stand whenever something changes by itself.
- * @type {(told: (view: View) => void) => void} */
-export function listen(told) {
-  listener = told;
+/** Receive the view whenever something changes by itself.
+ * @type {(receiver: (view: View) => void) => void} */
+export function listen(receiver) {
+  listener = receiver;
 }
 
 /** The worker's first view of the device, asked for as early as can be. */

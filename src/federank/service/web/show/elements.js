@@ -44,7 +44,7 @@ function present(children) {
   return children.filter((child) => child !== null && child !== undefined);
 }
 
-/** Fill an element anew. Who had the keyboard keeps it: focus goes to the new element of the same `data-key`, or near it.
+/** Fill an element again. Who had the keyboard keeps it: focus goes to the new element of the same `data-key`, or near it.
  * @type {(parent: Element, ...children: Child[]) => void} */
 export function fill(parent, ...children) {
   const focused = document.activeElement;
@@ -69,17 +69,27 @@ function keyedIn(parent) {
  * @param {new () => T} [kind]
  * @returns {T} */
 export function byId(id, kind) {
-  const found = document.getElementById(id);
-  if (!(found instanceof (kind ?? HTMLElement))) throw new Error(`#${id}`);
-  return /** @type {T} */ (found);
+  const made = document.getElementById(id);
+  if (!(made instanceof (kind ?? HTMLElement))) throw new Error(`#${id}`);
+  return /** @type {T} */ (made);
 }
 
 /** Whether a box of this id is there and open.
  * @type {(id: string) => boolean} */
-export function isOpen(id) {
+function isOpen(id) {
   const box = document.getElementById(id);
   return box instanceof HTMLDetailsElement && box.open;
 }
+
+/** A button that says these words.
+ * @type {(words: string, press: (event: any) => unknown, attributes?: Attributes) => HTMLButtonElement} */
+export const button = (words, press, attributes = {}) =>
+  element("button", { type: "button", ...attributes, on: { click: press } }, words);
+
+/** A box that can be unfolded; drawn again, it stays as it was.
+ * @type {(id: string, title: string, ...children: Child[]) => HTMLDetailsElement} */
+export const folded = (id, title, ...children) =>
+  element("details", { id, open: isOpen(id) }, element("summary", { "data-key": id }, title), ...children);
 
 /** A table from the titles and kinds of its columns and the text of its cells. It can be scrolled; where it is narrow, each row
 stands for itself, and each cell says its column (so the roles are written out: a table that is laid out otherwise loses them).

@@ -1,29 +1,29 @@
-/* One item: what it is, why it is here, where it is, and what its reader thinks of it. Three answers teach on this device; none of the
-two that turn an item down is ever sent.
+/* One item: what it is, why it is here, where it is, and what the user thinks of it. Answers teach on this device; those that turn an
+item down are never sent.
 */
 
-import { byId, element, fill } from "./elements.js";
-import { capital, categoryName, language, number, say, seenWord } from "./language.js";
+import { button, byId, element, fill } from "./elements.js";
+import { capital, number, say, sayWord, seenWord } from "./language.js";
 import { poster } from "./posters.js";
-import { titleIn, valuesOf } from "./sentences.js";
+import { titleOf, valuesOf } from "./sentences.js";
 import { starsFor } from "./stars.js";
 
 /** @import { OwnItem, ShownItem, View } from "../client/view.js" */
 /** @import { Act } from "./ask.js" */
+/** @import { Child } from "./elements.js" */
 
 /** An item with the one of the user's own that is the reason for it.
  * @typedef {ShownItem & { reason?: ShownItem | null }} Reasoned */
 
-/** What a reader has answered.
- * @typedef {"love" | "seen" | "no" | "later" | "stars"} Answer */
+/** @typedef {"love" | "seen" | "no" | "later" | "stars"} Answer */
 
 /** @type {Act} */
 let act;
-/** @type {View | null} */
-let view = null;
-/** Told of each answer, and whether it was taken back.
+/** @type {View} */
+let view;
+/** Called with each answer, and with null where one was taken back.
  * @type {(id: string, answer: Answer | null) => void} */
-let answered = () => {};
+let onAnswer = () => {};
 
 const close = () => byId("item", HTMLDialogElement).close();
 
@@ -35,22 +35,30 @@ export function prepare(actions) {
   });
 }
 
-/** The view that items are shown from, and who is told of answers.
- * @type {(given: View, tell: typeof answered) => void} */
-export function follow(given, tell) {
-  view = given;
-  answered = tell;
+/** The view that items are shown from, and what is called with answers.
+ * @type {(current: View, listener: typeof onAnswer) => void} */
+export function follow(current, listener) {
+  view = current;
+  onAnswer = listener;
 }
 
 /** "1972 · Crime, Drama".
  * @type {(item: ShownItem) => string} */
-const about = ({ year, categories }) =>
-  [year, categories.map((name) => capital(categoryName(name))).join(", ")].filter(Boolean).join(" · ");
+export const about = ({ year, categories }) =>
+  [year, categories.map((name) => capital(sayWord("category", name))).join(", ")].filter(Boolean).join(" · ");
 
-/** Carry an answer out; one that was given before is taken back first.
- * @type {(item: ShownItem, answer: Answer) => Promise<void>} */
+/** "Because you love Alien", with the title as an element of its own.
+ * @type {(own: ShownItem, tag: "b" | "span") => Child[]} */
+export function because(own, tag) {
+  const { name, lang } = titleOf(own);
+  const words = say(view.federation.scale ? "shelf.because-stars" : "shelf.because", { title: "\u0000" });
+  const [before, after] = words.split("\u0000");
+  return [before, element(tag, { lang }, name), after];
+}
+
+/** @type {(item: ShownItem, answer: Answer) => Promise<void>} */
 async function answer({ id }, given) {
-  answered(id, given);
+  onAnswer(id, given);
   if (given === "love") await act("add", { ids: [id], how: "yes" });
   else if (given === "later") await act("later", { id, on: true });
   else await act("dismiss", { ids: [id], how: given === "seen" ? "seen" : "no" });
@@ -59,7 +67,7 @@ async function answer({ id }, given) {
 /** Take an answer back.
  * @type {(id: string, given: Answer) => Promise<void>} */
 export async function undo(id, given) {
-  answered(id, null);
+  onAnswer(id, null);
   if (given === "love" || given === "stars") await act("remove", { id });
   else if (given === "later") await act("later", { id, on: false });
   else await act("undismiss", { id });
@@ -68,93 +76,61 @@ export async function undo(id, given) {
 /** The answers to an item, as buttons.
  * @type {(item: Reasoned, then?: () => void) => HTMLElement} */
 export function answers(item, then = () => {}) {
-  const { scale } = /** @type {View} */ (view).federation;
-  const { name: title } = titleIn(item, language);
-  /** @type {(given: Answer, words: string, kind: string) => HTMLElement} */
-  const button = (given, words, kind) =>
-    element(
-      "button",
-      {
-        type: "button",
-        class: kind,
-        "data-answer": given,
-        "aria-label": say("answer-label", { answer: words, title }),
-        on: {
-          click: () => {
-            then();
-            return answer(item, given);
-          },
-        },
-      },
-      words,
-    );
+  const { federation } = view;
+  const { name: title } = titleOf(item);
+  /** @type {(kind: Answer, words: string, style?: string) => HTMLElement} */
+  const choice = (kind, words, style = "") => {
+    const press = () => (then(), answer(item, kind));
+    const label = say("answer-label", { answer: words, title });
+    return button(words, press, { class: style, "data-answer": kind, "aria-label": label });
+  };
   const rate = async (/** @type {number | null} */ rating) => {
     then();
-    answered(item.id, rating === null ? null : "stars");
+    onAnswer(item.id, rating === null ? null : "stars");
     await act("rate", { id: item.id, rating, how: "yes" });
   };
-  const seen = seenWord(/** @type {View} */ (view).federation);
   return element(
     "div",
     { class: "answers" },
-    scale ? starsFor(scale, item, rate) : button("love", say("verb.love"), "yes"),
-    scale ? null : button("seen", say("verb.seen", { seen }), ""),
-    button("no", say("verb.no"), ""),
-    item.later ? null : button("later", say("verb.later"), "bare"),
+    federation.scale ? starsFor(federation.scale, item, rate) : choice("love", say("verb.love"), "yes"),
+    federation.scale ? null : choice("seen", say("verb.seen", { seen: seenWord(federation) })),
+    choice("no", say("verb.no")),
+    item.later ? null : choice("later", say("verb.later"), "bare"),
   );
 }
 
 /** Why an item is here, with the small poster of what it goes with; what it would be given where items are rated.
  * @type {(item: Reasoned) => HTMLElement | null} */
 export function why({ reason, predicted }) {
-  const stars = predicted
-    ? element(
-        "span",
-        { class: "predicted" },
-        say(predicted.isMean ? "stars.mean" : "stars.would-give", { stars: number(predicted.rating, 1) }),
-      )
-    : null;
-  if (!reason) return stars && element("p", { class: "why" }, stars);
-  const { name, lang } = titleIn(reason, language, view?.federation.language);
-  const words = say(view?.federation.scale ? "shelf.because-stars" : "shelf.because", { title: "\u0000" }).split(
-    "\u0000",
-  );
-  return element(
-    "p",
-    { class: "why" },
-    poster(reason, name),
-    element("span", {}, words[0], element("b", { lang }, name), words[1], stars && element("br"), stars),
-  );
+  const key = predicted?.isMean ? "stars.mean" : "stars.would-give";
+  const stars = predicted && element("span", { class: "predicted" }, say(key, { stars: number(predicted.rating, 1) }));
+  if (!reason) return stars ? element("p", { class: "why" }, stars) : null;
+  const words = element("span", {}, ...because(reason, "b"), stars && element("br"), stars);
+  return element("p", { class: "why" }, poster(reason), words);
 }
 
 /** Where one of the user's own is or may go.
  * @type {(item: OwnItem) => string} */
-export function whereabouts({ left, waits, mayLeave }) {
-  const values = valuesOf();
+function whereabouts({ left, waits, mayLeave }) {
   if (left) return say("where.left");
   if (waits) return say("where.waits");
-  return mayLeave && view?.taking ? say("where.next") : say("where.stays", values);
+  return mayLeave && view.taking ? say("where.next") : say("where.stays", valuesOf());
 }
 
 /** Open an item over the page.
  * @type {(item: Reasoned) => void} */
 export function openItem(item) {
-  const { name, lang } = titleIn(item, language, view?.federation.language);
-  const own = view?.history.find(({ id }) => id === item.id);
-  const remove = async () => {
-    close();
-    await act("remove", { id: item.id });
-  };
-  const keep = async () => {
-    close();
-    await act("keepHere", { ids: [item.id] });
-  };
+  const { name, lang } = titleOf(item);
+  const own = view.history.find(({ id }) => id === item.id);
+  const remove = () => (close(), act("remove", { id: item.id }));
+  const keep = () => (close(), act("keepHere", { ids: [item.id] }));
+  const canKeep = own?.mayLeave && !own.left && view.taking;
   fill(
     byId("item"),
     element(
       "div",
       { class: "detail" },
-      poster(item, name),
+      poster(item),
       element(
         "div",
         {},
@@ -163,18 +139,15 @@ export function openItem(item) {
         own ? element("p", { class: "where" }, whereabouts(own)) : why(item),
       ),
     ),
-    own && !view?.federation.scale ? null : answers({ ...item, rating: own?.rating ?? null }, close),
-    own
-      ? element(
-          "div",
-          { class: "answers" },
-          own.mayLeave && !own.left && view?.taking
-            ? element("button", { type: "button", on: { click: keep } }, say("item.keep"))
-            : null,
-          element("button", { type: "button", class: "danger", on: { click: remove } }, say("item.remove")),
-        )
-      : null,
-    element("button", { type: "button", class: "bare close", on: { click: close } }, say("item.close")),
+    own && !view.federation.scale ? null : answers({ ...item, rating: own?.rating ?? null }, close),
+    own &&
+      element(
+        "div",
+        { class: "answers" },
+        canKeep ? button(say("item.keep"), keep) : null,
+        button(say("item.remove"), remove, { class: "danger" }),
+      ),
+    button(say("item.close"), close, { class: "bare close" }),
   );
   byId("item", HTMLDialogElement).showModal();
 }

@@ -16,7 +16,8 @@ ordinary English ones (film/films) that every language has a word for.
 /** Every language, by its code, as its own people call it.
  * @type {Record<string, string>} */
 export const LANGUAGES = { en: "English", it: "Italiano", de: "Deutsch" };
-const KEPT = "federank-language";
+/** What is remembered beside the client's own store: the language that was chosen, and the screen that a visit begins with.
+ * @typedef {"language" | "screen"} Remembered */
 /** What users say of something that they know already; of other things, "Know it".
  * @type {Record<string, Key>} */
 const SEEN = {
@@ -39,32 +40,32 @@ let numbers;
 
 /** The language that was chosen here, or else the first of the browser's that there is. */
 function preferred() {
-  const codes = [keptChoice(), ...(globalThis.navigator?.languages ?? [])];
+  const codes = [remembered("language"), ...(globalThis.navigator?.languages ?? [])];
   return codes.map((code) => code?.slice(0, 2).toLowerCase()).find((code) => code && code in LANGUAGES) ?? "en";
 }
 
 /** Storage may be forbidden; then nothing is remembered.
- * @type {() => string | null} */
-function keptChoice() {
+ * @type {(what: Remembered) => string | null} */
+export function remembered(what) {
   try {
-    return globalThis.localStorage?.getItem(KEPT) ?? null;
+    return globalThis.localStorage?.getItem(`federank-${what}`) ?? null;
   } catch {
     return null;
   }
 }
 
-/** Remember a choice of language, or forget it.
- * @type {(code: string | null) => void} */
-export function keepChoice(code) {
+/** Remember something, or forget it.
+ * @type {(what: Remembered, value: string | null) => void} */
+export function remember(what, value) {
   try {
-    if (code) localStorage.setItem(KEPT, code);
-    else localStorage.removeItem(KEPT);
+    if (value) localStorage.setItem(`federank-${what}`, value);
+    else localStorage.removeItem(`federank-${what}`);
   } catch {
     // It holds for as long as the page is open.
   }
 }
 
-/** Speak a language from now on; what is shown already is for its owner to show anew.
+/** Speak a language from now on; what is shown already is for its owner to show again.
  * @type {(code: string) => Promise<void>} */
 export async function speak(code) {
   ({ default: words } = await import(`../words/${code}.json`, { with: { type: "json" } }));
@@ -93,7 +94,7 @@ function written(value) {
 
 /** What the device has to say, in words.
  * @type {(said: Said) => string} */
-export const told = (said) => (typeof said === "string" ? said : written(said));
+export const worded = (said) => (typeof said === "string" ? said : written(said));
 
 /** Sentences one after the other, without those that are empty.
  * @type {(...sentences: string[]) => string} */
@@ -156,11 +157,11 @@ export const named = (noun) => ({ item: nounFor(1, noun), items: nounFor(2, noun
  * @type {(federation: { seen: string | null, noun: Noun }) => string} */
 export const seenWord = ({ seen, noun }) => seen ?? say(SEEN[noun.one.toLowerCase()] ?? "seen.know-it");
 
-/** A category's name, where the language has one for it.
- * @type {(name: string) => string} */
-export const categoryName = (name) => {
-  const key = `category.${name}`;
-  return key in words ? String(words[key]) : name;
+/** A word of the server's or the client's (a category, a state, a reason) as the language says it; itself where it has no words for it.
+ * @type {(kind: "answered" | "category" | "health" | "level" | "outcome" | "reason" | "state", word: string, values?: Record<string, unknown>) => string} */
+export const sayWord = (kind, word, values) => {
+  const key = `${kind}.${word}`;
+  return Object.hasOwn(words, key) ? say(/** @type {Key} */ (key), values) : word;
 };
 
 /** The same with a capital letter.

@@ -3,12 +3,12 @@ what was sent and what became of it, with dates. Whatever goes out for the first
 */
 
 import { ask } from "./ask.js";
-import { byId, element, fill, isOpen } from "./elements.js";
+import { button, byId, element, fill, folded } from "./elements.js";
 import { openItem } from "./item.js";
-import { counted, dated, language, number, say } from "./language.js";
-import { save, saved } from "./mine.js";
+import { counted, dated, language, number, say, sayWord } from "./language.js";
+import { download, save } from "./mine.js";
 import { crossing, icon, pips, ring } from "./pictures.js";
-import { poster } from "./posters.js";
+import { smallPosters, tile } from "./posters.js";
 import {
   here,
   howOften,
@@ -19,7 +19,7 @@ import {
   readers,
   seasonLines,
   sides,
-  titleIn,
+  titleOf,
   whatHasLeft,
   whoReads,
 } from "./sentences.js";
@@ -27,21 +27,16 @@ import {
 /** @import { Status } from "../client/federation.js" */
 /** @import { KeptRound } from "../client/store.js" */
 /** @import { OwnItem, View } from "../client/view.js" */
-/** @import { Key } from "../faults.js" */
 /** @import { Act, Answer } from "./ask.js" */
+/** @import { Child } from "./elements.js" */
 
 const WAIT = 30; // seconds before something goes out for the first time
 const SHOWN_BYTES = 256;
+const SHOWN_NUMBERS = 4;
 const SMALL = 3; // posters of an upload that its line shows
+const MOST_UPLOADS = 60;
 const FEW = 0.3;
-/** How much of a list may leave, and what that is called.
- * @type {[name: string, key: Key][]} */
-const LEVELS = [
-  ["none", "level.none"],
-  ["few", "level.few"],
-  ["half", "level.half"],
-  ["all", "level.all"],
-];
+const LEVELS = ["none", "few", "half", "all"]; // how much of a list may leave
 /** @type {View} */
 let view;
 /** @type {Act} */
@@ -52,7 +47,7 @@ let [drawn, guessed] = ["", ""];
 /** Whether the sheet was shown last; null before anything was.
  * @type {boolean | null} */
 let wasSheet = null;
-/** @type {Answer<"guesses"> | null} */
+/** @type {Answer<"guesses">} */
 let guesses = null;
 /** @type {Status["simulated"]} */
 let simulated = null;
@@ -70,24 +65,9 @@ export async function show(given) {
   const isSheet = !view.sealed && (isEditing || (!view.taking && !view.rounds.length));
   byId("leaves-title").textContent = isSheet ? say("sheet.title") : say("report.title", { here: here() });
   byId("leaves-lead").textContent = isSheet ? say("sheet.lead") : whatHasLeft(view);
-  const { history, choice, taking, hold, rounds, hurdle, progress, promised, version, messages } = view;
-  const depends = JSON.stringify([
-    language,
-    isSheet,
-    history,
-    choice,
-    taking,
-    hold,
-    rounds,
-    hurdle,
-    progress,
-    promised,
-    messages,
-    guesses,
-    simulated,
-    view.helperAway,
-    view.pending,
-  ]);
+  const { history, rounds, version } = view;
+  // The time of the next upload is no reason to draw again.
+  const depends = JSON.stringify([language, isSheet, { ...view, next: 0 }, guesses, simulated]);
   if (depends !== drawn) {
     drawn = depends;
     if (wasSheet !== null && wasSheet !== isSheet && document.body.dataset.screen === "leaves") top();
@@ -116,10 +96,6 @@ export async function showStatus(status) {
   if (view) await show(view);
 }
 
-/** @type {(words: string, press: () => unknown, kind?: string, key?: string) => HTMLElement} */
-const button = (words, press, kind = "", key = words) =>
-  element("button", { type: "button", class: kind, "data-key": key, on: { click: press } }, words);
-
 // The sheet.
 
 /** The share of a list that a level stands for; "a few" is what the federation suggests, where that is few.
@@ -133,7 +109,7 @@ function shareOf(level) {
  * @type {(pi: number) => number} */
 const mostOf = (pi) => (view.choice.sharing === "randomized-response" ? Math.min(pi, 0.95) : pi);
 
-/** @type {() => (HTMLElement | null)[]} */
+/** @type {() => Child[]} */
 function sheet() {
   const { history, choice, federation, taking } = view;
   if (!history.length)
@@ -142,21 +118,16 @@ function sheet() {
       element("p", {}, element("a", { class: "button", href: "#wall" }, say("for-you.pick"))),
     ];
   const { out, stays } = sides(view);
-  const isAll = (/** @type {string} */ level) => !choice.byHand && Math.abs(choice.pi - shareOf(level)) < 1e-9;
-  const levels = LEVELS.map(([level, key]) =>
-    element(
-      "button",
-      {
-        type: "button",
-        "aria-pressed": String(isAll(level)),
-        "data-level": level,
-        "data-key": level,
-        on: { click: () => act("setPolicy", { change: { pi: mostOf(shareOf(level)), byHand: null, neverIds: [] } }) },
-      },
-      say(key),
-    ),
-  );
-  const all = { count: out.length, counted: counted(out.length, federation.noun) };
+  const levels = LEVELS.map((level) => {
+    const pi = shareOf(level);
+    const isOn = !choice.byHand && Math.abs(choice.pi - pi) < 1e-9;
+    const choose = () => act("setPolicy", { change: { pi: mostOf(pi), byHand: null, neverIds: [] } });
+    return button(sayWord("level", level), choose, {
+      "aria-pressed": String(isOn),
+      "data-level": level,
+      "data-key": level,
+    });
+  });
   const go = async () => {
     isEditing = false;
     if (taking) return show(view);
@@ -164,58 +135,39 @@ function sheet() {
     navigator.storage?.persist?.(); // so that the browser does not clear the record to make room
     return act("takePart");
   };
+  const all = { count: out.length, counted: counted(out.length, federation.noun) };
   const words = taking ? say("sheet.done") : out.length ? say("sheet.go", all) : say("sheet.go-none");
+  const notNow = element("a", { class: "button bare", href: "#for-you" }, say("sheet.not-now"));
+  const outWords = out.length ? howOften(view) : say("sheet.out-none");
   return [
     element("div", { class: "seg", role: "group", "aria-label": say("sheet.level") }, ...levels),
-    side("stays", "lock", say("sheet.stays", { on: on() }), stays, say("sheet.stays-words")),
-    side(
-      "out",
-      "plane",
-      say(view.plain ? "sheet.out-plain" : "sheet.out"),
-      out,
-      out.length ? howOften(view) : say("sheet.out-none"),
-    ),
+    side("stays", say("sheet.stays", { on: on() }), stays, say("sheet.stays-words")),
+    side("out", say(view.plain ? "sheet.out-plain" : "sheet.out"), out, outWords),
     who(),
-    element("p", { class: "go-row" }, button(words, go, "yes wide", "go")),
-    taking
-      ? null
-      : element(
-          "p",
-          { class: "go-row" },
-          element("a", { class: "button bare", href: "#for-you" }, say("sheet.not-now")),
-        ),
+    element("p", { class: "go-row" }, button(words, go, { class: "yes wide", "data-key": "go" })),
+    taking ? null : element("p", { class: "go-row" }, notNow),
     taking || !out.length ? null : element("p", { class: "quiet center" }, say("sheet.fine", { count: WAIT })),
   ];
 }
 
-/** What stays, or what goes out: a tap moves a poster to the other side.
- * @type {(name: "stays" | "out", drawing: "lock" | "plane", title: string, items: OwnItem[], words: string) => HTMLElement} */
-function side(name, drawing, title, items, words) {
-  const all = view.history.length;
+/** What stays, or what goes out: a press moves a poster to the other side.
+ * @type {(name: "stays" | "out", title: string, items: OwnItem[], words: string) => HTMLElement} */
+function side(name, title, items, words) {
+  const { history } = view;
+  const count = element("small", {}, say("sheet.of", { count: items.length, of: history.length }));
+  const canMove = items.length && history.some(({ left }) => !left);
   return element(
     "section",
     { class: `panel side ${name}`, "aria-label": title },
-    element(
-      "h2",
-      {},
-      icon(drawing),
-      element("span", {}, title),
-      element("small", {}, say("sheet.of", { count: items.length, of: all })),
-    ),
+    element("h2", {}, icon(name === "stays" ? "lock" : "plane"), element("span", {}, title), count),
     items.length ? element("ul", { class: "moving" }, ...items.map((item) => moving(item, name))) : null,
-    element(
-      "p",
-      { class: "quiet" },
-      words,
-      " ",
-      items.length && view.history.some(({ left }) => !left) ? say(name === "out" ? "sheet.tap-out" : "sheet.tap") : "",
-    ),
+    element("p", { class: "quiet" }, words, canMove ? ` ${say(name === "out" ? "sheet.tap-out" : "sheet.tap")}` : ""),
   );
 }
 
 /** @type {(item: OwnItem, name: "stays" | "out") => HTMLElement} */
 function moving(item, name) {
-  const { name: title, lang } = titleIn(item, language, view.federation.language);
+  const { name: title } = titleOf(item);
   const isDrawn = view.choice.sharing === "randomized-response"; // by chance, once per client: only what goes out can be kept
   const isFixed = item.left || (isDrawn && name === "stays");
   const move = () => {
@@ -226,70 +178,54 @@ function moving(item, name) {
     return act("setPolicy", { change: { byHand } });
   };
   const label = isFixed ? say("where.left") : say(name === "out" ? "move.keep" : "move.share");
-  return element(
-    "li",
-    {},
-    element(
-      "button",
-      {
-        type: "button",
-        class: "tile",
-        lang,
-        "aria-label": `${title}: ${label}`,
-        "data-key": `move ${item.id}`,
-        "data-item": item.id,
-        on: { click: move },
-      },
-      poster(item, title),
-      item.left ? element("span", { class: "badge" }, say("where.left")) : null,
-    ),
-  );
+  const attributes = { "aria-label": `${title}: ${label}`, "data-key": `move ${item.id}`, "data-item": item.id };
+  const badge = item.left ? element("span", { class: "badge" }, say("where.left")) : null;
+  return element("li", {}, tile(item, move, attributes, badge));
 }
 
 /** Who can read what goes out: two sentences and a drawing. */
 function who() {
   const { words, warning } = whoReads(view, location.hostname, language);
+  const kind = readers(view);
   return element(
     "section",
-    { class: "panel who", "data-readers": readers(view) },
-    crossing(readers(view)),
+    { class: "panel who", "data-readers": kind },
+    crossing(kind),
     element("div", {}, element("h2", {}, say("who.title")), element("p", {}, words)),
-    warning ? element("p", { class: view.promised?.together === null ? "quiet" : "warned" }, warning) : null,
+    warning ? element("p", { class: kind === "together" ? "warned" : "quiet" }, warning) : null,
   );
 }
 
 // The report.
 
-/** @type {() => (HTMLElement | null)[]} */
+/** @type {() => Child[]} */
 function report() {
   const { rounds, messages, taking, hold, sealed } = view;
-  const doing = nowDoing(view);
-  const busy = taking && ["starting", "stopped"].includes(simulated?.state ?? "") ? say("simulated.away") : "";
+  const isAway = taking && ["starting", "stopped"].includes(simulated?.state ?? "");
+  const doing = [nowDoing(view), isAway ? say("simulated.away") : ""].filter(Boolean).join(" ");
+  const edit = () => ((isEditing = true), show(view));
+  const resume = () => act(taking ? "pause" : "takePart");
+  const sent = messages && { count: messages.made, most: messages.most };
+  const uploads = element(
+    "section",
+    { class: "panel" },
+    sent && pips(sent.count, sent.most, say("report.pips", sent)),
+    doing ? element("p", { id: "doing", class: "quiet" }, doing) : null,
+    rounds.length ? element("ul", { class: "timeline" }, ...rounds.slice(0, MOST_UPLOADS).map(entry)) : null,
+  );
+  const choices = [
+    button(say("report.change"), edit, { "data-key": "change" }),
+    button(say(taking ? "report.pause" : "report.resume"), resume, { class: taking ? "" : "yes", "data-key": "pause" }),
+  ];
   return [
     hold ? held() : null,
-    element(
-      "section",
-      { class: "panel" },
-      messages
-        ? pips(messages.made, messages.most, say("report.pips", { count: messages.made, most: messages.most }))
-        : null,
-      doing || busy ? element("p", { id: "doing", class: "quiet" }, [doing, busy].filter(Boolean).join(" ")) : null,
-      rounds.length ? element("ul", { class: "timeline" }, ...rounds.slice(0, 60).map(entry)) : null,
-    ),
+    rounds.length || doing ? uploads : null,
     rounds.length && guesses ? guess(guesses) : null,
     element(
       "div",
-      { class: "actions" },
-      sealed ? null : button(say("report.change"), () => ((isEditing = true), show(view)), "", "change"),
-      sealed
-        ? null
-        : button(
-            say(taking ? "report.pause" : "report.resume"),
-            () => act(taking ? "pause" : "takePart"),
-            taking ? "" : "yes",
-            "pause",
-          ),
-      button(say("mine.save"), save, "", "save-record"),
+      { class: "actions even" },
+      ...(sealed ? [] : choices),
+      button(say("mine.save"), save, { "data-key": "save-record" }),
     ),
   ];
 }
@@ -297,19 +233,15 @@ function report() {
 /** What goes out in a moment, and how to stop it. */
 function held() {
   const items = view.history.filter((item) => item.waits);
-  const isFirst = !view.rounds.length;
-  const stop = () => (isFirst ? act("pause") : act("keepHere", { ids: items.map(({ id }) => id) }));
+  const ids = items.map(({ id }) => id);
+  const stop = () => (view.rounds.length ? act("keepHere", { ids }) : act("pause"));
   return element(
     "section",
     { class: "panel hold" },
     element("span", { id: "ring" }),
-    element(
-      "div",
-      { class: "small-posters" },
-      ...items.slice(0, 2 * SMALL).map((item) => poster(item, titleIn(item, language).name)),
-    ),
     element("p", { id: "hold-words", role: "timer" }),
-    button(say("hold.stop"), stop, "", "stop"),
+    button(say("hold.stop"), stop, { "data-key": "stop" }),
+    smallPosters(items, 2 * SMALL),
   );
 }
 
@@ -334,109 +266,65 @@ function entry(round) {
     { "data-outcome": round.outcome, "data-ticket": round.ticket },
     element("time", { datetime: new Date(round.at).toISOString() }, dated(round.at)),
     element("span", { class: good === null ? "" : good ? "good" : "bad" }, text),
-    element(
-      "span",
-      { class: "small-posters", role: "img", "aria-label": titles.join(", ") },
-      ...own.slice(0, SMALL).map((item) => poster(item, titleIn(item, language).name)),
-      own.length > SMALL ? element("small", {}, `+${own.length - SMALL}`) : null,
-    ),
+    smallPosters(own, SMALL, { role: "img", "aria-label": titles.join(", ") }),
   );
 }
 
 /** What an attacker could guess of what stays: the page has tried.
- * @type {(found: Answer<"guesses">) => HTMLElement | null} */
-function guess(found) {
-  if (!found.tried || !found.hidden) return null;
-  const { hidden: count, named, namedByPopularity: popular } = found;
+ * @type {(result: NonNullable<Answer<"guesses">>) => HTMLElement | null} */
+function guess({ hidden: count, named, namedByPopularity: popular }) {
+  if (!count) return null;
+  const words = say("guess.named", { count, named, popular });
   return element(
     "section",
     { class: "panel side stays", id: "guess" },
     element("h2", {}, icon("eye"), element("span", {}, say("guess.title", { count }))),
-    element(
-      "p",
-      {},
-      `${say(view.plain ? "guess.tried" : "guess.joined")} ${say("guess.named", { count, named, popular })}`,
-    ),
+    element("p", {}, `${say(view.plain ? "guess.tried" : "guess.joined")} ${words}`),
   );
 }
 
 // What is folded: the last message as it is, and how this works.
 
 function showFolded() {
-  const isSent = view.rounds.length > 0;
   const terms = inFull(view, location.origin).flatMap(([title, words]) => [
     element("dt", {}, title),
     element("dd", {}, words),
   ]);
-  const curious = element(
-    "details",
-    { id: "curious", open: isOpen("curious") },
-    element("summary", { "data-key": "curious" }, say("curious.title")),
-    element("div", { id: "raw" }),
+  const curious = folded("curious", say("curious.title"), element("div", { id: "raw" }));
+  curious.addEventListener("toggle", () => curious.open && showRaw());
+  const how = folded(
+    "how",
+    say("how.title"),
+    terms.length ? element("dl", { class: "meaning" }, ...terms) : element("p", {}, say("how.read-words")),
+    element("p", {}, element("a", { href: "how.html" }, say("how.more"))),
   );
-  curious.addEventListener("toggle", showRaw);
-  fill(
-    byId("folded"),
-    isSent ? curious : null,
-    element(
-      "details",
-      { id: "how", open: isOpen("how") },
-      element("summary", { "data-key": "how" }, say("how.title")),
-      terms.length ? element("dl", { class: "meaning" }, ...terms) : element("p", {}, say("how.read-words")),
-      element("p", {}, element("a", { href: "how.html" }, say("how.more"))),
-    ),
-  );
-  if (isSent && isOpen("curious")) showRaw();
+  fill(byId("folded"), view.rounds.length ? curious : null, how);
 }
 
 /** The last message: its bytes, and where it was split, its numbers before that. */
 async function showRaw() {
-  const box = document.getElementById("curious");
-  if (!(box instanceof HTMLDetailsElement) || !box.open) return;
   const message = await ask("lastMessage");
   const place = document.getElementById("raw");
   if (!place) return;
   if (!message) return fill(place, element("p", { class: "quiet" }, say("curious.gone")));
   const { body, at, rows, columns } = message;
+  const { noun, items } = view.federation;
   const hex = Array.from(body.subarray(0, SHOWN_BYTES), (byte) => byte.toString(16).padStart(2, "0")).join(" ");
   const compared = view.ledger.filter((kept) => kept.times_compared > 0).length;
-  const keep = () => saved(new Blob([body], { type: "application/octet-stream" }), "message.bin");
+  const keep = () => download(new Blob([body], { type: "application/octet-stream" }), "message.bin");
+  const lines = rows.map(({ title, numbers }) => {
+    const first = numbers.slice(0, SHOWN_NUMBERS).map((value) => number(value, 3));
+    return element("li", {}, element("span", { class: "what" }, title), element("code", {}, `${first.join("  ")} …`));
+  });
+  const before = say("curious.before", { counted: counted(items, noun), columns });
   return fill(
     place,
     ...seasonLines(view).map((line) => element("p", {}, line)),
-    compared ? element("p", {}, say("curious.compared", { counted: counted(compared, view.federation.noun) })) : null,
-    rows.length
-      ? element(
-          "div",
-          {},
-          element(
-            "p",
-            {},
-            say("curious.before", { counted: counted(view.federation.items, view.federation.noun), columns }),
-          ),
-          element(
-            "ul",
-            { class: "rows" },
-            ...rows.map(({ title, numbers }) =>
-              element(
-                "li",
-                {},
-                element("span", { class: "what" }, title),
-                element(
-                  "code",
-                  {},
-                  `${numbers
-                    .slice(0, 4)
-                    .map((value) => number(value, 3))
-                    .join("  ")} …`,
-                ),
-              ),
-            ),
-          ),
-        )
-      : null,
+    compared ? element("p", {}, say("curious.compared", { counted: counted(compared, noun) })) : null,
+    rows.length ? element("p", {}, before) : null,
+    rows.length ? element("ul", { class: "rows" }, ...lines) : null,
     element("p", {}, say("curious.bytes", { when: dated(at), bytes: body.length })),
     element("pre", { class: "raw", tabindex: "0", "aria-label": say("curious.hex") }, hex),
-    button(say("curious.save"), keep, "small", "raw-save"),
+    button(say("curious.save"), keep, { class: "small", "data-key": "raw-save" }),
   );
 }

@@ -54,7 +54,7 @@ export function pips(made, most, words) {
   return element("div", { class: "pips", role: "img", "aria-label": words }, ...marks);
 }
 
-/** Who can read what goes out: this device at the left, whoever gets a message at the right, and around those who are one the computer
+/** Who can read what goes out: this device at the left, the servers that get a message at the right, and around those who are one the computer
 that they share.
  * @type {(readers: "reads" | "apart" | "together" | "none") => SVGElement} */
 export function crossing(readers) {

@@ -4,8 +4,11 @@ anywhere. Films and places have motifs of their own; other categories get a patt
 */
 
 import { element } from "./elements.js";
+import { say } from "./language.js";
+import { titleOf } from "./sentences.js";
 
 /** @import { ShownItem } from "../client/view.js" */
+/** @import { Attributes, Child } from "./elements.js" */
 
 /** Colours from dark to pale, and a source of numbers below 1.
  * @typedef {{ dark: string, mid: string, bright: string, pale: string, r: () => number }} Ink */
@@ -281,8 +284,8 @@ export function drawnPoster({ title, year, categories }, name) {
 }
 
 /** A poster as an image without words of its own: what it shows is said beside it.
- * @type {(item: ShownItem, name: string) => HTMLElement} */
-export const poster = (item, name) =>
+ * @type {(item: ShownItem) => HTMLElement} */
+export const poster = (item) =>
   element("img", {
     class: "poster",
     alt: "",
@@ -290,5 +293,24 @@ export const poster = (item, name) =>
     height: 300,
     decoding: "async",
     draggable: "false",
-    src: `data:image/svg+xml,${encodeURIComponent(drawnPoster(item, name))}`,
+    src: `data:image/svg+xml,${encodeURIComponent(drawnPoster(item, titleOf(item).name))}`,
   });
+
+/** A poster to press.
+ * @type {(item: ShownItem, press: (event: any) => unknown, attributes?: Attributes, ...children: Child[]) => HTMLElement} */
+export function tile(item, press, attributes = {}, ...children) {
+  const { name: title, lang } = titleOf(item);
+  const label = item.year ? say("title-year", { title, year: String(item.year) }) : title;
+  const usual = { type: "button", class: "tile", lang, "aria-label": label };
+  return element("button", { ...usual, ...attributes, on: { click: press } }, poster(item), ...children);
+}
+
+/** Several small ones, and how many more there are.
+ * @type {(items: ShownItem[], most: number, attributes?: Attributes) => HTMLElement} */
+export const smallPosters = (items, most, attributes = {}) =>
+  element(
+    "span",
+    { class: "small-posters", ...attributes },
+    ...items.slice(0, most).map(poster),
+    items.length > most ? element("small", {}, `+${items.length - most}`) : null,
+  );

@@ -3,12 +3,11 @@
 Functions of the view alone, so that tests can hold each sentence to what is true in each state.
 */
 
-import { counted, named, number, say, told } from "./language.js";
+import { counted, language, named, number, say, sayWord, worded } from "./language.js";
 
 /** @import { ShownItem, View } from "../client/view.js" */
 /** @import { SeasonLine } from "../client/seasons.js" */
 /** @import { KeptRound } from "../client/store.js" */
-/** @import { Key } from "../faults.js" */
 
 /** Whether this is a phone, as far as a page can know. */
 const isPhone = () => Boolean(globalThis.matchMedia?.("(pointer: coarse) and (max-width: 900px)").matches);
@@ -34,11 +33,11 @@ export function federationIn({ federation }, code) {
   };
 }
 
-/** An item's title in a language, and the language that it is in where that is another.
- * @type {(item: Pick<ShownItem, "title" | "local">, code: string, catalogue?: string) => { name: string, lang: string | null }} */
-export function titleIn({ title, local }, code, catalogue = "") {
-  if (local[code]) return { name: local[code], lang: null };
-  return { name: title, lang: catalogue && catalogue !== code ? catalogue : null };
+/** An item's title in the page's language, and the language that it is in where that is another.
+ * @type {(item: Pick<ShownItem, "title" | "local" | "lang">) => { name: string, lang: string | null }} */
+export function titleOf({ title, local, lang }) {
+  if (local[language]) return { name: local[language], lang: null };
+  return { name: title, lang: lang && lang !== language ? lang : null };
 }
 
 /** How many of the user's own have left, and how many of them are no longer on the list.
@@ -118,25 +117,16 @@ export function whoReads(view, leader, code) {
   return { words: `${first} ${total}`, warning };
 }
 
-/** What became of a message.
+/** What became of a message, and whether that is good.
  * @type {(round: KeptRound, view: View) => { text: string, good: boolean | null }} */
 export function outcome({ outcome: word, uploads, number: spent }, { messages }) {
   if (word === "aggregated") {
     const count = (uploads ?? 1) - 1;
     return { text: count > 0 ? say("outcome.counted", { count }) : say("outcome.counted-alone"), good: true };
   }
-  if (word === "discarded")
-    return { text: say(messages && !spent ? "outcome.discarded-free" : "outcome.discarded"), good: false };
-  /** @type {Record<string, [Key, boolean | null]>} */
-  const others = {
-    "on its way": ["outcome.on-its-way", null],
-    received: ["outcome.received", null],
-    "held back": ["outcome.held-back", false],
-    "left out": ["outcome.left-out", false],
-    "not used": ["outcome.not-used", false],
-  };
-  const [key, good] = others[word] ?? ["outcome.unknown", null];
-  return { text: say(key), good };
+  const isFree = word === "discarded" && messages && !spent;
+  const good = ["on its way", "received", "unknown"].includes(word) ? null : false;
+  return { text: isFree ? say("outcome.discarded-free") : sayWord("outcome", word.replaceAll(" ", "-")), good };
 }
 
 /** What has left, in one sentence: the same counts as the client's ledger.
@@ -158,13 +148,13 @@ export function whatHasLeft(view) {
 /** What a client that takes part is doing; nothing where the report says it already.
  * @type {(view: View) => string} */
 export function nowDoing(view) {
-  const { taking, hurdle, progress, pending, helperAway, next, hold } = view;
+  const { taking, blocked, progress, pending, helperAway, next, hold } = view;
   if (!taking) return say(pending ? "doing.late" : "doing.paused");
   if (hold) return "";
-  if (hurdle) return told(hurdle);
+  if (blocked) return worded(blocked);
   if (helperAway && progress.state === "waiting") return say("fault.helper-away");
   if (next > Date.now()) return say("doing.next", { period: duration((next - Date.now()) / 1000) });
-  return told(progress.says);
+  return worded(progress.says);
 }
 
 /** A bound is rounded up, so that it still is one.

@@ -1,6 +1,6 @@
-/* Stars: a row of buttons, one for each rating that there is; the pressed one is the person's own, and a second press takes it back. */
+/* Stars: a row of buttons, one for each rating that there is; the pressed one is the user's own, and a second press takes it back. */
 
-import { element } from "./elements.js";
+import { button, element } from "./elements.js";
 import { number, say } from "./language.js";
 
 /** What ratings there are; a step of 0 is any number.
@@ -23,19 +23,14 @@ export function starsFor(scale, { id, title, rating }, rate) {
   const buttons = ratingsOf(scale).map((value) => {
     const isOwn = rating !== null && Math.abs(rating - value) < 1e-6;
     const words = number(value, digits);
-    return element(
-      "button",
-      {
-        type: "button",
-        class: rating !== null && value <= rating + 1e-6 ? "star lit" : "star",
-        "aria-pressed": String(isOwn),
-        "aria-label": say("stars.give", { stars: words, title }),
-        title: words,
-        "data-key": `star ${value} ${id}`,
-        on: { click: () => rate(isOwn ? null : value) },
-      },
-      !Number.isInteger(value) ? "½" : rating !== null && value <= rating + 1e-6 ? "★" : "☆",
-    );
+    const isLit = rating !== null && value <= rating + 1e-6;
+    return button(!Number.isInteger(value) ? "½" : isLit ? "★" : "☆", () => rate(isOwn ? null : value), {
+      class: isLit ? "star lit" : "star",
+      "aria-pressed": String(isOwn),
+      "aria-label": say("stars.give", { stars: words, title }),
+      title: words,
+      "data-key": `star ${value} ${id}`,
+    });
   });
   return element("span", { class: "stars", role: "group", "aria-label": say("stars.label", { title }) }, ...buttons);
 }

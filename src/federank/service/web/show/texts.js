@@ -2,25 +2,20 @@
 
     data-words="KEY"            the element's text
     data-words-label="KEY"      what it is called where it is not seen (aria-label)
-    data-words-content="KEY"    what a <meta> says
 */
 
 import { byId, element, fill } from "./elements.js";
-import { LANGUAGES, keepChoice, language, say, speak } from "./language.js";
+import { LANGUAGES, language, remember, say, speak } from "./language.js";
 
 /** @import { Key } from "../faults.js" */
 
 /** Put every text of the page in its place, in the language that is spoken now. */
 function showTexts() {
   document.documentElement.lang = language;
-  /** @type {(kind: string, put: (made: Element, words: string) => void) => void} */
-  const each = (kind, put) => {
-    for (const made of document.querySelectorAll(`[${kind}]`))
-      put(made, say(/** @type {Key} */ (made.getAttribute(kind))));
-  };
-  each("data-words", (made, words) => (made.textContent = words));
-  each("data-words-label", (made, words) => made.setAttribute("aria-label", words));
-  each("data-words-content", (made, words) => made.setAttribute("content", words));
+  for (const made of document.querySelectorAll("[data-words]"))
+    made.textContent = say(/** @type {Key} */ (made.getAttribute("data-words")));
+  for (const made of document.querySelectorAll("[data-words-label]"))
+    made.setAttribute("aria-label", say(/** @type {Key} */ (made.getAttribute("data-words-label"))));
 }
 
 /** Show the texts and the switch; `showAnew` shows whatever else has words when another language is chosen.
@@ -32,7 +27,7 @@ export function prepareTexts(showAnew = () => {}) {
   );
   fill(choice, ...options);
   choice.addEventListener("change", async () => {
-    keepChoice(choice.value);
+    remember("language", choice.value);
     await speak(choice.value);
     showTexts();
     await showAnew();

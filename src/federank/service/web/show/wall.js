@@ -1,29 +1,39 @@
 /* The wall: posters to pick from, endless, by category and decade or by name; and the tray with what was picked.
 
-What was drawn stays where it is: a pick changes its own poster and nothing else.
+The first posters are drawn from what the server wrote into the page, while model and catalogue are on their way. What was drawn stays
+where it is: a pick changes its own poster and nothing else.
 */
 
+import { itemFrom } from "../federation/item.js";
 import { ask } from "./ask.js";
-import { byId, element, fill } from "./elements.js";
+import { button, byId, element, fill } from "./elements.js";
 import { openItem } from "./item.js";
-import { categoryName, counted, language, say } from "./language.js";
-import { poster } from "./posters.js";
-import { titleIn, valuesOf } from "./sentences.js";
+import { counted, language, named, say, sayWord } from "./language.js";
+import { poster, tile } from "./posters.js";
+import { valuesOf } from "./sentences.js";
 
 /** @import { ShownItem, View } from "../client/view.js" */
 /** @import { Act } from "./ask.js" */
+/** @import { Noun } from "./language.js" */
 
 const PAGE = 48; // posters that are asked for at a time
 const STACKED = 3;
-/** @type {View} */
-let view;
+/** @type {View | null} */
+let view = null;
 /** @type {Act} */
 let act;
-/** What is looked for. */
-const query = { text: "", category: "", decade: 0 };
+/** Settled when the first view is there: what is pressed before waits for it.
+ * @type {() => void} */
+let begin;
+const begun = new Promise((resolve) => {
+  begin = () => resolve(null);
+});
+/** What is searched, and the ids that stand first without a text.
+ * @type {{ text: string, category: string, decade: number, first: string[] }} */
+const query = { text: "", category: "", decade: 0, first: [] };
 /** How many posters there are for it, and how many are shown. */
 let [total, shown, latest] = [0, 0, 0];
-let drawn = "";
+let [drawn, drawnIn] = ["", ""];
 
 /** `actions.act` carries out a choice and shows what came of it.
  * @type {(actions: { act: Act }) => void} */
@@ -39,61 +49,75 @@ export function prepare(actions) {
   new IntersectionObserver(([{ isIntersecting }]) => isIntersecting && shown && shown < total && more(), {
     rootMargin: "900px",
   }).observe(byId("more"));
+  showFirst(JSON.parse(document.getElementById("first")?.textContent ?? "null"));
+}
+
+/** Show what the server wrote into the page, if it did.
+ * @type {(first: { language: string, noun: Noun, count: number, rated: boolean, items: any[] } | null) => void} */
+function showFirst(first) {
+  if (!first) return;
+  showHead(first.noun, first.count, first.rated);
+  const unknown = { has: false, later: false, rating: null, lang: first.language };
+  showTiles(first.items.map((raw) => ({ ...itemFrom(raw), ...unknown })));
+  query.first = first.items.map(({ id }) => String(id));
+}
+
+/** @type {(noun: Noun, count: number, isRated: boolean) => void} */
+function showHead(noun, count, isRated) {
+  const values = { ...valuesOf(), ...named(noun) };
+  byId("wall-title").textContent = say(isRated ? "wall.title-stars" : "wall.title", values);
+  const search = byId("search-text", HTMLInputElement);
+  search.placeholder = say("wall.search", { counted: counted(count, noun) });
+  search.setAttribute("aria-label", search.placeholder);
+  if (!view?.history.length) byId("tray-count").textContent = say(isRated ? "tray.hint-stars" : "tray.hint", values);
 }
 
 /** Show a view of the client.
  * @type {(given: View) => Promise<void>} */
 export async function show(given) {
   view = given;
-  const values = valuesOf(view);
+  begin();
   const { scale, noun, items } = view.federation;
-  byId("wall-title").textContent = say(scale ? "wall.title-stars" : "wall.title", values);
-  const search = byId("search-text", HTMLInputElement);
-  search.placeholder = say("wall.search", { counted: counted(items, noun) });
-  search.setAttribute("aria-label", search.placeholder);
-  showTray();
+  showHead(noun, items, Boolean(scale));
+  showTray(view);
   // What the posters of the wall depend on; picks only change their marks.
-  const depends = JSON.stringify([language, view.categories, view.federation.items]);
-  if (depends === drawn) return mark();
-  drawn = depends;
-  showChips();
-  return look({});
+  const depends = JSON.stringify([language, view.categories, items]);
+  if (depends !== drawn) {
+    drawn = depends;
+    showChips(view);
+    await look({});
+  }
+  mark();
 }
 
 /** Mark what is picked, and nothing else. */
 function mark() {
-  const own = new Map(view.history.map((item) => [item.id, item]));
-  for (const button of byId("grid").querySelectorAll("button")) {
-    const item = own.get(button.dataset.key ?? "");
-    button.setAttribute("aria-pressed", String(Boolean(item)));
-    button.dataset.stars = item?.rating ? String(item.rating) : "";
+  const own = new Map(view?.history.map((item) => [item.id, item]));
+  for (const tile_ of byId("grid").querySelectorAll("button")) {
+    const item = own.get(tile_.dataset.key ?? "");
+    tile_.setAttribute("aria-pressed", String(Boolean(item)));
+    tile_.dataset.stars = item?.rating ? String(item.rating) : "";
   }
 }
 
-function showChips() {
+/** @type {(view: View) => void} */
+function showChips({ categories, decades: all }) {
   /** @type {(words: string, on: boolean, change: Partial<typeof query>) => HTMLElement} */
-  const chip = (words, on, change) =>
-    element(
-      "button",
-      {
-        type: "button",
-        "aria-pressed": String(on),
-        "data-key": JSON.stringify(change),
-        on: { click: () => look(change).then(showChips) },
-      },
-      words,
-    );
+  const chip = (words, on, change) => {
+    const choose = () => look(change).then(() => view && showChips(view));
+    return button(words, choose, { "aria-pressed": String(on), "data-key": JSON.stringify(change) });
+  };
   const { category, decade } = query;
-  const byCount = view.categories.toSorted((one, other) => other.count - one.count).slice(0, 20);
+  const byCount = categories.toSorted((one, other) => other.count - one.count).slice(0, 20);
   const digits = (/** @type {number} */ year) => (year < 2000 ? String(year % 100) : String(year));
-  const decades = view.decades.length > 1 ? view.decades.filter((year) => year >= 1920) : [];
+  const decades = all.length > 1 ? all.filter((year) => year >= 1920) : [];
   byId("chips").setAttribute("aria-label", say("wall.chips"));
   byId("chips").hidden = !byCount.length && !decades.length;
   fill(
     byId("chips"),
     chip(say("wall.popular"), !category && !decade, { category: "", decade: 0 }),
     ...byCount.map(({ name }) =>
-      chip(categoryName(name), name === category, { category: name === category ? "" : name }),
+      chip(sayWord("category", name), name === category, { category: name === category ? "" : name }),
     ),
     ...decades.map((year) =>
       chip(say("wall.decade", { decade: digits(year) }), year === decade, { decade: year === decade ? 0 : year }),
@@ -101,23 +125,19 @@ function showChips() {
   );
 }
 
-/** Look for something else.
+/** Search for something else.
  * @type {(change: Partial<typeof query>) => Promise<void>} */
 async function look(change) {
   Object.assign(query, change);
   const mine = ++latest;
-  const found = await ask("find", { ...query, most: PAGE });
-  if (mine !== latest) return;
-  ({ total } = found);
-  shown = found.items.length;
-  const wanted = query.text.trim();
-  byId("found").textContent = !wanted
-    ? ""
-    : say(found.nearest ? "wall.nearest" : "wall.found", {
-        count: total,
-        counted: counted(total, view.federation.noun),
-      });
-  fill(byId("grid"), ...found.items.map(tile));
+  await begun;
+  const result = await ask("find", { ...query, most: PAGE });
+  if (mine !== latest || !view) return;
+  ({ total } = result);
+  const values = { count: total, counted: counted(total, view.federation.noun) };
+  const words = result.nearest ? "wall.nearest" : "wall.found";
+  byId("found").textContent = query.text.trim() ? say(words, values) : "";
+  showTiles(result.items);
 }
 
 async function more() {
@@ -125,35 +145,32 @@ async function more() {
   const from = shown;
   shown = Math.min(total, from + PAGE);
   const { items } = await ask("find", { ...query, from, most: PAGE });
-  if (mine === latest) byId("grid").append(...items.map(tile));
+  if (mine === latest) byId("grid").append(...items.map(entry));
+}
+
+/** Show these posters; those that are there already stay, so that nothing flickers.
+ * @type {(items: ShownItem[]) => void} */
+function showTiles(items) {
+  const isSame = drawnIn === language && !view?.federation.scale;
+  const there = new Map([...byId("grid").children].map((one) => [isSame && one.firstElementChild?.id, one]));
+  drawnIn = language;
+  shown = items.length;
+  fill(byId("grid"), ...items.map((item) => there.get(`tile-${item.id}`) ?? entry(item)));
 }
 
 /** @type {(item: ShownItem) => HTMLElement} */
-function tile(item) {
-  const { name, lang } = titleIn(item, language, view.federation.language);
+function entry(item) {
   const press = async (/** @type {{ currentTarget: Element }} */ { currentTarget }) => {
-    const has = view.history.some(({ id }) => id === item.id);
-    if (view.federation.scale)
+    const isOn = currentTarget.getAttribute("aria-pressed") !== "true";
+    if (!view?.federation.scale) currentTarget.setAttribute("aria-pressed", String(isOn)); // at once; it is written down below
+    await begun;
+    if (view?.federation.scale)
       return openItem({ ...item, rating: view.history.find(({ id }) => id === item.id)?.rating ?? null });
-    currentTarget.setAttribute("aria-pressed", String(!has)); // at once: what it says is shown when it is kept
-    await (has ? act("remove", { id: item.id }) : act("add", { ids: [item.id], how: "picked" }));
+    await (isOn ? act("add", { ids: [item.id], how: "picked" }) : act("remove", { id: item.id }));
     return query.text ? clearSearch() : undefined;
   };
-  const button = element(
-    "button",
-    {
-      type: "button",
-      class: "tile",
-      "aria-pressed": String(item.has),
-      "aria-label": item.year ? say("title-year", { title: name, year: String(item.year) }) : name,
-      "data-key": item.id,
-      "data-stars": item.rating ?? "",
-      lang,
-      on: { click: press },
-    },
-    poster(item, name),
-  );
-  return element("li", {}, button);
+  const attributes = { "data-key": item.id, "aria-pressed": String(item.has), "data-stars": item.rating ?? "" };
+  return element("li", {}, tile(item, press, { id: `tile-${item.id}`, ...attributes }));
 }
 
 /** After a pick by name the next name can be typed at once. */
@@ -164,17 +181,15 @@ function clearSearch() {
   return look({ text: "" });
 }
 
-function showTray() {
-  const { history, federation } = view;
-  const latestOwn = history.slice(0, STACKED);
-  const key = latestOwn.map(({ id }) => id).join(" ");
+/** @type {(view: View) => void} */
+function showTray({ history, federation }) {
+  const newest = history.slice(0, STACKED);
+  const key = newest.map(({ id }) => id).join(" ");
   if (byId("stack").dataset.for !== key) {
     byId("stack").dataset.for = key;
-    fill(byId("stack"), ...latestOwn.map((item) => poster(item, titleIn(item, language).name)));
+    fill(byId("stack"), ...newest.map(poster));
   }
-  byId("tray-count").textContent = history.length
-    ? say("tray.count", { count: history.length })
-    : say(federation.scale ? "tray.hint-stars" : "tray.hint", valuesOf(view));
+  if (history.length) byId("tray-count").textContent = say("tray.count", { count: history.length });
   byId("go").hidden = !history.length;
-  byId("go").textContent = say("tray.go", valuesOf(view));
+  byId("go").textContent = say("tray.go", named(federation.noun));
 }

@@ -37,7 +37,7 @@ def test_a_visitor_keeps_the_list_and_joins_the_new_federation_only_when_told_to
     server.stop()
     with serving(tmp_path_factory.mktemp("anew"), port=server.options["port"], settings={"seed": 9}) as anew:
         visitor.open()
-        expect(visitor.page.locator("#trouble")).to_contain_text(words["en"]["notice.begun-anew"], timeout=PATIENCE)
+        expect(visitor.page.locator("#trouble")).to_contain_text(words["en"]["notice.restarted"], timeout=PATIENCE)
         after = visitor.stored()
         assert [after[store] for store in ("history", "ledger")] == [before[store] for store in ("history", "ledger")]
         for now, then in zip(after["rounds"], before["rounds"], strict=True):
@@ -63,7 +63,7 @@ def test_rows_of_a_new_federation_are_never_laid_over_those_of_the_old_one(serve
         rest(other)
         assert anew.get("status").json()["version"] > version
         visitor.open()
-        expect(visitor.page.locator("#trouble")).to_contain_text(words["en"]["notice.begun-anew"], timeout=PATIENCE)
+        expect(visitor.page.locator("#trouble")).to_contain_text(words["en"]["notice.restarted"], timeout=PATIENCE)
         assert_same_model(the_model(visitor.stored()), anew)
     server.start()
 
@@ -72,7 +72,7 @@ def test_a_page_that_stays_open_notices_and_stops_to_take_part(server, visit, wo
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     server.stop()
     with serving(tmp_path_factory.mktemp("anew"), port=server.options["port"], settings={"seed": 9}) as anew:
-        expect(visitor.page.locator("#trouble")).to_contain_text(words["en"]["notice.begun-anew"], timeout=PATIENCE)
+        expect(visitor.page.locator("#trouble")).to_contain_text(words["en"]["notice.restarted"], timeout=PATIENCE)
         visitor.go("leaves").page.locator('#leaves [data-key="pause"].yes').wait_for()
         kept = visitor.stored()
         assert kept["pending"] == []
