@@ -260,7 +260,7 @@ def test_the_commands_of_an_operator_work_on_a_running_federation(tmp_path):
         listed = json.loads(admin("season", "list", "--json").output)
         assert [season["number"] for season in listed["seasons"]] == [1, 2], "nothing else was begun"
         done = admin("export", str(tmp_path / "model"))
-        assert "12 items, and no one's history" in done.output, done.output
+        assert "12 items" in done.output, done.output
         exported = load_model(tmp_path / "model").item_ids.tolist()
         assert (exported[0], exported[-1]) == ("item-01", "new"), "without the item that has ended"
         assert "11 items" in admin("export", str(tmp_path / "earlier"), "--version", "1").output

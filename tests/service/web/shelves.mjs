@@ -5,10 +5,11 @@ import { converse } from "./conversing.mjs";
 
 const { shelves, taught } = await import(process.argv[2]);
 
-await converse(async ({ vectors, home, history, down = [], popularity, categories = [] }) => {
+await converse(async ({ vectors, home, history, down = [], unsupported = [], popularity, categories = [] }) => {
   const factors = home.length;
   const flat = Float32Array.from(vectors.flat());
   const values = Float32Array.from(vectors, (row) => row.reduce((sum, value, f) => sum + value * home[f], 0));
+  for (const item of unsupported) values[item] = -Infinity;
   const device = {
     history: Int32Array.from(history),
     model: { vectors: flat },

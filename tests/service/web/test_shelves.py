@@ -69,3 +69,10 @@ def test_what_was_turned_down_teaches_and_nothing_else_changes(shelves, world):
     assert changed
     assert {taste(item) for item in changed} == {0}
     assert np.array_equal(after[30:], before[30:])
+
+
+def test_items_without_support_leave_the_others_their_worth(shelves, world):
+    asked = world | {"home": [1, 0.9, 0.2], "history": [60], "unsupported": [5, 40]}
+    before, after = (shelves(asked | {"down": down})["worth"] for down in ([], [2]))
+    assert [item for item, worth in enumerate(after) if worth is None] == [5, 40]  # JSON has null for -Infinity
+    assert [worth for worth in after[30:] if worth is not None] == [worth for worth in before[30:] if worth is not None]

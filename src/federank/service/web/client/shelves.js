@@ -56,7 +56,8 @@ function believed(alike) {
 export function taught(values, vectors, down) {
   if (!down.length) return values;
   let [low, high] = [Infinity, -Infinity];
-  for (const value of values) [low, high] = [Math.min(low, value), Math.max(high, value)];
+  // What must not be recommended is worth -Infinity: it is no part of the range, and stays as it is.
+  for (const value of values) if (Number.isFinite(value)) [low, high] = [Math.min(low, value), Math.max(high, value)];
   const worst = new Float32Array(values.length);
   for (const item of down) {
     const alike = likeness(vectors, values.length, item);
@@ -65,7 +66,7 @@ export function taught(values, vectors, down) {
       if (value >= least) worst[other] = Math.max(worst[other], value);
     });
   }
-  return values.map((value, item) => value - TAUGHT * (high - low) * worst[item]);
+  return values.map((value, item) => (Number.isFinite(value) ? value - TAUGHT * (high - low) * worst[item] : value));
 }
 
 /** Everything that is recommended now, and of each item the user's own that is a believable reason for it.
