@@ -204,7 +204,7 @@ class FederatedMethod:
     n_items: int = setting(AUTO, 2, 10_000_000)
     """Number of items of the catalogue."""
     factors: int = setting(20, 1, 1024)
-    """Length of the vectors that describe users and items."""
+    """Number of latent factors."""
     seed: int = setting(1, 0, 2**32 - 1)
     """Names the random numbers: the same seed gives the same model."""
     uploads: Literal["plain", "secure"] = "plain"

@@ -298,19 +298,19 @@ def randomized_response_words(seed: int, user: int, drawn: np.ndarray[Any, np.dt
 
 @dataclass(frozen=True, kw_only=True)
 class SharedProfileSettings:
-    """What everyone lets out who has made no choice of their own."""
+    """The default policy: what users share who have not chosen themselves."""
 
     sharing: Literal["fixed-subset", "randomized-response"] = setting("fixed-subset", extensible=True)
-    """What stands for a history in uploads: a share of it, drawn once per lifetime (fixed-subset), or that share with
-    decoys (randomized-response). What is held back is still used to recommend locally."""
+    """What uploads are made from: a share of the history, drawn once per lifetime (fixed-subset), or that share with
+    decoys (randomized-response). Withheld items are still used for local recommendations."""
     pi: float | str = 1.0
-    """Share of each history that is ever shared; or a CSV file `user,pi` with everyone's own."""
+    """Share of each history that is ever used in uploads; or a CSV file `user,pi`."""
     item_epsilon: float | None = None
     """Randomized response: bounds what is disclosed of one item."""
     budget: int | None = None
     """At most this many items of a history are ever shared."""
     policies: str | None = None
-    """TOML file of who chooses what: [default], [groups.NAME] with a `share` of people, [people."ID"]."""
+    """TOML file of users' policies: [default], [groups.NAME] with a `share` of users, [people."ID"]."""
 
     def __post_init__(self) -> None:
         known_sharing(self.sharing, ("fixed-subset", "randomized-response"))
@@ -319,5 +319,5 @@ class SharedProfileSettings:
         self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)
 
     def policy(self, pi: float) -> Policy:
-        """What everyone allows who has made no choice of their own."""
+        """The policy of users who have not chosen themselves."""
         return Policy(sharing=self.sharing, pi=pi, item_epsilon=self.item_epsilon, basis="shared", budget=self.budget)

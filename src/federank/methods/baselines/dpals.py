@@ -48,7 +48,7 @@ class PrivateALSSettings(Settings):
     delta: float = setting(1e-6, 1e-12, 0.1)
     """Probability with which the guarantee may fail."""
     factors: int = setting(16, 1)
-    """Length of the vectors that describe users and items."""
+    """Number of latent factors."""
     iterations: int = setting(2, 1)
     """Iterations; each costs a part of the budget."""
     items_per_user: int = setting(50, 1)

@@ -31,7 +31,7 @@ class FedMF(FederatedMethod):
     name = "fedmf"
 
     factors: int = setting(32, 1, 1024)
-    """Length of the vectors that describe users and items."""
+    """Number of latent factors."""
     learning_rate: float = setting(0.5, 0)
     """Step of the user vector, on the client."""
     item_rate: float = setting(5.0, 0)

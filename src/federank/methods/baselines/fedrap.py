@@ -43,7 +43,7 @@ class FedRAP(FederatedMethod):
     records = Records(state=SharedTable, update=ItemChanges, aggregate=SummedChanges, client=PersonalTables)
 
     factors: int = setting(32, 1, 1024)
-    """Length of the vectors that describe users and items."""
+    """Number of latent factors."""
     learning_rate: float = setting(0.1, 0)
     """Step of the user vector."""
     item_rate: float = setting(1000.0, 0)

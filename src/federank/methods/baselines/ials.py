@@ -171,7 +171,7 @@ class IALSSettings(Settings):
     """Settings of alternating least squares."""
 
     factors: int = setting(64, 1)
-    """Length of the vectors that describe users and items."""
+    """Number of latent factors."""
     iterations: int = setting(15, 1)
     """How many times both sides are solved for."""
     alpha: float = setting(1.0, 0)
@@ -185,7 +185,7 @@ class IALSSettings(Settings):
     initial_scale: float = setting(0.1, positive=True)
     """Standard deviation of the first values of the item vectors."""
     seed: int = setting(1, 0, 2**32 - 1)
-    """Names the run: the same seed gives the same model."""
+    """Seed of all random numbers: the same seed gives the same model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

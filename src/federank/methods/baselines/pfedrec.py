@@ -54,7 +54,7 @@ class PFedRec(FederatedMethod):
     records = Records(update=ItemChanges, aggregate=SummedChanges, client=ScoreFunction)
 
     factors: int = setting(32, 1, 1024)
-    """Length of the vectors that describe items."""
+    """Number of latent factors."""
     learning_rate: float = setting(0.1, 0)
     """Step of the score function."""
     item_rate: float = setting(80.0, 0)

@@ -64,7 +64,7 @@ class MultVAESettings(Settings):
     batch_size: int = setting(100, 1)
     """Users per step."""
     learning_rate: float = setting(0.001, positive=True)
-    """Size of a step (Adam)."""
+    """Learning rate (Adam)."""
     dropout: float = setting(0.5, fraction=True)
     """Probability that an item of a history is hidden from the network in a step."""
     beta: float = setting(0.2, 0)
@@ -72,7 +72,7 @@ class MultVAESettings(Settings):
     anneal_epochs: int = setting(100, 0)
     """Epochs over which that weight grows from 0 (0: the full weight at once)."""
     seed: int = setting(1, 0, 2**32 - 1)
-    """Names the run: the same seed gives the same model on the same machine."""
+    """Seed of all random numbers: the same seed gives the same model on the same machine."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[1-9]\d*-[1-9]\d*-[1-9]\d*", self.topology):

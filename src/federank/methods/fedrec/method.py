@@ -127,7 +127,7 @@ class PMF(FedRecSettings, FederatedMethod):
     """Suggested to clients: items with a virtual rating are drawn once for a lifetime (fixed), or again in every round,
     so that what comes back every time is what was rated (fresh)."""
     learning_rate: float | None = setting(None, positive=True)
-    """Size of a step.  [default: 1 / the highest rating, and half of that for svdpp]"""
+    """Learning rate.  [default: 1 / the highest rating, and half of that for svdpp]"""
     prior_count: float = setting(10.0, 0)
     """Items move as if this many more clients had reported a gradient of zero: those with few ratings move slowly."""
     first_prediction: Literal["mean", "zero"] = "mean"

@@ -30,28 +30,28 @@ from federank.errors import SettingError
 
 @dataclass(frozen=True, kw_only=True)
 class FedRecSettings:
-    """What simulations and federations of real clients have in common; the defaults are the authors' values."""
+    """Settings of simulations and of served federations; the defaults are the authors' values."""
 
     implicit: ClassVar[bool] = False  # SVD++: items have a second vector
     filling: Literal["hybrid", "average", "none"] = "hybrid"
     """Virtual ratings: first averages, later predictions (hybrid); the user's average; or none."""
     rho: float = setting(0.0, 0)
-    """Virtual ratings for every rating a user has given, on items that the user has not rated."""
+    """Number of virtual ratings per real rating, on items that the user has not rated."""
     sampling: Literal["fresh", "fixed"] = setting("fresh", paper=True)
-    """Draw these items again in every round, as published, so that what comes back every time is what was rated; or
-    once for a lifetime (fixed), so that it is not."""
+    """Virtual items are drawn again in every round, as published, so that items of all rounds are the rated ones; or
+    once per lifetime (fixed)."""
     t_predict: int = setting(5, 0, 10_000, paper=True)
     """Iterations before virtual ratings are predicted (T_predict; hybrid filling only)."""
     t_local: int = setting(15, 0, 10_000, paper=True)
-    """Passes over the own ratings before virtual ratings are predicted (T_local; hybrid filling only)."""
+    """Local passes over the user's ratings before virtual ratings are predicted (T_local; hybrid filling only)."""
     learning_rate: float | None = setting(None, positive=True)
-    """Size of a step; the papers' values if not given: 0.8 in batch style, 0.01 in stochastic style."""
+    """Learning rate.  [default: the papers' values, 0.8 in batch style and 0.01 in stochastic style]"""
     decay: float = setting(0.9, positive=True, paper=True)
-    """What the learning rate is multiplied with after an iteration."""
+    """Factor of the learning rate after an iteration."""
     regulariser: float = setting(0.001, 0)
     """L2 regularisation of all vectors (lambda)."""
     initial_range: float = setting(0.01, positive=True, paper=True)
-    """First values of all vectors are uniform in a range of this width around zero."""
+    """Initial vectors are uniform in a range of this width around zero."""
     item_gradients: Literal["before", "after"] = setting("before", paper=True)
     """Item gradients use the user's vector before its step (the authors' code) or after it (the paper)."""
     filling_start: Literal["late", "early"] = setting("late", paper=True)
@@ -59,9 +59,9 @@ class FedRecSettings:
     local_training: Literal["copy", "own"] = setting("copy", paper=True)
     """Local passes train a copy of the user's vector (the authors' code) or the vector itself (the paper)."""
     lowest: float = 1.0
-    """The lowest rating there can be."""
+    """Lowest possible rating."""
     highest: float = 5.0
-    """The highest rating there can be; predictions are clipped to the range, in tests and answers only."""
+    """Highest possible rating. Predictions are clipped to the range, in evaluation and recommendations only."""
 
     def __post_init__(self) -> None:
         super().__post_init__()  # type: ignore[misc]  # of Settings or of FederatedMethod, which are mixed with it
@@ -76,23 +76,23 @@ class FedRecSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class RatingSettings(FedRecSettings, Settings):
-    """What can be chosen about a simulation that learns to predict ratings."""
+    """Settings of a simulation of rating prediction."""
 
     style: Literal["stochastic", "batch"] = "stochastic"
-    """One client a round, whose vector moves with every rating; or all clients, with mean gradients."""
+    """One client per round, whose vector moves with every rating; or all clients, with mean gradients."""
     federated: bool = True
-    """Through the rounds of a federation; or with everyone's ratings in one place."""
+    """Train in rounds of a federation, or centrally on all ratings."""
     factors: int = setting(20, 1)
-    """Length of the vectors that describe users and items."""
+    """Number of latent factors."""
     iterations: int = setting(100, 1)
-    """How many times every user's ratings are met."""
+    """Number of passes over all ratings."""
     client_rate: Literal["participation", "iteration"] = setting("participation", paper=True)
     """A client's learning rate falls when it takes part (the authors' code) or with iterations (the paper)."""
     local_ratings: Literal["rated", "all"] = "rated"
     """Local passes go over the user's ratings (the authors' code), or also over the sampled items with the user's mean
     (all: the paper, Algorithm 3 with Eq. 7)."""
     seed: int = setting(1, 0, 2**32 - 1)
-    """Names the run: the same seed gives the same model."""
+    """Seed of all random numbers: the same seed gives the same model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

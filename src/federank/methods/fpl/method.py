@@ -100,7 +100,7 @@ class PairwiseSettings:
     """What FPL, FedeRank and centralised BPR have in common."""
 
     learning_rate: float = setting(0.05, positive=True)
-    """Size of a step, on the client and on the server."""
+    """Learning rate of clients and server."""
     user_regulariser: float = setting(1 / 20, 0, paper=True)
     """Regularization of the user vector, as a multiple of the learning rate."""
     positive_regulariser: float = setting(1 / 20, 0, paper=True)
@@ -126,11 +126,11 @@ class FPLRules(PairwiseSettings):
     most_triples: int | None = setting(None, 1, MOST_TRIPLES)
     """Users may choose how many pairs their own client trains on, up to this many; without it, up to `triples`."""
     server: Literal["plain", "adam"] = "plain"
-    """What the server does with the sum of a round: add it, times the learning rate (plain), or a step of Adam."""
+    """Server step: add the sum of a round times the learning rate (plain), or Adam."""
     beta1: float = setting(0.9, fraction=True)
-    """How long the server remembers the direction of past sums (Adam)."""
+    """Adam: decay of the first moment."""
     beta2: float = setting(0.999, fraction=True)
-    """How long the server remembers the size of past sums (Adam)."""
+    """Adam: decay of the second moment."""
     item_pull: float = setting(0.0, 0)
     """Weight decay of all item vectors at the server, once a round, beside the sum of the updates."""
 

@@ -243,16 +243,16 @@ class FedeRank(FPL):
 
 @dataclass(frozen=True, kw_only=True)
 class BPRSettings(PairwiseSettings, Settings):
-    """What can be chosen about centralised pair-wise learning."""
+    """Settings of centralised pair-wise learning (BPR)."""
 
     factors: int = 20
-    """Length of the vectors that describe users and items."""
+    """Number of latent factors."""
     user_draw: Literal["activity", "uniform"] = "activity"
-    """Draw users in proportion to their number of interactions, or each alike."""
+    """Draw users in proportion to their number of interactions, or uniformly."""
     epochs: int = 20
     """Passes over the data: an epoch has as many steps as there are training interactions."""
     seed: int = 1
-    """Names the run: the same seed gives the same model."""
+    """Seed of all random numbers: the same seed gives the same model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

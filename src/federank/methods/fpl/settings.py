@@ -45,55 +45,55 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class FPLSettings(FPLRules, Settings):
-    """What can be chosen about federated pair-wise learning; the defaults are the authors' values."""
+    """Settings of federated pair-wise learning; the defaults are the authors' values."""
 
     factors: int = setting(20, 1, 1024)
-    """Length of the vectors that describe users and items."""
+    """Number of latent factors."""
     pi: float | str | Sequence[float] = 1.0
     """Probability that a positive item's gradient is sent (0: never, 1: always); or a CSV file `user,pi`.
     From Python also one number per user, in the sorted order of their ids."""
     clients_per_round: int | float | Literal["all"] = 1
-    """How many devices take part in a round: a number, a share below 1 (0.1), or `all`."""
+    """Clients per round: a number, a share below 1 (0.1), or `all`."""
     triples: int | str = 1
-    """Pairs a device trains on in a round: a number, `mean` = int(X+/U), `profile` = its own history's size, or
-    `3x profile` = three times that."""
+    """Training triples of a client in a round (T): a number, `mean` = int(X+/U), `profile` = the size of its history,
+    or `3x profile`."""
     epochs: int = setting(20, 1)
     """Passes over the data: an epoch has as many client-server interactions as there are training interactions."""
     seed: int = setting(1, 0, 2**32 - 1)
-    """Names the run: the same seed gives the same model."""
+    """Seed of all random numbers: the same seed gives the same model."""
     sharing: Literal["all", "fixed-subset", "randomized-response"] = setting("all", extensible=True)
     """Which positives are sent: each with probability pi, drawn every time, as published (all); a share pi of them,
     drawn once per lifetime (fixed-subset); or that share with decoys among it (randomized-response)."""
     item_epsilon: float | None = None
     """Randomized response: e^item_epsilon bounds the odds that an item is liked, given all that is sent of it."""
     basis: Literal["default", "history", "shared"] = setting("default", paper=True)
-    """What Updates are computed from: the full history, as published, or only what may be sent (shared: the rest is
-    kept for recommendations at home). By default shared, but history where sharing is as published."""
+    """What updates are computed from: the full history, as published, or only the shared items (the rest is used for
+    local recommendations). By default shared, but history where sharing is as published."""
     budget: int | None = None
     """At most this many items of a history are ever sent."""
     policies: str | None = None
-    """TOML file of who chooses what: [default], [groups.NAME] with a `share` of people, [people."ID"]."""
+    """TOML file of users' policies: [default], [groups.NAME] with a `share` of users, [people."ID"]."""
     clip: float | None = setting(None, positive=True)
-    """Scale every Update down to this length at most (the L2 norm of all its numbers)."""
+    """Norm bound: an update with a larger L2 norm is scaled down to it."""
     noise: float = setting(0.0, 0)
-    """Deviation of normal noise on what is sent, as a multiple of `clip`; states a differential-privacy figure."""
+    """Standard deviation of Gaussian noise on updates, as a multiple of `clip`; the run reports its epsilon."""
     noise_on: Literal["all-rows", "sums"] = setting("all-rows", paper=True)
-    """Noise on every row of the catalogue; or a share of it from each device of a round, for a server that sees only
-    sums."""
+    """Noise on every row of the catalogue; or a share of it from each client of a round, for a server that sees
+    only sums."""
     delta: float = 1e-6
-    """The probability that the differential-privacy figure of the noise may fail with."""
+    """With noise: the probability with which epsilon may fail."""
     user_draw: Literal["uniform", "activity"] = setting("uniform", paper=True)
-    """With one client a round: each device alike, or in proportion to its history, so that every training interaction
-    is as likely as any other (Rendle et al., 2009). A simulation knows histories; a real server does not."""
+    """With one client per round: uniform, or in proportion to the size of its history, so that every training
+    interaction is equally likely (Rendle et al., 2009). A simulation knows histories; a real server does not."""
     weights: Literal["sum", "mean", "profile"] = setting("sum", paper=True)
-    """What a round's Updates are multiplied with before the server adds them up (w_u of FPL, 2020, Eq. 1): 1; one over
-    their number; or each device's share of all their histories, which a simulation knows and a real server does not."""
+    """Weight of an update in the sum of a round (w_u of FPL, 2020, Eq. 1): 1 (sum); 1/n for n updates (mean); or the
+    client's share of all interactions (profile), which a simulation knows and a real server does not."""
     online: float = setting(1.0, 0, 1)
-    """Probability that a device is there when a round begins."""
+    """Probability that a client is online when a round begins."""
     trace: str | None = None
-    """CSV file `round,user` of which device is there when, starting over at its end; instead of `online`."""
+    """CSV file `round,user` of which client is online when, repeated from its end; instead of `online`."""
     dropout: float = setting(0.0, 0, 1)
-    """Probability that a device vanishes before its answer arrives: its update is lost, nothing else."""
+    """Probability that a client drops out before its update arrives."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

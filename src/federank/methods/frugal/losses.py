@@ -40,18 +40,18 @@ _OF_PAIRS = ("triples", "item_pull")
 
 @dataclass(frozen=True, kw_only=True)
 class FrugalSettings(SquaresSettings):
-    """What can be chosen about learning from few messages."""
+    """Settings of Frugal."""
 
     learning_rate: float | None = None
-    """Size of steps: of the server's with `server` adam, and with the loss pairs also of the devices' own. Refused
-    where the server solves.  [default: 0.1, for pairs 0.05]"""
+    """Learning rate of the server with `server` adam, and of clients with the loss pairs. Refused where the server
+    solves.  [default: 0.1, for pairs 0.05]"""
     loss: Literal["squares", "pairs"] = "squares"
-    """What is learnt: to tell what people have from all else, in closed form (squares), or to rank it above (pairs:
-    FPL's loss, which needs about 30 messages; the server steps with Adam)."""
+    """Loss: implicit least squares, solved in closed form (squares), or FPL's pairwise loss (pairs), which needs about
+    30 uploads; the server then uses Adam."""
     triples: str | int = "3x profile"
-    """Loss pairs: pairs that a device trains on for a message; a number, `mean`, `profile` or `3x profile`."""
+    """Loss pairs: training triples per upload; a number, `mean`, `profile` or `3x profile`."""
     item_pull: float = 20.0
-    """Loss pairs: pull of all item vectors towards zero at the server, each time that everyone has sent a message."""
+    """Loss pairs: weight decay of all item vectors at the server, per pass over all clients."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -342,28 +342,28 @@ FrugalSquares.__name__ = FrugalPairs.__name__ = Frugal.__name__
 
 @dataclass(frozen=True, kw_only=True)
 class FCFSettings(SharedProfileSettings):
-    """What can be chosen about federated collaborative filtering."""
+    """Settings of federated collaborative filtering."""
 
     factors: int = 20
-    """Length of the vectors that describe users and items."""
+    """Number of latent factors."""
     rounds: int = 50
-    """How many times all devices upload and the server takes a step."""
+    """Number of rounds: in each, all clients upload and the server takes one step."""
     alpha: float = 1.0
-    """How much surer it is that users like what they have than that they dislike the rest: confidence 1 + alpha."""
+    """Confidence in observed items is 1 + alpha (Hu et al., 2008)."""
     unobserved_weight: float = 1.0
-    """Confidence that users dislike what they do not have: 1 as published, 0 for the variant in the FPL tables."""
+    """Confidence in unobserved items: 1 as published, 0 for the variant in the FPL tables."""
     regulariser: float = 1.0
-    """Pull of all vectors towards zero (lambda)."""
+    """L2 regularisation of all vectors (lambda)."""
     learning_rate: float = 0.1
-    """Size of the server's steps (Adam)."""
+    """Learning rate of the server (Adam)."""
     beta1: float = 0.9
-    """How long the server remembers the direction of past gradients (Adam)."""
+    """Adam: decay of the first moment."""
     beta2: float = 0.999
-    """How long the server remembers the size of past gradients (Adam)."""
+    """Adam: decay of the second moment."""
     initial_scale: float = 0.1
-    """Standard deviation of the first values of the item vectors."""
+    """Standard deviation of the initial item vectors."""
     seed: int = 1
-    """Names the run: the same seed gives the same model."""
+    """Seed of all random numbers: the same seed gives the same model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -44,74 +44,73 @@ class SquaresSettings(SharedProfileSettings):
     """What can be chosen about learning squares from few messages."""
 
     messages: int = 5
-    """How many messages each device sends in its lifetime; anyone who has sent them still gets models."""
+    """Uploads per client, over its lifetime. A client that has sent them still downloads models."""
     cohorts: int = 1
-    """Into how many groups people are divided, for its lifetime; a round asks one of them."""
+    """Number of fixed groups of clients; a round invites one of them."""
     rounds: int | None = None
-    """How many rounds are played.  [default: messages x cohorts, so that everyone can send all theirs]"""
+    """Number of rounds.  [default: messages x cohorts, so that every client can use its quota]"""
     min_support: int = DEFAULT_MIN_SUPPORT
-    """Items of fewer users are in no message but the first, which carries counts only, and are not recommended.
-    1: every item is, and no message is spent on counts."""
+    """Minimum support: items with fewer users are not learnt and not recommended. The first upload then carries
+    counts only. 1: all items, and no upload for counts."""
     item_weights: Literal["none", "ridge"] = "none"
-    """What the server publishes beside the vectors: nothing, or the weights of a ridge regression of each item on its
-    nearest items, from the sums of all messages. No client sends more; docs/frugal.md has what the weights disclose."""
+    """Item-item weights published beside the vectors: none, or a ridge regression of each item on its nearest items,
+    from the sums of all uploads. Clients send nothing more; docs/frugal.md has what the weights disclose."""
     factors: int | None = None
-    """Length of the vectors that describe people and items.  [default: 64; with squares up to 96, one
-    for every 64 items of a large catalogue; where there are fewer than 512 people or 1,024 items, one for every 8
-    people and every 16 items, and at least 8]"""
+    """Number of latent factors.  [default: 64, and up to 96 for catalogues above 4,096 items; fewer for less than
+    512 users or 1,024 items, at least 8]"""
     alpha: float = setting(0.0, paper=True)
-    """How much surer it is that people like what they have than that they dislike the rest: confidence 1 + alpha."""
+    """Confidence in observed items is 1 + alpha (Hu et al., 2008)."""
     unobserved_weight: float = setting(1.0, paper=True)
-    """Confidence that people dislike what they do not have: 1 as published by FCF, 0 for the FPL papers' variant."""
+    """Confidence in unobserved items: 1 as published by FCF, 0 for the FPL papers' variant."""
     regulariser: float | None = None
-    """Pull of all vectors towards zero (lambda).  [default: follows the data, by the spectrum of the sums]"""
+    """L2 regularisation of all vectors (lambda).  [default: from the spectrum of the sums]"""
     shrinkage: float | None = None
-    """Where lambda follows the data: lambda as a multiple of the smallest singular value that is kept.  [default:
-    0.95; 0.9 where sums carry noise]"""
+    """Without `regulariser`: lambda as a multiple of the smallest singular value that is kept.  [default: 0.95; 0.9
+    with noise]"""
     activity: float | None = None
-    """How little the active count for: someone who takes part with n items weighs n^-activity.  [default: 0.3; 0
-    where alpha is above 0, or the server steps with Adam]"""
+    """Down-weights active users: a user with n items has weight n^-activity.  [default: 0.3; 0 where alpha is above 0,
+    or the server uses Adam]"""
     popularity: float | None = None
-    """How little the popular counts for: an item of n people weighs n^-popularity (1 - 1/n).  [default: 0.4; 0 as
+    """Down-weights popular items: an item with n users has weight n^-popularity (1 - 1/n).  [default: 0.4; 0 as
     above]"""
     damping: float = setting(1.0, paper=True)
-    """How much of the way to the solution the server goes in a round; below 1 where alpha is above 0."""
+    """Step towards the solution in a round, as a fraction of the way; below 1 where alpha is above 0."""
     server: Literal["solve", "adam"] = setting("solve", paper=True)
-    """What the server does with the two sums: solve for the items, or take a step of Adam."""
+    """Server step: solve for the item vectors, or one step of Adam."""
     learning_rate: float | None = setting(None, paper=True)
-    """Size of the server's steps (Adam).  [default: 0.1]"""
+    """Learning rate of the server (Adam).  [default: 0.1]"""
     beta1: float = setting(0.9, paper=True)
-    """How long the server remembers the direction of past gradients (Adam)."""
+    """Adam: decay of the first moment."""
     beta2: float = setting(0.999, paper=True)
-    """How long the server remembers the size of past gradients (Adam)."""
+    """Adam: decay of the second moment."""
     broadcast: Literal["int8", "float32"] = "int8"
-    """How item vectors travel to devices: as bytes with a scale a row, or as they are."""
+    """Encoding of item vectors for clients: int8 with one scale per row, or float32."""
     clip: float | None = None
-    """Scale every message down to this length at most (the L2 norm of all its numbers)."""
+    """Norm bound: an upload with a larger L2 norm is scaled down to it."""
     initial_scale: float = setting(0.1, paper=True)
-    """Standard deviation of the first values of the item vectors."""
+    """Standard deviation of the initial item vectors."""
     online: float = 1.0
-    """Probability that a device is there when a round begins."""
+    """Probability that a client is online when a round begins."""
     trace: str | None = None
-    """CSV file `round,user` of which device is there when, starting over at its end; instead of `online`."""
+    """CSV file `round,user` of which client is online when, repeated from its end; instead of `online`."""
     dropout: float = 0.0
-    """Probability that a device vanishes before its answer arrives: its message is lost, and spent."""
+    """Probability that a client drops out before its upload arrives; the upload counts towards its quota."""
     epsilon: float | None = None
-    """Differential privacy of all uploads of a client together, against whoever runs one of the two servers or sees
-    all sums and models. Both servers add noise; see `delta`."""
+    """Differential privacy of all uploads of a client together, against each of the two servers and anyone who sees all
+    sums and models. Both servers add noise; see `delta`."""
     sigma: float | None = None
-    """Noise of each of two servers on every sum, as a multiple of a message's length (0: none, but sums of whole
-    numbers): says `epsilon` in another way. Messages get unequal noise, together as if each had this."""
+    """Instead of `epsilon`: standard deviation of each server's noise, as a multiple of the norm bound (0: sums of
+    integers without noise). Uploads get unequal noise; their total privacy loss is as if each had this."""
     delta: float = 1e-6
-    """Where there is noise: the probability with which epsilon may fail."""
+    """With noise: the probability with which epsilon may fail."""
     rounding: Literal["drawn", "mean"] = "drawn"
-    """Where there is noise: each number of each message is rounded by a draw of its own, as devices do it (drawn), or
-    counts as what it is on average (mean): far faster, to rehearse large federations."""
+    """With noise: numbers are rounded at random, as clients do (drawn), or taken as their mean (mean), which is faster
+    for simulations of large federations."""
     most_shown: float | None = None
-    """Against devices that lie: no item is shown to a larger share of people than this, as far as the model tells, and
-    rows of sums are bounded.  [default: no bound; a federation with a helper has one]"""
+    """Exposure cap against malicious clients: no item is recommended to a larger share of users, as predicted by the
+    model, and rows of sums are bounded.  [default: none; a federation with a helper has one]"""
     seed: int = 1
-    """Names the run: the same seed gives the same model."""
+    """Seed of all random numbers: the same seed gives the same model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
