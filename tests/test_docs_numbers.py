@@ -37,7 +37,7 @@ ELSEWHERE = {
     "page.md": {"benchmarks/page.py": "0.80 1.10"},
     "privacy.md": {"Phi(mu / sqrt 2), tests/privacy": ".57 .72 .86"},
     "scale.md": {"arithmetic in the page": "0.88"},
-    "seasons.md": {"tests/service/fleet/test_three_seasons.py, one run": ".044 .053 .058 .060 .068"},
+    "seasons.md": {"tests/service/simulated_clients/test_three_seasons.py, one run": ".044 .053 .058 .060 .068"},
     "sharing.md": {
         "benchmarks/choices.py": ".01 .0996 .1102 .1130 .1148 .1171 .1173 .1179 .1242 .1326 .1401 .1476 .1484 .1496 "
         ".1503"

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 from tests.federation.conftest import example
-from tests.service.device.test_sums import Home, Leader, everybody_once
+from tests.service.client.test_sums import Home, Leader, everybody_once
 from tests.service.federations import PATIENT, establish_in, newest, small_world
 from tests.service.helper.helpers import ThreadedHelper
 

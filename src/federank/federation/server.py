@@ -314,7 +314,7 @@ def judge_sealed(body: bytes, form: Form) -> int:
 
 def _unread(_body: bytes, _form: Form) -> Any:
     """An upload of sums adds nothing by itself: only with the helper's word does its share count."""
-    raise AssertionError("uploads of sums are added up by service/server/sums")
+    raise AssertionError("uploads of sums are added up by service/server/secure_rounds.py")
 
 
 SEALED = UploadKind(judge_sealed, _unread)

@@ -61,7 +61,7 @@ def test_the_commands_ask_for_what_they_need():
 
 
 def test_a_device_brings_its_invitation():
-    from tests.service.device.worlds import scripted_federation
+    from tests.service.client.worlds import scripted_federation
 
     from federank.service.client.federation import register
     from federank.service.client.http import Client

@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 from tests.service.federations import PATIENT, establish_in, in_a_loop, serving, some_update, stored
-from tests.service.server.sums.federations import HISTORIES, LEAST, federation, prepared_upload
+from tests.service.server.secure.federations import HISTORIES, LEAST, federation, prepared_upload
 
 from federank.data.interactions import Interactions
 from federank.service.server.health import ATTENTION, FAILING, LEVELS, OK, HealthInputs, health_of, round_due

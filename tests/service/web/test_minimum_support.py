@@ -5,7 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.secagg.worlds import HELPER, charter, offer
-from tests.service.fleet.test_minimum_support import COUNTS, DATA, FACTORS, ITEMS, POLICY, SUPPORT, Federation
+from tests.service.simulated_clients.test_minimum_support import (
+    COUNTS,
+    DATA,
+    FACTORS,
+    ITEMS,
+    POLICY,
+    SUPPORT,
+    Federation,
+)
 from tests.service.web.conversing import conversing
 from tests.service.web.questions import CLOSE
 

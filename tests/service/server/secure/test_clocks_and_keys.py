@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.service.federations import in_a_loop, serving, small_world
 from tests.service.helper.helpers import ThreadedHelper
-from tests.service.server.sums.federations import HISTORIES, establish_sums, federation, prepared_upload, take_part
-from tests.service.server.sums.test_rounds_of_sums import kept_model, simulated
+from tests.service.server.secure.federations import HISTORIES, establish_sums, federation, prepared_upload, take_part
+from tests.service.server.secure.test_rounds_of_sums import kept_model, simulated
 
 from federank.errors import BadMessage, SettingError
 from federank.federation.server import SecurePlan

@@ -8,7 +8,7 @@ import time
 from email.utils import formatdate
 
 import pytest
-from tests.service.device.worlds import scripted_federation
+from tests.service.client.worlds import scripted_federation
 
 from federank.errors import BadAnswer, NoAnswer, Refused, SettingError, Withdrawn
 from federank.service.client.http import LONGEST_BACKOFF, Client, checked_address

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from tests.service.federations import in_a_loop
-from tests.service.server.sums.federations import federation, take_part
-from tests.service.server.sums.records import records_of_both, records_of_helper, records_of_leader, tell_apart
+from tests.service.server.secure.federations import federation, take_part
+from tests.service.server.secure.records import records_of_both, records_of_helper, records_of_leader, tell_apart
 
 from federank.secagg.config import config_from
 from federank.secagg.proof.parameters import FULL

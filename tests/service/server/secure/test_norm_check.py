@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.service.federations import ITEMS, in_a_loop, small_world, stored
 from tests.service.helper.helpers import ThreadedHelper
-from tests.service.server.sums.federations import (
+from tests.service.server.secure.federations import (
     HISTORIES,
     establish_sums,
     federation,
@@ -14,7 +14,7 @@ from tests.service.server.sums.federations import (
     prepared_upload,
     take_part,
 )
-from tests.service.server.sums.test_rounds_of_sums import kept_model, simulated
+from tests.service.server.secure.test_rounds_of_sums import kept_model, simulated
 
 from federank.errors import SettingError
 from federank.secagg.config import config_from

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from tests.rated_worlds import simulated, two_opinions
-from tests.service.device.worlds import served
+from tests.service.client.worlds import served
 
 from federank.errors import SettingError
 from federank.federation.method import configuration

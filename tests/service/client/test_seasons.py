@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.service.device.test_sums import HISTORIES, everybody_once, two_servers
-from tests.service.device.test_sums import Home as SecureHome
-from tests.service.device.worlds import FACTORS, ITEMS, rows, scripted_federation, squares_rows
+from tests.service.client.test_sums import HISTORIES, everybody_once, two_servers
+from tests.service.client.test_sums import Home as SecureHome
+from tests.service.client.worlds import FACTORS, ITEMS, rows, scripted_federation, squares_rows
 from tests.service.federations import opened
 
 from federank.cli import federank

@@ -5,10 +5,10 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from tests.service.device.test_sums import two_servers
-from tests.service.device.worlds import scripted_federation
+from tests.service.client.test_sums import two_servers
+from tests.service.client.worlds import scripted_federation
 from tests.service.federations import small_world, stored
-from tests.service.fleet.test_frugal import MESSAGES, devices_of
+from tests.service.simulated_clients.test_frugal import MESSAGES, devices_of
 
 from federank.service.simulated_clients import rehearsal
 from federank.service.simulated_clients.clients import Models

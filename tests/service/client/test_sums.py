@@ -16,7 +16,7 @@ from tests.secagg.worlds import charter as sums_charter
 from tests.secagg.worlds import offer
 from tests.service.federations import ITEMS, NO_LIMITS
 from tests.service.helper.helpers import ThreadedHelper
-from tests.service.server.sums.federations import LEAST, about_zero, establish_sums
+from tests.service.server.secure.federations import LEAST, about_zero, establish_sums
 
 import federank as fr
 from federank.cli import federank

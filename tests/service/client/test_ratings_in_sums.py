@@ -6,8 +6,8 @@ import threading
 import numpy as np
 import pytest
 from tests.rated_worlds import two_opinions
-from tests.service.device.owner import complaint, told
-from tests.service.device.test_sums import Leader
+from tests.service.client.owner import complaint, told
+from tests.service.client.test_sums import Leader
 from tests.service.federations import PATIENT, establish_in, stored
 from tests.service.helper.helpers import ThreadedHelper
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.service.device.owner import complaint, told
-from tests.service.device.worlds import FACTORS, ITEMS, rating_rows, scripted_federation
+from tests.service.client.owner import complaint, told
+from tests.service.client.worlds import FACTORS, ITEMS, rating_rows, scripted_federation
 
 from federank.federation import wire
 from federank.federation.method import Client, ItemGradients

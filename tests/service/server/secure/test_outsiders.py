@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.service.federations import in_a_loop, serving, stored
 from tests.service.helper.helpers import ThreadedHelper
-from tests.service.server.sums.federations import HISTORIES, establish_sums, federation, take_part
+from tests.service.server.secure.federations import HISTORIES, establish_sums, federation, take_part
 from tests.service.server.test_enrolment import invitations
 
 from federank.secagg.config import config_from

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from tests.service.federations import ITEMS, Device, Served, in_a_loop, stored
 from tests.service.helper.helpers import HelperProcess
-from tests.service.server.sums.federations import HISTORIES, federation, loud_upload, prepared_upload, take_part
-from tests.service.server.sums.test_rounds_of_sums import kept_model, simulated
+from tests.service.server.secure.federations import HISTORIES, federation, loud_upload, prepared_upload, take_part
+from tests.service.server.secure.test_rounds_of_sums import kept_model, simulated
 
 from federank.service.server import rounds as leading
 from federank.service.server import secure_rounds as preparing

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.service.federations import ITEMS, in_a_loop, opened, serving, small_world, stored
 from tests.service.helper.helpers import ThreadedHelper
-from tests.service.server.sums.federations import (
+from tests.service.server.secure.federations import (
     FACTORS,
     HISTORIES,
     LEAST,

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from tests.service.device.worlds import ITEMS, scripted_federation
+from tests.service.client.worlds import ITEMS, scripted_federation
 
 from federank.errors import SettingError
 from federank.privacy.accountant import MOST_ANSWERS

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.commands import refused
-from tests.service.device.worlds import scripted_federation
+from tests.service.client.worlds import scripted_federation
 
 
 def complaint(*words):

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.service.device.worlds import FACTORS, ITEMS, packed, rows, scripted_federation
+from tests.service.client.worlds import FACTORS, ITEMS, packed, rows, scripted_federation
 from tests.worlds import decode_update
 
 from federank.errors import BadAnswer, BadState, NoAnswer, Refused, SettingError

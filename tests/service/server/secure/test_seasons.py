@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.secagg.worlds import charter
 from tests.service.federations import in_a_loop, opened, stored
-from tests.service.server.sums.federations import HISTORIES, federation, take_part
-from tests.service.server.sums.test_verifying import Published
+from tests.service.server.secure.federations import HISTORIES, federation, take_part
+from tests.service.server.secure.test_verifying import Published
 from tests.service.server.test_operating import ask
 
 from federank.errors import BadMessage, SettingError

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 from tests.service.federations import in_a_loop, stored
-from tests.service.server.sums.federations import HISTORIES, federation, prepared_upload
-from tests.service.server.sums.test_rounds_of_sums import lying_upload
+from tests.service.server.secure.federations import HISTORIES, federation, prepared_upload
+from tests.service.server.secure.test_rounds_of_sums import lying_upload
 
 from federank.secagg import upload as uploads
 from federank.secagg.exchange import ABANDONED, FOLDED, read_record, set_digest

@@ -4,9 +4,19 @@ import httpx
 import numpy as np
 import pytest
 from tests.rated_worlds import simulated
-from tests.service.device.worlds import served
-from tests.service.fleet.test_ratings import AS_PUBLISHED, ITEMS, PEOPLE, RATES, ROUND, flags, people, play, written
+from tests.service.client.worlds import served
 from tests.service.helper.helpers import ThreadedHelper
+from tests.service.simulated_clients.test_ratings import (
+    AS_PUBLISHED,
+    ITEMS,
+    PEOPLE,
+    RATES,
+    ROUND,
+    flags,
+    people,
+    play,
+    written,
+)
 
 from federank.cli.serve import _report_guarantee
 from federank.errors import SettingError

@@ -10,7 +10,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from tests.rated_worlds import two_opinions
-from tests.service.device.test_sums import Leader
+from tests.service.client.test_sums import Leader
 from tests.service.federations import PATIENT, establish_in, stored
 from tests.service.helper.helpers import ThreadedHelper
 

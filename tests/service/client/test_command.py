@@ -8,8 +8,8 @@ import sys
 import time
 
 import pytest
-from tests.service.device.owner import complaint, told
-from tests.service.device.worlds import ITEMS, scripted_federation, served
+from tests.service.client.owner import complaint, told
+from tests.service.client.worlds import ITEMS, scripted_federation, served
 
 
 @pytest.fixture

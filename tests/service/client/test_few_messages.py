@@ -8,7 +8,7 @@ import sqlite3
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.service.device.worlds import FACTORS, ITEMS, packed, scripted_federation, squares_rows
+from tests.service.client.worlds import FACTORS, ITEMS, packed, scripted_federation, squares_rows
 
 from federank.cli import federank
 from federank.errors import BadAnswer, SettingError

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from tests.service.federations import in_a_loop, opened, serving
 from tests.service.helper.helpers import ThreadedHelper
-from tests.service.server.sums.federations import HISTORIES, establish_sums, federation, take_part
+from tests.service.server.secure.federations import HISTORIES, establish_sums, federation, take_part
 
 from federank.cli import federank
 from federank.errors import BadMessage, NoAnswer

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.service.device.worlds import FACTORS, ITEMS, rows, scripted_federation, served
+from tests.service.client.worlds import FACTORS, ITEMS, rows, scripted_federation, served
 from tests.worlds import decode_update
 
 import federank as fr

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import httpx
 import pytest
 from click.testing import CliRunner
-from tests.service.device.test_sums import HISTORIES, Home, Leader
+from tests.service.client.test_sums import HISTORIES, Home, Leader
 from tests.service.helper.helpers import HelperProcess
-from tests.service.server.sums.federations import LEAST, establish_sums
+from tests.service.server.secure.federations import LEAST, establish_sums
 
 from federank.cli import federank
 from federank.errors import HelperAway

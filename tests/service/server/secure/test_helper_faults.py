@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.service.federations import Served, in_a_loop, opened, serving
 from tests.service.helper.helpers import ThreadedHelper, helping
-from tests.service.server.sums.federations import establish_sums
+from tests.service.server.secure.federations import establish_sums
 
 from federank.errors import SettingError
 from federank.service.helper.store import RoundKeys

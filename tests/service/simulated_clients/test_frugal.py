@@ -7,7 +7,7 @@ import time
 import httpx
 import numpy as np
 import pytest
-from tests.service.device.worlds import FACTORS, ITEMS, scripted_federation, served, squares_rows
+from tests.service.client.worlds import FACTORS, ITEMS, scripted_federation, served, squares_rows
 
 import federank as fr
 from federank.data.interactions import Interactions

@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.service.device.test_few_messages import HISTORY
-from tests.service.device.test_few_messages import Home as FewMessages
-from tests.service.device.test_sums import Home, everybody_once, outcomes_of, two_servers
-from tests.service.device.worlds import ITEMS, scripted_federation
+from tests.service.client.test_few_messages import HISTORY
+from tests.service.client.test_few_messages import Home as FewMessages
+from tests.service.client.test_sums import Home, everybody_once, outcomes_of, two_servers
+from tests.service.client.worlds import ITEMS, scripted_federation
 from tests.service.federations import opened
 
 from federank.cli import federank
