@@ -62,10 +62,15 @@ class FedMF(FederatedMethod):
         V = broadcast.vectors[drawn]
         for _ in range(self.local_steps):
             u = u - self.learning_rate * ((V @ u - labels) @ V / len(drawn) + self.regularization * u)
-        gradients = np.zeros((self.n_items, self.factors), np.float32)
-        np.add.at(gradients, drawn, np.outer(V @ u - labels, u) + self.regularization * V)
-        items = np.unique(drawn) if self.send == "sampled" else np.arange(self.n_items)
-        return ClientResult(ItemGradients(items, gradients[items]), UserVector(u), negatives=np.unique(sampled))
+        order = np.argsort(drawn, kind="stable")
+        items, starts = np.unique(drawn[order], return_index=True)
+        terms = np.outer(V @ u - labels, u) + self.regularization * V
+        gradients = np.add.reduceat(terms[order], starts).astype(np.float32)
+        if self.send == "all":
+            full = np.zeros((self.n_items, self.factors), np.float32)
+            full[items] = gradients
+            items, gradients = np.arange(self.n_items), full
+        return ClientResult(ItemGradients(items, gradients), UserVector(u), negatives=np.unique(sampled))
 
     def server_update(self, state: ItemVectors, aggregate: ItemSums) -> ItemVectors:
         """A step by each item's mean gradient, over the clients that sent one."""
