@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -362,6 +362,8 @@ class FCFSettings(SharedProfileSettings):
     """Adam: decay of the second moment."""
     initial_scale: float = 0.1
     """Standard deviation of the initial item vectors."""
+    broadcast: Literal["float32", "int8"] = "float32"
+    """How item vectors travel to clients: as they are, or as bytes with a scale a row."""
     seed: int = 1
     """Seed of all random numbers: the same seed gives the same model."""
 
@@ -375,7 +377,7 @@ class FCFSettings(SharedProfileSettings):
     def as_least(self) -> SquaresSettings:
         """The federation of few messages that takes the same steps: one message of everyone a round, Adam."""
         same = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "rounds"}
-        return SquaresSettings(**same, messages=self.rounds, min_support=1, server="adam", broadcast="float32")
+        return SquaresSettings(**same, messages=self.rounds, min_support=1, server="adam")
 
 
 class FCF(FewMessages):
