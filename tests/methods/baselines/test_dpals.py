@@ -5,6 +5,7 @@ from tests.worlds import two_tastes
 
 import federank as fr
 from federank.methods.baselines.dpals import _audiences, _limited, _positive, _symmetric, noisy_counts
+from federank.privacy.accountant import mu_for
 
 WORLD = two_tastes()
 
@@ -43,3 +44,50 @@ def test_more_privacy_is_less_accurate():
 def test_the_report_has_the_guarantee():
     report = fr.PrivateALS(epsilon=2.0, factors=2).fit(WORLD).report
     assert report["privacy"] == {"epsilon": 2.0, "delta": 1e-6}
+
+
+def without_user(data, user):
+    stays = data.users != user
+    return fr.Interactions.from_columns(data.user_ids[data.users[stays]], data.item_ids[data.items[stays]])
+
+
+def test_what_one_user_changes_costs_exactly_the_budget(monkeypatch):
+    """One user changes the sums by at most their bounds, and the noise of all releases together has the budget's mu."""
+    limit, scales = 3, {}
+
+    class Recorded(np.random.Generator):
+        def normal(self, loc=0.0, scale=1.0, size=None):
+            kinds = {4: "b", (4, 4): "A or K", WORLD.n_items: "counts"}
+            scales.setdefault(kinds.get(size, "first vectors"), []).append(scale)
+            return super().normal(loc, scale, size)
+
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: Recorded(np.random.PCG64(seed)))
+    settings = {"factors": 4, "iterations": 2, "items_per_user": limit, "epsilon": 2.0}
+    model = fr.PrivateALS(**settings).fit(WORLD)
+    spent = limit / scales["counts"][0] ** 2
+    each = 1 + WORLD.n_items  # the sum over everyone, then one for each item
+    for start in (0, each):
+        everyone, per_item = scales["A or K"][start], scales["A or K"][start + 1]
+        spent += 1 / everyone**2 + limit / per_item**2 + limit / scales["b"][0] ** 2
+    assert len(scales["A or K"]) == 2 * each
+    assert len(set(scales["b"])) == 1
+    np.testing.assert_allclose(np.sqrt(spent), mu_for(2.0, 1e-6), rtol=1e-9)
+
+    # The releases themselves, with and without a user, from the same item vectors and counts.
+    items = np.arange(WORLD.n_items)
+    counts, vectors = WORLD.popularity.astype(float), model.item_vectors
+
+    def sums(data):
+        assert np.array_equal(data.item_ids, WORLD.item_ids)
+        users = model._solved(data.profiles, vectors)
+        users /= np.linalg.norm(users, axis=1, keepdims=True)  # as long as clipping lets them be
+        audiences = [users[those].astype(float) for those in _audiences(data, counts, items, limit)]
+        return (
+            np.stack([those.T @ those for those in audiences]),
+            np.stack([those.sum(axis=0) for those in audiences]),
+            users.T.astype(float) @ users,
+        )
+
+    for user in range(0, WORLD.n_users, 5):
+        changes = [np.linalg.norm(a - b) for a, b in zip(sums(WORLD), sums(without_user(WORLD, user)), strict=True)]
+        np.testing.assert_allclose(changes, [np.sqrt(limit), np.sqrt(limit), 1], rtol=1e-5)
