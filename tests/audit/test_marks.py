@@ -30,21 +30,11 @@ def test_no_attack_gets_credit_for_a_popularity_that_points_the_wrong_way():
     assert means[BASELINE]["gain"] == pytest.approx(0.3 - 0.5)
 
 
-def test_people_of_whom_there_is_nothing_to_judge_do_not_count():
-    means = means_of({BASELINE: [marks([0.5, 0.5], held_back=[np.nan, 0.8]), marks([0.8])]})
-    assert means[BASELINE]["auc"] == pytest.approx((0.5 + 0.5 + 0.8) / 3)
-    assert means[BASELINE]["auc_held_back"] == pytest.approx(0.8)
-
-
 def test_where_nothing_was_held_back_there_is_no_gain_and_no_best():
     means = means_of({BASELINE: [marks([0.6])], "sign": [marks([0.9])]})
     assert means["sign"]["gain_held_back"] is None
     best = best_of(means)
     assert best["by_auc_held_back"] is best["auc_held_back"] is best["gain_held_back"] is None
-
-
-def test_an_attack_that_claims_nothing_is_right_about_nothing():
-    assert means_of({BASELINE: [marks([0.6], precision=[np.nan])]})[BASELINE]["precision"] == 0.0
 
 
 def test_the_best_attack_has_the_best_order_and_is_never_the_baseline():

@@ -1,12 +1,8 @@
 """Sybil clients: with one honest client without noise everything is read; with noise, or among many, little is."""
 
-import json
-
 import pytest
-from click.testing import CliRunner
 
 from federank.audit.sybil import HONEST, OBSERVERS, SybilSettings, rehearse_sybils
-from federank.cli import federank
 from federank.data.synthetic import city
 from federank.errors import SettingError
 
@@ -47,10 +43,3 @@ def test_a_cohort_needs_room_for_sybils_and_the_data_enough_users():
         SybilSettings(cohort=50)
     with pytest.raises(SettingError):
         rehearse_sybils(city(40, checkins=400, seed=1), SybilSettings())
-
-
-def test_the_command_prints_its_figures_as_json():
-    words = ["audit", "sybil", "--data", "city", "--victims", "3", "--json"]
-    done = json.loads(CliRunner().invoke(federank, words).stdout)
-    assert (done["cohort"], len(done["rows"])) == (100, 16)
-    assert done["rows"][0] | {"auc": 1.0, "precision": 1.0} == done["rows"][0]

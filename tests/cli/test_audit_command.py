@@ -36,12 +36,6 @@ def test_sums_over_a_cohort_are_audited_in_rounds_of_that_many(shop):
     assert found["best"]["by_auc"] in found["attacks"]
 
 
-def test_a_report_about_sums_keeps_to_eighty_columns(shop):
-    answer = told("fpl", "--data", shop, "--epochs", 2, "--sees", "sums", "--cohort", 4, "--quiet")
-    assert "4 clients" in " ".join(answer.split())
-    assert max(len(line) for line in answer.splitlines()) <= 80
-
-
 def test_ratings_are_audited_too(shop):
     answer = told("pmf", "--data", shop, "--style", "batch", "--iterations", 6, "--rho", 1, "--quiet")
     assert max(len(line) for line in answer.splitlines()) <= 80
@@ -104,12 +98,6 @@ def test_another_server_than_was_asked_for_is_told(shop, arguments, seen, named)
     assert json.loads(told(*words, "--json", *arguments))["sees"] == seen
     assert named in told(*words, "--quiet", *arguments)
     assert named not in told(*words, "--quiet")
-
-
-@pytest.mark.parametrize("sees", ["both", "sums"])
-def test_no_report_calls_open_what_left_in_parts_or_sums(shop, sees):
-    words = ["frugal", *FEW, "--messages", 2, "--per-epoch", "--sees", sees]
-    assert "openly" not in told(*words, "--data", shop, "--quiet")
 
 
 def test_devices_of_the_servers_own_are_told_only_where_it_has_some(shop):

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from federank.cli import federank
 from federank.data.datasets import KNOWN
-from federank.errors import BadFile, DataError, DownloadError, FedeRankError, SettingError, UnknownDataset
+from federank.errors import BadFile, DataError, DownloadError, FedeRankError, SettingError
 
 COUNTS = {
     "ml-1m": (6_040, 3_706, 1_000_209),
@@ -93,10 +93,6 @@ def test_the_list_names_every_known_set_and_says_which_are_here(folder):
     table = told("data", "list")
     assert all(name in table for name in KNOWN)
     assert str(folder) in table
-
-
-def test_the_list_fits_a_terminal_of_80_columns():
-    assert max(map(len, told("data", "list").splitlines()[:-1])) <= 80
 
 
 # get
@@ -191,24 +187,6 @@ def test_get_does_not_hide_one_copy_behind_another(folder, tmp_path):
     assert "LibraryThing.tsv" in message
 
 
-def test_get_of_a_copy_that_is_not_there_says_so(tmp_path):
-    assert "does not exist" in complaint(BadFile, "data", "get", "ml-1m", "--from", tmp_path / "nothing.zip")
-
-
-def test_get_tells_how_to_come_by_a_set_without_an_address():
-    message = complaint(DataError, "data", "get", "foursquare-italy")
-    assert "sisinflab/FedBPR" in message
-    assert "federank data get foursquare-italy --from FILE" in message
-
-
-def test_get_of_the_city_says_that_it_is_always_there():
-    assert "nothing to get" in told("data", "get", "city")
-
-
-def test_get_of_an_unknown_name_lists_the_known_ones():
-    assert "'ml-100k'" in complaint(UnknownDataset, "data", "get", "ml100k")
-
-
 # stats
 
 
@@ -237,12 +215,6 @@ def test_stats_keep_likes_and_cores_where_asked(tmp_path):
     assert "Nothing of" in complaint(DataError, "data", "stats", table, "--k-core", 7)
 
 
-def test_stats_as_a_table_show_the_same_counts(tmp_path):
-    table = told("data", "stats", ratings_file(tmp_path / "ratings.tsv", users=40, items=30))
-    assert "1,200" in table
-    assert max(map(len, table.splitlines())) <= 80
-
-
 def test_names_out_of_the_data_have_no_power_over_the_terminal(tmp_path):
     table = tmp_path / "places.tsv"
     table.write_text("user\titem\tcategory\n1\ta\t[/red]\x1b[31mBar\n2\ta\t[/red]\x1b[31mBar\n", encoding="utf-8")
@@ -255,19 +227,6 @@ def test_names_out_of_the_data_have_no_power_over_the_terminal(tmp_path):
 def test_stats_draw_a_picture_where_asked(tmp_path):
     told("data", "stats", "city", "--plot", tmp_path / "city.png")
     assert (tmp_path / "city.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("name", COUNTS)
-def test_stats_of_the_real_sets_are_the_published_ones(real_data, monkeypatch, name):
-    monkeypatch.setenv("FEDERANK_DATA", str(real_data))
-    numbers = json.loads(told("data", "stats", name, "--json"))
-    users, items, interactions = COUNTS[name]
-    assert (numbers["users"], numbers["items"], numbers["interactions"]) == COUNTS[name]
-    assert numbers["density"] == pytest.approx(interactions / (users * items))
-
-
-def test_stats_of_a_set_that_is_not_here_name_the_command_that_gets_it():
-    assert "federank data get ml-1m" in complaint(DataError, "data", "stats", "ml-1m")
 
 
 # city
@@ -335,12 +294,6 @@ def test_every_way_of_splitting_keeps_all_rows_and_repeats_none(tmp_path, way, t
     assert len(train | test) == 24
 
 
-def test_leave_last_out_takes_one_more_of_each_user_for_validation(tmp_path):
-    table = ratings_file(tmp_path / "ratings.tsv")
-    told("data", "split", table, "--leave-last-out", "--validation", 1, "--out", "out")
-    assert rows_of(Path("out/validation.tsv")) == {(f"u{u}", "i4") for u in range(4)}
-
-
 def test_folds_have_a_folder_each_and_test_every_row_once(tmp_path):
     table = ratings_file(tmp_path / "ratings.tsv")
     told("data", "split", table, "--folds", 3, "--seed", 2, "--out", "out")
@@ -362,12 +315,6 @@ def test_an_earlier_split_is_replaced_whole(tmp_path):
     told("data", "split", table, "--temporal", 0.5, "--out", "out")
     assert files_in(Path("out")) == ["split.json", "test.tsv", "train.tsv"]
     assert sorted(path.name for path in Path().iterdir()) == ["out"]
-
-
-def test_an_empty_folder_is_filled(tmp_path):
-    Path("out").mkdir()
-    told("data", "split", ratings_file(tmp_path / "ratings.tsv"), "--temporal", 0.5, "--out", "out")
-    assert files_in(Path("out")) == ["split.json", "test.tsv", "train.tsv"]
 
 
 @pytest.mark.parametrize("file", ["notes.txt", "train.tsv", "deep/notes.txt"])
@@ -427,16 +374,6 @@ def test_a_split_needs_exactly_one_way_that_fits(words, sentence):
     assert not Path("out").exists()
 
 
-def test_the_papers_split_of_amazon_has_their_counts(real_data, monkeypatch):
-    monkeypatch.setenv("FEDERANK_DATA", str(real_data))
-    words = ("amazon-digital-music", "--min-interactions", 20, "--temporal", 0.2, "--out", "out")
-    printed = told("data", "split", *words)
-    assert "61,408" in printed
-    assert "14,524" in printed
-    assert len(rows_of(Path("out/train.tsv"))) == 61_408
-    assert len(rows_of(Path("out/test.tsv"))) == 14_524
-
-
 # as a process of its own
 
 
@@ -490,7 +427,3 @@ def test_the_examples_of_every_help_work_as_they_stand(words):
     assert shown
     for example in shown:
         told(*example)
-
-
-def test_the_example_of_get_names_a_set_that_can_be_fetched():
-    assert [KNOWN[example[2]].address is not None for example in examples(("data", "get"))] == [True]

@@ -96,11 +96,6 @@ def test_a_packaged_study_reproduces_the_demo(story, place, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_demo_fits_a_terminal_of_80_columns(story):
-    assert max(map(len, story.splitlines()[:-1])) <= 80  # the last line has the name of a folder
-
-
-@pytest.mark.slow
 def test_the_last_line_says_what_to_open_and_it_is_there(story, place):
     assert story.splitlines()[-1] == f"Open {place / 'report.html'} in a browser."
     page = (place / "report.html").read_text(encoding="utf-8")

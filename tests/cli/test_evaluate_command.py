@@ -52,14 +52,6 @@ def test_the_json_has_the_figures_that_python_gives(run, models, split):
     assert told["notes"] == list(expected.notes)
 
 
-def test_the_table_fits_80_columns_and_names_both_forms_of_gini(run, models):
-    code, out, _ = run("evaluate", models / "popular", "--at", "5,10")
-    assert code == 0
-    assert max(map(len, out.splitlines())) <= 80
-    for words in ("@5", "@10", "Precision", "1 - Gini", "Gini index", "Travel & Transport"):
-        assert words in out
-
-
 def test_validation_can_be_judged_by(run, models, split):
     _, out, _ = run("evaluate", models / "popular", "--part", "validation", "--json")
     expected = fr.evaluate(MostPopular().fit(split.train), split.development, at=10).means
@@ -158,14 +150,6 @@ def test_mistakes_end_in_one_sentence_and_exit_code_2(run, models, words, senten
     assert out == ""
     assert sentence in err
     assert err.count("\n") == 1
-
-
-def test_compare_prints_each_model_and_each_test_in_80_columns(run, models):
-    code, out, _ = run("compare", models / "popular", models / "random", "--metrics", "precision,hit_rate")
-    assert code == 0
-    for words in ("precision@10 A-B", "hit_rate@10 A-B", "t-test", "Wilcoxon", "Holm"):
-        assert words in out
-    assert all(len(line) <= 80 for line in out.splitlines() if "A-B" in line)
 
 
 def test_compare_as_json_has_every_test(run, models):

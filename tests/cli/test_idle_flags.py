@@ -108,11 +108,6 @@ def test_patience_stops_a_run_and_keeps_its_best_epoch(visits, tmp_path):
     assert json.loads((tmp_path / "run" / "model.json").read_text())["settings"]["iterations"] == stop["epoch"]
 
 
-def test_a_command_that_is_not_there_names_the_nearest():
-    answer = run("trian")
-    assert "'trian'" in str(answer.exception)
-
-
 def test_help_offers_what_a_method_can_use():
     in_one_go, in_rounds = (run("train", method, "--help-all").output for method in ("itemknn", "fpl"))
     for flag in ("--threads", "--engine", "--resume", "--count"):
@@ -140,8 +135,3 @@ def test_repeats_are_told_wherever_data_are_told(tmp_path):
     from_parts = run("train", "popular", "--split", tmp_path / "parts", "--out", tmp_path / "from_parts").output
     assert "60" in from_parts
     assert '"repeats_left_out": 60' in (tmp_path / "run" / "model.json").read_text()
-
-
-def test_a_method_that_is_not_there_names_the_nearest():
-    answer = run("train", "poplar", "--out", "x")
-    assert "'popular'" in str(answer.exception)

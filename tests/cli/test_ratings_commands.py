@@ -4,11 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from tests.commands import refused, run, succeeded
+from tests.commands import refused, succeeded
 from tests.rated_worlds import two_opinions
 
 import federank as fr
-from federank.errors import UnknownId
 from federank.methods.model_folder import load_model
 
 QUICK = ("--factors", "4", "--iterations", "40", "--learning-rate", "0.05", "--decay", "0.98", "--initial-range", "0.5")
@@ -124,17 +123,6 @@ def test_a_rating_is_predicted_by_the_models_that_have_not_seen_it(shop, tmp_pat
     assert answer["rating"] == pytest.approx(np.mean([model.predict(user, unrated) for model in models]))
 
 
-def test_a_fallback_is_said(shop, tmp_path):
-    out = tmp_path / "run"
-    told("train", "pmf", "--data", shop, "--split", "none", "--out", out, "--quiet", *QUICK)
-    result = run("recommend", out, "--user", "3", "--item", "777")
-    mean = fr.load(shop).ratings[fr.load(shop).users == 3].mean()
-    assert result.stdout == f"{mean:.2f}\n"
-    assert "777" in result.stderr
-    assert json.loads(told("recommend", out, "--user", "3", "--item", "777", "--json"))["fallback"] == "user mean"
-    assert isinstance(run("recommend", out, "--user", "4711", "--item", "1").exception, UnknownId)
-
-
 def test_a_model_that_only_ranks_predicts_no_ratings(shop, tmp_path):
     told("train", "popular", "--data", shop, "--out", tmp_path / "run", "--quiet")
     assert "popular" in complaint("recommend", tmp_path / "run", "--user", "3", "--item", "5")
@@ -158,12 +146,6 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(words, sentence, shop,
     answer = complaint("train", "pmf", "--data", shop, "--out", tmp_path / "out", "--quiet", *words)
     assert sentence in answer
     assert sorted(path.name for path in tmp_path.iterdir()) == ["shop.csv"]
-
-
-def test_an_unknown_filling_ends_with_the_choices(shop, tmp_path):
-    result = run("train", "pmf", "--data", shop, "--filling", "zero", "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert "'hybrid', 'average', 'none'" in result.output
 
 
 def test_earlier_folds_are_not_replaced_unasked(shop, tmp_path):

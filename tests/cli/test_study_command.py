@@ -1,8 +1,6 @@
 """`federank study`: list, run, status and report, as a person types them."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -164,15 +162,6 @@ def test_a_mistake_is_one_sentence(study_file, words, told, monkeypatch):
     assert told in str(answer.exception)
 
 
-@pytest.mark.slow
-def test_a_mistake_ends_with_exit_code_2_and_no_traceback(tmp_path):
-    command = [sys.executable, "-m", "federank", "study", "run", "federank-tabel2"]
-    answer = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert answer.returncode == 2
-    assert answer.stderr.startswith("federank: No study is called 'federank-tabel2'.")
-    assert "Traceback" not in answer.stderr
-
-
 def test_results_of_another_version_are_a_sentence(study_file, tmp_path):
     Results.create(tmp_path / "r")
     (tmp_path / "r" / "VERSION").write_text("2\n")
@@ -192,12 +181,3 @@ def test_a_packaged_study_in_its_quick_form_makes_a_report(tmp_path, real_data, 
     report = asked("report", tmp_path / "r", "--html", tmp_path / "report.html")
     assert report.exit_code == 0, report.output
     assert "Table 3" in (tmp_path / "report.html").read_text()
-
-
-def test_study_files_may_be_small(tmp_path, in_this_process):
-    (tmp_path / "tiny.toml").write_text(
-        f'data = ["{small_data(tmp_path)}"]\nat = [5]\nmodel = [{{ method = "popular" }}]\n'
-    )
-    answer = asked("run", tmp_path / "tiny.toml", "--out", tmp_path / "r", "--quiet")
-    assert answer.exit_code == 0, answer.output
-    assert [line.group for line in Results.open(tmp_path / "r").records()] == ["popular"]

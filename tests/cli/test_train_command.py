@@ -134,15 +134,6 @@ def test_an_earlier_model_is_not_replaced_unasked(shop, tmp_path):
     assert "is not a model" in str(refused("train", "popular", "--data", shop, "--out", tmp_path / "notes"))
 
 
-def test_recommending_needs_to_know_for_whom(shop, tmp_path):
-    told("train", "popular", "--data", shop, "--out", tmp_path / "run")
-    assert "Say for whom" in str(refused("recommend", tmp_path / "run"))
-    assert "--out FILE" in str(refused("recommend", tmp_path / "run", "--all"))
-    assert "No user" in str(refused("recommend", tmp_path / "run", "--user", "99"))
-    assert "n is 0; an integer" in str(refused("recommend", tmp_path / "run", "--user", "1", "-n", "0"))
-    assert "is not a model" in str(refused("recommend", tmp_path / "nowhere", "--user", "1"))
-
-
 def test_an_unknown_method_names_the_known_ones():
     from federank.methods.registry import recommender_class
 

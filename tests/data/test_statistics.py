@@ -1,8 +1,5 @@
 """Statistics and their picture: small worlds counted by hand, laws, real data, and what a picture shows."""
 
-import json
-import xml.etree.ElementTree as ElementTree
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,18 +9,15 @@ from federank.data.interactions import Interactions
 from federank.data.loading import load
 from federank.data.splits import split_temporal
 from federank.data.statistics import (
-    CATEGORIES_SHOWN,
     CategoryShare,
     Period,
     Ratings,
     Spread,
     draw_statistics,
-    gini,
     share_of_top,
     statistics,
     statistics_figure,
 )
-from federank.data.synthetic import city
 from federank.errors import BadFile, DataError, SettingError
 
 PUBLISHED = {
@@ -76,14 +70,6 @@ def test_what_a_data_set_does_not_have_is_none():
     assert (numbers.ratings, numbers.period, numbers.categories) == (None, None, None)
 
 
-def test_everything_is_ready_for_json(small):
-    told = statistics(small).as_dict()
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
-    assert (told["users"], told["items"], told["interactions"]) == (3, 3, 6)
-    assert told["categories"][1]["name"] == "Drama"
-    assert told["activity"] == {"minimum": 1, "median": 2.0, "maximum": 3}
-
-
 def test_a_part_of_a_split_is_described_by_what_is_in_it(small):
     part = statistics(small.take(small.users == small.user_index("bob")))
     assert (part.users, part.items, part.interactions, part.density) == (1, 2, 2, 1.0)
@@ -100,23 +86,6 @@ def test_a_category_whose_items_nobody_chose_is_left_out(small):
 def test_nothing_to_count_is_said_in_a_sentence(small):
     with pytest.raises(DataError):
         statistics(small.take(np.zeros(6, dtype=bool)))
-
-
-@given(counts, st.integers(1, 9))
-def test_gini_ignores_scale_and_order_and_lies_between_0_and_1(counts, factor):
-    assert 0 <= gini(counts) <= 1
-    assert gini(factor * counts) == pytest.approx(gini(counts))
-    assert gini(counts[::-1]) == gini(counts)
-
-
-@given(st.integers(1, 1000), st.integers(2, 40))
-def test_gini_is_0_when_all_are_equal_and_1_when_one_has_all(amount, n):
-    assert gini(np.full(n, amount)) == 0
-    assert gini(np.array([0] * (n - 1) + [amount])) == 1
-
-
-def test_the_gini_of_a_single_item_is_0():
-    assert gini(np.array([5])) == 0
 
 
 @given(counts)
@@ -174,54 +143,8 @@ def test_a_picture_that_cannot_be_written_is_refused_in_a_sentence_and_leaves_no
     assert [path.name for path in tmp_path.iterdir()] == ["folder.png"]
 
 
-def test_a_picture_that_cannot_be_drawn_leaves_the_old_one(small, tmp_path):
-    path = tmp_path / "picture.svg"
-    path.write_text("old")
-    with pytest.raises(DataError):
-        draw_statistics(small.take(np.zeros(6, dtype=bool)), path)
-    assert path.read_text() == "old"
-
-
-@pytest.mark.slow
-def test_names_with_control_characters_dollars_and_foreign_scripts_still_give_a_readable_file(tmp_path):
-    data = Interactions.from_columns(
-        [1, 1, 2],
-        ["a", "b", "b"],
-        categories={"a": ["Caf\x1a\x1a"], "b": ["$x^$", "茶館", "<&>"]},
-        name="the $ of\x00 {x}",
-    )
-    draw_statistics(data, tmp_path / "picture.svg")
-    assert ElementTree.parse(tmp_path / "picture.svg").getroot().tag.endswith("svg")
-    assert statistics_figure(data).get_suptitle().startswith("the $ of? {x}: 3 interactions")
-
-
-def test_the_picture_names_the_data_and_its_axes():
-    figure = statistics_figure(city(people=50, places=40, checkins=600))
-    assert figure.get_suptitle() == "city (synthetic): 600 interactions of 50 users with 40 items"
-    tail, activity, categories = figure.axes
-    assert all(axes.get_title() for axes in figure.axes)
-    assert all(axes.get_xlabel() and axes.get_ylabel() for axes in (tail, activity))
-    assert [text.get_text() for text in categories.get_legend().get_texts()] == [
-        "share of the interactions",
-        "share of the items",
-    ]
-
-
 def test_the_curves_show_the_counts(small):
     tail, activity, categories = statistics_figure(small).axes
     assert tail.lines[0].get_xydata().tolist() == [[1, 3], [2, 2], [3, 1]]
     assert activity.lines[0].get_xydata() == pytest.approx(np.array([[1, 1], [2, 2 / 3], [3, 1 / 3]]))
     assert [bar.get_width() for bar in categories.patches] == pytest.approx([2 / 6, 5 / 6, 1 / 3, 2 / 3])
-
-
-def test_data_without_categories_has_only_the_two_curves():
-    figure = statistics_figure(Interactions.from_columns([1, 1, 2], [1, 2, 1]))
-    assert [axes.get_title() for axes in figure.axes] == ["Long tail", "Activity"]
-
-
-def test_of_very_many_categories_only_the_largest_are_drawn():
-    items = [f"item {number}" for number in range(30)]
-    data = Interactions.from_columns([1] * 30, items, categories={item: [f"kind of {item}"] for item in items})
-    panel = statistics_figure(data).axes[2]
-    assert len(panel.get_yticklabels()) == CATEGORIES_SHOWN
-    assert f"the largest {CATEGORIES_SHOWN} of 30" in panel.get_title()

@@ -96,14 +96,6 @@ def test_the_map_leads_to_the_papers_nine_and_keeps_them_as_they_are():
     assert all(foursquare_categories()[name] == name for name in NINE)
 
 
-def test_no_kind_of_place_stands_under_two_top_categories():
-    import tomllib
-    from importlib.resources import files
-
-    told = tomllib.loads((files("federank.data") / "foursquare_categories.toml").read_text(encoding="utf-8"))
-    assert sum(len(kinds) for kinds in told.values()) == len(foursquare_categories())
-
-
 def test_kinds_of_places_become_the_nine_and_an_unknown_kind_stays_to_be_seen():
     places = Categories.from_lists([["Pizza Place"], ["Bar", "Jazz Club"], ["Teahouse on Mars"], []])
     gathered = top_categories(places)
@@ -113,16 +105,6 @@ def test_kinds_of_places_become_the_nine_and_an_unknown_kind_stays_to_be_seen():
         ("Teahouse on Mars",),
         (),
     ]
-
-
-def test_genres_stay_as_they_are():
-    assert top_categories(films.categories) is films.categories
-
-
-def test_the_city_has_the_nine_already():
-    city = fr.city(people=30, places=60, checkins=400)
-    assert set(city.categories.names) == NINE
-    assert top_categories(city.categories).names == city.categories.names
 
 
 def test_all_402_kinds_of_the_italian_data_have_a_top_category(real_data, monkeypatch):

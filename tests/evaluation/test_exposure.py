@@ -41,17 +41,6 @@ def test_both_forms_lie_between_0_and_1(counts):
     assert -1e-12 <= exposure.gini(counts) < 1
 
 
-def test_gini_of_an_even_and_of_a_single_item_catalogue():
-    assert exposure.gini_diversity(np.array([4, 4, 4, 4])) == pytest.approx(1)
-    assert exposure.gini(np.array([4, 4, 4, 4])) == pytest.approx(0)
-    assert exposure.gini_diversity(np.array([0, 0, 9, 0])) == pytest.approx(0)
-    assert exposure.gini(np.array([0, 0, 9, 0])) == pytest.approx(3 / 4)
-
-
-def test_items_nobody_is_shown_make_exposure_less_even():
-    assert exposure.gini_diversity(np.array([5, 5, 0, 0])) < exposure.gini_diversity(np.array([5, 5]))
-
-
 def test_coverage_counts_different_items_and_skips_the_ends_of_short_lists():
     counts = exposure.count_items(np.array([[0, 3, -1], [3, -1, -1]], dtype=np.int32), 5)
     assert counts.tolist() == [1, 0, 0, 2, 0]

@@ -40,24 +40,6 @@ def test_a_list_by_hand():
     )
 
 
-def test_only_the_first_n_places_count():
-    for metric in RANKING:
-        assert one_list("-----x", relevant=1, n=5, metric=metric) == 0
-
-
-def test_precision_divides_by_n_also_where_the_list_is_shorter():
-    assert one_list("xx", relevant=9, n=10, metric="precision") == pytest.approx(0.2)
-
-
-def test_recall_counts_test_items_that_no_list_can_hold():
-    assert one_list("xx", relevant=8, n=10, metric="recall") == pytest.approx(0.25)
-
-
-def test_a_list_as_long_as_it_can_be_and_full_of_hits_has_ndcg_1():
-    assert one_list("xxx", relevant=50, n=3, metric="ndcg") == pytest.approx(1)
-    assert one_list("xx-", relevant=2, n=3, metric="ndcg") == pytest.approx(1)
-
-
 @pytest.mark.parametrize("metric", RANKING)
 def test_a_user_without_a_list_scores_zero(metric):
     assert RANKING[metric](np.zeros((2, 0), dtype=bool), np.array([3, 1]), 10).tolist() == [0, 0]

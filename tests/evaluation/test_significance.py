@@ -69,11 +69,6 @@ def test_only_common_users_are_compared_each_with_themselves():
     assert found.difference == pytest.approx(((0.2 - 0.3) + (0.3 - 0.3) + (0.4 - 0.4)) / 3)
 
 
-def test_a_run_does_not_differ_from_itself():
-    (one,) = compared(LOW, LOW)
-    assert (one.t_test, one.wilcoxon, one.effect_size, one.low, one.high) == (1, 1, 0, 0, 0)
-
-
 def test_everybody_better_by_the_same_amount_leaves_no_doubt():
     differences = np.full(20, 0.25)
     t_test, wilcoxon = paired_tests(differences)
@@ -115,8 +110,3 @@ def test_runs_without_two_common_users_are_refused():
 def test_a_metric_that_users_do_not_have_is_refused():
     with pytest.raises(SettingError, match=r"'gini_diversity@10'.*10"):
         compare({"a": evaluation([1.0, 2.0]), "b": evaluation([1.0, 2.0])}, metrics=["gini_diversity@10"])
-
-
-def test_one_run_alone_is_refused():
-    with pytest.raises(SettingError):
-        compared(LOW)

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shutil
 
 import numpy as np
 import polars as pl
@@ -63,14 +62,6 @@ def test_a_damaged_description_is_refused(folder, content):
         load_model(folder)
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", '"text"', '{"format": "someone else\'s"}'])
-def test_a_foreign_description_is_refused(folder, content):
-    (folder / "model.json").write_text(content)
-    with pytest.raises(ModelError):
-        load_model(folder)
-    assert not is_model(folder)
-
-
 @pytest.mark.parametrize("version", [0, 2, "1", None])
 def test_another_version_of_the_format_is_named(folder, version):
     edit(folder, format_version=version)
@@ -98,13 +89,6 @@ def test_a_changed_byte_is_noticed(folder, name):
     content[-1] ^= 1
     (folder / name).write_bytes(content)
     with pytest.raises(ModelError, match=f"{name} is not the file that was saved: its digest differs"):
-        load_model(folder)
-
-
-def test_a_truncated_file_is_noticed(folder):
-    content = (folder / "model.safetensors").read_bytes()
-    (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
-    with pytest.raises(ModelError):
         load_model(folder)
 
 
@@ -145,26 +129,11 @@ def test_arrays_of_another_type_are_refused(folder):
         load_model(folder)
 
 
-def test_missing_arrays_are_named(folder):
-    save_file({"something_else": np.zeros(3)}, folder / "devices.safetensors")
-    sign_anew(folder)
-    with pytest.raises(ModelError, match="user_vectors"):
-        load_model(folder)
-
-
 @pytest.mark.parametrize("name", ["../outside", "training/../../outside"])
 def test_a_name_that_leads_out_of_the_folder_is_refused(folder, name):
     outside = folder.parent / "outside"
     outside.write_bytes(b"not yours")
     edit(folder, files={name: hashlib.sha256(b"not yours").hexdigest()})
-    with pytest.raises(ModelError):
-        load_model(folder)
-
-
-def test_an_absolute_name_is_refused(folder):
-    outside = folder.parent / "outside"
-    outside.write_bytes(b"not yours")
-    edit(folder, files={str(outside): hashlib.sha256(b"not yours").hexdigest()})
     with pytest.raises(ModelError):
         load_model(folder)
 
@@ -305,11 +274,6 @@ def test_a_model_keeps_its_report_its_data_and_its_split(tmp_path):
     assert kept.test.fingerprint == split.test.fingerprint
 
 
-def test_a_model_without_its_split_says_so(folder):
-    with pytest.raises(ModelError):
-        load_split(folder)
-
-
 def test_saving_replaces_an_older_model_and_leaves_nothing_else(folder):
     MostPopular().fit(WORLD).save(folder)
     assert isinstance(load_model(folder), MostPopular)
@@ -337,10 +301,3 @@ def test_a_model_that_cannot_be_written_leaves_nothing_behind(tmp_path):
     with pytest.raises(TypeError, match="cannot hold"):
         model.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_copied_folder_is_the_same_model(folder, tmp_path):
-    shutil.copytree(folder, tmp_path / "copy")
-    one, other = load_model(folder).recommend(n=5), load_model(tmp_path / "copy").recommend(n=5)
-    np.testing.assert_array_equal(one.items, other.items)
-    np.testing.assert_array_equal(one.scores, other.scores)

@@ -25,13 +25,6 @@ def test_a_setting_that_is_not_there_is_refused_with_a_sentence(method):
         recommender_class(method)(sede=3)
 
 
-def test_the_setting_that_was_meant_is_named():
-    with pytest.raises(SettingError, match=r"'factor'.*'factors'"):
-        fr.FPL(factor=3)
-    with pytest.raises(SettingError, match="'seed'"):
-        fr.MostPopular(seed=3)
-
-
 def test_settings_are_given_by_name():
     with pytest.raises(SettingError, match="20"):
         fr.FPL(20)

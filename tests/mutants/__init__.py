@@ -6,8 +6,8 @@ A mutant is one change inside a function: another comparison or arithmetic opera
 condition, `and` for `or`, or a statement left out. Annotations, defaults, decorators, error and log texts, asserts,
 `strict=` and calls that only prefetch or flush are not changed.
 
-Each mutant runs in a copy of the tree. First come the tests that import its module or have its name, then those of its
-folder, the golden values and the engines' agreement, and then slow tests among the nearest. A test that fails with the
-mutant and passes without it kills it. A mutant whose tests take too long counts as survived. FOLDER gets the copy,
-compiled kernels and results.jsonl; an interrupted run continues there.
+FOLDER gets a copy of the tree. The fast suite runs there once, and `coverage` records which test runs which line. Each
+mutant then meets only fast tests that run its line, those that import its module first; compiled code has no coverage,
+so its mutants meet the tests that import it. A test that fails with the mutant and passes without it kills it. What no
+test kills within its time has survived. Results are printed and kept as they come, and a second call continues there.
 """

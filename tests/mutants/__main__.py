@@ -1,24 +1,24 @@
 """Try a sample of mutants, and show how many were killed."""
 
 import json
+import time
+from collections import Counter
 from pathlib import Path
 
 import click
 
-from tests.mutants.making import GROUPS, ROOT, Mutant, sample
+from tests.mutants.making import Mutant, sample
 from tests.mutants.running import Copy
 
 
 def show(results):
-    """Groups with their numbers, and every mutant that survived."""
-    click.echo(f"{'':20} mutants  killed  by slow tests  survived")
-    for group in (*GROUPS, "all"):
-        killers = [killer or "" for mutant, killer in results.items() if group in (mutant.group, "all")]
-        slow, survived = sum(killer.startswith("slow") for killer in killers), killers.count("")
-        click.echo(f"{group:20} {len(killers):7} {len(killers) - survived:7} {slow:14} {survived:9}")
-    for mutant in [mutant for mutant, killer in results.items() if not killer]:
-        before = (ROOT / mutant.file).read_bytes()[mutant.start : mutant.end].decode()
-        click.echo(f"  {mutant.file}:{mutant.line}  {' '.join(before.split())[:60]!r} -> {mutant.text[:60]!r}")
+    """Folders with their numbers."""
+    mutants = Counter(Path(mutant.file).parent.as_posix() for mutant in results)
+    killed = Counter(Path(mutant.file).parent.as_posix() for mutant, killer in results.items() if killer)
+    click.echo("| folder | mutants | killed |\n|---|---|---|")
+    for folder in sorted(mutants):
+        click.echo(f"| `{folder}` | {mutants[folder]} | {killed[folder]} |")
+    click.echo(f"| all | {mutants.total()} | {killed.total()} |")
 
 
 @click.command
@@ -28,15 +28,21 @@ def show(results):
 def main(folder, mutants, seed):
     """Try the mutants that have no result yet, and show the table."""
     folder.mkdir(parents=True, exist_ok=True)
-    wanted, tree = sample(mutants, seed), Copy(folder.resolve())
+    tree = Copy(folder.resolve())
+    wanted = sample(tree.tree, mutants, seed)
     with (folder / "results.jsonl").open("a+") as file:
         file.seek(0)
         known = {Mutant(*result["mutant"]): result["killer"] for result in map(json.loads, file)}
-        for mutant in wanted:
+        for number, mutant in enumerate(wanted, 1):
             if mutant not in known:
+                start = time.monotonic()
                 known[mutant] = tree.killer(mutant)
                 file.write(json.dumps({"mutant": mutant, "killer": known[mutant]}) + "\n")
                 file.flush()
+                before = " ".join((tree.tree / mutant.file).read_bytes()[mutant.start : mutant.end].decode().split())
+                change = f"{mutant.file}:{mutant.line} {before[:50]!r} -> {mutant.text[:50]!r}"
+                fate = f"killed by {known[mutant]}" if known[mutant] else "SURVIVED"
+                click.echo(f"{number} ({time.monotonic() - start:.0f} s) {change} {fate}")
     show({mutant: known[mutant] for mutant in wanted})
 
 

@@ -34,7 +34,7 @@ class Mutant(NamedTuple):
     text: str  # instead of what is there
 
 
-def mutants_of(group, path):
+def mutants_of(root, group, path):
     """All mutants of a file."""
     source = path.read_bytes()
     starts = [0]
@@ -72,7 +72,7 @@ def mutants_of(group, path):
             if has_no_effect or isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr):
                 return
             for start, end, text in changes(node):
-                yield Mutant(group, path.relative_to(ROOT).as_posix(), node.lineno, start, end, text)
+                yield Mutant(group, path.relative_to(root).as_posix(), node.lineno, start, end, text)
         inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         for name, value in ast.iter_fields(node):
             if name not in SKIPPED_FIELDS and not (isinstance(node, ast.keyword) and node.arg == "strict"):
@@ -83,15 +83,15 @@ def mutants_of(group, path):
     return visit(ast.parse(source), inside=False)
 
 
-def sample(count, seed):
+def sample(root, count, seed):
     """As many mutants of each group, the groups in turns, at most one per line."""
     chosen, taken = [], set()
     for group, folders in GROUPS.items():
-        files = {file for folder in folders for file in (ROOT / "src/federank" / folder).rglob("*.py")} - taken
+        files = {file for folder in folders for file in (root / "src/federank" / folder).rglob("*.py")} - taken
         taken |= files
         lines = {}
         for file in sorted(files):
-            for mutant in () if {*file.parts, file.stem} & LEFT_OUT else mutants_of(group, file):
+            for mutant in () if {*file.parts, file.stem} & LEFT_OUT else mutants_of(root, group, file):
                 lines.setdefault((mutant.file, mutant.line), []).append(mutant)
         draw = random.Random(f"{seed} {group}")
         chosen.append([draw.choice(lines[place]) for place in draw.sample(list(lines), count // len(GROUPS))])

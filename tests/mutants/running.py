@@ -1,45 +1,29 @@
 """Tests against mutants, in a copy of the tree."""
 
+import json
 import os
 import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 from contextlib import contextmanager
 from functools import cache
 from multiprocessing import get_context
-from pathlib import Path
 
+import coverage
 import pytest
 
 from tests.mutants.making import ROOT
 
-TEST_SECONDS, STAGE_SECONDS, MOST_SLOW = 300, 1800, 4
-COMPILING = ("tests/agreement", "tests/golden", "tests/methods", "tests/simulation")
+TEST_SECONDS, MUTANT_SECONDS, MOST_TESTS = 60, 240, 60
+NEAR_SECONDS, FAR_SECONDS = 40.0, 20.0  # of tests that import the module, and of others that run the line
 OPTIONS = ("-q", "-x", "--hypothesis-profile=quick", "-p", "no:cacheprovider")
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "node_modules", "build", "dist", ".*_cache", "__pycache__")
 
 
-@cache
-def stages(file):
-    """What may detect a fault of a source file: (a marker, test files), the nearest first and slow tests last."""
-    module, own = file.removeprefix("src/").removesuffix(".py").replace("/", "."), Path(file)
-    named = re.compile(rf"{re.escape(module)}\b|from {re.escape(module.rpartition('.')[0])} import .*\b{own.stem}\b")
-    tests = {test.relative_to(ROOT).as_posix(): test.read_text() for test in sorted(ROOT.glob("tests/**/*.py"))}
-    naming = {name for name, text in tests.items() if named.search(text)}
-    helpers = [name.removesuffix(".py").replace("/", ".") for name in naming if "/test_" not in name]
-    through = {name for name, text in tests.items() if any(re.search(rf"{helper}\b", text) for helper in helpers)}
-    folders = [f"tests/{folder.as_posix()}/" for folder in own.relative_to("src/federank").parents[:-1]]
-    folder = next((folder for folder in folders if (ROOT / folder).is_dir()), "tests/methods/")
-    beside = {name for name in tests if name.startswith(folder)}
-    near = naming | {name for name in beside if own.stem in name}
-    far = through | beside | {name for name in tests if name.startswith(("tests/golden/", "tests/agreement/"))}
-    near_first = sorted(near, key=lambda name: (own.stem not in name, not name.startswith(folder), name))
-    found = ("not slow", near_first), ("not slow", sorted(far - near)), ("slow", near_first[:MOST_SLOW])
-    return [(marker, [name for name in names if "/test_" in name]) for marker, names in found]
-
-
-def run_tests(folder, marker, tests):
+def run_tests(folder, tests):
     """Run tests of a tree in this process, which has libraries imported and nothing of the product."""
     os.setsid()
     os.chdir(folder)
@@ -49,41 +33,93 @@ def run_tests(folder, marker, tests):
         del sys.modules[name]
     for stream in (1, 2):
         os.dup2(os.open(folder.parent / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND), stream)
-    os._exit(pytest.main([*OPTIONS, "-m", marker, f"--timeout={TEST_SECONDS}", "--timeout-method=thread", *tests]))
+    os._exit(pytest.main([*OPTIONS, "-m", "not slow", f"--timeout={TEST_SECONDS}", "--timeout-method=thread", *tests]))
 
 
 class Copy:
     """A copy of the tree in which one file at a time is changed."""
 
     def __init__(self, folder):
-        self.folder, self.broken, self.processes = folder / "tree", set(), get_context("forkserver")
+        self.tree, self.work, self.processes = folder / "tree", folder / "work", get_context("forkserver")
         self.processes.set_forkserver_preload(["numba", "polars", "pytest", "scipy.sparse"])
-        ignored = shutil.ignore_patterns(".git", ".venv", "node_modules", "build", "dist", ".*_cache", "__pycache__")
-        shutil.rmtree(self.folder, ignore_errors=True)
-        shutil.copytree(ROOT, self.folder, ignore=ignored)
-        (self.folder / "node_modules").symlink_to(ROOT / "node_modules")
-        if failed := self.failure("not slow", COMPILING):
-            sys.exit(f"Without any mutant {failed} fails; see {folder / 'output.txt'}.")
+        if not self.tree.is_dir():
+            shutil.copytree(ROOT, self.tree, ignore=LEFT_OUT)
+            (self.tree / "node_modules").symlink_to(ROOT / "node_modules")
+        shutil.rmtree(self.work, ignore_errors=True)
+        shutil.copytree(self.tree, self.work, symlinks=True)
+        if not any(folder.glob("seconds.*")):
+            self._record(folder)
+        self.broken, self.seconds, self.tests = set(), {}, {}
+        for times in folder.glob("seconds.*"):
+            self.seconds |= json.loads(times.read_text())
+        for data in folder.glob("lines.*"):
+            self._read(data)
 
-    def failure(self, marker, tests):
-        """The first test that fails; nothing where all pass, or take too long together."""
-        chosen = [*tests, *(f"--deselect={one}" for one in self.broken)]
-        running = self.processes.Process(target=run_tests, args=(self.folder, marker, chosen))
+    def _record(self, folder):
+        """Run the fast suite once, and record which test runs which line."""
+        environment = {**os.environ, "RECORDING": str(folder), "PYTHONPATH": "src:."}
+        suite = ["-n", "2", "-m", "not slow", "--hypothesis-profile=quick", "-p", "tests.mutants.recording"]
+        subprocess.run([sys.executable, "-m", "pytest", *suite], cwd=self.work, env=environment, check=False)
+
+    def _read(self, file):
+        """Add the tests of each line that one process recorded."""
+        data = coverage.CoverageData(str(file))
+        data.read()
+        for path in data.measured_files():
+            lines = self.tests.setdefault("src/federank/" + path.rpartition("src/federank/")[2], {})
+            for line, names in data.contexts_by_lineno(path).items():
+                lines.setdefault(line, set()).update(name for name in names if name in self.seconds)
+
+    @cache  # noqa: B019
+    def importing(self, file):
+        """The test files that import a source file."""
+        module, stem = file.removeprefix("src/").removesuffix(".py").replace("/", "."), file[:-3].rpartition("/")[2]
+        named = re.compile(rf"{re.escape(module)}\b|{re.escape(module.rpartition('.')[0])} import .*\b{stem}\b")
+        texts = {test.relative_to(self.tree).as_posix(): test.read_text() for test in self.tree.glob("tests/**/*.py")}
+        direct = {name for name, text in texts.items() if named.search(text)}
+        helpers = [name[:-3].replace("/", ".") for name in direct if "/test_" not in name]
+        through = {name for name, text in texts.items() if any(re.search(rf"{one}\b", text) for one in helpers)}
+        return {name for name in direct | through if "/test_" in name}
+
+    def chosen(self, mutant):
+        """Tests that may kill a mutant: the nearest, and of these the fastest, first."""
+        near = self.importing(mutant.file)
+        running = self.tests.get(mutant.file, {}).get(mutant.line, set())
+        if not running:  # compiled, or run by another process
+            folder = "tests/" + mutant.file.removeprefix("src/federank/").rpartition("/")[0] + "/"
+            same = [name for name in self.seconds if name.startswith((folder, "tests/golden/", "tests/agreement/"))]
+            running = {name for name in self.seconds if name.partition("::")[0] in near} | set(same)
+        chosen, spent = [], {True: 0.0, False: 0.0}
+        for name in sorted(running, key=lambda name: (name.partition("::")[0] not in near, self.seconds[name])):
+            is_near = name.partition("::")[0] in near
+            spent[is_near] += self.seconds[name]
+            if spent[is_near] <= (NEAR_SECONDS if is_near else FAR_SECONDS):
+                chosen.append(name)
+        if len(chosen) > MOST_TESTS:  # the nearest, and some of all others
+            step = len(chosen) / MOST_TESTS
+            chosen = [chosen[int(place * step)] for place in range(MOST_TESTS)]
+        return [name for name in chosen if name not in self.broken]
+
+    def failure(self, tests):
+        """The first test that fails, or "crash" where pytest itself ends; nothing where all pass or time is up."""
+        (self.work.parent / "output.txt").unlink(missing_ok=True)
+        running = self.processes.Process(target=run_tests, args=(self.work, tests))
         running.start()
-        running.join(STAGE_SECONDS)
+        running.join(MUTANT_SECONDS)
         ended = running.exitcode
         if ended is None:
             os.killpg(running.pid, signal.SIGKILL)
-        if ended in (None, 0, 5):  # 5: all tests are slow
+        if ended in (None, 0, 5):  # 5: no test ran
             return None
-        output = (self.folder.parent / "output.txt").read_text()
-        return re.search(r"^(?:FAILED|ERROR|\++|ImportError) (.+?)(?: - | \+|$)", output, re.MULTILINE)[1]
+        output = (self.work.parent / "output.txt").read_text()
+        found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", output, re.MULTILINE)
+        return found[1] if found else "crash"
 
     @contextmanager
     def changed(self, mutant):
         """The tree with this mutant; what is compiled meanwhile is not kept."""
-        path, compiled = self.folder / mutant.file, set(self.folder.parent.glob("cache/federank/kernels/*/*"))
-        source, times = path.read_bytes(), path.stat()
+        path, kernels = self.work / mutant.file, "cache/federank/kernels/*/*"
+        source, times, compiled = path.read_bytes(), path.stat(), set(self.work.parent.glob(kernels))
         path.write_bytes(source[: mutant.start] + mutant.text.encode() + source[mutant.end :])
         os.utime(path, (times.st_atime, times.st_mtime + random.randrange(1, 10**6)))  # so that no .pyc is taken for it
         try:
@@ -91,18 +127,15 @@ class Copy:
         finally:
             path.write_bytes(source)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-            for folder in set(self.folder.parent.glob("cache/federank/kernels/*/*")) - compiled:
+            for folder in set(self.work.parent.glob(kernels)) - compiled:
                 shutil.rmtree(folder)
 
     def killer(self, mutant):
-        """A test that fails with this mutant and passes without it, and whether it is slow; nothing where none does."""
-        for marker, tests in stages(mutant.file):
-            while tests:
-                with self.changed(mutant):
-                    failed = self.failure(marker, tests)
-                if failed is None:
-                    break
-                if "::" not in failed or self.failure(marker, [failed]) is None:
-                    return f"{marker}: {failed}"
-                self.broken.add(failed)
+        """A test that fails with this mutant and passes without it; nothing where none does."""
+        while tests := self.chosen(mutant):
+            with self.changed(mutant):
+                failed = self.failure(tests)
+            if failed is None or "::" not in failed or self.failure([failed]) is None:
+                return failed
+            self.broken.add(failed)
         return None

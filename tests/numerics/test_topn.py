@@ -67,11 +67,6 @@ def test_long_rows_agree_with_sorting(n):
     agree(scores, np.arange(20, dtype=np.int32)[::-1].copy(), seen, n)
 
 
-def test_ascending_scores_agree_with_sorting():
-    scores = np.arange(500, dtype=np.float32)[None]
-    agree(scores, np.zeros(1, dtype=np.int32), nobody_has_anything(1), 7)
-
-
 def test_ties_go_to_the_smaller_item_number():
     items, _ = top_n(np.ones((1, 300), dtype=np.float32), np.zeros(1, dtype=np.int32), profiles([0, 2]), 4)
     assert items.tolist() == [[1, 3, 4, 5]]

@@ -32,11 +32,6 @@ def test_fixed_subset_sharing_allows_the_share_of_pi_rounded_up(history, pi, use
     assert allowed.sum() == math.ceil(pi * len(history) - 1e-9)
 
 
-def test_a_share_that_is_whole_is_not_rounded_up_by_the_last_decimal():
-    hundred = np.arange(100, dtype=np.int32)
-    assert left(policy(pi=0.07), history=hundred, n_items=200).allowed.sum() == 7
-
-
 def test_a_decision_is_the_same_every_time_and_differs_between_people():
     same = [left(policy(), user=3).allowed.tolist() for _ in range(2)]
     assert same[0] == same[1]

@@ -6,7 +6,7 @@ from tests.worlds import random_world
 
 from federank.errors import SettingError
 from federank.privacy.policy import Policy, shared_profile
-from federank.privacy.population import AS_HISTORIES_ARE, Choices, shared_profile_of, shared_profiles_of_all
+from federank.privacy.population import Choices, shared_profile_of, shared_profiles_of_all
 
 DATA = random_world(users=40, items=60, interactions=500)
 NEVER = frozenset({3, 4, 5, 17, 40})
@@ -45,10 +45,6 @@ def test_everybody_alike_is_what_each_device_finds_for_itself(policy):
         alone = shared_profile(policy, 5, user, DATA.profiles.of(user), DATA.n_items)
         for one, other in zip(shared_profile_of(everyone, DATA.profiles, user), alone, strict=True):
             np.testing.assert_array_equal(one, other)
-
-
-def test_where_nobody_restricts_anything_histories_are_used_as_they_are():
-    assert shared_profiles([KINDS[0]] * DATA.n_users) is AS_HISTORIES_ARE
 
 
 def test_who_has_paused_takes_part_with_nothing():

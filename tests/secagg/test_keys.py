@@ -40,11 +40,6 @@ def test_what_is_sealed_either_way_opens():
         assert open_with(private_key(private), info, sealed) == content
 
 
-def test_sealing_twice_gives_other_bytes():
-    public = public_key_of(new_private_key())
-    assert seal(public, b"", b"the same") != seal(public, b"", b"the same")
-
-
 def test_nothing_opens_with_another_key_another_purpose_or_another_byte():
     private = new_private_key()
     sealed = seal(public_key_of(private), b"a round", b"secret")

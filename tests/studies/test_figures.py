@@ -7,7 +7,6 @@ import pytest
 from tests.studies.small_results import all_lines, line
 
 from federank.errors import SettingError
-from federank.studies.figures.curves import shared_beginning
 from federank.studies.figures.draw import KINDS, draw_figures
 from federank.studies.figures.style import BLUE, THEME, themed
 from federank.studies.figures.sweep import pareto_front
@@ -70,24 +69,6 @@ def test_bias_disparity_has_a_bar_for_each_method_and_category():
     hatched = re.search(r'<pattern id="(\w+)"', drawn.svg)[1]
     assert drawn.svg.count(f"fill: url(#{hatched})") == 3
     assert "pi = 0.5" in drawn.seen
-
-
-def test_convergence_tells_after_how_many_epochs_each_is_best():
-    seen = panels("convergence", data=["north"])["north"].seen
-    assert seen.startswith("Best by P@10: Popular after 3 epochs (0.110); FPL, pi = 0 after 3 epochs (0.0600); ")
-
-
-def test_of_more_curves_than_can_be_told_apart_each_method_is_drawn_at_its_best():
-    others = [line("Popular", id=f"other{number}") | {"group": f"Other {number}"} for number in range(3)]
-    drawn = panels("convergence", lines=[*all_lines(), *others], data=["north"])["north"].seen
-    assert drawn.count(";") == 4  # five methods
-    assert "pi = 0.5 after 3 epochs (0.210" in drawn
-
-
-def test_bars_of_more_methods_than_can_be_told_apart_are_spread_over_panels():
-    others = [line("Popular", id=f"other{number}") | {"group": f"Other {number}"} for number in range(6)]
-    drawn = panels("bias-disparity", lines=[*all_lines(), *others], data=["north"])
-    assert list(drawn) == ["north, 1 of 2", "north, 2 of 2"]
 
 
 def test_convergence_is_drawn_from_the_runs_that_chose_where_tests_kept_no_curves():
@@ -157,14 +138,6 @@ def test_a_kind_that_is_not_known_is_an_error_that_names_the_nearest():
         pictures({"kind": "convergense"})
 
 
-def test_two_methods_in_one_figure_differ_by_more_than_their_colour():
-    svg = panels("convergence", data=["north"])["north"].svg
-    paths = re.findall(r'<path d="[^"]*" clip-path[^>]*style="fill: none; stroke: (#\w+)[^"]*"', svg)
-    dashes = re.findall(r"stroke-dasharray: ([\d.,]+)", svg)
-    assert paths
-    assert dashes
-
-
 def test_a_figure_on_a_page_takes_all_its_colours_from_the_page_and_has_its_own_ids():
     svg = panels("f1-against-pi", data=["north"])["north"].svg
     inline = themed(svg, "f1")
@@ -180,9 +153,3 @@ def test_names_of_methods_are_drawn_as_they_are_not_as_formulas_or_markup():
     for kind in ("f1-against-pi", "precision-against-coverage", "bias-disparity", "convergence"):
         for panel in panels(kind, lines=lines).values():
             ElementTree.fromstring(panel.svg)
-
-
-def test_what_all_labels_begin_with_is_said_once():
-    assert shared_beginning(["PMF(B), federated", "PMF(B), filled, rho = 1"]) == "PMF(B), "
-    assert shared_beginning(["PMF(B), federated", "PMF(S), federated"]) == ""
-    assert shared_beginning(["FPL, pi = 0.1"]) == ""

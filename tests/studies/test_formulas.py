@@ -62,12 +62,6 @@ def test_what_is_counted_stands_beside_the_formulas_figure_and_their_ratio(repor
     assert [row[3].notable for row in table.rows] == [False, True, False]
 
 
-def test_counted_figures_are_not_said_to_be_luck(report):
-    for table in report.results:
-        assert "luck" not in table.caption
-        assert "not from chance" in table.caption
-
-
 def test_shares_are_of_the_only_row_of_the_group_that_is_named(report):
     assert texts(report.results[0]) == [
         ["Popular", "100.0%", "100.0%"],

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from tests.studies.small_results import WISHES, all_lines, line, results_folder
 
-from federank.errors import BadFile, SettingError
+from federank.errors import BadFile
 from federank.studies.report import make_report, write_report
 from federank.studies.results import Label, Results, RunRecord
 from federank.studies.rows import gather
@@ -70,11 +70,6 @@ def test_a_sweep_has_a_row_for_each_value_though_other_settings_were_chosen_for_
     assert rows["FPL, pi = 1"]["P@10 paper"].text == "-"
 
 
-def test_only_the_best_of_a_column_is_bold(report):
-    rows = told(table_called(report, "Table 2: north"))
-    assert [name for name, row in rows.items() if row["P@10 ours"].best] == ["FPL, pi = 0.5"]
-
-
 def test_rows_that_are_alike_are_the_best_together(tmp_path):
     def bold(alike):
         values = {pi: 0.3 * (1 + number * 1e-15) for number, pi in enumerate(alike)}
@@ -114,15 +109,6 @@ def test_one_run_has_three_significant_digits_and_several_have_a_deviation(tmp_p
     assert rows["Popular"]["IC@10 ours"].text == "100", "a count stays whole"
 
 
-def test_the_first_sentence_is_the_finding(report, written):
-    assert report.finding.startswith(
-        "Precision of the first 10: on north, 0.210 by FPL, pi = 0.5 with histories left on devices, 0.110 by Popular "
-        "with histories collected; on south, 0.210 by FPL, pi = 0.5 with histories left on devices, 0.110 by Popular "
-        "with histories collected. "
-    )
-    assert (written / "north.md").read_text().split("\n\n")[1].startswith("Precision of the first 10")
-
-
 def test_rows_that_differ_person_by_person_are_marked_and_the_reference_is_not(report):
     rows = told(table_called(report, "Table 2: north"))
     assert {name: row["P@10 ours"].mark for name, row in rows.items()} == {
@@ -148,16 +134,6 @@ def test_nothing_is_flagged_when_everything_was_chosen_on_validation(report):
     assert report.warnings == ()
 
 
-@pytest.mark.slow
-def test_choosing_on_the_test_part_is_said_under_the_title(tmp_path):
-    lines = all_lines()
-    lines[3]["chosen_on"] = "test"
-    page = tmp_path / "report.html"
-    write_report(results_folder(tmp_path / "results", TABLES, lines), html=page)
-    head = page.read_text(encoding="utf-8").split("<main>")[0]
-    assert "chosen on the test part" in head
-
-
 def test_taking_the_best_of_a_sweep_by_the_test_part_is_said_under_the_title(tmp_path):
     specs = TABLES.replace('against = "Popular"', 'best = "precision@10"')
     report = make_report(results_folder(tmp_path / "results", specs))
@@ -172,27 +148,6 @@ def test_the_best_point_that_was_chosen_on_validation_is_one_row_and_no_part_of_
     rows = told(table_called(report, "Table 2: north"))
     assert rows["FPL, best pi = 0.5"]["P@10 ours"].value == pytest.approx(0.21)
     assert len(rows) == 5
-
-
-@pytest.mark.slow
-def test_a_best_row_that_validation_chose_is_not_said_to_be_the_tests(tmp_path):
-    groups = 'groups = ["Popular", "FPL, best pi"]\nbest = "precision@10"'
-    specs = TABLES.replace('against = "Popular"', groups)
-    label = {"group": "FPL, best pi", "best": True}
-    best = [line("FPL", data=data, seed=1, pi=0.5, id=f"best {data}") | label for data in ("north", "south")]
-    report = make_report(results_folder(tmp_path / "results", specs, lines=all_lines() + best))
-    assert not any("test part" in warning for warning in report.warnings)
-    assert "test part" not in table_called(report, "Table 2: north").caption
-
-
-@pytest.mark.slow
-def test_tables_without_titles_are_numbered_and_none_overwrites_another(tmp_path):
-    untitled = '[[table]]\nmetrics = ["precision@10"]\n[[table]]\nmetrics = ["recall@10"]\n'
-    folder = results_folder(tmp_path / "results", TABLES + untitled)
-    report = make_report(folder)
-    assert {"Results: north", "Results: north (2)"} <= {table.title for table in report.tables}
-    write_report(folder, csv=tmp_path / "tables")
-    assert len(list((tmp_path / "tables").iterdir())) == len(report.tables)
 
 
 def test_behind_the_finding_a_report_tells_how_near_the_paper_it_is_and_what_differs(report):
@@ -333,13 +288,6 @@ def test_csv_has_numbers_in_full_and_latex_the_same_rows(written):
     assert {path.stem for path in (written / "csv").iterdir()} == {path.stem for path in (written / "tex").iterdir()}
 
 
-def test_one_file_for_all_tables_where_a_file_is_named(tmp_path):
-    folder = results_folder(tmp_path / "results", TABLES)
-    write_report(folder, csv=tmp_path / "all.csv", latex=tmp_path / "all.tex")
-    assert (tmp_path / "all.csv").read_text(encoding="utf-8").count("# ") >= 4
-    assert (tmp_path / "all.tex").read_text(encoding="utf-8").count(r"\end{table}") >= 4
-
-
 @pytest.mark.slow
 def test_the_same_results_make_the_same_report_byte_for_byte(folder, tmp_path):
     for name in ("one.html", "two.html"):
@@ -370,11 +318,6 @@ def test_what_is_no_results_folder_is_said_in_a_sentence(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_report_in_no_form_is_refused(folder):
-    with pytest.raises(SettingError, match="No form"):
-        write_report(folder)
-
-
 def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left_behind(tmp_path):
     folder = results_folder(tmp_path / "results", TABLES)
     (tmp_path / "taken").write_text("mine")
@@ -383,27 +326,12 @@ def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left_behind(tmp_p
     assert (tmp_path / "taken").read_text() == "mine"
 
 
-def test_markdown_without_an_ending_has_its_figures_beside_it_too(folder, tmp_path):
-    write_report(folder, markdown=tmp_path / "report")
-    assert "(report-figures/" in (tmp_path / "report").read_text()
-    assert list((tmp_path / "report-figures").glob("*.svg"))
-
-
 @pytest.mark.parametrize("form", ["html", "markdown"])
 def test_a_folder_in_the_place_of_a_file_is_said(folder, tmp_path, monkeypatch, form):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BadFile):
         write_report(folder, **{form: "."})
     assert not list(tmp_path.iterdir())
-
-
-def test_settings_that_go_along_with_rho_are_not_told_beside_it(tmp_path):
-    swept = [{"rho": 0, "filling": "average"}, {"rho": 1, "filling": "hybrid", "t_local": 15}]
-    lines = [
-        line("Popular", id=f"run{place}", swept={"rho": one["rho"]}, settings=one) for place, one in enumerate(swept)
-    ]
-    report = make_report(results_folder(tmp_path / "results", 'title = "Mine"\n[[table]]', lines))
-    assert [row[0].text for row in report.results[0].rows] == ["Popular, rho = 0", "Popular, rho = 1"]
 
 
 @pytest.mark.slow
@@ -415,12 +343,6 @@ def test_a_study_that_was_stopped_says_how_much_is_still_to_come(tmp_path):
     assert make_report(folder).warnings[0].startswith("Unfinished: 3 of the study's runs are still to come")
     Results.open(folder).keep_current(labels, len(lines))
     assert not any("Unfinished" in warning for warning in make_report(folder).warnings)
-
-
-def test_data_that_was_not_there_is_said(tmp_path):
-    specs = 'data = ["north", "librarything"]\n' + TABLES
-    report = make_report(results_folder(tmp_path / "results", specs, [line("Popular")]))
-    assert report.warnings == ("Left out: librarything; there is no run on it, as where a data set is not installed.",)
 
 
 def north_line(group, method, precision, **metrics):

@@ -1,7 +1,5 @@
 """The price of privacy in a report: losses, servers, the goal and the picture."""
 
-from dataclasses import replace
-
 import pytest
 from tests.studies.audited_lines import audited_line, audited_lines
 from tests.studies.small_results import results_folder
@@ -9,9 +7,6 @@ from tests.studies.small_results import results_folder
 from federank.errors import SettingError
 from federank.studies.figures.draw import draw_figures
 from federank.studies.figures.privacy import shapes_of
-from federank.studies.figures.style import BLUE, PAPER
-from federank.studies.figures.style import apart as moved_apart
-from federank.studies.metric_words import words_of
 from federank.studies.report import make_report, write_report
 from federank.studies.report_spec import FigureSpec, ReportSpec
 from federank.studies.results import RunRecord, read_record
@@ -63,12 +58,6 @@ def test_a_loss_is_counted_run_by_run_against_the_same_point_of_the_sweep(table)
     assert lost["Fixed-subset, pi = 0.1"].text.startswith("+4.8%")
 
 
-def test_people_are_compared_with_the_same_point_and_the_caption_says_so(table):
-    marks = {key[0]: row["P@10"].mark for key, row in cells(table).items()}
-    assert marks["As published, pi = 0.1"] == marks["As published, pi = 0.3"] == ""
-    assert marks["Fixed-subset, pi = 0.3"] == "**"
-
-
 def test_a_goal_is_met_where_no_bound_is_passed_and_is_no_question_where_nothing_was_hidden(table):
     assert [row["Goal"].text for row in cells(table).values()] == [
         *("-", "-", "not met", "met", "not met", "not met"),
@@ -115,12 +104,6 @@ def test_a_row_whose_reference_was_not_run_has_no_loss():
     assert lost["Fixed-subset, pi = 0.1"] == pytest.approx(0.05)
 
 
-def test_metrics_of_audits_have_words_with_the_server_where_one_is_meant():
-    assert words_of("audit:gain_held_back").short == "Hidden: gain"
-    assert words_of("sums:gain_held_back").short == "Hidden: gain (sums)"
-    assert words_of("loss:precision@10").short == "Loss of P@10"
-
-
 def test_the_report_is_written_in_every_form(tmp_path):
     folder = results_folder(tmp_path / "results", PRICES, audited_lines(1, 2))
     write_report(folder, html=tmp_path / "r.html", markdown=tmp_path / "r.md", latex=tmp_path / "r.tex")
@@ -146,32 +129,6 @@ def test_the_picture_tells_who_hides_nothing_who_keeps_to_the_goal_and_who_is_no
     assert [again.panels[0].svg for again in drawn(audited_lines())] == [panel.svg]
 
 
-def test_labels_that_would_lie_on_one_another_are_moved_to_the_right():
-    assert moved_apart([5.0, 0.0, 0.1, 0.2], gap=1.0) == [5.0, 0.0, 1.0, 2.0]
-    assert moved_apart([], gap=1.0) == []
-
-
-def picture_of_shares(of_a_part):
-    """The picture of two rows of one colour, the second of a part of each history, or of all of it."""
-    lines = [audited_line("Fixed-subset, rounds of 50", 0.1), audited_line("Fixed-subset, rounds of all", 0.1)]
-    groups = ("Frugal", "Frugal, sticky 30 %" if of_a_part else "Frugal, all")
-    lines = [line | {"group": group} for line, group in zip(lines, groups, strict=True)]
-    return drawn(lines, families=["Frugal"])[0].panels[0].svg
-
-
-def test_who_shares_a_part_has_a_hollow_mark():
-    hollow = f"fill: {PAPER}; stroke: {BLUE}"
-    assert hollow in picture_of_shares(of_a_part=True)
-    assert hollow not in picture_of_shares(of_a_part=False)
-
-
-def test_ways_of_sharing_with_one_beginning_have_one_colour():
-    apart, together = (
-        drawn(audited_lines(), **spec)[0].panels[0].svg for spec in ({}, {"families": ["As", "Fixed-subset"]})
-    )
-    assert apart != together
-
-
 def test_without_an_audit_there_is_no_picture():
     lines = [line | {"metrics": {"precision@10": 0.1}} for line in audited_lines()]
     assert drawn(lines) == []
@@ -180,14 +137,6 @@ def test_without_an_audit_there_is_no_picture():
 def test_sums_over_everybody_are_stars_and_each_server_has_a_shape_of_its_own():
     shapes = shapes_of([row for _, row in seen_rows(gather(map(read_record, audited_lines())))])
     assert shapes == {"messages, linked": "o", "one message": "v", "sums over 50": "s", "sums over all": "*"}
-
-
-def test_many_sizes_of_cohorts_have_shapes_too():
-    watched = next(row for _, row in seen_rows(gather(map(read_record, audited_lines()))) if row.sees == "sums over 50")
-    sizes = [f"sums over {size}" for size in ("10", "20", "50", "100", "200", "500", "all")]
-    shapes = shapes_of([replace(watched, sees=sees) for sees in sizes])
-    assert list(shapes) == sizes
-    assert len(set(shapes.values())) == len(sizes)
 
 
 TWINS = {"PMF, federated": "PMF, unfederated"}

@@ -24,21 +24,12 @@ def test_rp3beta_is_a_walk_of_three_steps():
     np.testing.assert_allclose(scores(model), X @ walks, rtol=1e-4, atol=1e-6)
 
 
-def test_rp3beta_keeps_k_items():
-    weights = fr.RP3beta(k=3).fit(WORLD).weights
-    assert np.diff(weights.indptr).max() == 3
-
-
 def test_gfcf_is_a_linear_and_a_low_pass_filter():
     graph = X / np.sqrt(USERS)[:, None] / np.sqrt(ITEMS)
     vectors = np.linalg.svd(graph)[2][:2].T
     low_pass = (X / np.sqrt(ITEMS)) @ vectors @ vectors.T * np.sqrt(ITEMS)
     model = fr.GFCF(factors=2, low_pass=0.5).fit(WORLD)
     np.testing.assert_allclose(scores(model), X @ graph.T @ graph + 0.5 * low_pass, rtol=1e-3, atol=1e-4)
-
-
-def test_gfcf_has_at_most_as_many_factors_as_the_graph():
-    assert fr.GFCF(factors=999).fit(WORLD).singular_vectors.shape == (24, 20)
 
 
 def weighted_cosine(table, weights):

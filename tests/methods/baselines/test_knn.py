@@ -43,11 +43,6 @@ def test_neighbours_are_those_of_a_dense_cosine(seed, k, shrinkage, interactions
     assert as_lists(nearest(data.profiles, data.audiences, k, shrinkage)) == brute_force(data, k, shrinkage)
 
 
-def test_more_rows_than_one_stretch_of_work_are_all_served():
-    data = random_world(users=300, items=40, interactions=3000, seed=5).compact()
-    assert as_lists(nearest(data.profiles, data.audiences, 7)) == brute_force(data, 7, 0.0)
-
-
 def test_of_equally_similar_rows_the_smaller_number_is_the_nearer():
     same_history = Interactions.from_columns([user for user in range(6) for _ in range(2)], [0, 1] * 6)
     found = nearest(same_history.profiles, same_history.audiences, 3)
@@ -60,13 +55,6 @@ def test_rows_that_share_nothing_are_no_neighbours():
     assert (found.rows == NO_USERS).all()
     assert (found.similarities == 0).all()
     assert found.matrix().nnz == 0
-
-
-def test_a_table_of_one_row_has_no_neighbours():
-    alone = Interactions.from_columns([7], [3])
-    found = nearest(alone.profiles, alone.audiences, 10)
-    assert found.rows.shape == (1, 0)
-    assert found.matrix().shape == (1, 1)
 
 
 def test_two_of_three_shared_entries_give_the_cosine_by_hand():

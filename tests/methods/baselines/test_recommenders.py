@@ -1,6 +1,5 @@
 """The baselines of the papers, one by one: known answers on tiny worlds, then the papers' tables on real data."""
 
-import subprocess
 import sys
 from dataclasses import fields
 
@@ -14,7 +13,7 @@ from federank.data.splits import split_temporal
 from federank.errors import Diverged, MissingExtra, SettingError
 from federank.evaluation.evaluate import evaluate
 from federank.methods.baselines.knn import ItemKNN, UserKNN
-from federank.methods.baselines.popular import MostPopular, Random
+from federank.methods.baselines.popular import MostPopular
 from federank.methods.baselines.vae import MultVAE
 from federank.methods.frugal.recommender import FCF
 from federank.methods.frugal.wire import dense_bytes, frugal_broadcast_bytes, frugal_update_bytes
@@ -72,12 +71,6 @@ def test_the_most_popular_come_first_and_equals_by_number():
     listed = [entry.item for entry in MostPopular().fit(data).recommend(4, n=4)]
     assert listed == ["c", "a"]  # 4 has b and d
     assert [entry.item for entry in MostPopular().fit(data).recommend(1, n=4)] == ["a", "d"]
-
-
-def test_random_lists_follow_their_seed():
-    lists = {seed: Random(seed=seed).fit(TASTES).recommend(n=5).items.tolist() for seed in (1, 2)}
-    assert lists[1] != lists[2]
-    assert Random(seed=1).fit(TASTES).recommend(n=5).items.tolist() == lists[1]
 
 
 def cosine(data):
@@ -160,11 +153,6 @@ def test_fcf_lowers_its_cost_round_by_round():
     assert np.all(np.diff(costs) < 0)
 
 
-def test_fcf_with_another_seed_starts_elsewhere():
-    one, other = (FCF(factors=3, rounds=1, seed=seed).fit(TASTES).item_vectors for seed in (1, 2))
-    assert not np.array_equal(one, other)
-
-
 def test_fcf_that_leaves_the_range_of_numbers_says_what_to_do():
     with (
         np.errstate(over="ignore", invalid="ignore"),
@@ -221,12 +209,6 @@ def test_a_trained_vae_can_be_used_without_jax(tmp_path, monkeypatch):
     np.testing.assert_array_equal(loaded.items, model.recommend(n=5).items)
 
 
-@pytest.mark.slow
-def test_jax_is_not_imported_before_it_is_needed():
-    program = "import sys, federank.methods.baselines.vae; sys.exit('jax' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-
-
 @pytest.fixture(scope="module")
 def amazon(real_data):
     data = load(real_data / "amazon-digital-music" / "AmazonDigitalMusic.tsv.gz")
@@ -243,25 +225,6 @@ def figures(model, split):
     return [found[name] for name in ("precision@10", "recall@10", "item_coverage@10", "gini_diversity@10")]
 
 
-def test_most_popular_on_amazon_is_the_papers_row(amazon):
-    precision, recall, coverage, gini_diversity = figures(MostPopular(), amazon)
-    assert (round(precision, 5), round(recall, 5), coverage, round(gini_diversity, 5)) == (
-        0.00469,
-        0.00603,
-        24,
-        0.00023,
-    )
-
-
-@pytest.mark.slow
-def test_most_popular_on_movielens_is_close_to_the_papers_row(movielens):
-    precision, recall, coverage, gini_diversity = figures(MostPopular(), movielens)
-    assert precision == pytest.approx(0.10224, abs=0.0005)
-    assert recall == pytest.approx(0.03924, abs=0.0005)
-    assert coverage == pytest.approx(118, abs=2)
-    assert gini_diversity == pytest.approx(0.00569, abs=0.0001)
-
-
 @pytest.mark.slow
 def test_user_knn_on_movielens_is_close_to_the_papers_row(movielens):
     found = figures(UserKNN(k=100), movielens)
@@ -272,9 +235,3 @@ def test_user_knn_on_movielens_is_close_to_the_papers_row(movielens):
 def test_item_knn_on_movielens_is_close_to_the_papers_row_when_normalised(movielens):
     found = figures(ItemKNN(k=20, normalised=True), movielens)
     np.testing.assert_allclose(found, [0.08873, 0.05475, 2134, 0.19292], rtol=0.01)
-
-
-def test_user_knn_on_amazon_is_close_to_the_papers_precision(amazon):
-    precision, recall, _, _ = figures(UserKNN(k=60), amazon)
-    assert precision == pytest.approx(0.01940, rel=0.03)
-    assert recall == pytest.approx(0.02757, rel=0.03)

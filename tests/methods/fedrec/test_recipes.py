@@ -36,19 +36,11 @@ def test_rho_times_the_own_ratings_are_virtual_but_never_more_than_there_are_ite
     assert recipe(rho=rho).virtual.tolist() == expected
 
 
-def test_a_rho_with_decimals_loses_no_item_to_rounding():
-    assert simulated_recipe(PMFSettings(rho=0.29), np.array([100]), 1000).virtual.tolist() == [29]
-
-
 @pytest.mark.parametrize(("start", "first"), [("late", 7), ("early", 5)])
 def test_predicted_virtual_ratings_begin_as_the_code_or_the_paper_says(start, first):
     told = recipe(rho=1, filling="hybrid", t_predict=5, filling_start=start)
     iterations = [t for t in range(1, 20) if predicts(told, t - 1)]  # the paper counts from 1
     assert iterations == list(range(first, 20))
-
-
-def test_user_averaging_never_predicts():
-    assert not predicts(recipe(rho=1, filling="average", t_predict=0), 50)
 
 
 @pytest.mark.parametrize(
@@ -78,8 +70,3 @@ def test_user_averaging_never_predicts():
 def test_what_cannot_be_is_refused_with_a_sentence(wrong, sentence):
     with pytest.raises(SettingError, match=sentence):
         PMFSettings(**wrong)
-
-
-def test_svdpp_has_no_batch_style():
-    with pytest.raises(SettingError, match="'batch'"):
-        SVDPlusPlusSettings(style="batch")

@@ -48,12 +48,6 @@ def test_opinions_are_learnt(kind, filling):
     assert errors.ratings == len(split.test)
 
 
-def test_averages_pull_predictions_towards_the_mean(kind):
-    split = fr.split_random(two_opinions(), test=0.25)
-    plain, filled = (new(kind, **more).fit(split.train) for more in ({}, {"filling": "average", "rho": 3}))
-    assert prediction_errors(filled, split.test).mae > prediction_errors(plain, split.test).mae
-
-
 def test_predictions_are_clipped_but_scores_are_not(kind):
     data = two_opinions()
     model = new(kind, lowest=1, highest=5, learning_rate=0.1).fit(data)
@@ -76,15 +70,6 @@ def test_the_declared_range_clips(kind):
     assert predicted.max() <= np.float32(3.2)
 
 
-def test_one_prediction_is_the_one_in_everyones_table(kind):
-    data = two_opinions()
-    model = new(kind).fit(data)
-    table = model.predict_all([1, 2, 3], [4, 5, 6])
-    assert model.predict(2, 5) == pytest.approx(float(table.values[1]))
-    assert model.predict("2", "5") == model.predict(2, 5)
-    assert (table.unrated_items, table.unknown_users) == (0, 0)
-
-
 def test_an_item_never_rated_gets_the_users_mean_and_is_counted(kind):
     data = two_opinions()
     model = new(kind).fit(data)
@@ -102,14 +87,6 @@ def test_a_user_without_ratings_gets_the_mean_of_all_in_a_test_and_a_sentence_wh
     assert found.values[0] == pytest.approx(data.ratings.mean())
     with pytest.raises(UnknownId, match="555"):
         model.predict(555, 1)
-
-
-def test_text_ids_are_told_apart_from_numbers(kind):
-    data = two_opinions()
-    named = Interactions.from_columns([f"u{u}" for u in data.users], [f"{i:02}" for i in data.items], data.ratings)
-    model = new(kind).fit(named)
-    assert model.predict_all(["u1"], ["07"]).unrated_items == 0
-    assert model.predict_all(["u1"], ["7"]).unrated_items == 1
 
 
 def test_svdpp_predicts_by_the_formula_of_the_paper():
@@ -195,22 +172,6 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_model(kind, tmp_path):
     assert epochs[0] >= 4
     np.testing.assert_array_equal(resumed.item_vectors, whole.item_vectors)
     np.testing.assert_array_equal(resumed.user_vectors, whole.user_vectors)
-
-
-def test_the_reference_engine_can_be_chosen(kind):
-    data, settings = rated_world(), {"iterations": 3}
-    fast, plain = (
-        new(kind, **settings).fit(data),
-        new(kind, **settings).fit(data, training_options=TrainingOptions(engine="reference")),
-    )
-    np.testing.assert_allclose(fast.item_vectors, plain.item_vectors, atol=2e-5)
-
-
-def test_communication_is_told_where_there_is_any(kind):
-    data = rated_world()
-    sent = new(kind, iterations=2, rho=1).fit(data).communication()
-    assert sent["up"]["bytes"] > 0
-    assert new(kind, iterations=2, federated=False).fit(data).communication() == {}
 
 
 def test_a_rate_that_is_too_large_is_named(kind):

@@ -28,10 +28,6 @@ def test_sampled_items_are_different_and_unrated(rated, data):
     assert all(0 <= item < 30 for item in found)
 
 
-def test_all_that_is_left_can_be_sampled():
-    assert sorted(sample([1, 3], 6, 4)) == [0, 2, 4, 5]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_items", "rated"), [(5, [1]), (12, [1, 2, 3, 4])], ids=["by ranks", "by tries"])
 def test_every_set_is_equally_likely(n_items, rated):

@@ -53,13 +53,6 @@ def test_at_pi_zero_absence_gives_the_whole_history_away_within_five_epochs(movi
     assert found[2].attacks["popularity"]["auc"] == pytest.approx(0.72, abs=0.02)
 
 
-def test_at_pi_zero_with_one_pair_a_round_absence_is_slow_but_the_vector_is_not(movielens):
-    found = findings_by_epoch(movielens, ALL_USERS, pi=0.0, triples=1, epochs=20)[20]
-    assert found.attacks["absence"]["precision"] == pytest.approx(0.139, abs=0.005)
-    assert found.attacks["vector_recovery"]["auc"] == pytest.approx(0.855, abs=0.02)
-    assert found.attacks["popularity"]["auc"] == pytest.approx(0.80, abs=0.02)
-
-
 @pytest.mark.parametrize(
     ("triples", "epochs", "vector", "popularity"), [(1, 20, 0.936, 0.86), ("mean", 2, 0.910, 0.15)]
 )

@@ -79,14 +79,6 @@ def test_the_received_model_stays_as_it_was():
     np.testing.assert_array_equal(TWO_ITEMS.biases, before[1])
 
 
-def test_another_round_has_other_pairs():
-    broadcast = model(np.zeros((9, 2)), np.zeros(9))
-    one, other, again = (updated([0, 2, 3], broadcast, 20, number)[0] for number in (1, 2, 1))
-    assert one.biases.tolist() != other.biases.tolist()
-    np.testing.assert_array_equal(one.biases, again.biases)
-    np.testing.assert_array_equal(one.vectors, again.vectors)
-
-
 @pytest.mark.parametrize("settings", [{}, {"order": "as-printed"}, {"mask": "as-printed"}], ids=str)
 def test_items_held_out_are_no_negatives(settings):
     method = FPL(n_items=9, factors=2, triples=40, **settings)

@@ -45,10 +45,6 @@ def test_a_device_is_there_as_often_as_it_is_online(clients):
     assert np.mean(counts) == pytest.approx(expected, abs=0.15)
 
 
-def test_nobody_who_is_never_online_takes_part():
-    assert all(len(chosen) == 0 for chosen in chosen_in(20, clients_per_round=2, online=0.0))
-
-
 def test_a_trace_says_who_is_there_and_starts_over_at_its_end():
     trace = np.zeros((2, 12), dtype=bool)
     trace[0, [1, 5]] = trace[1, 7] = True

@@ -57,13 +57,3 @@ def test_following_a_few_people_notes_the_same_about_them():
     some.watch_until(30)
     for one, other in zip(all_users.sightings, some.sightings, strict=True):
         np.testing.assert_array_equal(one[few], other)
-
-
-def test_a_count_stops_at_the_most_a_byte_can_hold():
-    data = random_world(interactions=40)
-    observer = Observer(federation(data, pi=1.0, clients_per_round="all", triples=20), ALL_USERS)
-    observer.watch_until(400)
-    assert observer.sightings.as_positive.max() == 255
-    np.testing.assert_array_equal(
-        [np.flatnonzero(row).tolist() for row in observer.sightings.as_positive[:1]], [data.profiles.of(0).tolist()]
-    )

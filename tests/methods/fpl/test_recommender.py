@@ -116,18 +116,6 @@ def test_active_people_are_drawn_more_often_by_activity():
     assert moved["activity"][0] > moved["uniform"][0]
 
 
-def test_a_sweep_over_a_numpy_range_works():
-    for pi in np.arange(0, 1.01, 0.5, dtype=np.float32):
-        model = FPL(factors=np.int64(4), epochs=np.int32(1), pi=pi).fit(TASTES)
-        assert repr(model) == f"FPL(factors=4, {f'pi={float(pi)}, ' if pi != 1 else ''}epochs=1)"
-
-
-@pytest.mark.parametrize("pi", [None, "0.3", [0.5, 0.5], np.ones((20, 1)), ["a"] * 20, [np.nan] * 20])
-def test_a_pi_that_is_no_choice_of_anybodys_is_refused(pi):
-    with pytest.raises((SettingError, BadFile)):
-        FPL(factors=4, epochs=1, pi=pi).fit(TASTES)
-
-
 def test_someone_with_the_whole_catalogue_is_skipped_and_counted():
     rows = [(0, item) for item in range(6)] + [(1, 0), (1, 1), (2, 3), (2, 4)]
     data = Interactions.from_columns([u for u, _ in rows], [i for _, i in rows])

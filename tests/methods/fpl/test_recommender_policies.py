@@ -52,21 +52,6 @@ def test_recommendations_follow_the_whole_history_even_where_rounds_do_not(polic
     np.testing.assert_array_equal(model.home_vectors[6:], model.user_vectors[6:])
 
 
-def test_home_vectors_are_there_while_training_goes_on():
-    lists = []
-    model = FPL(factors=4, epochs=3, sharing="fixed-subset", pi=0.5, basis="shared")
-    model.fit(TASTES, training_options=TrainingOptions(after_epoch=lambda _: lists.append(model.recommend(n=3).scores)))
-    assert len(lists) == 3
-    np.testing.assert_allclose(lists[2], model.recommend(n=3).scores, rtol=1e-6)
-    assert not np.allclose(lists[1], lists[2])
-
-
-def test_without_policies_nobody_has_a_home_vector():
-    model = FPL(factors=4, epochs=2, sharing="fixed-subset", basis="history", pi=0.5).fit(TASTES)
-    assert model.home_vectors is None
-    assert "home_vectors" not in model._private_arrays()
-
-
 def test_a_stored_model_keeps_policies_and_home_vectors_to_the_devices(tmp_path):
     never = Policy(sharing="fixed-subset", pi=0.25, basis="shared", never_items=frozenset({3, 4}), budget=7)
     policies = [(NOTHING, never, PAUSED, DENIABLE, PUBLISHED)[user % 5] for user in range(20)]

@@ -3,10 +3,8 @@
 from functools import cache
 
 import pytest
-from click.testing import CliRunner
 
 import federank as fr
-from federank.cli import federank
 from federank.errors import SettingError
 from federank.methods.fpl.recommender import FPL
 from federank.methods.frugal.audit import most_order
@@ -67,14 +65,3 @@ def test_observers_of_sums_are_refused_for_methods_that_have_no_two_servers():
     model = FPL(epochs=1).fit(CITY)
     with pytest.raises(SettingError, match="leader"):
         fr.audit_model(model, sees="leader")
-
-
-def test_the_report_tells_an_observers_promise_in_words(tmp_path):
-    noisy().save(tmp_path / "model")
-    told = {
-        sees: CliRunner().invoke(federank, ["audit", str(tmp_path / "model"), "--sees", sees]).output
-        for sees in ("leader", "both")
-    }
-    assert "epsilon 4 at delta 1e-06" in " ".join(told["leader"].split())
-    assert "read every upload" in " ".join(told["both"].split())
-    assert "openly" not in told["both"]

@@ -231,17 +231,6 @@ def test_as_many_messages_as_the_refusal_names_are_accepted(mu, messages):
             planned(mu, most + 1, 1_000, 1_000, None)
 
 
-def test_no_noise_may_be_divided_over_any_number_of_messages():
-    assert planned(math.inf, 5_000, 1_000, 1_000, None).deviations == (0,) * 5_000
-
-
-def test_the_epsilon_of_randomized_response_sharing_is_no_promise_of_noise():
-    settings = FrugalSettings(min_support=1, sharing="randomized-response", pi=0.5, item_epsilon=2.0)
-    assert not settings.guarantees
-    assert settings.policy(0.5).item_epsilon == 2.0
-    assert FrugalSettings(min_support=1, sharing="randomized-response", pi=0.5, item_epsilon=2.0, sigma=1.0).guarantees
-
-
 @pytest.mark.parametrize(
     "whole", [np.zeros(5, np.int32), np.zeros(6, np.int64), np.array([C_INT, 1, 0, 0, 0, 0], np.int32)]
 )

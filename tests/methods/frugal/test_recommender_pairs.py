@@ -9,8 +9,7 @@ from tests.worlds import two_tastes
 
 from federank.audit.audit import audit_model
 from federank.errors import SettingError
-from federank.methods.fpl.recommender import FederatedPairs
-from federank.methods.frugal.recommender import FewMessages, Frugal
+from federank.methods.frugal.recommender import Frugal
 from federank.methods.model_folder import load_model
 from federank.methods.new_users import enrol
 from federank.privacy.policy import Policy
@@ -23,15 +22,6 @@ SETTINGS = {"loss": "pairs", "messages": 30, "factors": 4}
 
 def own_taste(model, n=4):
     return np.mean([int(found.item) % 2 == user % 2 for user in range(20) for found in model.recommend(user, n)])
-
-
-def test_a_frugal_is_made_as_the_class_of_its_loss():
-    pairs, squares = Frugal(**SETTINGS), Frugal(messages=3)
-    for made, family in ((pairs, FederatedPairs), (squares, FewMessages)):
-        assert isinstance(made, Frugal)
-        assert isinstance(made, family)
-    assert repr(pairs) == "Frugal(messages=30, factors=4, loss='pairs')"
-    assert repr(squares) == "Frugal(messages=3)"
 
 
 def test_two_tastes_are_told_apart_with_thirty_messages_of_everybody():

@@ -21,7 +21,7 @@ from federank.service.client.client import take_part
 from federank.service.client.enrolment import enrol
 from federank.service.client.federation import read_facts
 from federank.service.client.http import Client
-from federank.service.client.owner import exported, recommend
+from federank.service.client.owner import recommend
 from federank.service.client.state import ChosenPolicy
 from federank.service.client.store import DeviceStore
 
@@ -141,14 +141,6 @@ def test_messages_count_for_life_also_where_the_federation_is_begun_anew(home):
     home.federation.founding = "e" * 32
     assert home.take_part(9) == 1
     assert len(home.federation.uploads) == MESSAGES
-
-
-def test_a_server_that_invites_no_more_is_asked_no_more(home):
-    no = json.dumps({"error": "spent", "message": "This device has been invited 3 times."}).encode()
-    home.federation.fault("GET", "/work", (409, {}, no))
-    home.federation.version = 7
-    assert home.take_part(9) == 0
-    assert home.read(DeviceStore.model_version) == 7
 
 
 def test_held_back_items_are_in_no_message(federation, tmp_path):
@@ -319,18 +311,3 @@ def test_the_commands_say_how_many_messages_have_left(home):
     status = json.loads(home.run("status", "--json"))
     assert (status["method"], status["messages_sent"], status["messages_left"]) == ("frugal", 3, 0)
     assert len(json.loads(home.run("recommend", "-n", "2", "--json"))) == 2
-
-
-def test_an_export_has_the_messages_and_no_vector_that_is_not_kept(home):
-    home.take_part(1)
-    everything = home.read(exported)
-    assert everything["vector"] is None
-    assert everything["messages"] == [{"number": 1, "allowed": 3, "round": 0, "items": 4}]
-
-
-def test_a_policy_is_changed_within_what_the_method_can_keep(home):
-    home.run("policy", "--messages", "2")
-    assert home.read(DeviceStore.policy).policy.messages == 2
-    result = CliRunner().invoke(federank, ["client", "policy", "--state", str(home.path), "--sharing", "all"])
-    assert isinstance(result.exception, SettingError)
-    assert home.read(DeviceStore.policy).policy.sharing == "fixed-subset"

@@ -42,15 +42,6 @@ def test_a_title_that_two_items_have_names_neither(tmp_path):
     assert read_profile(written(tmp_path, "item\nTwin\n20\n"), CATALOGUE).unknown == ["Twin"]
 
 
-def test_a_bare_list_is_a_history_too(tmp_path):
-    assert read_profile(written(tmp_path, "\ufeff10\n\n40\n"), CATALOGUE).profile.tolist() == [0, 3]
-
-
-def test_titles_with_commas_are_quoted(tmp_path):
-    catalogue = Catalogue(["1", "2"], ["Truth, The", "b"], [[], []])
-    assert read_profile(written(tmp_path, 'item\n"Truth, The"\n'), catalogue).profile.tolist() == [0]
-
-
 @pytest.mark.parametrize("text", ["", "user,place\n1,2\n", "date,item\n2024-01-01\n"])
 def test_a_file_of_another_form_is_a_sentence(tmp_path, text):
     with pytest.raises(BadFile, match="item"):

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import math
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -104,13 +103,6 @@ def test_a_never_list_and_a_budget_hold_for_ratings(federation, enrolled, state)
     names = {item for update in sent(federation) for item in update.items.tolist()}
     assert len(names) == 1
     assert 4 not in names
-
-
-def test_a_device_that_is_paused_sends_nothing(federation, enrolled, state):
-    enrolled()
-    told("pause", "--state", state)
-    assert "is paused" in told("--state", state, "--rounds", 1).stderr
-    assert not federation.uploads
 
 
 def test_a_rating_is_predicted_and_a_fallback_says_so(enrolled, state):
@@ -248,22 +240,6 @@ def test_a_coin_decides_whether_an_answer_is_about_the_error_or_its_square(enrol
         ("POST", "/hits", {"ticket": "ticket-5", "hit": True}),
         ("POST", "/hits", {"ticket": "ticket-6", "hit": True, "measure": "squared"}),
     ]
-
-
-def test_what_many_devices_say_together_is_the_mean_absolute_error():
-    answers = told_of(Judged(3, 10_000, 6_250), 4.0)
-    assert answers["share"] == 0.75
-    assert answers["mae"] == 1.0, "a quarter of a scale of four"
-    assert (answers["mae_low"] < 1.0 < answers["mae_high"], answers["answers"]) == (True, 10_000)
-    assert "mae" not in told_of(Judged(3, 10, 5))
-
-
-def test_what_they_say_of_squares_is_the_root_mean_squared_error_beside_it():
-    answers = told_of(Judged(3, 10_000, 6_250, 10_000, 6_875), 4.0)
-    assert (answers["mae"], answers["rmse"], answers["answers"]) == (1.0, pytest.approx(math.sqrt(2), abs=1e-3), 20_000)
-    assert answers["rmse_low"] < answers["rmse"] < answers["rmse_high"]
-    alone = told_of(Judged(3, 0, 0, 10, 10), 4.0)
-    assert (alone["rmse"], "mae" in alone, "share" in alone) == (0.0, False, False)
 
 
 def test_many_devices_give_both_errors_though_each_answer_is_rounded_and_randomised():

@@ -12,7 +12,6 @@ from safetensors.numpy import save
 from tests.service.federations import (
     ITEMS,
     PATIENT,
-    TENSORS,
     in_a_loop,
     rows_sent,
     serving,
@@ -353,12 +352,3 @@ async def test_the_openapi_document_is_valid_and_describes_every_route(sqlite_st
                 answer = await client.request(method.upper(), path.replace("{ticket}", "x"))
                 assert answer.status_code not in (404, 405, 500), (method, path)
     assert {(path, method) for path, methods in table.routes.items() for method in methods} == described
-
-
-def test_the_openapi_document_says_who_may_upload_what():
-    document = openapi_document(PUBLIC_ROUTES, "A federation")
-    upload = document["paths"]["/api/v1/tasks/{ticket}/update"]["post"]
-    assert upload["security"] == [{"device": []}]
-    assert list(upload["requestBody"]["content"]) == [TENSORS["Content-Type"]]
-    assert {"201", "200", "404", "409", "410", "413", "415", "422", "429", "503"} <= upload["responses"].keys()
-    assert "security" not in document["paths"]["/api/v1/status"]["get"]

@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
-from tests.service.federations import PATIENT, establish_in, in_a_loop, serving, some_update, stored
+from tests.service.federations import PATIENT, establish_in, in_a_loop, serving, stored
 from tests.service.server.secure.federations import HISTORIES, LEAST, federation, prepared_upload
 
 from federank.data.interactions import Interactions
@@ -89,12 +89,6 @@ def test_a_diverged_model_is_failing(model, highest, code):
     assert state_of(*[FOLDED] * 10, model=model, highest=highest) == (FAILING, [(code, 0, 0)])
 
 
-def test_rows_within_the_scale_are_ok():
-    assert state_of(FOLDED, model=Extent(longest_row=2.5), highest=5.0)[0] == OK
-    assert state_of(FOLDED, model=Extent(longest_row=45.0), highest=100.0)[0] == OK
-    assert state_of(FOLDED, model=Extent(longest_row=45.0))[0] == OK, "scores that only rank have no scale"
-
-
 def test_the_worst_reason_decides():
     state, reasons = state_of(DISCARDED, FOLDED, FOLDED, refused=1, helper_fault="helper-away")
     assert state == FAILING
@@ -162,16 +156,6 @@ async def test_five_of_five_rounds_discarded_is_failing(store):
             await device.work(wait=1)  # a round's time begins with its first ticket
         assert await until(running, FAILING) == (FAILING, ["no-round-aggregated"])
         assert stored(store, "SELECT COUNT(*) FROM rounds WHERE state = 'folded'") == [(0,)]
-
-
-@in_a_loop
-async def test_a_federation_that_learns_is_ok(sqlite_store):
-    async with serving(sqlite_store, {"target": 1} | PATIENT) as running:
-        device = await running.device()
-        for seed in range(3):
-            assert (await device.take_part(some_update(seed))).status_code == 201
-            await running.version(seed + 1)
-        assert await shown_state(running) == (OK, [])
 
 
 def establish_ratings(address):

@@ -34,11 +34,6 @@ def test_who_was_away_for_long_has_saved_up_one_burst_and_no_more():
     assert allowed == [True] * int(buckets.burst) + [False] * 2 * int(buckets.burst)
 
 
-def test_a_rate_of_zero_is_no_limit():
-    buckets = TokenBuckets(0.0)
-    assert all(buckets.take("somebody", 1.0) == 0.0 for _ in range(1000))
-
-
 def test_buckets_do_not_grow_without_end():
     buckets = TokenBuckets(1.0, most=100)
     for number in range(1000):

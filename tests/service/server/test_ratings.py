@@ -14,7 +14,6 @@ import federank as fr
 from federank.errors import DataError, ModelError, SettingError
 from federank.federation import wire
 from federank.federation.method import ItemGradients
-from federank.federation.server import Guarantee
 from federank.methods.fedrec.method import PMF, RatingModel
 from federank.methods.fedrec.reference import folded_in
 from federank.service.server.bootstrap import Demand, open_store
@@ -191,13 +190,6 @@ def test_clients_are_advised_to_hide_each_rating_behind_a_virtual_one(served):
     chosen = settle(served.settings(), two_opinions(), None)
     advised = served.suggests(chosen)
     assert (advised["filling"], advised["rho"], advised["sampling"]) == ("hybrid", 1.0, "fixed")
-
-
-@pytest.mark.parametrize("served", [SERVED_PMF, SERVED_SVDPP])
-def test_with_secure_aggregation_no_virtual_ratings_are_advised(served):
-    """An upload has a row for every item there, and no server reads a single one: there is nothing to hide."""
-    chosen = served.sums.settings(served.settings(), Guarantee(0.0, None, 1e-6))
-    assert (served.suggests(chosen)["filling"], served.suggests(chosen)["rho"]) == ("none", 0.0)
 
 
 @in_a_loop

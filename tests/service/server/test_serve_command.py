@@ -29,13 +29,6 @@ def refused(*flags):
     return str(outcome.exception)
 
 
-def test_help_all_shows_rounds_settings_and_limits():
-    outcome = CliRunner().invoke(federank, ["serve", "fpl", "--help-all"])
-    assert outcome.exit_code == 0
-    for flag in ("--target", "--minimum", "--over-selection", "--learning-rate", "--most-norm"):
-        assert flag in outcome.output
-
-
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [

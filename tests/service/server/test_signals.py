@@ -27,16 +27,6 @@ def rotation():
     return np.linalg.qr(np.random.default_rng(2).normal(size=(FACTORS, FACTORS)))[0]
 
 
-def test_another_basis_and_another_scale_are_no_drift(vectors):
-    signals = signals_of(model(vectors), model(3 * vectors @ rotation()))
-    assert max(signals.drift, signals.largest_move) < 1e-5
-
-
-def test_nothing_in_common_is_a_drift_of_nearly_one(vectors):
-    other = np.random.default_rng(3).normal(size=vectors.shape)
-    assert 0.9 < signals_of(model(vectors), model(other)).drift <= 1
-
-
 def test_a_pushed_row_shows_whatever_the_basis(vectors):
     pushed = vectors.copy()
     pushed[7] *= -4

@@ -23,17 +23,6 @@ def test_what_cannot_be_played_is_refused(words, needed):
     assert needed in complaint("--server", "http://127.0.0.1:1", *words)
 
 
-def test_a_fleet_of_pairs_is_told_when_to_end(tmp_path):
-    path = tmp_path / "people.csv"
-    path.write_text("user,item\n1,101\n1,102\n2,103\n")
-    with scripted_federation() as federation:
-        assert "--rounds N or --seconds X" in complaint("--server", federation.address, "--data", path)
-
-
-def test_a_server_elsewhere_is_spoken_to_over_tls():
-    assert "--insecure" in complaint("--server", "http://example.org", "--rounds", 1)
-
-
 def test_people_of_another_catalogue_cannot_be_played(tmp_path):
     path = tmp_path / "others.csv"
     path.write_text("user,item\n1,a\n1,b\n2,c\n")

@@ -141,18 +141,6 @@ def test_the_page_says_who_the_two_servers_are_and_that_one_machine_runs_both(le
         expect(page.locator("#how dl")).to_contain_text(words)
 
 
-def test_without_noise_no_epsilon_is_claimed(helper, visit, words, tmp_path):
-    with leading(tmp_path, helper) as server:
-        page = visit(server).open().pick(3).go("leaves").page
-        page.locator("#how summary").click()
-        expect(page.locator("#how dl")).to_contain_text(words["en"]["full.no-epsilon-words"])
-
-
-def test_a_federation_whose_server_reads_messages_says_so(town, visit):
-    page = visit(town).open().pick(3).go("leaves").page
-    expect(page.locator(".who")).to_have_attribute("data-readers", "reads")
-
-
 def test_an_offer_that_was_changed_on_its_way_gets_no_message(leader, visit):
     visitor = visit(leader).open().pick(4)
 

@@ -16,7 +16,6 @@ from tests.service.server.secure.federations import (
 )
 from tests.service.server.secure.test_rounds_of_sums import kept_model, simulated
 
-from federank.errors import SettingError
 from federank.secagg.config import config_from
 from federank.secagg.proof.parameters import FULL, LIGHT
 from federank.secagg.proof.upload import checked_bytes
@@ -114,11 +113,6 @@ async def test_an_upload_without_the_proof_is_refused_when_it_comes(sqlite_store
             assert (refused.status_code, refused.json()["error"]) == (422, "malformed")
         assert stored(sqlite_store, "SELECT COUNT(*) FROM uploads") == [(0,)]
         assert (await device.send(ticket, body)).status_code == 201
-
-
-def test_no_other_number_of_projections_is_taken():
-    with pytest.raises(SettingError, match="64 or 128 projections; found 100"):
-        SumsDemand(helper="http://127.0.0.1:9", projections=100)
 
 
 def test_another_norm_check_than_the_configs_has_no_effect(sqlite_store, tmp_path):

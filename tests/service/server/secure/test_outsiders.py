@@ -13,7 +13,6 @@ from federank.secagg.config import config_from
 from federank.secagg.forms import bytes_of_message
 from federank.secagg.ring import centred
 from federank.secagg.round_config import read_offer
-from federank.service.server.settings import TrustSettings
 
 OPEN = {"invited_only": False}
 
@@ -94,7 +93,3 @@ async def test_the_minimum_cohort_counts_invited_clients(sqlite_store, tmp_path)
                 await take_part(type(early[0])(running.client, answer.json()), HISTORIES[0])
             await running.until(lambda view: view.abandoned)
             assert stored(sqlite_store, "SELECT state, reports FROM rounds WHERE number = 0") == [("abandoned", 4)]
-
-
-def test_who_is_let_in_is_open_until_the_operator_says():
-    assert TrustSettings().invited_only is None

@@ -31,7 +31,7 @@ from federank.secagg.upload import decode_upload
 from federank.service.server.bootstrap import Demand, open_store
 from federank.service.server.logs import Log
 from federank.service.server.plausibility import implausible
-from federank.service.server.secure_config import SumsDemand, get_agreement, settings_from, settings_text
+from federank.service.server.secure_config import SumsDemand, settings_from
 from federank.service.server.service import open_service
 from federank.service.server.settings import TrustSettings
 from federank.service.server.store.versions import model_to_fold
@@ -245,14 +245,6 @@ async def test_what_anybody_can_fetch(sqlite_store, tmp_path):
         assert listed == [{"round": 0, "state": "open", "version": 0, "config": name}]
 
 
-@in_a_loop
-async def test_a_plain_federation_has_no_sums(sqlite_store):
-    async with serving(sqlite_store) as running:
-        assert (await running.client.get("/api/v1/federation")).json()["uploads"] == "plain"
-        for place in ("config", "settings", "offer", "record", "total", "rounds", "first"):
-            assert (await running.client.get(f"/api/v1/sums/{place}")).status_code == 409
-
-
 def test_nobody_keeps_uploads_of_sums_or_folds_them_as_they_come(tmp_path, sqlite_store):
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
         sums = SumsDemand(helper=helper.origin)
@@ -299,22 +291,6 @@ def test_a_federation_whose_helper_is_not_there_is_not_begun(sqlite_store):
     with pytest.raises(SettingError, match="Is it running"):
         open_store(sqlite_store, demand)
     assert not list(Path(sqlite_store.removeprefix("sqlite:///")).parent.glob("*.sqlite*"))  # nothing half-written
-
-
-def test_settings_are_published_in_bytes_that_give_them_back():
-    settings = settings_of(shrinkage=1e-7, activity=0.15)
-    import json
-
-    assert settings_from(FRUGAL_SERVER, json.loads(settings_text(settings))) == settings
-
-
-def test_secrets_of_an_agreement_are_not_shown(sqlite_store, tmp_path):
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
-        establish_sums(sqlite_store, helper.origin)
-    with opened(sqlite_store) as connection:
-        kept = get_agreement(connection)
-    assert kept.private.hex() not in repr(kept)
-    assert repr(kept.private) not in repr(kept)
 
 
 def test_plausible_sums_pass_and_others_do_not():
