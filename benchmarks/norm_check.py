@@ -48,7 +48,7 @@ def milliseconds(work: Callable[[], Any], runs: int) -> float:
 
 def offer_of(length: int) -> tuple[Offer, bytes]:
     key, nothing = new_private_key(), "00" * 32
-    told = {"charter": nothing, "model": nothing, "round": 1, "version": 1, "expires": 2**31}
+    told = {"config": nothing, "model": nothing, "round": 1, "version": 1, "expires": 2**31}
     return Offer(length=length, key=public_key_of(key).hex(), **told), key
 
 

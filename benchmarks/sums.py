@@ -43,7 +43,7 @@ import numpy as np
 import federank as fr
 from federank.federation.client import Terms, split
 from federank.methods.frugal.client import private_message
-from federank.service.client.federation import fetch_facts, fetch_model, read_enrolment, read_ticket
+from federank.service.client.federation import fetch_info, fetch_model, read_enrolment, read_ticket
 from federank.service.client.http import Client
 from federank.service.client.secure import Pinned, checked_offer, pin
 from federank.service.simulated_clients.connection import Connection
@@ -132,10 +132,10 @@ class Cohort:
     def uploads(self, pinned: Pinned, round_number: int) -> tuple[list[bytes], float]:
         """Everyone's upload of a round, and how long one takes in the median, in seconds."""
         with Client(self.address) as client:
-            facts = fetch_facts(client)
-            model = fetch_model(client, facts)
+            info = fetch_info(client)
+            model = fetch_model(client, info)
             content = client.request("GET", f"/sums/offer?round={round_number}").content
-        terms, made, took = Terms(pinned.charter, checked_offer(content, facts, pinned, model, round_number)), [], []
+        terms, made, took = Terms(pinned.config, checked_offer(content, info, pinned, model, round_number)), [], []
         for profile in self.profiles:
             began = time.process_time()
             made.append(split(terms, private_message(terms, model.vectors, model.tables["weights"], profile)))
@@ -163,10 +163,10 @@ class Cohort:
     async def send_as_made(self, pinned: Pinned, tickets: list[str]) -> None:
         """Everyone's message of the second round, from the first one's history, made when it is their turn."""
         with Client(self.address) as client:
-            facts = fetch_facts(client)
-            model = fetch_model(client, facts)
+            info = fetch_info(client)
+            model = fetch_model(client, info)
             content = client.request("GET", "/sums/offer?round=1").content
-        terms = Terms(pinned.charter, checked_offer(content, facts, pinned, model, 1))
+        terms = Terms(pinned.config, checked_offer(content, info, pinned, model, 1))
         whole = private_message(terms, model.vectors, model.tables["weights"], self.profiles[0])
 
         async def one(number: int) -> None:
@@ -189,7 +189,7 @@ async def measure(address: str, people: int, factors: int, leader: Watched, help
     cohort = Cohort(address, people)
     await cohort.enrol()
     with Client(address) as client:
-        pinned = pin(client, fetch_facts(client))
+        pinned = pin(client, fetch_info(client))
     found: dict[str, Any] = {"people": people, "items": ITEMS, "columns": factors - 1}
     rate: float | None = None
     for number in range(3):
@@ -223,7 +223,7 @@ async def measure_closing(address: str, people: int, factors: int, leader: Watch
     cohort = Cohort(address, people)
     await cohort.enrol()
     with Client(address) as client:
-        pinned = pin(client, fetch_facts(client))
+        pinned = pin(client, fetch_info(client))
     tickets = await cohort.tickets()
     uploads, _ = cohort.uploads(pinned, 0)
     await cohort.send(tickets, uploads, None)
@@ -266,7 +266,7 @@ const pair = await crypto.subtle.generateKey({{ name: "ECDH", namedCurve: "P-256
 const key = sums.hexOf(new Uint8Array(await crypto.subtle.exportKey("raw", pair.publicKey)));
 const length = items * (factors - 1);
 const zeros = "0".repeat(64);
-const about = {{ charter: zeros, round: 1, version: 1, model: zeros, length, stage: 1 }};
+const about = {{ config: zeros, round: 1, version: 1, model: zeros, length, stage: 1 }};
 const offer = {{ ...about, columns: factors - 1, clip: "1.0", scale: 4096, noise: 0, key, expires: 0 }};
 const took = [];
 for (let turn = 0; turn < 20; turn++) {{

@@ -39,7 +39,7 @@ def test_titles_in_other_languages_are_for_the_catalogue():
     assert all(text.strip() == text != "" for one in details.values() for text in one["titles"].values())
 
 
-def test_facts_are_known_of_every_film():
+def test_attributes_are_known_of_every_film():
     known = read_films()
     assert all(film.director and 1 <= len(film.moods) <= 2 for film in known)
     sagas = Counter(film.saga for film in known if film.saga)

@@ -344,8 +344,8 @@ def test_the_latest_of_a_repeated_pair_stays_unless_another_is_asked_for(tmp_pat
 
 def test_an_item_file_brings_titles_and_categories(tmp_path: Path) -> None:
     table = write(tmp_path / "a.tsv", "alice\t007\nbob\t8\n")
-    facts = write(tmp_path / "places.csv", 'item_id,name,category\n007,"Bar, Blue",Bar|Night\n9,Elsewhere,Gym\n')
-    data = load(table, item_file=facts)
+    info = write(tmp_path / "places.csv", 'item_id,name,category\n007,"Bar, Blue",Bar|Night\n9,Elsewhere,Gym\n')
+    data = load(table, item_file=info)
     assert data.titles is not None
     assert data.categories is not None
     assert data.titles.tolist() == ["Bar, Blue", ""]

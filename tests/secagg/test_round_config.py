@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from tests.secagg.worlds import HELPER, LEADER, MODEL, charter, offer
+from tests.secagg.worlds import HELPER, LEADER, MODEL, offer, secagg_config
 
 from federank.errors import BadMessage, SettingError
 from federank.secagg.canonical import canonical, digest, read_canonical
@@ -118,11 +118,11 @@ def test_what_is_no_private_key_is_refused_without_being_shown(private):
     assert repr(private) not in str(told.value)
 
 
-def test_a_charter_is_read_as_it_was_written_and_every_field_changes_its_digest():
-    mine = charter()
+def test_a_config_is_read_as_it_was_written_and_every_field_changes_its_digest():
+    mine = secagg_config()
     assert config_from(mine.to_bytes()) == mine
     changes = {
-        "founding": "0" * 32,
+        "federation_id": "0" * 32,
         "catalogue": "0" * 64,
         "settings": "0" * 64,
         "items": 9,
@@ -138,8 +138,8 @@ def test_a_charter_is_read_as_it_was_written_and_every_field_changes_its_digest(
         "helper_key": public_key_of(LEADER).hex(),
         "leader_key": public_key_of(HELPER).hex(),
     }
-    assert charter(messages=4, noise=64).digest() != charter(messages=3, noise=64).digest()
-    digests = {charter(**{name: value}).digest() for name, value in changes.items()} | {mine.digest()}
+    assert secagg_config(messages=4, noise=64).digest() != secagg_config(messages=3, noise=64).digest()
+    digests = {secagg_config(**{name: value}).digest() for name, value in changes.items()} | {mine.digest()}
     assert len(digests) == len(changes) + 1
 
 
@@ -168,16 +168,16 @@ def test_a_charter_is_read_as_it_was_written_and_every_field_changes_its_digest(
         ({"clip": "2.50"}, "clip"),
     ],
 )
-def test_a_charter_that_promises_nothing_is_refused(changes, sentence):
+def test_a_config_that_promises_nothing_is_refused(changes, sentence):
     with pytest.raises(SettingError, match=sentence):
-        charter(**changes)
-    told = json.loads(charter().to_bytes()) | changes
+        secagg_config(**changes)
+    told = json.loads(secagg_config().to_bytes()) | changes
     with pytest.raises(BadMessage, match=sentence):
         config_from(canonical(told))
 
 
-def test_a_charter_with_other_fields_or_keys_is_refused():
-    told = json.loads(charter().to_bytes())
+def test_a_config_with_other_fields_or_keys_is_refused():
+    told = json.loads(secagg_config().to_bytes())
     for changed in (
         told | {"more": 1},
         {name: value for name, value in told.items() if name != "noises"},
@@ -196,23 +196,23 @@ def test_an_offer_is_taken_if_it_is_about_what_the_device_holds():
     terms, _ = offer()
     read = read_offer(sign_offer(HELPER, terms), public_key_of(HELPER))
     assert read == terms
-    check_offer(read, charter(), MODEL, now=terms.expires + CLOCKS_APART)
+    check_offer(read, secagg_config(), MODEL, now=terms.expires + CLOCKS_APART)
 
 
 def test_an_offer_of_anything_else_is_refused():
     terms, _ = offer()
     other_model = model_digest(4, 0.5, np.ones(8, np.float32), np.zeros((8, 2), np.float32))
     with pytest.raises(BadMessage, match="another federation config"):
-        check_offer(terms, charter(noise=128), MODEL, 0)
+        check_offer(terms, secagg_config(noise=128), MODEL, 0)
     with pytest.raises(BadMessage, match="another model"):
-        check_offer(terms, charter(), other_model, 0)
+        check_offer(terms, secagg_config(), other_model, 0)
     with pytest.raises(BadMessage, match="another length"):
-        check_offer(offer(length=terms.length - 3)[0], charter(), MODEL, 0)
+        check_offer(offer(length=terms.length - 3)[0], secagg_config(), MODEL, 0)
     for change in ({"noise": 65}, {"stage": 2}, {"stage": 9}, {"columns": 2}, {"clip": "3.0"}, {"scale": 8192}):
         with pytest.raises(BadMessage):
-            check_offer(offer(**change)[0], charter(), MODEL, 0)
+            check_offer(offer(**change)[0], secagg_config(), MODEL, 0)
     with pytest.raises(BadMessage, match="expired"):
-        check_offer(terms, charter(), MODEL, terms.expires + CLOCKS_APART + 1)
+        check_offer(terms, secagg_config(), MODEL, terms.expires + CLOCKS_APART + 1)
     with pytest.raises(BadMessage, match="signature"):
         read_offer(sign_offer(LEADER, terms), public_key_of(HELPER))
 
@@ -243,7 +243,7 @@ def test_models_differ_by_version_lambda_weights_and_rows():
 
 
 def test_records_are_read_if_their_server_signed_them_and_tell_of_one_round():
-    told = {"charter": "a" * 64, "offer": "b" * 64, "round": 3, "state": FOLDED, "messages": 5, "set": "c" * 64}
+    told = {"config": "a" * 64, "offer": "b" * 64, "round": 3, "state": FOLDED, "messages": 5, "set": "c" * 64}
     leader, helper = RoundRecord(**told, sum="d" * 64, model="e" * 64), RoundRecord(**told, sum="f" * 64)
     assert read_record(sign_record(LEADER, leader), public_key_of(LEADER)) == leader
     same_round(leader, helper)
@@ -255,16 +255,16 @@ def test_records_are_read_if_their_server_signed_them_and_tell_of_one_round():
         read_record(sign_record(LEADER, RoundRecord(**(told | {"state": "lost"}), sum="")), public_key_of(LEADER))
 
 
-def test_a_charter_without_a_norm_check_survives_its_bytes():
-    found = config_from(charter().to_bytes())
-    assert (found, found.norm_check()) == (charter(), None)
+def test_a_config_without_a_norm_check_survives_its_bytes():
+    found = config_from(secagg_config().to_bytes())
+    assert (found, found.norm_check()) == (secagg_config(), None)
 
 
 @pytest.mark.parametrize("projections", [64, 128])
-def test_a_charter_names_its_norm_check_and_no_other_bound_of_it(projections):
+def test_a_config_names_its_norm_check_and_no_other_bound_of_it(projections):
     fields = fields_of_check(projections)
-    found = config_from(charter(**fields).to_bytes())
+    found = config_from(secagg_config(**fields).to_bytes())
     assert (found.projections, found.norm_check()) == (projections, Parameters(projections))
     for change in ({"limit": fields["limit"] + 1}, {"proof_bytes": 0}, {"projections": 0}):
         with pytest.raises(SettingError):
-            charter(**(fields | change))
+            secagg_config(**(fields | change))

@@ -40,9 +40,9 @@ RFC_9180 = {
 }
 
 
-def charter(**changes):
+def secagg_config(**changes):
     told = {
-        "founding": "f" * 32,
+        "federation_id": "f" * 32,
         "catalogue": hashlib.sha256(b"items").hexdigest(),
         "settings": hashlib.sha256(b"settings").hexdigest(),
         "recipe": "private",
@@ -69,7 +69,7 @@ def offer(key=None, **changes):
     """An offer of a small round, and the round's private key."""
     key = key or new_private_key()
     told = {
-        "charter": charter().digest().hex(),
+        "config": secagg_config().digest().hex(),
         "round": 6,
         "version": 4,
         "model": MODEL.hex(),
@@ -78,7 +78,7 @@ def offer(key=None, **changes):
         "columns": COLUMNS,
         "clip": "2.5",
         "scale": 4096,
-        "noise": charter().noises[STAGE],
+        "noise": secagg_config().noises[STAGE],
         "key": public_key_of(key).hex(),
         "expires": 2_000_000_000,
     }

@@ -17,7 +17,7 @@ from tests.service.federations import serving
 from threadpoolctl import threadpool_limits
 
 from federank.federation.client import Terms
-from federank.service.client.federation import read_catalogue, read_facts, read_rows
+from federank.service.client.federation import read_catalogue, read_info, read_rows
 from federank.service.server.bootstrap import Demand, open_store
 from federank.service.server.config import read_config
 from federank.service.server.plausibility import implausible
@@ -27,7 +27,7 @@ from federank.service.server.secure_rounds import Summed
 from federank.service.server.service import defences_of, form_of
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
-from federank.service.server.store.queries import get_fact
+from federank.service.server.store.queries import get_value
 from federank.service.simulated_clients.clients import Models
 from federank.service.simulated_clients.methods import simulated_clients
 
@@ -35,13 +35,13 @@ from federank.service.simulated_clients.methods import simulated_clients
 class InProcess:
     """A federation and its clients."""
 
-    def __init__(self, connection, facts, ids, clients, seed):
-        self.config, self.facts, self.ids = read_config(connection), facts, ids
-        self.rounds = RoundSettings(**get_fact(connection, "rounds"))
+    def __init__(self, connection, info, ids, clients, seed):
+        self.config, self.info, self.ids = read_config(connection), info, ids
+        self.rounds = RoundSettings(**get_value(connection, "rounds"))
         self.trust = TrustSettings()
         self.form = form_of(self.config, self.trust)
         self.shared = PublishedModel(self.config, connection, defences_of(self.config, self.trust))
-        self.devices = simulated_clients(facts, ids, clients, 1, {})
+        self.devices = simulated_clients(info, ids, clients, 1, {})
         self.rng = np.random.default_rng(seed)
         self.rejected = 0
         with connection.transaction():  # everyone has enrolled
@@ -54,7 +54,7 @@ class InProcess:
     def _rows(self):
         now = self.shared.published
         content = self.config.encode(now, now.rows_since(None), self.shared.round_number)
-        return read_rows(content, self.facts)
+        return read_rows(content, self.info)
 
     def play_round(self):
         """One round of the default size; False where too few clients have an upload left."""
@@ -63,7 +63,7 @@ class InProcess:
             return False
         users, model = (
             self.rng.choice(able, self.rounds.target, replace=False).tolist(),
-            Models(self.facts).receive(None, self._rows()),
+            Models(self.info).receive(None, self._rows()),
         )
         updates = self._plain(users, model) if self.config.sums is None else self._secure(users, model)
         try:
@@ -109,7 +109,7 @@ def established(folder, method, data, clients, helper=None, seed=1):
     store = f"sqlite:///{folder / 'federation.sqlite'}"
     sums = None if helper is None else SumsDemand(helper=helper)
     token = open_store(store, Demand(data=lambda: data, source="tests", method=method, sums=sums, plain=sums is None))
-    facts, ids = asyncio.run(_facts(store, token))
+    info, ids = asyncio.run(_info_of(store, token))
     database = Database(store)
     whole = lambda _terms, whole: whole  # noqa: E731
     try:
@@ -119,14 +119,14 @@ def established(folder, method, data, clients, helper=None, seed=1):
             patch("federank.methods.frugal.simulated.split", whole),
             patch("federank.service.simulated_clients.methods.split", whole),
         ):
-            yield InProcess(connection, facts, ids, clients, seed)
+            yield InProcess(connection, info, ids, clients, seed)
     finally:
         database.close()
 
 
-async def _facts(store, token):
+async def _info_of(store, token):
     """What clients are told of the federation."""
     async with serving(store, token=token) as running:
-        facts = read_facts((await running.client.get("/api/v1/federation")).content)
+        info = read_info((await running.client.get("/api/v1/federation")).content)
         listed = (await running.client.get("/api/v1/catalogue")).content
-    return facts, read_catalogue(listed, facts).ids
+    return info, read_catalogue(listed, info).ids

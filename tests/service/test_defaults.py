@@ -162,6 +162,6 @@ def played(server, split, rounds):
     result = rehearse(rehearsal)
     with Client(server.address) as client:
         federation = fetch_federation(client)
-        model = fetch_model(client, federation.facts)
+        model = fetch_model(client, federation.info)
     status = httpx.get(f"{server.address}/api/v1/status").json()
     return accuracy(rehearsal, federation, model, result.vectors, split), status

@@ -16,7 +16,7 @@ from federank.federation import wire
 from federank.federation.method import configuration
 from federank.methods.fpl.method import FPL
 from federank.methods.model_folder import load_model
-from federank.service.client.federation import fetch_facts, fetch_model
+from federank.service.client.federation import fetch_info, fetch_model
 from federank.service.client.http import Client
 from federank.service.client.owner import recommend
 from federank.service.operator import recommender_of
@@ -46,8 +46,8 @@ def established(store, method, sums=None, trained=None, clients=CLIENTS):
 def wait_for_version(address, version):
     with Client(address) as client:
         for _ in range(400):
-            if fetch_facts(client).version >= version:
-                return fetch_model(client, fetch_facts(client))
+            if fetch_info(client).version >= version:
+                return fetch_model(client, fetch_info(client))
             threading.Event().wait(0.05)
     raise AssertionError(f"version {version} was not published")
 
@@ -90,8 +90,8 @@ def test_it_is_served_under_secure_aggregation_and_verified(gradients, name, tmp
             found = verify(Servers(leader.address, helper.origin))
             assert (found.versions, found.recomputed, found.messages) == (2, 2, 2 * CLIENTS)
             with Client(leader.address) as client:
-                facts = fetch_facts(client)
-            assert (facts.is_summed, facts.settings.uploads, facts.settings.clip) == (True, "secure", 20.0)
+                info = fetch_info(client)
+            assert (info.is_summed, info.settings.uploads, info.settings.clip) == (True, "secure", 20.0)
             assert [home.read(lambda store: store.ledger()).spent for home in homes] == [2] * CLIENTS
         finally:
             leader.stop()

@@ -8,8 +8,8 @@ from federank.errors import BadFile
 from federank.studies.results import Label, Results, RunRecord
 
 
-def line(identity, **facts):
-    return RunRecord(id=identity, group="G", data="d", **facts)
+def line(identity, **info):
+    return RunRecord(id=identity, group="G", data="d", **info)
 
 
 def parquet(tmp_path):

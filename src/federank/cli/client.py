@@ -179,42 +179,42 @@ def _enrol(
     # The client may be started from another folder next time.
     ca, helper_ca = (None if file is None else str(Path(file).absolute()) for file in (ca, helper_ca))
     with Client(server, ca=ca, insecure=insecure, note=note, invitation=invitation) as client:
-        matched, chosen, facts = enrol(
+        matched, chosen, info = enrol(
             client,
             path,
             profile,
-            lambda facts, catalogue: chosen_policy(facts, catalogue, specs),
+            lambda info, catalogue: chosen_policy(info, catalogue, specs),
             ca=ca,
             insecure=insecure,
             helper_ca=helper_ca,
             evaluates=evaluate,
         )
-    note(f"Enrolled in {facts.name or 'a federation'} of {facts.n_items:,} items; the client's file is {path}.")
+    note(f"Enrolled in {info.name or 'a federation'} of {info.n_items:,} items; the client's file is {path}.")
     _report_matched(matched)
     who = "your choice" if chosen.chosen_by == "owner" else "suggested by the federation"
     note(f"Policy ({who}): {policy_line(chosen.policy)}. `federank client policy` shows and changes it.")
-    if facts.scale is not None:
-        _report_ratings(len(matched.profile), facts)
-    if facts.is_summed:
+    if info.scale is not None:
+        _report_ratings(len(matched.profile), info)
+    if info.is_summed:
         _notify_helper(path)
     if evaluate:
-        what = "rating" if facts.scale is not None else "item"
-        question = "how close the prediction is" if facts.scale is not None else "whether it is recommended"
+        what = "rating" if info.scale is not None else "item"
+        question = "how close the prediction is" if info.scale is not None else "whether it is recommended"
         note(
             f"One {what} of your history is held back, for the client's lifetime. The server receives at most five "
             f"reports of {question}, each wrong with probability 1/4. The {what} itself is never sent."
         )
-    allowed = facts.rules.messages(facts.settings, chosen.policy)
+    allowed = info.rules.messages(info.settings, chosen.policy)
     if allowed is not None:
         note(f"At most {allowed} {'upload' if allowed == 1 else 'uploads'} of this client in a season.")
 
 
-def _report_ratings(rated: int, facts: Any) -> None:
+def _report_ratings(rated: int, info: Any) -> None:
     """What an owner should know of a federation with ratings before the first upload."""
-    if not facts.is_summed:
+    if not info.is_summed:
         named = (
             "It is SVD++: every upload has a second list, which names exactly the items that you rated."
-            if facts.settings.implicit
+            if info.settings.implicit
             else "Virtual ratings hide which items you rated, not perfectly; without them two uploads disclose ratings."
         )
         note(f"The server can read each upload of this client. {named} docs/audits.md has the figures.")
@@ -232,11 +232,11 @@ def _notify_helper(path: Path) -> None:
     if pinned is None:
         return
     note(
-        f"No single server can read an upload: the second one is {pinned.charter.helper_origin}, fingerprint "
+        f"No single server can read an upload: the second one is {pinned.config.helper_origin}, fingerprint "
         f"{pinned.helper}. Only both together could read an upload."
     )
-    if not pinned.charter.has_noise:
-        joins = "invited clients only" if identity.facts.invited_only else "anyone, so an outsider could try this"
+    if not pinned.config.has_noise:
+        joins = "invited clients only" if identity.info.invited_only else "anyone, so an outsider could try this"
         note(
             "The sums carry no noise: one who controls all other clients of a round learns your upload from the public "
             f"model. The leader could do so; it admits {joins}."
@@ -263,9 +263,9 @@ def _renew_profile(path: Path, profile: Path) -> None:
     from federank.service.client.store import taking_part
 
     with taking_part(path) as store:
-        facts = store.identity().facts
-        matched = read_profile(profile, store.catalogue(), facts.scale)
-        refuse_empty(profile, matched, facts)
+        info = store.identity().info
+        matched = read_profile(profile, store.catalogue(), info.scale)
+        refuse_empty(profile, matched, info)
         store.write_history(matched.history)
     _report_matched(matched)
 

@@ -14,7 +14,7 @@ from federank.errors import SettingError
 
 if TYPE_CHECKING:
     from federank.privacy.policy import Policy
-    from federank.service.client.federation import Catalogue, Facts
+    from federank.service.client.federation import Catalogue, FederationInfo
     from federank.service.client.state import ChosenPolicy
     from federank.service.client.store import DeviceStore
 
@@ -96,15 +96,15 @@ def opened(state: Path | None) -> DeviceStore:
     return store
 
 
-def chosen_policy(facts: Facts, catalogue: Catalogue, specs: dict[str, Any]) -> ChosenPolicy:
+def chosen_policy(info: FederationInfo, catalogue: Catalogue, specs: dict[str, Any]) -> ChosenPolicy:
     """The owner's policy where one is named, and otherwise the federation's suggestion as it is."""
     from federank.service.client.state import ChosenPolicy, suggested_policy
 
     if not any_spec(specs):
-        return suggested_policy(facts)
-    _refuse_other_methods(facts, specs)
-    if facts.scale is not None:
-        return ChosenPolicy(changed_policy(suggested_policy(facts).policy, catalogue, specs), "owner")
+        return suggested_policy(info)
+    _refuse_other_methods(info, specs)
+    if info.scale is not None:
+        return ChosenPolicy(changed_policy(suggested_policy(info).policy, catalogue, specs), "owner")
     if specs["pi"] is None:
         raise SettingError("A policy needs --pi: how much of what you like may be sent, from 0 to 1.")
     return ChosenPolicy(changed_policy(None, catalogue, specs), "owner")
@@ -138,17 +138,17 @@ def changed_policy(before: Policy | None, catalogue: Catalogue, specs: dict[str,
     return replace(before, **options, never_items=before.never_items | never)
 
 
-def _refuse_other_methods(facts: Facts, specs: dict[str, Any]) -> None:
+def _refuse_other_methods(info: FederationInfo, specs: dict[str, Any]) -> None:
     """Refuse options that this federation ignores or would cut."""
     named = [f"--{name}" for name in ("filling", "rho", "sampling") if specs.get(name) is not None]
-    if named and facts.scale is None:
+    if named and info.scale is None:
         raise SettingError(
             f"{', '.join(named)} is about virtual ratings, and this federation uses likes; leave it out."
         )
     spec = specs["triples"]
     if spec is None:
         return
-    most = getattr(facts.settings, "most_own_triples", None)
+    most = getattr(info.settings, "most_own_triples", None)
     if most is None:
         raise SettingError("--triples belongs to FPL, and this federation uses another method; leave it out.")
     if not 1 <= spec <= most:
@@ -215,9 +215,9 @@ def policy(state: Path | None, as_json: bool, **specs: Any) -> None:
     store = opened(state)
     now, chosen_by = store.policy()
     if any_spec(specs):
-        _refuse_other_methods(store.identity().facts, specs)
+        _refuse_other_methods(store.identity().info, specs)
         now, chosen_by = changed_policy(now, store.catalogue(), specs), "owner"
-        store.identity().facts.rules.sharing_policy(now)  # what the federation's method cannot keep is refused
+        store.identity().info.rules.sharing_policy(now)  # what the federation's method cannot keep is refused
         store.write_policy(now)
     if as_json:
         click.echo(json.dumps(exported_policy(store)))

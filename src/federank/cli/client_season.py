@@ -51,8 +51,8 @@ def _accept(path: Path) -> None:
 
     with taking_part(path) as store, client_of(store.identity(), note) as client:
         before = store.identity()
-        if follow_season(store, client, before, note, accepts=True).facts.season == before.facts.season:
-            note(f"There is no newer season than {before.facts.season}.")
+        if follow_season(store, client, before, note, accepts=True).info.season == before.info.season:
+            note(f"There is no newer season than {before.info.season}.")
 
 
 def budgets(store: DeviceStore) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any]]:
@@ -62,7 +62,7 @@ def budgets(store: DeviceStore) -> tuple[list[dict[str, Any]], dict[str, Any], d
 
     identity, ledger, seasons = store.identity(), store.ledger(), store.seasons()
     is_summed = identity.sums is not None
-    delta = float(identity.sums.charter.delta) if identity.sums is not None else 1e-6
+    delta = float(identity.sums.config.delta) if identity.sums is not None else 1e-6
     rows = []
     for kept in seasons:
         sent = [message for message in ledger.messages if message.season == kept.number]

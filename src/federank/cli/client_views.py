@@ -47,14 +47,14 @@ def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
         }
         click.echo(json.dumps(content | ({"messages": sent_items.message_rows()} if sent_items.messages else {})))
         return
-    if store.identity().facts.scale is not None:
+    if store.identity().info.scale is not None:
         _show_ratings(store, sent_items)
         return
     catalogue = store.catalogue()
     liked = [entry for entry in sent_items.entries.values() if entry.times_liked]
     rounds, share = store.rounds(), sent_items.disclosed(history)
     sent = f"Of your {len(history):,} items {share:.1%} were sent as liked"
-    if store.identity().facts.rules.counts_messages:
+    if store.identity().info.rules.counts_messages:
         click.echo(f"{messages_line(store)} {sent}.")
     else:
         click.echo(
@@ -77,7 +77,7 @@ def _show_ratings(store: DeviceStore, ledger: Ledger) -> None:
     catalogue, history, rounds = store.catalogue(), store.profile(), store.rounds()
     rated = {entry.item for entry in ledger.entries.values() if entry.real is True}
     share = f"Of your {len(history):,} ratings {ledger.disclosed(history):.1%}"
-    if store.identity().facts.rules.counts_messages:
+    if store.identity().info.rules.counts_messages:
         click.echo(f"{messages_line(store)} {share} were sent; every upload covers the full catalogue.")
     else:
         click.echo(
@@ -137,7 +137,7 @@ def outcome_lines(store: DeviceStore) -> list[str]:
     for sent, word in zip(uploads, words, strict=True):
         if word in LEFT_OUT:
             lines.append(f"Round {sent.round_number}: the upload is in no sum, and stays charged: {LEFT_OUT[word]}.")
-        elif word in (ABANDONED, *UNCHARGED) and identity.facts.rules.counts_messages:
+        elif word in (ABANDONED, *UNCHARGED) and identity.info.rules.counts_messages:
             lines.append(f"Round {sent.round_number}: {line_of(word, identity)}")
     return lines
 
@@ -176,13 +176,13 @@ def status(state: Path | None, as_json: bool) -> None:
 
     store = opened(state)
     identity, chosen, ledger = store.identity(), store.policy(), store.ledger()
-    facts, version, rounds = identity.facts, store.model_version(), store.rounds()
-    counted = facts.rules.counts_messages
+    info, version, rounds = identity.info, store.model_version(), store.rounds()
+    counted = info.rules.counts_messages
     if as_json:
         content = {
             "server": identity.server,
-            "federation": facts.name,
-            "method": facts.method,
+            "federation": info.name,
+            "method": info.method,
             "enrolled": bool(identity.token),
             "paused": chosen.policy.paused,
             "rounds": rounds,
@@ -193,19 +193,19 @@ def status(state: Path | None, as_json: bool) -> None:
         }
         if identity.sums is not None:
             content |= {
-                "epsilon": epsilon_so_far(identity.sums.charter, ledger),
-                "epsilon_promised": epsilon_promised(identity.sums.charter),
-                "delta": float(identity.sums.charter.delta),
+                "epsilon": epsilon_so_far(identity.sums.config, ledger),
+                "epsilon_promised": epsilon_promised(identity.sums.config),
+                "delta": float(identity.sums.config.delta),
             }
         click.echo(json.dumps(content))
         return
-    where = f"{plain(facts.name or 'a federation')} ({facts.method}) at {identity.server}"
+    where = f"{plain(info.name or 'a federation')} ({info.method}) at {identity.server}"
     click.echo(f"Enrolled in {where}." if identity.token else f"Was enrolled in {where}, and has left.")
     click.echo(f"Policy: {policy_line(chosen.policy)}.")
     taken_part = f"This client has taken part in {rounds:,} {'round' if rounds == 1 else 'rounds'}."
     click.echo(messages_line(store) if counted else taken_part)
     if identity.sums is not None:
-        click.echo(guarantee_line(identity.sums.charter, ledger))
+        click.echo(guarantee_line(identity.sums.config, ledger))
     for line in outcome_lines(store):
         click.echo(line)
     click.echo("It has no model yet." if version < 0 else f"It recommends from version {version:,} of the model.")
@@ -228,7 +228,7 @@ def recommend(state: Path | None, n: int, as_json: bool) -> None:
 
     check_int("n", n, 1)
     store = opened(state)
-    listed, is_rating = recommend_items(store, n), store.identity().facts.scale is not None
+    listed, is_rating = recommend_items(store, n), store.identity().info.scale is not None
     if as_json:
         click.echo(json.dumps([suggestion._asdict() for suggestion in listed]))
         return

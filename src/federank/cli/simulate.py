@@ -109,19 +109,19 @@ def simulate(
     )
     with Client(address, ca=ca, insecure=insecure, note=note) as client:
         federation = fetch_federation(client)
-        if method not in (None, federation.facts.method):
+        if method not in (None, federation.info.method):
             raise SettingError(
-                f"The federation at {address} uses {federation.facts.method}, not {method}; leave --method out, or "
+                f"The federation at {address} uses {federation.info.method}, not {method}; leave --method out, or "
                 "name another --server."
             )
-        if rounds is None and seconds is None and federation.facts.method != "frugal":
+        if rounds is None and seconds is None and federation.info.method != "frugal":
             raise SettingError("When should the simulation end? Add --rounds N or --seconds X.")
         result = rehearse(rehearsal, processes)
         report = {"devices": len(result.users)} | result.tally.report()
-        report["whole_model_bytes"] = federation.facts.most_model_bytes - 4096
+        report["whole_model_bytes"] = federation.info.most_model_bytes - 4096
         if split is not None:
             federation = fetch_federation(client)  # another season may have begun meanwhile
-            model = fetch_model(client, federation.facts)
+            model = fetch_model(client, federation.info)
             report["accuracy"] = accuracy(rehearsal, federation, model, result.vectors, split)
     click.echo(json.dumps(report) if as_json else _lines(report))
 

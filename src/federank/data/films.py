@@ -8,7 +8,7 @@ German and Italian, and roughly how widely known), and only the users are synthe
 2. Each likes some tens of films, drawn by that and by fame without repeats: first a half, then the other half, for
    which the sagas of the first half count again.
 
-How well a method does here says nothing about real people: tastes are nothing but these facts.
+How well a method does here says nothing about real people: tastes are nothing but these attributes.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def films(people: int = 3000, seed: int = 1) -> Interactions:
 
 
 def likeness(known: Sequence[Film]) -> RealMatrix:
-    """How alike any two films are: the more facts they share, the more."""
+    """How alike any two films are: the more attributes they share, the more."""
     return (
         GENRE * _overlap([film.genres for film in known])
         + MOOD * _overlap([film.moods for film in known])

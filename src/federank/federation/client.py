@@ -229,8 +229,8 @@ class SecureClientMethod(NamedTuple):
     says.
     """
 
-    told: tuple[str, ...]
-    """Settings that the leader tells, and that must be those whose digest the federation config has."""
+    public_settings: tuple[str, ...]
+    """Settings that the leader publishes; they must be those whose digest the federation config has."""
     shape: Callable[[Any], tuple[str, int, str]]
     """(settings) -> the federation config's recipe, numbers a row and longest message, as decimal text."""
     digest: Callable[[Model], bytes]

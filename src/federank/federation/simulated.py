@@ -18,7 +18,7 @@ from federank.privacy.policy import Policy
 class Population(NamedTuple):
     """What simulated clients are made from."""
 
-    facts: Any  # what the federation announces (service/client/federation.py)
+    info: Any  # what the federation announces (service/client/federation.py)
     ids: list[str]  # of the catalogue's items
     data: Interactions
     seed: int

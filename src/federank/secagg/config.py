@@ -48,7 +48,7 @@ _DIGEST_BYTES = 32
 class SecaggConfig:
     """What cannot change while a season lasts."""
 
-    founding: str
+    federation_id: str
     """Digest that names this start of the federation; clients count their uploads across starts all the same."""
     catalogue: str
     """SHA-256 of the public list of items, in hexadecimal digits."""
@@ -209,7 +209,7 @@ class SecaggConfig:
 
     def digest(self) -> bytes:
         """What devices pin."""
-        return digest("charter", self.to_bytes())
+        return digest("federation config", self.to_bytes())
 
     def helper_public(self) -> bytes:
         """The helper's public key."""
@@ -287,7 +287,7 @@ def check_signed(config: SecaggConfig, leader: bytes, helper: bytes, helper_keys
 
 def check_follows(before: SecaggConfig, now: SecaggConfig) -> None:
     """Refuse a config that is not of the season after this one, of the same federation and the same servers."""
-    same = ("founding", "leader_key", "helper_origin", "recipe")
+    same = ("federation_id", "leader_key", "helper_origin", "recipe")
     if now.season != before.season + 1 or now.before != before.digest().hex():
         raise BadMessage(f"The config of season {now.season} does not name season {before.season} as the one before.")
     for name in same:

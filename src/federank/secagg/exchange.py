@@ -221,7 +221,7 @@ _NAME = "A record"
 class RoundRecord:
     """One server's account of one round."""
 
-    charter: str
+    config: str
     offer: str
     """Digest of the round's offer."""
     round: int
@@ -268,7 +268,7 @@ def read_record(content: bytes, server: bytes) -> RoundRecord:
 
 def same_round(leader: RoundRecord, helper: RoundRecord) -> None:
     """Refuse two records that do not describe the same round alike."""
-    for field in ("charter", "offer", "round", "state", "messages", "set"):
+    for field in ("config", "offer", "round", "state", "messages", "set"):
         one, other = getattr(leader, field), getattr(helper, field)
         if one != other:
             raise BadMessage(

@@ -39,7 +39,7 @@ _NAME = "An offer"
 class Offer:
     """One round's terms."""
 
-    charter: str
+    config: str
     round: int
     version: int
     model: str
@@ -82,7 +82,7 @@ def read_offer(content: bytes, helper: bytes) -> Offer:
     has_fields(offer, _NAME, _FIELDS)
     signature = hexadecimal(statement["signature"], SIGNATURE_BYTES, "The signature of an offer")
     verify(helper, "offer", canonical(offer), signature)
-    for name in ("charter", "model"):
+    for name in ("config", "model"):
         hexadecimal(offer[name], 32, f"The {name} of an offer")
     public_key(hexadecimal(offer["key"], PUBLIC_BYTES, "The key of an offer"))
     if min(offer[name] for name in ("round", "version", "stage", "noise", "expires")) < 0 or offer["length"] < 1:
@@ -92,28 +92,28 @@ def read_offer(content: bytes, helper: bytes) -> Offer:
 
 def config_of_offer(content: bytes) -> str:
     """The digest of the config that an offer of ours was made for."""
-    return str(read_canonical(content, _NAME)["offer"]["charter"])
+    return str(read_canonical(content, _NAME)["offer"]["config"])
 
 
-def check_offer(offer: Offer, charter: SecaggConfig, model: bytes, now: float, rows: int | None = None) -> None:
+def check_offer(offer: Offer, config: SecaggConfig, model: bytes, now: float, rows: int | None = None) -> None:
     """Refuse an offer that is not about this federation config and this model, or that has expired.
 
     `rows` is how many items the model has that uploads may cover; None where that is not known.
     """
-    if offer.charter != charter.digest().hex():
+    if offer.config != config.digest().hex():
         raise BadMessage(
             "The offer belongs to another federation config than the one that was pinned; nothing is sent."
         )
     if offer.model != model.hex():
         raise BadMessage("The offer is about another model than the one that the leader gave; nothing is sent.")
-    if offer.stage >= charter.messages or (offer.columns, offer.clip, offer.scale, offer.noise) != (
-        *(charter.columns_of(offer.stage), charter.clip, charter.bound, charter.noises[offer.stage]),
+    if offer.stage >= config.messages or (offer.columns, offer.clip, offer.scale, offer.noise) != (
+        *(config.columns_of(offer.stage), config.clip, config.bound, config.noises[offer.stage]),
     ):
         raise BadMessage(
             "The offer has another message, clip or noise than the federation config's plan; nothing is sent."
         )
-    fits = charter.allows_length(offer.stage, offer.length)
-    if not fits or (rows is not None and offer.length != charter.length_of(offer.stage, rows)):
+    fits = config.allows_length(offer.stage, offer.length)
+    if not fits or (rows is not None and offer.length != config.length_of(offer.stage, rows)):
         raise BadMessage("The offer is about messages of another length than the federation config's; nothing is sent.")
     if now > offer.expires + CLOCKS_APART:
         raise BadMessage("The offer has expired; nothing is sent. The next round has another one.")

@@ -88,7 +88,7 @@ def code_lines(address: str) -> str:
     return "\n".join(f"\x1b[30;107m{line}\x1b[0m" for line in lines)
 
 
-def joining_facts(address: str, certificate: Path | None) -> dict[str, Any]:
+def joining_info(address: str, certificate: Path | None) -> dict[str, Any]:
     """What the operator's page shows to anyone who wants to join."""
     return {
         "address": address,
@@ -239,21 +239,21 @@ def _fleet(
     from federank.service.simulated_clients.rehearsal import Fleet, Plan
 
     with Client(address, ca=ca) as client:
-        facts, ids = fetch_federation(client)
-        pinned = pin(client, facts, ca) if facts.is_summed else None
-    devices = simulated_clients(facts, ids, data, seed, SIMULATED_SHARE)
+        info, ids = fetch_federation(client)
+        pinned = pin(client, info, ca) if info.is_summed else None
+    devices = simulated_clients(info, ids, data, seed, SIMULATED_SHARE)
     users = devices.participants.tolist()
     trusted = None if ca is None else ssl.create_default_context(cafile=ca)
-    last_version = None if rounds is None else facts.version + rounds
+    last_version = None if rounds is None else info.version + rounds
     plan = Plan(address=address, trusted=trusted, last_version=last_version, seconds=seconds, rate=rate)
     successors = None if seconds is None else users[people:]
-    return Fleet(plan, devices, Models(facts), users[:people], pinned, successors=successors)
+    return Fleet(plan, devices, Models(info), users[:people], pinned, successors=successors)
 
 
 def serve_demo(
     *, world: str = "city", seed: int = 1, host: str = "127.0.0.1", port: int = 8470, say: Callable[[str], None] = print
 ) -> int:
-    """Open a federation with neighbours and serve it until told to stop; an exit code."""
+    """Open a federation with simulated clients and serve it until a signal to stop; an exit code."""
     need("service", "federank demo --serve")
     from federank.methods.registry import recommender_class
     from federank.service.local_helper import MEMORY, allows_leader, exit_on_sigterm, running_helper
@@ -264,7 +264,7 @@ def serve_demo(
     from federank.service.server.secure_config import USUAL_CLIP, SumsDemand
     from federank.service.server.settings import RoundSettings, TrustSettings
     from federank.service.server.store.database import Database
-    from federank.service.server.store.queries import put_fact
+    from federank.service.server.store.queries import put_value
     from federank.service.server.store.schema import create_tables
 
     shown = network_address(host)
@@ -314,20 +314,20 @@ def serve_demo(
                 details=details(),
             )
             with connection.transaction():
-                put_fact(connection, "suggested_policy", SUGGESTED_SHARE)
-                put_fact(connection, "description", own["description"])
-                put_fact(connection, "noun", own["noun"])
-                put_fact(connection, "language", "en")
-                put_fact(connection, "translations", texts)
-                put_fact(connection, "upload_period", UPLOAD_PERIOD)
-                put_fact(connection, "run_by", RUN_BY)
+                put_value(connection, "suggested_policy", SUGGESTED_SHARE)
+                put_value(connection, "description", own["description"])
+                put_value(connection, "noun", own["noun"])
+                put_value(connection, "language", "en")
+                put_value(connection, "translations", texts)
+                put_value(connection, "upload_period", UPLOAD_PERIOD)
+                put_value(connection, "run_by", RUN_BY)
         database.release()
         scheme = "http" if certificate is None else "https"
         address = f"{scheme}://{shown}:{public.getsockname()[1]}"
         say(f"Open {address} in a browser. {CLIENTS} simulated clients are started, to take part with you.")
         if certificate is not None:
             with database.connection() as connection, connection.transaction():
-                put_fact(connection, "joining", joining_facts(address, certificate))
+                put_value(connection, "joining", joining_info(address, certificate))
             database.release()
             say(code_lines(address))
             say("A phone on the same network can scan it. The browser warns of a certificate that it does not know;")
@@ -350,7 +350,7 @@ def serve_demo(
 
         def report(state: str) -> None:
             with suppress(StoreAway), database.connection() as connection, connection.transaction():
-                put_fact(connection, "simulated", {"state": state, "clients": CLIENTS})
+                put_value(connection, "simulated", {"state": state, "clients": CLIENTS})
 
         company = Watched(command, report, lambda what: say(f"The process of the simulated clients {what}"))
         company.start()

@@ -66,8 +66,8 @@ class OperatorClient:
         if answer.is_success:
             return answer
         try:
-            told = json.loads(answer.content)
-            slug, message = str(told["error"]), str(told["message"])
+            fault = json.loads(answer.content)
+            slug, message = str(fault["error"]), str(fault["message"])
         except (ValueError, KeyError, TypeError):
             raise BadAnswer(f"{self.address} answered {answer.status_code}, and not as a federation does.") from None
         raise Refused(answer.status_code, slug, message)

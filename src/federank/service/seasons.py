@@ -20,10 +20,10 @@ class InTotal(NamedTuple):
 
     def line(self) -> str:
         """The same in words."""
-        told = f"{self.seasons} season{'' if self.seasons == 1 else 's'}"
-        told += "" if self.uploads is None else f", {self.uploads} uploads per client"
+        total = f"{self.seasons} season{'' if self.seasons == 1 else 's'}"
+        total += "" if self.uploads is None else f", {self.uploads} uploads per client"
         epsilon = "" if self.epsilon is None else f", epsilon {self.epsilon:.3g} at delta {self.delta:g}"
-        return f"In total: {told}{epsilon}."
+        return f"In total: {total}{epsilon}."
 
 
 def total_of(configs: list[SecaggConfig]) -> InTotal:

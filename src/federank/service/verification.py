@@ -41,7 +41,7 @@ from federank.secagg.keys import fingerprint, successors
 from federank.secagg.ring import centred, ring_from
 from federank.secagg.round_config import read_offer
 from federank.service.chain import Chain
-from federank.service.client.federation import merged, read_facts, read_rows
+from federank.service.client.federation import merged, read_info, read_rows
 from federank.service.seasons import InTotal, total_of
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.model_versions import content_from, first_model
@@ -197,10 +197,10 @@ class _Verification:
         content = self._leader(f"/sums/first?season={config.season}")
         if hashlib.sha256(content).hexdigest() != config.first:
             raise BadMessage(f"The first content of season {config.season} is not the one that its config names.")
-        told = content_from(content)
+        published = content_from(content)
         if config.season == 1:
-            return _first(served, settings, config, told, self._note)
-        first = Published(self._season.first_version, np.full(config.items, self._season.first_version), told)
+            return _first(served, settings, config, published, self._note)
+        first = Published(self._season.first_version, np.full(config.items, self._season.first_version), published)
         start = chain.starts.get(config.starts_from)
         if start is None:
             self._note(f"version {first.version:,}: the first of the season, as both servers have signed it")
@@ -209,7 +209,7 @@ class _Verification:
         rows = season_rows(self._items(origin), self._items(self._season))
         begun = season_content(served, settings, start.content, rows)
         begun = served.sums.next_season(origin.config, config, begun)
-        if not _same_content(begun, told):
+        if not _same_content(begun, published):
             raise BadMessage(f"The first model of season {config.season} does not follow from version {start.version}.")
         self._note(f"version {first.version:,}: follows from version {start.version:,} and the catalogue")
         return first
@@ -231,7 +231,7 @@ class _Verification:
         if helper_knows and ours != self._of_helper(number, "offer", helper_knows):
             raise BadMessage(f"The two servers have published different offers of round {number}.")
         offer = _by_any(self._keys, read_offer, ours)
-        if (offer.charter, offer.round, offer.digest().hex()) != (self._name, number, record.offer):
+        if (offer.config, offer.round, offer.digest().hex()) != (self._name, number, record.offer):
             raise BadMessage(f"The record of round {number} names another offer than the one that was signed.")
         chain.check(offer)
         if self._secagg.has_noise and not self._season.pruned and chain.is_recomputed:
@@ -282,13 +282,17 @@ class _Verification:
         return {int(one["round"]): str(one["state"]) for one in rounds}
 
 
-def _same_content(mine: Content, told: Content) -> bool:
+def _same_content(mine: Content, theirs: Content) -> bool:
     """Whether two contents are the same: tables to the last bit, and what is remembered in 64 bits but for rounding.
 
     The digest of a version is of what clients read. What a server remembers besides may differ in its last bits, as
     linear algebra does with the place of its arrays in memory.
     """
-    parts = [(mine.tables, told.tables, 0.0), (mine.overall, told.overall, 0.0), (mine.state, told.state, _ROUNDING)]
+    parts = [
+        (mine.tables, theirs.tables, 0.0),
+        (mine.overall, theirs.overall, 0.0),
+        (mine.state, theirs.state, _ROUNDING),
+    ]
     return all(
         one.keys() == other.keys() and all(_is_close(one[name], other[name], tolerance) for name in one)
         for one, other, tolerance in parts
@@ -322,11 +326,11 @@ def _named(rounds: tuple[int, ...]) -> str:
 def _public_model(leader: Fetch) -> tuple[int, str]:
     """Version and digest of the model that clients are given now."""
     try:
-        facts = read_facts(leader("/federation"))
-        model = merged(read_rows(leader("/model"), facts), None, facts.n_items)
+        info = read_info(leader("/federation"))
+        model = merged(read_rows(leader("/model"), info), None, info.n_items)
     except BadAnswer as reason:
         raise BadMessage(f"The leader's model cannot be read: {reason}") from reason
-    return model.version, facts.summed.digest(model).hex()
+    return model.version, info.summed.digest(model).hex()
 
 
 def _paged(fetch: Fetch, path: str) -> list[dict[str, Any]]:
@@ -341,17 +345,17 @@ def _seasons(servers: Servers, leader: Fetch, helper: Fetch) -> tuple[list[_Seas
     """Every season, whose config both servers have signed; and the helper's keys: the first, and its successors."""
     listed = _json(leader("/seasons"))["seasons"]
     configs = [config_from(str(one["config"]).encode()) for one in listed]
-    told, first = _json(helper("/identity")), configs[0]
+    identity, first = _json(helper("/identity")), configs[0]
     steps = [
         (bytes.fromhex(step["old"]), bytes.fromhex(step["new"]), bytes.fromhex(step["signature"]))
-        for step in told["successions"]
+        for step in identity["successions"]
     ]
     keys = successors(first.helper_public(), steps)
-    if keys[-1].hex() != told["key"]:
+    if keys[-1].hex() != identity["key"]:
         raise BadMessage(
             f"The federation config names a helper whose key is {fingerprint(first.helper_public())}, and "
             f"{servers.helper} has "
-            f"{fingerprint(bytes.fromhex(told['key']))}, which the first has not signed for."
+            f"{fingerprint(bytes.fromhex(identity['key']))}, which the first has not signed for."
         )
     if first.helper_origin != servers.helper.rstrip("/"):
         raise BadMessage(
@@ -372,7 +376,7 @@ def _seasons(servers: Servers, leader: Fetch, helper: Fetch) -> tuple[list[_Seas
 
 
 def _season_line(season: _Season) -> dict[str, Any]:
-    """What is told of a season: uploads and epsilon per client."""
+    """What is reported of a season: uploads and epsilon per client."""
     config, total = season.config, total_of([season.config])
     return {
         "season": config.season,
@@ -397,17 +401,18 @@ def _settings(config: SecaggConfig, leader: Fetch) -> tuple[ServerMethod, Any]:
     return SERVER_METHODS[method], settings_from(SERVER_METHODS[method], _json(content))
 
 
-def _first(served: ServerMethod, settings: Any, config: SecaggConfig, told: Content, note: Note) -> Published:
+def _first(served: ServerMethod, settings: Any, config: SecaggConfig, published: Content, note: Note) -> Published:
     """Version 0: as the seed draws it, or a trained model, which is taken as it is."""
-    if served.sums.is_drawn(told):
+    if served.sums.is_drawn(published):
         drawn = served.first_content(settings, SimpleNamespace(n_items=config.items), None)  # type: ignore[arg-type]
         if not all(
-            name in told.tables and np.array_equal(table, told.tables[name]) for name, table in drawn.tables.items()
+            name in published.tables and np.array_equal(table, published.tables[name])
+            for name, table in drawn.tables.items()
         ):
             raise BadMessage("Version 0 is not what the federation's seed draws.")
     else:
         note("version 0: a trained model, taken as it is")
-    return first_model(told)
+    return first_model(published)
 
 
 def _by_any(keys: list[bytes], read: Callable[[bytes, bytes], Read], content: bytes) -> Read:
@@ -439,12 +444,12 @@ def _get(client: Any, path: str) -> bytes:
 
 def _json(content: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(content)
+        published = json.loads(content)
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        published = None
+    if not isinstance(published, dict):
         raise BadMessage("A server answered with something else than the JSON that was asked for.")
-    return told
+    return published
 
 
 def _trusted(ca: str | None) -> ssl.SSLContext:

@@ -24,7 +24,7 @@ from federank.privacy.policy import Policy, shared_profile
 from federank.service.client import client as device_module
 from federank.service.client.client import take_part
 from federank.service.client.enrolment import enrol, leave
-from federank.service.client.federation import read_catalogue, read_facts
+from federank.service.client.federation import read_catalogue, read_info
 from federank.service.client.http import Client
 from federank.service.client.owner import exported, recommend
 from federank.service.client.state import ChosenPolicy, suggested_policy
@@ -73,7 +73,7 @@ class Home:
             store.close()
 
     def model(self):
-        return self.read(DeviceStore.model, self.read(DeviceStore.identity).facts)
+        return self.read(DeviceStore.model, self.read(DeviceStore.identity).info)
 
     def everything(self):
         """Every row of every table, to see whether anything has changed."""
@@ -228,12 +228,12 @@ def test_the_server_cannot_change_a_policy(home):
 
 
 def test_a_suggestion_is_taken_only_where_there_is_one_that_can_be_followed(home):
-    facts = home.read(DeviceStore.identity).facts
+    info = home.read(DeviceStore.identity).info
     with pytest.raises(SettingError, match="--pi"):
-        suggested_policy(facts)
+        suggested_policy(info)
     home.federation.suggested_policy = {"sharing": "fixed-subset", "pi": 0.3, "basis": "history", "item_epsilon": None}
     home.take_part(1)
-    assert suggested_policy(home.read(DeviceStore.identity).facts) == ChosenPolicy(
+    assert suggested_policy(home.read(DeviceStore.identity).info) == ChosenPolicy(
         Policy(sharing="fixed-subset", pi=0.3, basis="history"), "suggested"
     )
     for wrong in (
@@ -243,7 +243,7 @@ def test_a_suggestion_is_taken_only_where_there_is_one_that_can_be_followed(home
         home.federation.suggested_policy = wrong
         home.take_part(1)
         with pytest.raises(SettingError, match="cannot be followed"):
-            suggested_policy(home.read(DeviceStore.identity).facts)
+            suggested_policy(home.read(DeviceStore.identity).info)
 
 
 def model_with(**changes):
@@ -305,7 +305,7 @@ def test_a_round_that_a_lagging_worker_offers_is_passed_over(home):
 
 def begin_anew(federation):
     """Another federation at the same address: it has no device, no version and no round of the old one."""
-    federation.founding, federation.version, federation.uploads = "e" * 32, 0, []
+    federation.federation_id, federation.version, federation.uploads = "e" * 32, 0, []
     federation.fault("POST", "/devices", (201, {}, json.dumps({"device": "d2", "token": "t2"}).encode()))
 
 
@@ -335,7 +335,7 @@ def test_a_device_enrols_in_a_federation_that_was_begun_anew_and_keeps_what_is_i
 def test_a_device_that_runs_while_the_federation_is_begun_anew_goes_on_in_the_new_one(home):
     home.take_part(2)
     federation = home.federation
-    federation.fault("GET", "/federation", (200, {}, json.dumps(federation.facts()).encode()))
+    federation.fault("GET", "/federation", (200, {}, json.dumps(federation.info()).encode()))
     begin_anew(federation)
     no_users = (401, {}, json.dumps({"error": "unknown-device", "message": "Nobody."}).encode())
     federation.fault("GET", "/work", no_users)
@@ -401,7 +401,7 @@ def test_work_that_is_none_is_refused(home, ticket):
 
 def test_another_catalogue_makes_another_federation(home):
     home.federation.fault(
-        "GET", "/federation", (200, {}, json.dumps(home.federation.facts() | {"catalogue": "x"}).encode())
+        "GET", "/federation", (200, {}, json.dumps(home.federation.info() | {"catalogue": "x"}).encode())
     )
     with pytest.raises(BadAnswer, match="not the one"):
         home.take_part(1)
@@ -413,9 +413,9 @@ def test_another_catalogue_makes_another_federation(home):
     + [{name: 10**400} for name in ("learning_rate", "user_regulariser", "initial_scale", "factors", "triples")],
 )
 def test_a_recipe_that_cannot_be_followed_is_refused(home, recipe):
-    facts = home.federation.facts()
-    facts["recipe"] = facts["recipe"] | recipe if recipe else None
-    home.federation.fault("GET", "/federation", (200, {}, json.dumps(facts).encode()))
+    info = home.federation.info()
+    info["recipe"] = info["recipe"] | recipe if recipe else None
+    home.federation.fault("GET", "/federation", (200, {}, json.dumps(info).encode()))
     with pytest.raises(BadAnswer):
         home.take_part(1)
 
@@ -426,9 +426,9 @@ def test_a_recipe_that_cannot_be_followed_is_refused(home, recipe):
     ids=["large", "huge", "huge and whole", "a huge regulariser"],
 )
 def test_a_recipe_that_runs_out_of_range_sends_nothing(home, name, rate):
-    facts = home.federation.facts()
-    facts["recipe"][name] = rate
-    home.federation.fault("GET", "/federation", (200, {}, json.dumps(facts).encode()))
+    info = home.federation.info()
+    info["recipe"][name] = rate
+    home.federation.fault("GET", "/federation", (200, {}, json.dumps(info).encode()))
     before = home.read(DeviceStore.vector, FACTORS)
     with pytest.raises(BadAnswer, match="out of range"):
         home.take_part(1)
@@ -562,7 +562,7 @@ def method_update(identity, policy, history, model, number, vector=None, sent=No
     taken = shared_profile(policy, identity.seed, identity.user, np.array(history, np.int32), ITEMS, sent)
     state, withheld = None if vector is None else interface.UserVector(vector), taken.profile[~taken.allowed]
     client = interface.Client(identity.seed, identity.user, number, taken.profile, state=state, withheld=withheld)
-    method = identity.facts.settings.chosen(policy, 1.0 if taken.lifelong else policy.pi)
+    method = identity.info.settings.chosen(policy, 1.0 if taken.lifelong else policy.pi)
     return method.client_update(client, FPLModel(model.vectors, model.tables["biases"]))
 
 
@@ -646,21 +646,21 @@ def test_there_is_never_a_second_update_for_a_ticket(home):
 
 
 def test_names_from_the_server_have_no_power_over_the_terminal(home):
-    facts = home.read(DeviceStore.identity).facts
+    info = home.read(DeviceStore.identity).info
     told = home.federation.catalogue()
     told["items"][0] |= {"title": "\x1b[2Jgone", "categories": ["a\nb"]}
-    catalogue = read_catalogue(json.dumps(told).encode(), facts)
+    catalogue = read_catalogue(json.dumps(told).encode(), info)
     assert (catalogue.titles[0], catalogue.categories[0]) == (" [2Jgone", ["a b"])
-    assert read_facts(json.dumps(home.federation.facts() | {"name": "\x07x"}).encode()).name == " x"
+    assert read_info(json.dumps(home.federation.info() | {"name": "\x07x"}).encode()).name == " x"
 
 
 @pytest.mark.parametrize(
     "change", [{"digest": "x"}, {"items": []}, {"items": [{"id": 1}] * ITEMS}, {"items": [5] * ITEMS}]
 )
 def test_a_catalogue_that_is_not_the_announced_one_is_refused(home, change):
-    facts = home.read(DeviceStore.identity).facts
+    info = home.read(DeviceStore.identity).info
     with pytest.raises(BadAnswer, match="catalogue"):
-        read_catalogue(json.dumps(home.federation.catalogue() | change).encode(), facts)
+        read_catalogue(json.dumps(home.federation.catalogue() | change).encode(), info)
 
 
 @pytest.mark.parametrize(("status", "slug"), [(409, "repeated"), (410, "late"), (404, "foreign"), (422, "malformed")])

@@ -9,7 +9,7 @@ from federank.errors import SettingError
 from federank.privacy.accountant import MOST_ANSWERS
 from federank.privacy.policy import Policy
 from federank.service.client import client as evaluating
-from federank.service.client.client import found, take_part, tell
+from federank.service.client.client import found, send_evaluation, take_part
 from federank.service.client.enrolment import enrol
 from federank.service.client.federation import Ticket
 from federank.service.client.http import Client
@@ -60,11 +60,12 @@ def test_one_answer_leaves_about_a_version_and_few_in_a_life(federation, tmp_pat
     path = enrolled(federation, tmp_path, evaluates=True)
     with DeviceStore(path) as store, client_of(federation) as client:
         for version in range(1, MOST_ANSWERS + 3):
-            store.write_model(store.model(store.identity().facts)._replace(version=version))
+            store.write_model(store.model(store.identity().info)._replace(version=version))
             federation.fault("POST", "/hits", (201, {}, b'{"counted": true}'))
             ticket = Ticket("a-ticket", 1, version, 60.0, 10)
-            tell(store, client, store.identity(), ticket, lambda _: None)
-            assert tell(store, client, store.identity(), ticket, lambda _: None) is False, "once about a version"
+            send_evaluation(store, client, store.identity(), ticket, lambda _: None)
+            again = send_evaluation(store, client, store.identity(), ticket, lambda _: None)
+            assert again is False, "once per version"
     assert len(answers(federation)) == MOST_ANSWERS
 
 
@@ -72,7 +73,7 @@ def test_the_truth_is_whether_the_item_is_among_the_first_ten(federation, tmp_pa
     path = enrolled(federation, tmp_path, evaluates=True)
     with DeviceStore(path) as store:
         identity, held_back = store.identity(), store.held_back()
-        model = store.model(identity.facts)
+        model = store.model(identity.info)
         assert ITEMS - len(HISTORY) + 1 <= evaluating.FIRST
         assert found(store, identity, model, held_back), "among so few items, everything is"
         monkeypatch.setattr(evaluating, "FIRST", 0)

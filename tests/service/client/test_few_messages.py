@@ -19,7 +19,7 @@ from federank.privacy.policy import Policy, SharedProfile, shared_profile
 from federank.service.client import client as life
 from federank.service.client.client import take_part
 from federank.service.client.enrolment import enrol
-from federank.service.client.federation import read_facts
+from federank.service.client.federation import read_info
 from federank.service.client.http import Client
 from federank.service.client.owner import recommend
 from federank.service.client.state import ChosenPolicy
@@ -71,8 +71,8 @@ def home(federation, tmp_path):
 
 
 def recipe_of(federation):
-    facts = read_facts(json.dumps(federation.facts()).encode())
-    return frugal_recipe(facts.settings, np.ones(1, dtype=np.int64), ITEMS)
+    info = read_info(json.dumps(federation.info()).encode())
+    return frugal_recipe(info.settings, np.ones(1, dtype=np.int64), ITEMS)
 
 
 def the_model(version=0):
@@ -138,7 +138,7 @@ def test_a_server_that_asks_for_more_messages_than_it_promised_gets_nothing(home
 
 def test_messages_count_for_life_also_where_the_federation_is_begun_anew(home):
     home.take_part(2)
-    home.federation.founding = "e" * 32
+    home.federation.federation_id = "e" * 32
     assert home.take_part(9) == 1
     assert len(home.federation.uploads) == MESSAGES
 
@@ -258,20 +258,20 @@ def test_a_model_that_cannot_be_solved_with_is_told_in_a_sentence_and_nothing_is
     ],
 )
 def test_a_recipe_that_cannot_be_followed_is_refused(federation, recipe, says):
-    facts = federation.facts()
-    facts["recipe"] |= recipe
+    info = federation.info()
+    info["recipe"] |= recipe
     with pytest.raises(BadAnswer, match=says):
-        read_facts(json.dumps(facts).encode())
+        read_info(json.dumps(info).encode())
 
 
 def test_no_readable_message_goes_to_a_federation_that_promised_to_read_none(federation, tmp_path):
-    kept = federation.facts
-    federation.facts = lambda: kept() | {"uploads": "sums"}
+    kept = federation.info
+    federation.info = lambda: kept() | {"uploads": "sums"}
     with pytest.raises(BadAnswer, match="only messages that no single server can read"):
         Home(federation, tmp_path)
-    federation.facts = kept
+    federation.info = kept
     home = Home(federation, tmp_path)
-    federation.facts = lambda: kept() | {"uploads": "sums"}
+    federation.info = lambda: kept() | {"uploads": "sums"}
     with pytest.raises(BadAnswer, match="Nothing was sent"):
         home.take_part(1)
     assert not federation.uploads

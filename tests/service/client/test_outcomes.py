@@ -28,7 +28,7 @@ from federank.service.client.outcomes import wait_after
 from federank.service.client.rules import FIRST_WAIT, LONGEST_WAIT
 from federank.service.client.state import Upload
 from federank.service.client.store import DeviceStore
-from federank.service.server.store.queries import put_fact
+from federank.service.server.store.queries import put_value
 
 DAY = 86_400
 
@@ -233,7 +233,7 @@ def discarded(leader, *homes):
 def end_round(leader):
     with opened(leader.store) as connection, connection.transaction():
         newest = connection.all("SELECT MAX(number) FROM rounds WHERE state = 'open'")
-        put_fact(connection, "close", newest[0][0])
+        put_value(connection, "close", newest[0][0])
     return newest
 
 
@@ -275,7 +275,7 @@ def test_without_the_helpers_word_a_discarded_upload_stays_charged(tmp_path, mon
         pinned = home.read(lambda store: store.identity().sums)
         [sent] = home.read(lambda store: store.uploads())
         told = {
-            "charter": pinned.charter.digest().hex(),
+            "config": pinned.config.digest().hex(),
             "offer": sent.offer,
             "round": number,
             "state": ABANDONED,
@@ -287,7 +287,7 @@ def test_without_the_helpers_word_a_discarded_upload_stays_charged(tmp_path, mon
             "another round": {"round": number + 1},
             "another offer": {"offer": "0" * 64},
             "summed": {"state": FOLDED},
-            "another federation config": {"charter": "0" * 64},
+            "another federation config": {"config": "0" * 64},
         }.get(change, {})
         key = new_private_key() if change == "forged" else helper.service.helper.identity.private
         given = "" if change == "none" else sign_record(key, RoundRecord(**told)).decode()

@@ -14,11 +14,10 @@ from federank.federation import wire
 from federank.federation.method import Client, ItemGradients
 from federank.methods.fedrec.method import PMF, RatingModel
 from federank.privacy.accountant import answered
-from federank.service.client.client import near, tell
+from federank.service.client.client import near, send_evaluation
 from federank.service.client.federation import Ticket
 from federank.service.client.store import DeviceStore
-from federank.service.server.store.evaluation import Judged
-from federank.service.server.store.evaluation import told as told_of
+from federank.service.server.store.evaluation import Judged, report_of
 
 STARS = {1: 5, 4: 2, 6: 4}
 SUGGESTED = {
@@ -70,7 +69,7 @@ def test_what_leaves_is_what_the_protocol_computes(federation, enrolled, state):
     enrolled(rounds=2)
     with DeviceStore(state) as store:
         identity, policy = store.identity(), store.policy().policy
-    method, items = identity.facts.settings.chosen(policy, 1.0), np.array(sorted(STARS), np.int32)
+    method, items = identity.info.settings.chosen(policy, 1.0), np.array(sorted(STARS), np.int32)
     ratings = np.array([STARS[item] for item in items.tolist()], np.float32)
     client = Client(identity.seed, identity.user, 0, items, ratings)
     for number, (_, body) in enumerate(federation.uploads):
@@ -215,9 +214,9 @@ def test_a_rating_is_held_back_and_how_near_it_is_predicted_is_told_deniably(fed
     with DeviceStore(state) as store:
         identity, held_back = store.identity(), store.held_back()
         assert held_back not in store.training_history().items
-        model = store.model(identity.facts)
+        model = store.model(identity.info)
         history = store.training_history()
-        taste = identity.facts.rules.home_vector(identity.facts.settings, 0, 0, history, model)
+        taste = identity.info.rules.home_vector(identity.info.settings, 0, 0, history, model)
         off = abs(np.clip(model.vectors[held_back] @ taste, 1, 5) - STARS[held_back]) / 4
         assert near(store, identity, model, held_back, off + 0.01)
         assert not near(store, identity, model, held_back, off - 0.01) or off < 0.01
@@ -232,9 +231,9 @@ def test_a_coin_decides_whether_an_answer_is_about_the_error_or_its_square(enrol
     for version, coin in ((5, 0.6), (6, 0.4)):
         draws = [0.0, 1.0, coin]  # the truth is told; it is met, however far off; the coin comes first
         with DeviceStore(state) as store:
-            store.write_model(store.model(store.identity().facts)._replace(version=version))
+            store.write_model(store.model(store.identity().info)._replace(version=version))
             ticket = Ticket(f"ticket-{version}", 1, version, 60.0, 10)
-            assert tell(store, line, store.identity(), ticket, lambda _: None, draws.pop)
+            assert send_evaluation(store, line, store.identity(), ticket, lambda _: None, draws.pop)
         assert draws == []
     assert sent == [
         ("POST", "/hits", {"ticket": "ticket-5", "hit": True}),
@@ -252,6 +251,6 @@ def test_many_devices_give_both_errors_though_each_answer_is_rounded_and_randomi
         hit = answered(chance >= (off * off if is_squared else off), poisoning_attack)
         counts[is_squared][0] += 1
         counts[is_squared][1] += hit
-    answers = told_of(Judged(3, *counts[False], *counts[True]), 4.0)
+    answers = report_of(Judged(3, *counts[False], *counts[True]), 4.0)
     assert answers["mae"] == pytest.approx(errors.mean(), abs=0.03)
     assert answers["rmse"] == pytest.approx(np.sqrt((errors**2).mean()), abs=0.04)

@@ -15,7 +15,7 @@ from federank.federation.method import Client as Simulated
 from federank.federation.secure import secure_vector
 from federank.methods.fedrec.method import PMF, RatingModel
 from federank.secagg.ring import C_INT, centred
-from federank.service.client.federation import fetch_facts, fetch_model
+from federank.service.client.federation import fetch_info, fetch_model
 from federank.service.client.http import Client
 from federank.service.client.store import DeviceStore
 from federank.service.server import secure_rounds
@@ -71,7 +71,7 @@ def test_people_who_rated_one_thing_everything_and_some_are_added_up(servers, tm
     totals = []  # what the leader aggregates: without noise it keeps no sum
     monkeypatch.setattr(secure_rounds, "centred", lambda ring: totals.append(centred(ring)) or totals[-1])
     with Client(leader.address) as client:
-        first = fetch_model(client, fetch_facts(client))
+        first = fetch_model(client, fetch_info(client))
     states = {name: tmp_path / f"{name}.sqlite" for name in PEOPLE}
     for name, stars in PEOPLE.items():
         place = ("--server", leader.address, "--profile", history(tmp_path, name, stars), "--state", states[name])

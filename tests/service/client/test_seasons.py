@@ -80,11 +80,11 @@ def next_season(federation, number=2, more=2, ended=(), ids=None, uploads=None, 
         items = [item | {"id": identity} for item, identity in zip(items, ids, strict=True)]
     catalogue = {"digest": "d" * 16, "items": items}
     federation.version += 1
-    known = federation.facts()
+    known = federation.info()
     recipe = known["recipe"] | ({} if uploads is None else {"messages": uploads})
     season = {"number": number, "until": about.pop("until", "")}
     changed = {"items": len(items), "catalogue": "d" * 16, "season": season, "recipe": recipe} | about
-    federation.facts = lambda: known | changed | {"version": federation.version}
+    federation.info = lambda: known | changed | {"version": federation.version}
     federation.catalogue = lambda: catalogue
     ticket = federation.ticket
     federation.ticket = lambda: ticket() | {"season": number}
@@ -99,7 +99,7 @@ def test_a_client_follows_with_history_ledger_and_new_items(federation, tmp_path
     before = home.run(lambda store, _: (store.ledger().entries.keys(), store.vector(FACTORS).tolist()))
     next_season(federation, ended=[1, 5])
     identity = home.settle()
-    assert (identity.facts.season, identity.facts.n_items) == (2, ITEMS + 2)
+    assert (identity.info.season, identity.info.n_items) == (2, ITEMS + 2)
     assert home.run(lambda store, _: (store.ledger().entries.keys(), store.vector(FACTORS).tolist())) == before
     assert home.run(lambda store, _: store.profile().tolist()) == [0, 1, 2], "the history stays"
     assert home.run(lambda store, _: store.training_profile().tolist()) == [0, 2], "an ended item is not trained on"
@@ -115,7 +115,7 @@ def test_a_running_client_learns_of_a_season_from_its_ticket(federation, tmp_pat
     assert home.take_part(1) == 1
     next_season(federation)
     assert home.take_part(1) == 1
-    assert home.run(lambda store, _: store.identity().facts.season) == 2
+    assert home.run(lambda store, _: store.identity().info.season) == 2
 
 
 def test_uploads_count_by_season_and_the_caps_by_lifetime(few, tmp_path):
@@ -133,7 +133,7 @@ def test_uploads_count_by_season_and_the_caps_by_lifetime(few, tmp_path):
     next_season(few, number=3, more=0)
     with pytest.raises(SettingError, match="3 uploads in total, above 2"):
         home.settle()
-    assert home.run(lambda store, _: store.identity().facts.season) == 2, "nothing was changed"
+    assert home.run(lambda store, _: store.identity().info.season) == 2, "nothing was changed"
     with pytest.raises(SettingError):  # consent does not override the owner's own cap
         home.run(lambda store, client: follow_season(store, client, store.identity(), print, accepts=True))
 
@@ -144,7 +144,7 @@ def test_a_season_with_more_uploads_needs_consent(few, tmp_path):
     result = CliRunner().invoke(federank, ["client", "--state", str(home.path), "--rounds", "1"])
     assert isinstance(result.exception, SettingError)
     assert few.uploads == []
-    assert home.run(lambda store, _: store.identity().facts.season) == 1
+    assert home.run(lambda store, _: store.identity().info.season) == 1
     accepted = CliRunner().invoke(federank, ["client", "season", "--accept", "--json", "--state", str(home.path)])
     assert accepted.exit_code == 0, accepted.output
     told = json.loads(accepted.stdout)
@@ -172,7 +172,7 @@ def test_a_client_that_has_sent_all_goes_on_in_a_new_season(few, tmp_path):
     next_season(few, more=0)
 
     def act(store, client):
-        return refresh_model(store, client, store.identity(), home.told.append).facts.season
+        return refresh_model(store, client, store.identity(), home.told.append).info.season
 
     assert home.run(act) == 2
     assert home.take_part(1) == 1
@@ -191,7 +191,7 @@ def test_items_with_other_numbers_and_other_methods_are_refused(federation, tmp_
     next_season(federation, ids=order)
     with pytest.raises(BadAnswer, match="numbers"):
         home.settle()
-    assert home.run(lambda store, _: store.identity().facts.n_items) == ITEMS
+    assert home.run(lambda store, _: store.identity().info.n_items) == ITEMS
 
 
 def test_what_was_chosen_for_a_lifetime_stays_chosen(federation, tmp_path):
@@ -267,7 +267,7 @@ def test_less_noise_needs_consent_and_an_own_cap_refuses(tmp_path):
             store.write_policy(replace(store.policy().policy, epsilon=3.0))
         with pytest.raises(SettingError, match="your own lifetime cap"):
             home.take_part()
-        assert home.read(lambda store: store.identity().sums.charter.season) == 1
+        assert home.read(lambda store: store.identity().sums.config.season) == 1
 
 
 @pytest.mark.slow
@@ -276,15 +276,15 @@ def test_a_season_that_not_both_servers_have_signed_is_refused(tmp_path, monkeyp
         home = SecureHome(leader.address, tmp_path)
         begin(leader, until="2999-12-31")
         with opened(leader.store) as connection:
-            signed = bytes(connection.one("SELECT value FROM facts WHERE name = ?", SIGNATURES)[0])
-            private = bytes(connection.one("SELECT value FROM facts WHERE name = 'sums key'")[0])
-            config = home.read(lambda store: store.identity().sums.charter)
+            signed = bytes(connection.one("SELECT value FROM metadata WHERE name = ?", SIGNATURES)[0])
+            private = bytes(connection.one("SELECT value FROM metadata WHERE name = 'sums key'")[0])
+            config = home.read(lambda store: store.identity().sums.config)
             forged = signed[:64] + sign_config(private, config)
             with connection.transaction():
-                connection.run("UPDATE facts SET value = ? WHERE name = ?", forged, SIGNATURES)
+                connection.run("UPDATE metadata SET value = ? WHERE name = ?", forged, SIGNATURES)
         with pytest.raises(BadAnswer, match="signed"):
             home.take_part()
-        assert home.read(lambda store: store.identity().facts.season) == 1
+        assert home.read(lambda store: store.identity().info.season) == 1
         real = secure.fetch_seasons
         monkeypatch.setattr(secure, "fetch_seasons", lambda client: real(client)[-1:])
         with pytest.raises(BadAnswer, match="new season"):

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from tests.secagg.proof.uploads import liars_upload
-from tests.secagg.worlds import charter as sums_charter
-from tests.secagg.worlds import offer
+from tests.secagg.worlds import offer, secagg_config
 from tests.service.federations import ITEMS, NO_LIMITS
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.secure.federations import LEAST, about_zero, establish_sums
@@ -34,7 +33,7 @@ from federank.service.client import enrolment
 from federank.service.client import secure as sums
 from federank.service.client.client import take_part
 from federank.service.client.enrolment import enrol
-from federank.service.client.federation import fetch_facts, fetch_model
+from federank.service.client.federation import fetch_info, fetch_model
 from federank.service.client.http import Client
 from federank.service.client.state import ChosenPolicy
 from federank.service.client.store import DeviceStore
@@ -142,14 +141,14 @@ def test_devices_take_part_and_the_model_follows(servers, tmp_path):
     assert everybody_once(homes) == [1] * LEAST
     with Client(leader.address) as client:
         for _ in range(200):
-            if fetch_facts(client).version == 1:
+            if fetch_info(client).version == 1:
                 break
             threading.Event().wait(0.05)
-        assert fetch_facts(client).version == 1
+        assert fetch_info(client).version == 1
     for home in homes:
         assert home.read(lambda store: store.ledger()).spent == 1
         pinned = home.read(lambda store: store.identity().sums)
-        assert pinned.charter.helper_public() == helper.service.helper.identity.public
+        assert pinned.config.helper_public() == helper.service.helper.identity.public
 
 
 def test_a_device_whose_message_was_left_out_is_told_so_once_and_the_message_stays_spent(
@@ -223,31 +222,31 @@ def test_a_device_does_not_enrol_where_the_helper_cannot_be_asked(servers, tmp_p
         helper.start()
 
 
-@pytest.mark.parametrize("change", ["model", "key", "round", "charter"])
+@pytest.mark.parametrize("change", ["model", "key", "round", "config"])
 def test_attack_another_offer_for_one_person(servers, tmp_path, monkeypatch, change):
     """Whatever the leader says of a round that the helper has not signed, or signed for something else, is refused."""
     leader, _ = servers
     home = Home(leader.address, tmp_path)
     real = sums.checked_offer
 
-    def tampered(content, facts, pinned, model, number):
+    def tampered(content, info, pinned, model, number):
         told = json.loads(content)
         if change == "model":
             return real(
                 content,
-                facts,
+                info,
                 pinned,
                 model._replace(tables={**model.tables, "vectors": model.vectors + np.float32(1)}),
                 number,
             )
         if change == "round":
-            return real(content, facts, pinned, model, number + 1)
-        if change == "charter":
-            noisier = json.loads(pinned.charter.to_bytes()) | {"noises": [128] * 5}
+            return real(content, info, pinned, model, number + 1)
+        if change == "config":
+            noisier = json.loads(pinned.config.to_bytes()) | {"noises": [128] * 5}
             other = config_from(json.dumps(noisier, sort_keys=True, separators=(",", ":")).encode())
-            return real(content, facts, pinned._replace(charter=other), model, number)
+            return real(content, info, pinned._replace(config=other), model, number)
         told["offer"]["key"] = _other_key()
-        return real(json.dumps(told, sort_keys=True, separators=(",", ":")).encode(), facts, pinned, model, number)
+        return real(json.dumps(told, sort_keys=True, separators=(",", ":")).encode(), info, pinned, model, number)
 
     monkeypatch.setattr(sums, "checked_offer", tampered)
     with pytest.raises(BadAnswer, match="offer cannot be taken"):
@@ -255,8 +254,8 @@ def test_attack_another_offer_for_one_person(servers, tmp_path, monkeypatch, cha
     assert home.read(lambda store: store.ledger()).spent == 0
 
 
-def test_attack_founding_anew_to_reset_the_count(servers, tmp_path):
-    """Another founding at the same address, with the same helper: messages count for its lifetime; a weaker one is
+def test_attack_starting_a_new_federation_to_reset_the_count(servers, tmp_path):
+    """A new federation at the same address, with the same helper: messages count for its lifetime; a weaker one is
     refused.
     """
     leader, helper = servers
@@ -279,7 +278,7 @@ def test_attack_founding_anew_to_reset_the_count(servers, tmp_path):
         again.stop()
 
 
-def test_attack_founding_anew_with_less_noise_or_another_helper(tmp_path):
+def test_attack_starting_a_new_federation_with_less_noise_or_another_helper(tmp_path):
     with two_servers(tmp_path, sigma=1.0) as (leader, helper):
         home = Home(leader.address, tmp_path)
         leader.stop()
@@ -312,7 +311,7 @@ def test_a_fleet_plays_it_until_everybody_has_sent_all(tmp_path):
         assert played.tally.interactions == 4
         with Client(leader.address) as client:
             for _ in range(1000):  # the last report is in; its fold may be under way
-                if (version := fetch_facts(client).version) == 2:
+                if (version := fetch_info(client).version) == 2:
                     break
                 time.sleep(0.01)
         assert version == 2
@@ -346,11 +345,11 @@ def test_without_noise_two_servers_publish_the_simulations_model_to_the_last_bit
             assert played.tally.interactions == 3 * data.n_users
             with Client(leader.address) as client:
                 for _ in range(1000):
-                    facts = fetch_facts(client)
-                    if facts.version == 3:
+                    info = fetch_info(client)
+                    if info.version == 3:
                         break
                     time.sleep(0.01)
-                model = fetch_model(client, facts)
+                model = fetch_model(client, info)
             found = verify(Servers(leader.address, helper.origin))
             assert (found.versions, found.messages) == (3, 3 * data.n_users)
         finally:
@@ -375,28 +374,28 @@ def town_rows():
 def test_every_message_of_a_life_has_its_noise_and_the_device_counts_it(tmp_path):
     with two_servers(tmp_path, sigma=2.0, messages=2, clip=None) as (leader, helper):
         homes = [Home(leader.address, tmp_path, number) for number in range(LEAST)]
-        charter = homes[0].read(lambda store: store.identity().sums.charter)
-        assert (charter.recipe, charter.clip, len(set(charter.noises))) == ("private", "1.0", 2)
+        config = homes[0].read(lambda store: store.identity().sums.config)
+        assert (config.recipe, config.clip, len(set(config.noises))) == ("private", "1.0", 2)
         assert everybody_once(homes) == [1] * LEAST
         assert everybody_once(homes) == [1] * LEAST
         for _ in range(400):
             with Client(leader.address) as client:
-                if fetch_facts(client).version == 2:
+                if fetch_info(client).version == 2:
                     break
             time.sleep(0.05)
         ledger = homes[0].read(lambda store: store.ledger())
-        assert tuple(message.noise for message in ledger.messages) == charter.noises
-        assert epsilon_so_far(charter, ledger) == pytest.approx(epsilon_promised(charter))
+        assert tuple(message.noise for message in ledger.messages) == config.noises
+        assert epsilon_so_far(config, ledger) == pytest.approx(epsilon_promised(config))
         assert homes[0].take_part() == 0
         found = verify(Servers(leader.address, helper.origin))
         assert (found.versions, found.messages) == (2, 2 * LEAST)
         status = CliRunner().invoke(federank, ["client", "status", "--state", str(homes[0].path)])
-        assert f"epsilon {_bound(epsilon_promised(charter))} so far" in status.output
+        assert f"epsilon {_bound(epsilon_promised(config))} so far" in status.output
 
 
 def test_a_message_beyond_what_was_promised_is_not_made():
     """A leader that asks again and again for the stage with the least noise gets no more than the plan allows."""
-    mine = sums_charter()
+    mine = secagg_config()
     least = mine.noises.index(min(mine.noises))
     asked = offer(stage=least, noise=mine.noises[least])[0]
     spent, made = 0.0, 0
@@ -404,7 +403,7 @@ def test_a_message_beyond_what_was_promised_is_not_made():
         spent, made = spent + cost_of(asked.noise), made + 1
     assert 1 <= made < mine.messages
     assert spent <= mine.mu() ** 2 * (1 + 1e-9)
-    quiet = sums_charter(noise=0)
+    quiet = secagg_config(noise=0)
     assert can_afford(quiet, offer(noise=0)[0], 0.0)
 
 

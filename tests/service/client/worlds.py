@@ -69,7 +69,7 @@ class ScriptedFederation:
         self.address = ""
         self.suggested_policy = None
         self.upload_period = 0
-        self.founding = "f" * 32
+        self.federation_id = "f" * 32
         self.outcomes = []  # what is said of uploads first, in this order; then all are aggregated
         self.vanishing = 0  # this many times the server is gone in the median of an upload
 
@@ -121,7 +121,7 @@ class ScriptedFederation:
         write = rows if self.messages is None else squares_rows
         return write(range(ITEMS), self.version, self.version)
 
-    def facts(self):
+    def info(self):
         return {
             "api": 1,
             "name": "A test",
@@ -129,7 +129,7 @@ class ScriptedFederation:
             "recipe": self.recipe(),
             "items": ITEMS,
             "catalogue": "c" * 16,
-            "founding": self.founding,
+            "federation_id": self.federation_id,
             "version": self.version,
             "suggested_policy": self.suggested_policy,
             "upload_period_seconds": self.upload_period,
@@ -154,7 +154,7 @@ class ScriptedFederation:
         if method == "DELETE":
             return 204, {}, b""
         if path == "/federation":
-            return 200, {}, json.dumps(self.facts()).encode()
+            return 200, {}, json.dumps(self.info()).encode()
         if path == "/status":
             return 200, {}, json.dumps({"round": self.version, "version": self.version}).encode()
         if path == "/catalogue":

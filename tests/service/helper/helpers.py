@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 from tests.commands import started
 from tests.pasted import free_ports
-from tests.secagg.worlds import LEADER, LENGTH, MODEL, STAGE, charter, messages, uploads
+from tests.secagg.worlds import LEADER, LENGTH, MODEL, STAGE, messages, secagg_config, uploads
 
 from federank.secagg.exchange import SIGNATURE_HEADER, Terms, encode_reports, sign_request
 from federank.secagg.keys import public_key_of
@@ -40,7 +40,7 @@ class Leader:
     def __init__(self, client, key, private=LEADER, **changes):
         self.client, self.private, self.key = client, private, key
         about = {"helper_key": key.hex(), "leader_key": public_key_of(private).hex(), "helper_origin": ORIGIN}
-        self.config = charter(**(about | changes))
+        self.config = secagg_config(**(about | changes))
 
     @classmethod
     async def of(cls, client, **changes):

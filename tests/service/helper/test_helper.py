@@ -172,14 +172,14 @@ async def _signature(leader, path):
 @in_a_loop
 async def test_several_federations_are_kept_apart_and_bounded(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path, most_federations=2) as (_, client):
-        one, other = await Leader.of(client), await Leader.of(client, founding="0" * 32, private=new_private_key())
+        one, other = await Leader.of(client), await Leader.of(client, federation_id="0" * 32, private=new_private_key())
         first = Played(await one.offer(0))
         await other.offer(0)
         # Reports of one federation's round do not stand in the other's, though both are round 0.
         assert (await other.prepare(0, first.reports)).json() == {"stands": "00000"}
         assert (await one.prepare(0, first.reports)).json() == {"stands": "11111"}
         with pytest.raises(AssertionError, match="as many federations"):
-            await Leader.of(client, founding="1" * 32)
+            await Leader.of(client, federation_id="1" * 32)
         await Leader.of(client)  # one that is served already may ask again
 
 

@@ -58,8 +58,8 @@ async def test_a_federation_begun_anew_is_told_from_the_old_one_by_all_that_a_de
                 (await running.client.get(f"/api/v1/{path}")).json() for path in ("federation", "status")
             ]
             model = await running.client.get("/api/v1/model")
-        assert federation["founding"] == status["founding"] == model.headers["X-Founding"]
-        told.append((federation["founding"], model.headers["ETag"]))
+        assert federation["federation_id"] == status["federation_id"] == model.headers["X-Federation-Id"]
+        told.append((federation["federation_id"], model.headers["ETag"]))
     assert told[0] == told[1] != told[2]
     assert told[0][0] != told[2][0]
 
@@ -163,7 +163,7 @@ async def test_status_counts_what_has_happened(sqlite_store):
         await running.version(1)
         await running.until(lambda view: view.devices == 1 and view.round.number == 1)
         told = (await running.client.get("/api/v1/status")).json()
-    assert len(told.pop("founding")) == 32
+    assert len(told.pop("federation_id")) == 32
     assert told == {
         "version": 1,
         "round": 1,

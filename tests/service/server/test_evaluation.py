@@ -5,7 +5,7 @@ from tests.service.federations import PATIENT, in_a_loop, same_bits, serving, so
 from federank.privacy.accountant import MOST_ANSWERS
 from federank.service.server.store import evaluation as hits
 from federank.service.server.store.database import Database
-from federank.service.server.store.evaluation import Judged, fallen, judged_versions, keep_hit, pooled, told
+from federank.service.server.store.evaluation import Judged, fallen, judged_versions, keep_hit, pooled, report_of
 
 ONE = {"target": 1} | PATIENT
 
@@ -103,13 +103,13 @@ def test_a_trend_takes_versions_together_until_they_have_enough_answers():
 
 def test_few_answers_are_no_share_beyond_0_and_1():
     for yes in (0, 1):
-        entry = told(Judged(3, 1, yes, 1, yes), span=4.0)
+        entry = report_of(Judged(3, 1, yes, 1, yes), span=4.0)
         assert all(0 <= entry[name] <= 1 for name in ("share", "low", "high"))
         assert 0 <= entry["mae_low"] <= entry["mae"] <= entry["mae_high"] <= 4
 
 
 def test_where_ratings_are_judged_an_interval_is_told_in_stars():
-    found = told(Judged(3, 100, 60), span=4.0)
+    found = report_of(Judged(3, 100, 60), span=4.0)
     assert found["mae_low"] < found["mae"] < found["mae_high"]
     assert found["mae"] == round(4 * (1 - found["share"]), 4)
-    assert "mae" not in told(Judged(3, 100, 60))
+    assert "mae" not in report_of(Judged(3, 100, 60))

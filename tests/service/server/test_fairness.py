@@ -31,7 +31,7 @@ async def test_two_workers_invite_all_clients_equally_often(store):
         for number in range(ROUNDS):
             await one.open_round(number)
             await one.until(lambda view: view.round.granted == TARGET)
-            change(store, "UPDATE facts SET value = ? WHERE name = 'close'", number)
+            change(store, "UPDATE metadata SET value = ? WHERE name = 'close'", number)
             await one.until(lambda view, number=number: view.round.number > number)
         for task in tasks:
             task.cancel()
@@ -44,7 +44,7 @@ async def test_two_workers_invite_all_clients_equally_often(store):
 def change(store, statement, number):
     with opened(store) as connection, connection.transaction():
         if not connection.run(statement, str(number).encode()):
-            connection.run("INSERT INTO facts (name, value) VALUES ('close', ?)", str(number).encode())
+            connection.run("INSERT INTO metadata (name, value) VALUES ('close', ?)", str(number).encode())
 
 
 def test_a_worker_that_has_ended_keeps_no_room(store, monkeypatch):

@@ -68,7 +68,7 @@ def test_a_copy_that_differs_is_not_kept(sqlite_store, postgresql_server, monkey
     with pytest.raises(StoreError):
         move_store(sqlite_store, target)
     assert everything(sqlite_store) == before
-    assert stored(target, "SELECT COUNT(*) FROM facts") == [(0,)]
+    assert stored(target, "SELECT COUNT(*) FROM metadata") == [(0,)]
     monkeypatch.undo()
     move_store(sqlite_store, target)
     assert everything(target) == before

@@ -17,7 +17,7 @@ from federank.service.server.http.app import PAGE
 from federank.service.server.http.bundle import BundleError, bundle
 from federank.service.server.http.page import FIRST_ITEMS, START, STYLE, WORKER, bundles, first_sight, preferred
 from federank.service.server.model_versions import first_model
-from federank.service.server.store.queries import put_fact
+from federank.service.server.store.queries import put_value
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 
@@ -101,7 +101,7 @@ def test_the_language_is_the_first_that_the_browser_asks_for(header, code):
 
 @in_a_loop
 async def test_the_page_names_the_federation_in_the_visitors_language(sqlite_store):
-    facts = {
+    info = {
         "description": 'Films & "more" <b>',
         "language": "en",
         "translations": {"de": {"name": "Filmabend", "description": "Filme."}},
@@ -109,8 +109,8 @@ async def test_the_page_names_the_federation_in_the_visitors_language(sqlite_sto
     async with serving(sqlite_store):
         pass
     with opened(sqlite_store) as connection, connection.transaction():
-        for name, value in facts.items():
-            put_fact(connection, name, value)
+        for name, value in info.items():
+            put_value(connection, name, value)
     async with serving(sqlite_store) as running:
         pages = {}
         for code in ("en", "de", "it"):

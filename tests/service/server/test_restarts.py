@@ -90,8 +90,8 @@ def start(*flags):
 
 def federation(folder, name="federation.sqlite"):
     """What a store says of the federation in it, and of its rounds."""
-    facts = dict(stored(f"sqlite:///{folder / name}", "SELECT name, value FROM facts"))
-    return json.loads(facts["config"]), json.loads(facts["rounds"])
+    info = dict(stored(f"sqlite:///{folder / name}", "SELECT name, value FROM metadata"))
+    return json.loads(info["config"]), json.loads(info["rounds"])
 
 
 def names_in(command, text):
@@ -163,7 +163,7 @@ def test_the_store_s_value_said_aloud_is_not_logged(folder):
 
 def test_what_was_agreed_with_a_helper_stays_in_force(folder, helper):
     start(*TABLE, "--helper", helper.origin, "--epsilon", "4", "--least-cohort", "20")
-    agreed = stored("sqlite:///federation.sqlite", "SELECT value FROM facts WHERE name = 'secagg config'")
+    agreed = stored("sqlite:///federation.sqlite", "SELECT value FROM metadata WHERE name = 'secagg config'")
     other = ["--sigma", "0.5", "--least-cohort", "50", "--norm-check", "off", "--delta", "1e-5"]
     ignored = start("--helper", "https://elsewhere.example/", *other)
     in_force = {flag: kept for flag, (_, kept) in ignored.items()}
@@ -175,7 +175,7 @@ def test_what_was_agreed_with_a_helper_stays_in_force(folder, helper):
         "--delta": 1e-6,
     }
     assert start("--helper", helper.origin, "--epsilon", "4.001") == {}, "noise is rounded when it is agreed on"
-    assert stored("sqlite:///federation.sqlite", "SELECT value FROM facts WHERE name = 'secagg config'") == agreed
+    assert stored("sqlite:///federation.sqlite", "SELECT value FROM metadata WHERE name = 'secagg config'") == agreed
 
 
 def test_a_helper_is_not_ignored_by_a_federation_whose_server_reads_uploads(folder, helper):
@@ -188,7 +188,7 @@ def test_a_helper_s_renewed_certificate_is_taken_at_the_next_start(folder, helpe
     start(*flags)
     Path("authority.pem").write_text("another")
     start(*flags)
-    assert stored("sqlite:///federation.sqlite", "SELECT value FROM facts WHERE name = 'sums authority'") == [
+    assert stored("sqlite:///federation.sqlite", "SELECT value FROM metadata WHERE name = 'sums authority'") == [
         (b"another",)
     ]
 
@@ -230,8 +230,8 @@ def test_processes_that_ended_or_were_killed_go_on(end, tmp_path, keys):
         for _ in range(3):
             server.until_ready()
             with server.client() as client:
-                founding = client.get("/api/v1/federation").json()["founding"]
-            seen.add((founding, httpx.get(f"{helper.address}/identity").json()["key"]))
+                federation_id = client.get("/api/v1/federation").json()["federation_id"]
+            seen.add((federation_id, httpx.get(f"{helper.address}/identity").json()["key"]))
             getattr(server, end)()
             getattr(helper, end)()
             helper.start()

@@ -76,10 +76,10 @@ async def test_a_season_goes_on_from_the_last_model_with_another_catalogue(store
         assert (status, told["number"], told["version"], told["starts_from"]) == (201, 2, 3, 2)
         assert (await device.send(ticket, some_update(7))).status_code == 410, "the open round was discarded"
         await in_season(running, 2)
-        facts = (await running.client.get("/api/v1/federation")).json()
+        info = (await running.client.get("/api/v1/federation")).json()
         catalogue = (await running.client.get("/api/v1/catalogue")).json()
-        assert (facts["items"], facts["catalogue"]) == (ITEMS + 2, catalogue["digest"])
-        assert (facts["season"]["number"], facts["season"]["until"]) == (2, "2999-12-31")
+        assert (info["items"], info["catalogue"]) == (ITEMS + 2, catalogue["digest"])
+        assert (info["season"]["number"], info["season"]["until"]) == (2, "2999-12-31")
         assert [item["id"] for item in catalogue["items"]] == [item["id"] for item in KEPT + NEW]
         assert [n for n, item in enumerate(catalogue["items"]) if item.get("ended")] == [0]
         before = (await running.client.get("/api/v1/catalogue?season=1")).json()
@@ -204,11 +204,11 @@ async def test_another_worker_follows(store):
 async def test_a_season_with_something_wrong_in_it_changes_nothing(sqlite_store, wish, fact):
     async with serving(sqlite_store, ONE) as running:
         await running.open_round()
-        before = stored(sqlite_store, "SELECT name, value FROM facts ORDER BY name")
+        before = stored(sqlite_store, "SELECT name, value FROM metadata ORDER BY name")
         status, told = await new_season(running, **wish)
         assert status == 422
         assert fact in told["message"]
-        assert stored(sqlite_store, "SELECT name, value FROM facts ORDER BY name") == before
+        assert stored(sqlite_store, "SELECT name, value FROM metadata ORDER BY name") == before
         assert stored(sqlite_store, "SELECT number, state FROM rounds") == [(0, "open")]
 
 
@@ -259,7 +259,7 @@ async def test_quotas_count_again_in_a_season_and_it_remembers_what_was_learnt(s
 
 
 @in_a_loop
-async def test_a_pruned_season_leaves_its_facts_and_no_versions(sqlite_store):
+async def test_a_pruned_season_leaves_its_metadata_and_no_versions(sqlite_store):
     async with serving(sqlite_store, ONE) as running:
         await play(running, 2)
         assert (await ask(running, "POST", "/seasons/prune", json={"season": 1}))[0] == 422, "it is the current one"

@@ -136,7 +136,7 @@ def test_settings_of_rounds_can_be_changed_at_a_later_start(sqlite_store, monkey
     assert "but 5 reports end a round" in refused("--store", sqlite_store, "--minimum", "6")
     flags = ("--port", "0", "--store", sqlite_store, "--target", "9", "--suggest-pi", "0.3")
     assert CliRunner().invoke(federank, serve_words(*flags)).exit_code == 0
-    kept = dict(stored(sqlite_store, "SELECT name, value FROM facts"))
+    kept = dict(stored(sqlite_store, "SELECT name, value FROM metadata"))
     assert b'"target": 9' in kept["rounds"]
     assert b'"deadline": 7.0' in kept["rounds"]
     assert b'"fixed-subset"' in kept["suggested_policy"]
@@ -148,7 +148,7 @@ def test_items_are_called_as_the_operator_says_or_as_a_known_set_does(tmp_path, 
     told = []
     for flags in (("--data", "city"), (), ("--noun", "corner / corners"), ()):
         assert CliRunner().invoke(federank, serve_words("--port", "0", "--store", store, *flags)).exit_code == 0
-        told.append(json.loads(dict(stored(store, "SELECT name, value FROM facts"))["noun"]))
+        told.append(json.loads(dict(stored(store, "SELECT name, value FROM metadata"))["noun"]))
     places, corners = {"one": "place", "many": "places"}, {"one": "corner", "many": "corners"}
     assert told == [places, places, corners, corners]
 
@@ -165,7 +165,7 @@ def test_a_new_federation_takes_an_upload_per_day_unless_told_otherwise(tmp_path
     ):
         store = f"sqlite:///{tmp_path / name}"
         assert CliRunner().invoke(federank, serve_words("--port", "0", "--store", store, *flags)).exit_code == 0
-        periods.append(json.loads(dict(stored(store, "SELECT name, value FROM facts"))["upload_period"]))
+        periods.append(json.loads(dict(stored(store, "SELECT name, value FROM metadata"))["upload_period"]))
     assert periods == [86_400, 43_200, 43_200, 0, 0]
 
 
@@ -183,7 +183,7 @@ def test_a_new_federation_is_of_few_messages_and_an_old_one_stays_what_it_is(tmp
     other = ("--method", "fpl" if method == "frugal" else "frugal")
     for more in (flags, (), other):
         assert CliRunner().invoke(federank, serve_words("--port", "0", "--store", store, *more)).exit_code == 0
-        config = json.loads(dict(stored(store, "SELECT name, value FROM facts"))["config"])
+        config = json.loads(dict(stored(store, "SELECT name, value FROM metadata"))["config"])
         assert config["method"] == method
         assert config["settings"].get("messages") == (5 if method == "frugal" else None)
 
@@ -193,11 +193,11 @@ def test_a_minimum_is_held_against_the_target_that_the_store_has(sqlite_store, m
     monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
     flags = ("--port", "0", "--store", sqlite_store, "--minimum", "50")
     assert CliRunner().invoke(federank, serve_words(*flags)).exit_code == 0
-    assert b'"minimum": 50' in dict(stored(sqlite_store, "SELECT name, value FROM facts"))["rounds"]
+    assert b'"minimum": 50' in dict(stored(sqlite_store, "SELECT name, value FROM metadata"))["rounds"]
 
 
 def kept_minimum(store):
-    return json.loads(dict(stored(store, "SELECT name, value FROM facts"))["rounds"])["minimum"]
+    return json.loads(dict(stored(store, "SELECT name, value FROM metadata"))["rounds"])["minimum"]
 
 
 def test_a_new_federation_has_rounds_of_twenty_at_least_and_smaller_ones_need_to_be_accepted(tmp_path, monkeypatch):

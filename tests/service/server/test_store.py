@@ -33,7 +33,7 @@ from federank.service.server.store.queries import (
     enrol,
     keep_upload,
     open_round,
-    put_fact,
+    put_value,
 )
 from federank.service.server.store.schema import SCHEMA, create_tables
 from federank.service.server.tickets import TICKET_BYTES, make_ticket, read_ticket
@@ -325,7 +325,7 @@ def test_a_store_of_no_known_kind_is_refused():
 def test_a_store_s_file_and_those_beside_it_are_their_owner_s_alone(sqlite_store, tmp_path):
     establish_small(sqlite_store)
     with opened(sqlite_store) as connection, connection.transaction():
-        put_fact(connection, "name", 1)
+        put_value(connection, "name", 1)
         assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("federation.sqlite*")} == {0o600}
 
 

@@ -19,7 +19,7 @@ from federank.federation.client import Model
 from federank.methods.fpl.method import FPLModel
 from federank.methods.fpl.simulation import play_compiled
 from federank.privacy.policy import Policy, default_basis, shared_profile
-from federank.service.client.federation import fetch_model, read_facts, read_rows
+from federank.service.client.federation import fetch_model, read_info, read_rows
 from federank.service.client.http import Client
 from federank.service.simulated_clients import rehearsal as fleet_module
 from federank.service.simulated_clients.clients import Models, Tally
@@ -46,8 +46,8 @@ def people(users=5):
     return Interactions.from_columns([user for user, _ in pairs], [item for _, item in pairs])
 
 
-def facts_of(federation):
-    return read_facts(json.dumps(federation.facts()).encode())
+def info_of(federation):
+    return read_info(json.dumps(federation.info()).encode())
 
 
 def ids_of(federation):
@@ -65,16 +65,16 @@ def ids_of(federation):
     ],
 )
 def test_a_virtual_device_sends_what_the_protocol_computes(federation, specs):
-    facts, data = facts_of(federation), people()
-    devices = simulated_clients(facts, ids_of(federation), data, 7, specs)
-    told = read_rows(rows(range(ITEMS), 0, 0), facts_of(federation))
-    model, received = Models(facts).receive(None, told), told.model
+    info, data = info_of(federation), people()
+    devices = simulated_clients(info, ids_of(federation), data, 7, specs)
+    told = read_rows(rows(range(ITEMS), 0, 0), info_of(federation))
+    model, received = Models(info).receive(None, told), told.model
     broadcast = FPLModel(received.vectors, received.tables["biases"])
     policy = Policy(**{"sharing": "all", "basis": default_basis(specs.get("sharing", "all"))} | specs)
     for user in devices.participants.tolist():
         before = devices.vectors()[user].copy()
         taken = shared_profile(policy, 7, user, np.array(devices.profiles.of(user)), ITEMS)
-        method = facts.settings.chosen(policy, 1.0 if taken.lifelong else policy.pi)
+        method = info.settings.chosen(policy, 1.0 if taken.lifelong else policy.pi)
         withheld = taken.profile[~taken.allowed]
         client = interface.Client(7, user, 3, taken.profile, state=interface.UserVector(before), withheld=withheld)
         expected = method.client_update(client, broadcast)
@@ -86,9 +86,9 @@ def test_a_virtual_device_sends_what_the_protocol_computes(federation, specs):
 
 
 def test_items_are_matched_to_the_catalogue_by_id(federation):
-    facts, data = facts_of(federation), people()
+    info, data = info_of(federation), people()
     ids = ids_of(federation)
-    devices = simulated_clients(facts, ids[::-1], data, 7, {})
+    devices = simulated_clients(info, ids[::-1], data, 7, {})
     for user in range(data.n_users):
         own = {str(data.item_ids[item]) for item in data.profiles.of(user)}
         assert {ids[::-1][item] for item in devices.profiles.of(user)} == own
@@ -96,17 +96,17 @@ def test_items_are_matched_to_the_catalogue_by_id(federation):
 
 
 def test_a_server_that_shows_two_devices_different_models_is_found_out(federation):
-    models = Models(facts_of(federation))
-    first = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), facts_of(federation)))
-    models.receive(first, read_rows(rows([2, 3], 1, 1, seed=1), facts_of(federation)))
+    models = Models(info_of(federation))
+    first = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), info_of(federation)))
+    models.receive(first, read_rows(rows([2, 3], 1, 1, seed=1), info_of(federation)))
     with pytest.raises(BadAnswer, match="different models"):
-        models.receive(None, read_rows(rows(range(ITEMS), 1, 1, seed=2), facts_of(federation)))
+        models.receive(None, read_rows(rows(range(ITEMS), 1, 1, seed=2), info_of(federation)))
 
 
 def test_rows_that_changed_are_laid_over_those_that_a_device_has(federation):
-    models = Models(facts_of(federation))
-    before = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), facts_of(federation)))
-    changed = read_rows(rows([2, 3], 1, 1, seed=1), facts_of(federation))
+    models = Models(info_of(federation))
+    before = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), info_of(federation)))
+    changed = read_rows(rows([2, 3], 1, 1, seed=1), info_of(federation))
     after = models.receive(before, changed)
     np.testing.assert_array_equal(after.vectors[[2, 3], :FACTORS], changed.model.vectors)
     np.testing.assert_array_equal(np.delete(after.vectors, [2, 3], 0), np.delete(before.vectors, [2, 3], 0))
@@ -115,13 +115,13 @@ def test_rows_that_changed_are_laid_over_those_that_a_device_has(federation):
 
 
 def test_a_device_that_lags_far_behind_keeps_the_model_it_has(federation):
-    models = Models(facts_of(federation))
-    first = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), facts_of(federation)))
+    models = Models(info_of(federation))
+    first = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), info_of(federation)))
     newest = first
     for version in range(1, Models.MOST + 5):
-        newest = models.receive(newest, read_rows(rows([2], version, version), facts_of(federation)))
+        newest = models.receive(newest, read_rows(rows([2], version, version), info_of(federation)))
     last = newest.version
-    late = models.receive(first, read_rows(rows([2], last, last), facts_of(federation)))
+    late = models.receive(first, read_rows(rows([2], last, last), info_of(federation)))
     assert late is newest
 
 
@@ -191,9 +191,9 @@ def older_work(federation, version):
 
 
 def play_a_fleet(federation, rounds, **options):
-    devices = simulated_clients(facts_of(federation), ids_of(federation), people(), 1, {"pi": 1.0})
+    devices = simulated_clients(info_of(federation), ids_of(federation), people(), 1, {"pi": 1.0})
     plan = Plan(address=federation.address, last_version=federation.version + rounds)
-    return asyncio.run(Fleet(plan, devices, Models(facts_of(federation)), [1], **options).play())
+    return asyncio.run(Fleet(plan, devices, Models(info_of(federation)), [1], **options).play())
 
 
 def test_a_round_that_a_lagging_worker_offers_is_passed_over(federation, monkeypatch):
@@ -264,7 +264,7 @@ def written(data, folder):
 def shared_model(address, ca=None):
     with Client(address, ca=ca) as client:
         federation = fetch_federation(client)
-        version, tables, _ = fetch_model(client, federation.facts)
+        version, tables, _ = fetch_model(client, federation.info)
         return federation, version, tables["vectors"], tables["biases"]
 
 
@@ -283,7 +283,7 @@ def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(
         rehearsal = Rehearsal(plan=Plan(address=address), rounds=6, data=data, specs=specs)
         played = rehearse(rehearsal)
         _, version, vectors, biases = shared_model(address)
-    simulated = simulated_clients(federation.facts, federation.ids, data, 1, specs).kernels.federation
+    simulated = simulated_clients(federation.info, federation.ids, data, 1, specs).kernels.federation
     first = simulated.item_vectors.copy()
     play_compiled(simulated, 6)
     assert version == 6
@@ -333,7 +333,7 @@ def simulated_precision(address, split, rounds, clients, specs):
     """Precision at 10 of the compiled simulation of the same federation after the same number of rounds."""
     federation, *_ = shared_model(address)
     rehearsal = Rehearsal(plan=Plan(address=address), data=split.train, specs=specs)
-    simulated = simulated_clients(federation.facts, federation.ids, split.train, 1, specs).kernels.federation
+    simulated = simulated_clients(federation.info, federation.ids, split.train, 1, specs).kernels.federation
     simulated.recipe = simulated.recipe._replace(clients_per_round=clients)
     play_compiled(simulated, rounds)
     model = Model(rounds, {"vectors": simulated.item_vectors[:, :20], "biases": simulated.item_biases})

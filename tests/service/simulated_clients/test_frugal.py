@@ -14,7 +14,7 @@ from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.methods.frugal.method import FrugalPrivate, compute_frugal, send
 from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update
-from federank.service.client.federation import fetch_model, read_facts, read_rows
+from federank.service.client.federation import fetch_model, read_info, read_rows
 from federank.service.client.http import Client
 from federank.service.simulated_clients.clients import Models
 from federank.service.simulated_clients.methods import simulated_clients
@@ -37,19 +37,19 @@ def people(users=5):
 
 
 def devices_of(federation, **specs):
-    facts = read_facts(json.dumps(federation.facts()).encode())
+    info = read_info(json.dumps(federation.info()).encode())
     ids = [item["id"] for item in federation.catalogue()["items"]]
-    return facts, simulated_clients(facts, ids, people(), 7, specs)
+    return info, simulated_clients(info, ids, people(), 7, specs)
 
 
 @pytest.mark.parametrize(
     "specs", [{}, {"pi": 0.5}, {"pi": 0.5, "sharing": "randomized-response", "item_epsilon": 1.0}, {"budget": 2}]
 )
 def test_a_virtual_device_sends_what_the_protocol_computes(federation, specs):
-    facts, devices = devices_of(federation, **specs)
+    info, devices = devices_of(federation, **specs)
     content = squares_rows(range(ITEMS), 0, 0)
     model, told = (
-        Models(facts).receive(None, read_rows(content, facts)),
+        Models(info).receive(None, read_rows(content, info)),
         decode_frugal_broadcast(content, FACTORS, ITEMS),
     )
     for user in devices.participants.tolist():
@@ -70,17 +70,17 @@ def test_policies_that_few_messages_cannot_keep_are_refused(federation, specs):
 
 
 def test_a_fleet_ends_when_everybody_has_sent_their_messages(federation):
-    facts, devices = devices_of(federation)
+    info, devices = devices_of(federation)
     users = devices.participants[:1].tolist()  # each of its uploads makes a version, so it can serve one at a time
-    tally = asyncio.run(Fleet(Plan(address=federation.address), devices, Models(facts), users).play())
+    tally = asyncio.run(Fleet(Plan(address=federation.address), devices, Models(info), users).play())
     assert tally.interactions == len(federation.uploads) == MESSAGES * len(users)
     assert not any(devices.may_take_part(user) for user in users)
 
 
 def test_a_client_that_is_done_leaves_and_the_next_user_joins(federation):
-    facts, devices = devices_of(federation)
+    info, devices = devices_of(federation)
     first, *others = devices.participants[:3].tolist()
-    fleet = Fleet(Plan(address=federation.address), devices, Models(facts), [first], successors=others)
+    fleet = Fleet(Plan(address=federation.address), devices, Models(info), [first], successors=others)
     tally = asyncio.run(fleet.play())
     assert tally.interactions == len(federation.uploads) == 3 * MESSAGES
     assert not any(devices.may_take_part(user) for user in (first, *others))
@@ -96,11 +96,11 @@ def test_no_upload_is_withdrawn_with_a_client_that_leaves(tmp_path):
     options += ("--factors", 8, *rounds)
     with served(tmp_path, *options) as address:
         with Client(address) as client:
-            facts, ids = fetch_federation(client)
-        devices = simulated_clients(facts, ids, data, 1, {})
+            info, ids = fetch_federation(client)
+        devices = simulated_clients(info, ids, data, 1, {})
         users = devices.participants[:20].tolist()
         plan = Plan(address=address, last_version=9)
-        tally = asyncio.run(Fleet(plan, devices, Models(facts), users[:6], successors=users[6:]).play())
+        tally = asyncio.run(Fleet(plan, devices, Models(info), users[:6], successors=users[6:]).play())
         status = httpx.get(f"{address}/api/v1/status").json()
         while status["devices"]:  # a worker counts again once a second
             time.sleep(0.1)
@@ -110,10 +110,10 @@ def test_no_upload_is_withdrawn_with_a_client_that_leaves(tmp_path):
 
 
 def test_a_device_that_the_server_invites_no_more_takes_no_part(federation):
-    facts, devices = devices_of(federation)
+    info, devices = devices_of(federation)
     no = json.dumps({"error": "spent", "message": "Invited twice."}).encode()
     federation.fault("GET", "/work", *[(409, {}, no)] * 2)
-    tally = asyncio.run(Fleet(Plan(address=federation.address), devices, Models(facts), [0, 1]).play())
+    tally = asyncio.run(Fleet(Plan(address=federation.address), devices, Models(info), [0, 1]).play())
     assert tally.interactions == 0
 
 
@@ -135,8 +135,8 @@ def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(
     ) as address:
         played = rehearse(Rehearsal(plan=Plan(address=address), data=data, specs=specs))
         with Client(address) as client:
-            facts = fetch_federation(client).facts
-            model = fetch_model(client, facts)
+            info = fetch_federation(client).info
+            model = fetch_model(client, info)
     simulated = fr.Frugal(min_support=1, messages=3, factors=8, seed=1, **specs).fit(data)
     assert (model.version, played.tally.interactions) == (3, 3 * data.n_users)
     assert model.overall["regulariser"][0] == pytest.approx(simulated.regulariser, rel=1e-3)
@@ -157,7 +157,7 @@ def test_people_who_come_in_small_cohorts_teach_the_model_nearly_as_much(tmp_pat
         played = rehearse(rehearsal)
         with Client(address) as client:
             federation = fetch_federation(client)
-            model = fetch_model(client, federation.facts)
+            model = fetch_model(client, federation.info)
         found = accuracy(rehearsal, federation, model, played.vectors, split)["precision@10"]
     simulated = fr.Frugal(min_support=1, messages=2, factors=16).fit(split.train)
     expected = fr.evaluate(simulated, split, at=10).means["precision@10"]

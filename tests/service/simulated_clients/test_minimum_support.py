@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from safetensors.numpy import load
-from tests.secagg.worlds import charter, offer
+from tests.secagg.worlds import offer, secagg_config
 from tests.worlds import random_world
 
 import federank as fr
@@ -45,7 +45,7 @@ class Federation:
             sums = self.served.sums
             settings = self.served.settle(sums.settings(asked, WITHOUT_NOISE), data, trained)
             plan = sums.plan(settings, data.n_items, USERS, WITHOUT_NOISE)
-            self.config = charter(
+            self.config = secagg_config(
                 items=data.n_items,
                 recipe=plan.recipe,
                 columns=plan.columns,
@@ -60,19 +60,19 @@ class Federation:
             self.settings = self.served.settle(asked, data, trained)
         self.published = first_model(self.served.first_content(self.settings, data, trained))
         recipe = {name: getattr(self.settings, name) for name in self.served.client_settings}
-        facts = SimpleNamespace(
+        info = SimpleNamespace(
             settings=device.settings_of(recipe | {"activity": recipe["activity"] or 0.0}, data.n_items),
             n_items=data.n_items,
         )
         ids = [str(item) for item in data.item_ids.tolist()]
-        self.facts = facts
-        self.clients = FrugalClients(Population(facts, ids, clients or data, 1, {}, lambda: None))
+        self.info = info
+        self.clients = FrugalClients(Population(info, ids, clients or data, 1, {}, lambda: None))
 
     def received(self):
         """The model as clients read it."""
         now = self.published
         content = self.served.encode(self.settings, now, now.rows_since(None), 0)
-        return device.read_rows(self.facts.settings, content, now.n_items).model
+        return device.read_rows(self.info.settings, content, now.n_items).model
 
     def terms(self):
         """The terms of a secure round on the newest model."""
@@ -215,7 +215,7 @@ def test_a_clients_upload_is_the_simulated_one_and_its_ledger_says_what_is_in_it
     kept = RoundVector(np.zeros(FACTORS, dtype=np.float32), None, frozenset())
     for number in range(2):
         model, terms = played.received(), played.terms() if secure else None
-        person = User(1, user, played.facts.settings, ITEMS, POLICY, taken, kept, terms)
+        person = User(1, user, played.info.settings, ITEMS, POLICY, taken, kept, terms)
         made = device.play(person, model, ledger, number)
         covered = profile if number == 0 else profile[COUNTS[profile] >= SUPPORT]
         np.testing.assert_array_equal(made.recorded, covered)
@@ -237,7 +237,7 @@ def test_items_without_support_are_recommended_to_nobody():
     played = Federation()
     for _ in range(MESSAGES):
         played.play()
-    model, settings = played.received(), played.facts.settings
+    model, settings = played.received(), played.info.settings
     history = DATA.profiles.of(0)
     scores = device.scores(settings, model, device.at_home(settings, 1, 0, History(history), model))
     np.testing.assert_array_equal(np.isfinite(scores), COUNTS >= SUPPORT)
@@ -332,7 +332,7 @@ def test_a_small_catalogue_and_counts_under_one_noise_are_refused():
 
 
 def test_a_config_names_minimum_support_only_where_there_is_one():
-    without, having = charter(), charter(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5)
+    without, having = secagg_config(), secagg_config(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5)
     assert b"min_support" not in without.to_bytes()
     assert config_from(having.to_bytes()) == having
     with pytest.raises(BadMessage):
@@ -343,9 +343,9 @@ def test_a_config_names_minimum_support_only_where_there_is_one():
 
 
 def test_an_offer_about_another_number_of_rows_is_refused():
-    agreed = charter(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5)
+    agreed = secagg_config(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5)
     rows = agreed.items - 2
-    made = offer(charter=agreed.digest().hex(), noise=0, stage=1, length=agreed.length_of(1, rows))[0]
+    made = offer(config=agreed.digest().hex(), noise=0, stage=1, length=agreed.length_of(1, rows))[0]
     model = bytes.fromhex(made.model)
     check_offer(made, agreed, model, 0, rows)
     check_offer(made, agreed, model, 0)

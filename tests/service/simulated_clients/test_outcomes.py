@@ -17,9 +17,9 @@ from federank.service.simulated_clients.rehearsal import MOST_RELEASED, Fleet, P
 
 
 def play(federation):
-    facts, devices = devices_of(federation)
+    info, devices = devices_of(federation)
     users = devices.participants[:1].tolist()
-    return asyncio.run(Fleet(Plan(address=federation.address), devices, Models(facts), users).play())
+    return asyncio.run(Fleet(Plan(address=federation.address), devices, Models(info), users).play())
 
 
 def test_a_simulated_client_asks_until_its_round_has_ended():

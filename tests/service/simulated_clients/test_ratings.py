@@ -10,7 +10,7 @@ from tests.service.client.worlds import served
 from federank.errors import SettingError
 from federank.federation.method import configuration
 from federank.methods.fedrec.method import PMF, SVDPlusPlus
-from federank.service.client.federation import fetch_model, read_facts
+from federank.service.client.federation import fetch_model, read_info
 from federank.service.client.http import Client
 from federank.service.simulated_clients.methods import simulated_clients
 from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, rehearse
@@ -46,7 +46,7 @@ def play(address, rounds=ROUNDS, **specs):
     played = rehearse(rehearsal)
     with Client(address) as client:
         federation = fetch_federation(client)
-        return played, federation, fetch_model(client, federation.facts)
+        return played, federation, fetch_model(client, federation.info)
 
 
 @pytest.mark.slow
@@ -85,7 +85,7 @@ def test_ratings_are_matched_to_a_catalogue_in_another_order():
 
 def announced():
     method = PMF(**SETTINGS, learning_rate=0.8, step=1.0, n_items=ITEMS)
-    return read_facts(
+    return read_info(
         json.dumps(
             {
                 "api": 1,

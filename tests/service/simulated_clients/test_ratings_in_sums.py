@@ -58,7 +58,7 @@ def test_without_noise_the_sums_give_the_model_of_the_simulation(tmp_path, helpe
     expected = simulated(method, people(), ROUNDS).broadcast()
     for name, table in model.tables.items():
         np.testing.assert_allclose(table, getattr(expected, name), atol=TOLERANCE)
-    assert (model.overall["iteration"][0], federation.facts.settings.uploads_per_client) == (ROUNDS, 50)
+    assert (model.overall["iteration"][0], federation.info.settings.uploads_per_client) == (ROUNDS, 50)
     assert played.tally.report()["not_counted"] == {}
     assert (found.versions, found.messages, found.abandoned) == (ROUNDS, ROUNDS * PEOPLE, 0)
 
@@ -80,7 +80,7 @@ def test_a_sum_that_leaves_the_scale_is_not_applied_and_versions_are_still_verif
         result = verify(Servers(address, helper.origin))
         with Client(address) as client:
             federation = fetch_federation(client)
-            model = fetch_model(client, federation.facts)
+            model = fetch_model(client, federation.info)
         status = httpx.get(f"{address}/api/v1/status").json()
     assert played.tally.interactions == 2 * PEOPLE
     assert (result.versions, result.abandoned, model.version) == (0, 2, 0)

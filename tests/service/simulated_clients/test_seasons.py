@@ -46,8 +46,8 @@ def test_simulated_clients_go_on_in_a_new_season(tmp_path, method):
             played = rehearse(Rehearsal(plan=Plan(address=server.address), rounds=9, data=data, specs={"pi": 1.0}))
             operator.join()
             federation = fetch_federation(client)
-            model = fetch_model(client, federation.facts)
-    assert (federation.facts.season, federation.facts.n_items) == (2, 40)
+            model = fetch_model(client, federation.info)
+    assert (federation.info.season, federation.info.n_items) == (2, 40)
     assert (federation.ids[0], federation.ids[1]) == ("", str(known[1]))
     assert played.tally.counts["season"] == 1
     assert played.tally.rounds >= 9

@@ -32,7 +32,7 @@ from federank.data.splits import split_random
 from federank.federation.client import cost_of, split
 from federank.privacy.accountant import epsilon_of_mu
 from federank.secagg.config import config_from
-from federank.service.client.federation import fetch_facts, fetch_model
+from federank.service.client.federation import fetch_info, fetch_model
 from federank.service.client.http import Client
 from federank.service.client.secure import pin, pin_season
 from federank.service.simulated_clients.clients import Models
@@ -87,8 +87,8 @@ def catalogue_file(folder, numbers):
     return path
 
 
-def made(facts, ids):
-    return simulated_clients(facts, ids, SPLIT.train, SEED, {"pi": 1.0})
+def made(info, ids):
+    return simulated_clients(info, ids, SPLIT.train, SEED, {"pi": 1.0})
 
 
 class Rehearsed:
@@ -108,16 +108,16 @@ class Rehearsed:
         self.leader = Served(f"sqlite:///{folder / 'leader.sqlite'}", *map(str, flags), folder=folder)
         self.plan = Plan(address=self.leader.address)
         with self.client() as client:
-            facts, ids = fetch_federation(client)
-            pinned = pin(client, facts)
-        self.fleet = Fleet(self.plan, made(facts, ids), Models(facts), users, pinned, made, repin=partial(self.repin))
+            info, ids = fetch_federation(client)
+            pinned = pin(client, info)
+        self.fleet = Fleet(self.plan, made(info, ids), Models(info), users, pinned, made, repin=partial(self.repin))
 
     def client(self):
         return Client(self.leader.address)
 
-    def repin(self, before, facts):
+    def repin(self, before, info):
         with self.client() as client:
-            return pin_season(before, client, facts)
+            return pin_season(before, client, info)
 
     def admin(self, *words):
         command = ["admin", "--server", self.leader.admin_address, "--token", self.leader.token, *map(str, words)]
@@ -129,20 +129,20 @@ class Rehearsed:
         """Begin another season with `federank admin season ...`, and have the clients follow it."""
         begun = json.loads(await asyncio.to_thread(self.admin, "season", *words, "--json"))
         await self.fleet.follow_season(begun["number"])
-        assert self.fleet.era.facts.season == begun["number"]
+        assert self.fleet.era.info.season == begun["number"]
         await self.fleet.exchange(leaving, joining)
         return begun
 
-    def facts(self):
+    def info(self):
         with self.client() as client:
-            return fetch_facts(client)
+            return fetch_info(client)
 
     def judged(self):
         """Precision@10 of the public model, and the items that each user's client would recommend."""
         rehearsal = Rehearsal(plan=self.plan, data=SPLIT.train, specs={"pi": 1.0}, seed=SEED)
         with self.client() as client:
             federation = fetch_federation(client)
-            model = fetch_model(client, federation.facts)
+            model = fetch_model(client, federation.info)
         vectors = np.zeros((DATA.n_users, 0), dtype=np.float32)
         listed = recommendations(rehearsal, federation, model, vectors, 10).items
         return accuracy(rehearsal, federation, model, vectors, SPLIT)["precision@10"], listed
@@ -161,7 +161,7 @@ async def rehearsed(one):
     fleet, seen = one.fleet, {}
     await fleet.enrol()
     await fleet.take_part()
-    good = one.facts().version
+    good = one.info().version
     seen["first"] = one.judged()
     with closing(sqlite3.connect(one.folder / "helper.db")) as store, closing(sqlite3.connect(one.backup)) as backup:
         store.backup(backup)

@@ -221,7 +221,7 @@ STORED = """async () => {
   for (const store of database.objectStoreNames) {
     const objects = database.transaction(store).objectStore(store);
     const [keys, values] = await Promise.all([settled(objects.getAllKeys()), settled(objects.getAll())]);
-    kept[store] = store === "facts" ? Object.fromEntries(keys.map((key, place) => [key, values[place]])) : values;
+    kept[store] = store === "records" ? Object.fromEntries(keys.map((key, place) => [key, values[place]])) : values;
   }
   database.close();
   const plain = (key, value) => (ArrayBuffer.isView(value) ? Array.from(value) : value);

@@ -50,8 +50,8 @@ const kinds = {
     const known = stage ? messages.directionsOf(model) : null;
     return [...messages.privateMessage(stage, items, Int32Array.from(profile), known, Uint16Array.from(chances))];
   },
-  lengths: async ({ charter, stage, rows, lengths }) => {
-    const agreed = await sums.configFrom(bytes(charter));
+  lengths: async ({ config, stage, rows, lengths }) => {
+    const agreed = await sums.configFrom(bytes(config));
     return {
       columns: sums.columnsOf(agreed, stage),
       length: sums.lengthOf(agreed, stage, rows),
@@ -90,13 +90,13 @@ const kinds = {
       places: [...coveredBy(covered, outward.profile)],
     };
   },
-  mostTold: ({ charter }) => sums.mostDisclosed(charter),
+  mostTold: ({ config }) => sums.mostDisclosed(config),
   round: ({ values, clip, chances }) => [
     ...sums.roundMessage(Float64Array.from(values, Number), clip, Uint16Array.from(chances)),
   ],
-  charter: async ({ content }) => {
-    const charter = await sums.configFrom(bytes(content));
-    return { charter, digest: hex(await sums.digest("charter", bytes(content))) };
+  config: async ({ content }) => {
+    const config = await sums.configFrom(bytes(content));
+    return { config, digest: hex(await sums.digest("federation config", bytes(content))) };
   },
   follows: async ({ before, now, signatures, helperKeys }) => {
     const [known, next] = [await sums.configFrom(bytes(before)), await sums.configFrom(bytes(now))];
@@ -104,9 +104,9 @@ const kinds = {
     await sums.checkSigned(next, signatures.map(bytes), helperKeys.map(bytes));
     return "follows";
   },
-  offer: async ({ content, helper, charter, model, now, rows = null }) => {
+  offer: async ({ content, helper, config, model, now, rows = null }) => {
     const offer = await sums.readRoundConfig(bytes(content), bytes(helper));
-    const agreed = await sums.configFrom(bytes(charter));
+    const agreed = await sums.configFrom(bytes(config));
     await sums.checkRoundConfig(offer, agreed, bytes(model), now, rows);
     return { offer, digest: hex(await sums.roundConfigDigest(offer)) };
   },

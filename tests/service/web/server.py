@@ -13,7 +13,7 @@ from federank.data.interactions import Interactions
 from federank.data.synthetic import city
 from federank.methods.fpl.recommender import FPL
 from federank.methods.frugal.recommender import Frugal
-from federank.service.demo import joining_facts
+from federank.service.demo import joining_info
 from federank.service.server.bootstrap import establish
 from federank.service.server.http import app
 from federank.service.server.methods import SERVER_METHODS
@@ -21,7 +21,7 @@ from federank.service.server.processes import Serving, bind, serve
 from federank.service.server.secure_config import SumsDemand
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
-from federank.service.server.store.queries import put_fact
+from federank.service.server.store.queries import put_value
 from federank.service.server.store.schema import create_tables
 
 
@@ -73,9 +73,9 @@ def main(folder, options):
         token = establish(connection, settings, data, rounds, served=served, name=name, trained=trained, sums=sums)
         for fact in ("noun", "description", "seen", "run_by"):
             if fact in options:
-                put_fact(connection, fact, options[fact])
+                put_value(connection, fact, options[fact])
         with connection.transaction():
-            put_fact(connection, "suggested_policy", options.get("suggested_policy"))
+            put_value(connection, "suggested_policy", options.get("suggested_policy"))
     if "page" in options:
         app.PAGE = Path(options["page"])
     public, admin = bind("127.0.0.1", options.get("port", 0)), bind("127.0.0.1", 0)
@@ -84,7 +84,7 @@ def main(folder, options):
     }
     if options.get("joining"):
         with database.connection() as connection, connection.transaction():
-            put_fact(connection, "joining", joining_facts(addresses["public"], None))
+            put_value(connection, "joining", joining_info(addresses["public"], None))
     print(json.dumps(addresses | {"token": token}), flush=True)  # noqa: T201
     trust = TrustSettings(
         device_rate=0, address_rate=0, enrolment_rate=0, keep_updates="sums" not in options, invited_only=False

@@ -41,7 +41,7 @@ def python_recommends(server, stored, n=5):
     items = [str(item["id"]) for item in server.get("catalogue").json()["items"]]
     method = FPL(**told["recipe"])
     history = np.array(sorted(items.index(entry["id"]) for entry in stored["history"]), dtype=np.int32)
-    identity = stored["facts"]["identity"]
+    identity = stored["records"]["identity"]
     model = FPLModel(model["vectors"], model["biases"])
     vector = method.fold_in(Client(identity["seed"], identity["user"], 0, history), model)
     scores = method.scores(model, vector)
@@ -88,7 +88,7 @@ def test_three_answers_teach_here_and_undo_stands_in_their_place(town, visit):
         page.locator(f'#shelves .card[data-item="{item}"] .undo').click()
     visitor.wait_until(lambda kept: len(kept["history"]) == 3 and not kept["dismissed"])
     page.locator(f'#shelves .card[data-item="{shown[3]}"] [data-answer="later"]').click()
-    visitor.wait_until(lambda kept: kept["facts"].get("later") == [shown[3]])
+    visitor.wait_until(lambda kept: kept["records"].get("later") == [shown[3]])
     page.locator(f'#shelves .card[data-item="{shown[4]}"] [data-answer="no"]').click()
     visitor.wait_until(lambda kept: ids(kept["dismissed"]) == {shown[4]})
     page.locator('#shelves [data-key="again"]').click()
@@ -135,7 +135,7 @@ def test_where_nothing_is_shared_nothing_at_all_is_sent(town, visit):
     visitor.page.locator('#leaves [data-key="go"]').click()
     assert len(visitor.recommended()) == 5
     assert {request.method for request in visitor.requests} == {"GET"}
-    assert visitor.stored()["facts"].get("taking") is not True
+    assert visitor.stored()["records"].get("taking") is not True
     assert town.get("status").json()["devices"] == 0
 
 
@@ -185,7 +185,7 @@ def test_a_reload_goes_on_where_it_was(server, visit):
     before = visitor.stored()
     visitor.open().wait_for_rounds(len(before["rounds"]) + 2)
     after = visitor.stored()
-    assert after["facts"]["identity"] == before["facts"]["identity"]
+    assert after["records"]["identity"] == before["records"]["identity"]
     assert ids(after["history"]) == ids(before["history"])
     assert {played["ticket"] for played in before["rounds"]} <= {played["ticket"] for played in after["rounds"]}
     assert server.get("status").json()["devices"] == 1
@@ -234,7 +234,7 @@ def test_what_goes_out_first_waits_and_can_be_stopped(visit, tmp_path):
         visitor.pick(1).wait_until(lambda kept: len(kept["history"]) == 5)
         [added] = ids(visitor.stored()["history"]) - before
         visitor.go("leaves").page.locator('[data-key="stop"]').click()
-        visitor.wait_until(lambda kept: kept["facts"]["policy"]["neverIds"] == [added])
+        visitor.wait_until(lambda kept: kept["records"]["policy"]["neverIds"] == [added])
         visitor.wait_for_rounds(visitor.received(visitor.stored()) + 8)
         assert added not in {item for played in visitor.stored()["rounds"] for item in played["liked"]}
 
@@ -315,7 +315,7 @@ def test_one_file_takes_the_list_and_the_record_to_another_browser(visit, tmp_pa
         mine, theirs = visitor.stored(), other.stored()
         for store in ("history", "dismissed", "ledger", "rounds"):
             assert theirs[store] == mine[store], store
-        assert "identity" not in theirs["facts"] or theirs["facts"]["identity"]["token"] is None
+        assert "identity" not in theirs["records"] or theirs["records"]["identity"]["token"] is None
         expect(other.go("leaves").page.locator(".timeline li")).to_have_count(3)
         assert other.page.locator('[data-key="pause"]').count() == 0, "its messages are spent here too"
 
@@ -334,7 +334,7 @@ def test_the_last_message_can_be_looked_at(server, visit):
 
 OTHER_VERSION = """async (version) => {
   const request = indexedDB.open("federank", version);
-  const stores = ["facts", "history", "dismissed", "ledger", "rounds", "pending", "model"];
+  const stores = ["records", "history", "dismissed", "ledger", "rounds", "pending", "model"];
   request.onupgradeneeded = () => stores.forEach((store) => request.result.createObjectStore(store));
   await new Promise((resolve) => (request.onsuccess = resolve));
   const history = request.result.transaction("history", "readwrite").objectStore("history");

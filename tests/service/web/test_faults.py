@@ -114,8 +114,8 @@ def test_a_suggestion_to_learn_from_the_complete_list_is_not_followed(visit, tmp
     with serving(tmp_path, suggested_policy=suggested) as server:
         visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
         kept = visitor.stored()
-        assert (kept["facts"]["policy"]["basis"], kept["facts"]["policy"]["sharing"]) == ("shared", "fixed-subset")
-        assert len(kept["facts"]["vector"]["ids"]) == 2
+        assert (kept["records"]["policy"]["basis"], kept["records"]["policy"]["sharing"]) == ("shared", "fixed-subset")
+        assert len(kept["records"]["vector"]["ids"]) == 2
 
 
 def test_a_full_storage_stops_taking_part_before_anything_more_is_sent(server, visit, words):

@@ -102,14 +102,14 @@ def test_what_was_sent_is_what_the_server_has_and_leaves_nothing_behind(company,
     visitor.wait_until(lambda kept: kept["rounds"][0]["outcome"] in ("aggregated", "discarded"))
     kept = visitor.stored()
     ledger = {one["round"]: (one["outcome"], one["bytes"]) for one in kept["rounds"]}
-    assert ledger == company.record_of(kept["facts"]["identity"]["device"])
+    assert ledger == company.record_of(kept["records"]["identity"]["device"])
     expect(page.locator(".timeline li")).to_have_count(1)
     assert page.evaluate(OWN_WORDS) <= MOST_WORDS
     page.locator("#curious summary").click()
     expect(page.locator("#raw pre")).to_be_visible()
     config = json.loads(page.request.get(f"{company.address}/api/v1/federation").json()["sums"]["config"])
     assert kept["last"][0]["before"]["columns"] == config["columns"], "numbers for each film, before the split"
-    assert kept["facts"]["policy"]["messages"] == 5
+    assert kept["records"]["policy"]["messages"] == 5
 
     # Without a network it opens with the list and recommendations.
     wait_until_kept(visitor)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.secagg.worlds import HELPER, charter, offer
+from tests.secagg.worlds import HELPER, offer, secagg_config
 from tests.service.simulated_clients.test_minimum_support import (
     COUNTS,
     DATA,
@@ -51,7 +51,7 @@ def test_a_message_is_pythons_in_every_stage_of_a_federation(ask):
             ledger.record_message(0, taken, 1, 4)
         expected = None
         if counts is None:
-            person = User(1, user, played.facts.settings, ITEMS, POLICY, taken, kept)
+            person = User(1, user, played.info.settings, ITEMS, POLICY, taken, kept)
             made = device.play(person, model, ledger, 1)
             expected = decode_any_frugal_update(made.body, FACTORS, None, ITEMS)
         [found] = ask(
@@ -76,8 +76,8 @@ def test_a_message_is_pythons_in_every_stage_of_a_federation(ask):
         assert found["liked"] == found["ledger"] == made.recorded.tolist()
         if spent:
             np.testing.assert_allclose(found["values"], flat(dense(expected)), rtol=1e-4, atol=1e-5)
-            home = device.at_home(played.facts.settings, 1, user, History(made.recorded), model)
-            scores = device.scores(played.facts.settings, model, home)
+            home = device.at_home(played.info.settings, 1, user, History(made.recorded), model)
+            scores = device.scores(played.info.settings, model, home)
             shown = np.array([np.nan if score is None else score for score in found["scores"]])
             np.testing.assert_array_equal(np.isfinite(shown), COUNTS >= SUPPORT)
             np.testing.assert_allclose(shown[COUNTS >= SUPPORT], scores[COUNTS >= SUPPORT], rtol=1e-4, atol=1e-5)
@@ -87,15 +87,15 @@ def test_a_message_is_pythons_in_every_stage_of_a_federation(ask):
 
 def test_lengths_of_uploads_are_pythons(ask):
     configs = [
-        charter(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5),
-        charter(min_support=5),
-        charter(recipe="spectral", messages=3, noises=(0,) * 3),
+        secagg_config(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5),
+        secagg_config(min_support=5),
+        secagg_config(recipe="spectral", messages=3, noises=(0,) * 3),
     ]
     cases = [(config, stage, rows) for config in configs for stage in (0, 1) for rows in (None, 4)]
     lengths = list(range(200))
     found = ask(
         *(
-            {"kind": "lengths", "charter": config.to_bytes().hex(), "stage": stage, "rows": rows, "lengths": lengths}
+            {"kind": "lengths", "config": config.to_bytes().hex(), "stage": stage, "rows": rows, "lengths": lengths}
             for config, stage, rows in cases
         )
     )
@@ -109,16 +109,16 @@ def test_lengths_of_uploads_are_pythons(ask):
 
 
 def test_an_offer_about_another_number_of_rows_is_refused(ask):
-    agreed = charter(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5)
+    agreed = secagg_config(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5)
     rows = agreed.items - 2
     made = offer(
-        charter=agreed.digest().hex(), noise=0, stage=1, length=agreed.length_of(1, rows), columns=agreed.columns
+        config=agreed.digest().hex(), noise=0, stage=1, length=agreed.length_of(1, rows), columns=agreed.columns
     )[0]
     question = {
         "kind": "offer",
         "content": sign_offer(HELPER, made).hex(),
         "helper": public_key_of(HELPER).hex(),
-        "charter": agreed.to_bytes().hex(),
+        "config": agreed.to_bytes().hex(),
         "model": made.model,
         "now": 0,
     }

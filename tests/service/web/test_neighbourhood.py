@@ -74,7 +74,7 @@ class Demo:
         words = {("folded", "counted"): "aggregated"} | {("abandoned", seen): "discarded" for seen in ("", "counted")}
         record = {}
         with closing(sqlite3.connect(store)) as connection:
-            [config] = connection.execute("SELECT value FROM facts WHERE name = 'config'").fetchone()
+            [config] = connection.execute("SELECT value FROM metadata WHERE name = 'config'").fetchone()
             key = bytes.fromhex(json.loads(config)["ticket_key"])
             for (number,) in connection.execute("SELECT number FROM rounds").fetchall():
                 for state, outcome, size in connection.execute(stored, [use_of(key, device, number)]):

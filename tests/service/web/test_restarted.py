@@ -43,8 +43,8 @@ def test_a_visitor_keeps_the_list_and_joins_the_new_federation_only_when_told_to
         for now, then in zip(after["rounds"], before["rounds"], strict=True):
             was = then["outcome"]
             assert now == then | {"outcome": "unknown" if was == "received" else was}, "no one can be asked any more"
-        assert after["facts"]["identity"]["token"] is None
-        assert after["facts"]["taking"] is False
+        assert after["records"]["identity"]["token"] is None
+        assert after["records"]["taking"] is False
         assert_same_model(the_model(after), anew)
         assert anew.get("status").json()["devices"] == 0
         visitor.take_part().wait_for_rounds(visitor.received(after) + 1)

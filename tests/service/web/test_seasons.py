@@ -30,18 +30,18 @@ def is_found(visitor, title):
 
 def test_who_takes_part_goes_on_with_the_new_items_and_keeps_what_was_chosen_for_life(server, visit):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
-    joined = visitor.stored()["facts"]["joined"]
+    joined = visitor.stored()["records"]["joined"]
     items = server.get("federation").json()["items"]
     begun = new_season(server, "Zanzibar Hall")
     visitor.wait_until(lambda kept: any(played.get("season") == begun["number"] for played in kept["rounds"]))
     rest(visitor)  # its last round may still end, with another version
     visitor.wait_until(lambda kept: all(played.get("ended") for played in kept["rounds"] if "why" not in played))
     visitor.wait_until(lambda kept: the_model(kept)["version"] == server.get("status").json()["version"])
-    kept, facts = visitor.stored(), server.get("federation").json()
-    assert facts["items"] == items + 1
+    kept, info = visitor.stored(), server.get("federation").json()
+    assert info["items"] == items + 1
     assert_same_model(the_model(kept), server)
-    assert kept["facts"]["joined"] == facts["catalogue"] != joined, "its answers for its lifetime go on"
-    assert kept["facts"]["seasons"][-1]["number"] == begun["number"]
+    assert kept["records"]["joined"] == info["catalogue"] != joined, "its answers for its lifetime go on"
+    assert kept["records"]["seasons"][-1]["number"] == begun["number"]
     is_found(visitor, "Zanzibar Hall")
 
 
@@ -68,7 +68,7 @@ def test_a_season_with_more_uploads_waits_for_consent_and_is_counted_by_season(f
     visitor = visit(frugal).open().pick(5).take_part().wait_for_rounds(1)
     visitor.wait_until(lambda kept: all(played.get("ended") for played in kept["rounds"]))
     begun = new_season(frugal, "Zanzibar Hall", uploads=2)
-    visitor.wait_until(lambda kept: kept["facts"]["taking"] is False)
+    visitor.wait_until(lambda kept: kept["records"]["taking"] is False)
     notice = words["en"]["notice.season-weaker"].replace("{number}", "2").replace("{code}", "more-messages")
     expect(visitor.page.locator("#trouble")).to_contain_text(notice, timeout=PATIENCE)
     assert len(visitor.stored()["rounds"]) == 1, "nothing was sent"
@@ -76,7 +76,7 @@ def test_a_season_with_more_uploads_waits_for_consent_and_is_counted_by_season(f
     kept = visitor.wait_until(lambda kept: len(kept["rounds"]) == 3).stored()
     played = sorted((one.get("season"), one.get("number")) for one in kept["rounds"])
     assert played == [(1, 1), (begun["number"], 1), (begun["number"], 2)]
-    assert [(one["number"], one["uploads"]) for one in kept["facts"]["seasons"]] == [(1, 1), (2, 2)]
+    assert [(one["number"], one["uploads"]) for one in kept["records"]["seasons"]] == [(1, 1), (2, 2)]
 
 
 def test_a_season_that_protects_as_much_goes_on_by_itself(frugal, visit):
@@ -84,5 +84,5 @@ def test_a_season_that_protects_as_much_goes_on_by_itself(frugal, visit):
     visitor.wait_until(lambda kept: all(played.get("ended") for played in kept["rounds"]))
     new_season(frugal)
     kept = visitor.wait_until(lambda kept: len(kept["rounds"]) == 2).stored()
-    assert kept["facts"]["taking"] is True
+    assert kept["records"]["taking"] is True
     assert sorted(one.get("season") for one in kept["rounds"]) == [1, 2]

@@ -13,10 +13,10 @@ from tests.secagg.worlds import (
     MODEL,
     RFC_9180,
     bytes_from,
-    charter,
     messages,
     offer,
     sealed_with,
+    secagg_config,
 )
 from tests.service.web.conftest import PAGE
 from tests.service.web.conversing import conversing
@@ -195,8 +195,8 @@ def test_messages_under_a_promise_are_the_same_whole_numbers(ask):
 
 
 def test_what_a_life_may_tell_is_the_same_number(ask):
-    mine = charter()
-    [found] = ask({"kind": "mostTold", "charter": json.loads(mine.to_bytes())})
+    mine = secagg_config()
+    [found] = ask({"kind": "mostTold", "config": json.loads(mine.to_bytes())})
     assert found == pytest.approx(mine.mu() ** 2, rel=1e-12)
 
 
@@ -211,12 +211,12 @@ def test_what_is_not_finite_is_refused_before_rounding_in_both_languages(ask, wr
 def test_a_season_that_follows_is_told_from_one_that_does_not_in_both_languages(ask):
     servers = [new_private_key() for _ in range(3)]
     leader, helper, later = map(public_key_of, servers)
-    before = charter(leader_key=leader.hex(), helper_key=helper.hex())
+    before = secagg_config(leader_key=leader.hex(), helper_key=helper.hex())
     now = replace(before, season=2, before=before.digest().hex(), messages=2, noises=(64, 64), until="2999-12-31")
     wrong = [
         replace(now, season=3),
         replace(now, before="ab" * 32),
-        replace(now, founding="another"),
+        replace(now, federation_id="another"),
         replace(now, items=before.items - 1),
         replace(now, helper_origin="https://elsewhere.example"),
     ]
@@ -245,8 +245,8 @@ def test_a_season_that_follows_is_told_from_one_that_does_not_in_both_languages(
     assert found == mine == ["follows"] * 2 + ["refused"] * 7
 
 
-def test_charters_are_read_and_refused_alike(ask):
-    mine = charter()
+def test_configs_are_read_and_refused_alike(ask):
+    mine = secagg_config()
     told = json.loads(mine.to_bytes())
     wrong = [
         {"least_cohort": 1},
@@ -282,11 +282,11 @@ def test_charters_are_read_and_refused_alike(ask):
         {"projections": 128},
     ]
     contents = [mine.to_bytes(), *(canonical(told | change) for change in wrong)]
-    found = ask(*({"kind": "charter", "content": content.hex()} for content in contents))
+    found = ask(*({"kind": "config", "content": content.hex()} for content in contents))
     of_ratings = canonical(told | {"recipe": "gradients"})
-    [read] = ask({"kind": "charter", "content": of_ratings.hex()})
-    assert (read["charter"]["recipe"], config_from(of_ratings).recipe) == ("gradients", "gradients")
-    assert found[0] == {"charter": told, "digest": mine.digest().hex()}
+    [read] = ask({"kind": "config", "content": of_ratings.hex()})
+    assert (read["config"]["recipe"], config_from(of_ratings).recipe) == ("gradients", "gradients")
+    assert found[0] == {"config": told, "digest": mine.digest().hex()}
     for content, answer, change in zip(contents[1:], found[1:], wrong, strict=True):
         assert "refused" in answer, change
         with pytest.raises(BadMessage):
@@ -294,12 +294,12 @@ def test_charters_are_read_and_refused_alike(ask):
 
 
 @pytest.mark.parametrize("projections", [64, 128])
-def test_charters_with_a_norm_check_are_read_alike(ask, projections):
-    mine = charter(**fields_of_check(projections))
-    [found] = ask({"kind": "charter", "content": mine.to_bytes().hex()})
-    assert found == {"charter": json.loads(mine.to_bytes()), "digest": mine.digest().hex()}
+def test_configs_with_a_norm_check_are_read_alike(ask, projections):
+    mine = secagg_config(**fields_of_check(projections))
+    [found] = ask({"kind": "config", "content": mine.to_bytes().hex()})
+    assert found == {"config": json.loads(mine.to_bytes()), "digest": mine.digest().hex()}
     assert config_from(mine.to_bytes()) == mine
-    assert mine.digest() != charter().digest()
+    assert mine.digest() != secagg_config().digest()
 
 
 def test_offers_are_read_and_refused_alike(ask):
@@ -308,7 +308,7 @@ def test_offers_are_read_and_refused_alike(ask):
         "kind": "offer",
         "content": sign_offer(HELPER, terms).hex(),
         "helper": public_key_of(HELPER).hex(),
-        "charter": charter().to_bytes().hex(),
+        "config": secagg_config().to_bytes().hex(),
         "model": MODEL.hex(),
         "now": terms.expires + CLOCKS_APART,
     }
@@ -317,7 +317,7 @@ def test_offers_are_read_and_refused_alike(ask):
     wrong = {
         "by another key": {"content": sign_offer(LEADER, terms).hex()},
         "changed on the way": {"content": canonical(changed).hex()},
-        "another federation config": {"charter": charter(noise=128).to_bytes().hex()},
+        "another federation config": {"config": secagg_config(noise=128).to_bytes().hex()},
         "another model": {"model": "00" * 32},
         "another length": {"content": sign_offer(HELPER, offer(length=terms.length - 3)[0]).hex()},
         **{
@@ -343,14 +343,14 @@ def test_offers_are_read_and_refused_alike(ask):
         with pytest.raises(BadMessage):
             check_offer(
                 read_offer(bytes.fromhex(case["content"]), bytes.fromhex(case["helper"])),
-                config_from(bytes.fromhex(case["charter"])),
+                config_from(bytes.fromhex(case["config"])),
                 bytes.fromhex(case["model"]),
                 case["now"],
             )
 
 
 def test_records_are_read_and_refused_alike(ask):
-    told = {"charter": "aa", "offer": "bb", "round": 3, "messages": 0, "set": "", "sum": ""}
+    told = {"config": "aa", "offer": "bb", "round": 3, "messages": 0, "set": "", "sum": ""}
     record = RoundRecord(**told, state=ABANDONED)
     good = sign_record(HELPER, record)
     wrong = [

@@ -90,7 +90,7 @@ def test_what_is_kept_until_it_is_sent_is_already_split(leader, visit):
     share = body[HEADER_BYTES : HEADER_BYTES + 1024]
     assert len(set(share)) > 0.5 * min(256, len(share)), "a half alone is random numbers"
     assert kept["rounds"][0]["number"] == 1, "it is in the ledger before it has left"
-    assert kept["facts"]["sums"]["helper_origin"] == leader.options["sums"]["helper"]
+    assert kept["records"]["sums"]["helper_origin"] == leader.options["sums"]["helper"]
     visitor.pause()
     assert len(kept["last"][0]["before"]["values"]) == leader.get("federation").json()["items"], (
         "what it was before, for its owner"
@@ -155,7 +155,7 @@ def test_an_offer_that_was_changed_on_its_way_gets_no_message(leader, visit):
     assert visitor.stored()["rounds"] == []
 
 
-def test_a_helper_that_is_not_who_the_charter_names_is_not_believed(leader, helper, visit):
+def test_a_helper_that_is_not_who_the_config_names_is_not_believed(leader, helper, visit):
     visitor = visit(leader).open().pick(4)
     told = httpx.get(f"{helper.address}/identity").json()
     other = httpx.get(f"{leader.public}/api/v1/sums/config").json()["leader_key"]
@@ -168,7 +168,7 @@ def test_a_helper_that_is_not_who_the_charter_names_is_not_believed(leader, help
     assert not any(request.method == "POST" for request in visitor.requests), "no one was told of this device"
 
 
-def test_another_list_of_items_than_the_charters_is_not_believed(leader, visit):
+def test_another_list_of_items_than_the_configs_is_not_believed(leader, visit):
     """A leader that swaps two titles for one person would make them say what they did not choose."""
     visitor = visit(leader)
 
@@ -203,7 +203,7 @@ def invited_once(visitor):
     visitor.context.route(WORK, pass_on)
 
 
-def test_a_weaker_promise_is_refused_and_messages_count_across_foundings(helper, visit, tmp_path):
+def test_a_weaker_promise_is_refused_and_messages_count_across_federations(helper, visit, tmp_path):
     """Begun again at the same address: with as much as before nothing is left to send, with less nothing is sent."""
     for name in ("first", "second", "third", "plain"):
         (tmp_path / name).mkdir()
@@ -249,7 +249,7 @@ def test_an_absent_helper_is_explained_and_costs_nothing(browser, words, tmp_pat
     with helper_of_its_own(tmp_path / "helper") as helper, leading(tmp_path / "leader", helper) as server:
         joined, new = (Visitor(browser, server.public).open().pick(4) for _ in range(2))
         joined.context.route(WORK, lambda route: route.fulfill(status=204))
-        joined.take_part().wait_until(lambda kept: (kept["facts"].get("identity") or {}).get("token"))
+        joined.take_part().wait_until(lambda kept: (kept["records"].get("identity") or {}).get("token"))
         helper.kill()
         expect(joined.page.locator("#doing")).to_contain_text(told, timeout=PATIENCE)
         new.take_part()

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.service.federations import opened
 from tests.service.web.browsing import PATIENCE
 
-from federank.service.server.store.queries import put_fact
+from federank.service.server.store.queries import put_value
 
 pytestmark = pytest.mark.slow
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 def report(server, state):
     """What the demo's process writes when the state of the simulated clients has changed."""
     with opened(f"sqlite:///{server.folder / 'federation.db'}") as connection, connection.transaction():
-        put_fact(connection, "simulated", {"state": state, "clients": 123})
+        put_value(connection, "simulated", {"state": state, "clients": 123})
 
 
 def taking_part(server, visit):

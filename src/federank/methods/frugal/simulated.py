@@ -58,7 +58,7 @@ class FrugalClients:
     """The private side of a fleet of few messages: histories, and how many messages each device has sent."""
 
     def __init__(self, population: Population) -> None:
-        facts, ids, data, seed, specs, _ = population
+        info, ids, data, seed, specs, _ = population
         self.seed = seed
         specs = dict(specs)
         if specs.pop("basis", "shared") != "shared" or specs.get("sharing") == "all":
@@ -66,11 +66,11 @@ class FrugalClients:
                 "This federation's devices send few messages: what stands for a history in them is decided once for "
                 "life. Choose --sharing fixed-subset or randomized-response, and the basis shared."
             )
-        settings = replace(facts.settings, seed=seed, **specs)
+        settings = replace(info.settings, seed=seed, **specs)
         self.profiles, self.unknown_items = in_catalogue(data, ids)
         choices = Choices.alike(settings.policy(0.5), np.full(data.n_users, float(specs.get("pi", 1.0))))
-        shared_profile = shared_profiles_of_all(choices, seed, self.profiles, facts.n_items)
-        self.recipe = frugal_recipe(settings, self.profiles.sizes, facts.n_items, shared_profile=shared_profile)
+        shared_profile = shared_profiles_of_all(choices, seed, self.profiles, info.n_items)
+        self.recipe = frugal_recipe(settings, self.profiles.sizes, info.n_items, shared_profile=shared_profile)
         self.participants = self.recipe.participants
         self._devices = {
             user: FrugalPrivate(

@@ -36,9 +36,9 @@ from federank.secagg.config import is_over
 from federank.secagg.forms import id_of
 from federank.service.client.enrolment import settle, settle_again
 from federank.service.client.federation import (
-    Facts,
+    FederationInfo,
     Ticket,
-    fetch_facts,
+    fetch_info,
     fetch_model,
     fetch_rows,
     helper_is_away,
@@ -57,9 +57,9 @@ from federank.service.client.store import DeviceStore
 # A device's part of one round: what it takes part with, computation, transmission, the ledger; nothing is sent yet.
 
 
-def can_take_part(taken: SharedProfile, policy: Policy, facts: Facts) -> bool:
+def can_take_part(taken: SharedProfile, policy: Policy, info: FederationInfo) -> bool:
     """Whether its owner lets the device, and with something: neither paused, nor nothing, nor everything to show."""
-    most = facts.n_items - 1 if facts.rules.needs_others else facts.n_items
+    most = info.n_items - 1 if info.rules.needs_others else info.n_items
     return not policy.paused and 0 < len(taken.profile) <= most
 
 
@@ -67,9 +67,9 @@ def shared_profile_of(
     identity: Identity, policy: Policy, history: IntVector, ledger: Ledger, ended: Sequence[int] = ()
 ) -> SharedProfile:
     """What the device would take part with now."""
-    facts = identity.facts
-    kept = facts.rules.sharing_policy(policy)
-    taken = shared_profile(kept, identity.seed, identity.user, history, facts.n_items, ledger.really_liked())
+    info = identity.info
+    kept = info.rules.sharing_policy(policy)
+    taken = shared_profile(kept, identity.seed, identity.user, history, info.n_items, ledger.really_liked())
     if not len(ended):
         return taken
     stays = ~np.isin(taken.profile, ended)  # nor are decoys of items that are there no more
@@ -78,7 +78,7 @@ def shared_profile_of(
 
 def messages_left(identity: Identity, policy: Policy, ledger: Ledger) -> int | None:
     """How many messages may still leave this device in this season; None where no number was promised."""
-    allowed = identity.facts.rules.messages(identity.facts.settings, season_policy(policy, ledger))
+    allowed = identity.info.rules.messages(identity.info.settings, season_policy(policy, ledger))
     return None if allowed is None else max(0, allowed - ledger.spent)
 
 
@@ -97,17 +97,18 @@ def play(
 
     `terms` are those on which a message is split, where no single server may read it.
     """
-    facts = identity.facts
+    info = identity.info
     taken = shared_profile_of(identity, policy, history.items, ledger, ended)
-    if not can_take_part(taken, policy, facts) or messages_left(identity, policy, ledger) == 0:
+    if not can_take_part(taken, policy, info) or messages_left(identity, policy, ledger) == 0:
         return None
     allowed = season_policy(policy, ledger)
-    person = User(identity.seed, identity.user, facts.settings, facts.n_items, allowed, taken, kept, terms)
+    person = User(identity.seed, identity.user, info.settings, info.n_items, allowed, taken, kept, terms)
     person = person._replace(ratings=history.ratings_of(taken.profile))
-    return facts.rules.play(person, model, ledger, round_number)
+    return info.rules.play(person, model, ledger, round_number)
 
 
-# Federated evaluation: one item is held back, and whether the federation would have found it is told, deniably.
+# Federated evaluation: one item is held back. Whether the federation would have recommended it is reported, with
+# randomized response.
 
 
 FIRST = 10
@@ -116,9 +117,9 @@ _CHANCE = random.SystemRandom().random
 
 def found(store: DeviceStore, identity: Identity, model: Model, held_back: int) -> bool:
     """Whether the held-back item is among the first ten that this device would recommend without knowing it."""
-    facts, history = identity.facts, store.training_history()
-    vector = facts.rules.home_vector(facts.settings, identity.seed, identity.user, history, model)
-    scores = facts.rules.scores(facts.settings, model, vector)
+    info, history = identity.info, store.training_history()
+    vector = info.rules.home_vector(info.settings, identity.seed, identity.user, history, model)
+    scores = info.rules.scores(info.settings, model, vector)
     scores[history.items] = -np.inf
     scores[list(store.catalogue().ended)] = -np.inf
     return bool(held_back in np.argsort(-scores, kind="stable")[:FIRST])
@@ -128,18 +129,18 @@ def near(
     store: DeviceStore, identity: Identity, model: Model, held_back: int, chance: float, *, is_squared: bool = False
 ) -> bool:
     """Whether the held-back rating is predicted well, rounded at random: surely where it is met, never a scale off."""
-    facts, history, whole = identity.facts, store.training_history(), store.history()
-    assert facts.scale is not None, "ratings are held back where items are rated"
-    vector = facts.rules.home_vector(facts.settings, identity.seed, identity.user, history, model)
-    predicted = float(facts.rules.scores(facts.settings, model, vector)[held_back])
-    told = predicted if math.isfinite(predicted) else float(history.ratings.mean())
-    low, high = facts.scale.lowest, facts.scale.highest
+    info, history, whole = identity.info, store.training_history(), store.history()
+    assert info.scale is not None, "ratings are held back where items are rated"
+    vector = info.rules.home_vector(info.settings, identity.seed, identity.user, history, model)
+    predicted = float(info.rules.scores(info.settings, model, vector)[held_back])
+    reported = predicted if math.isfinite(predicted) else float(history.ratings.mean())
+    low, high = info.scale.lowest, info.scale.highest
     actual = float(whole.ratings[np.searchsorted(whole.items, held_back)])
-    off = abs(min(max(told, low), high) - actual) / (high - low)
+    off = abs(min(max(reported, low), high) - actual) / (high - low)
     return chance >= (off * off if is_squared else off)
 
 
-def tell(
+def send_evaluation(
     store: DeviceStore,
     client: Client,
     identity: Identity,
@@ -151,19 +152,21 @@ def tell(
     held_back, version = store.held_back(), store.model_version()
     if held_back is None or version != ticket.version or not store.may_answer(version, MOST_ANSWERS):
         return False
-    model = store.model(identity.facts)
+    model = store.model(identity.info)
     if model is None:
         return False
-    is_rating = identity.facts.scale is not None
+    is_rating = identity.info.scale is not None
     is_squared = is_rating and chance() < 0.5
     truth = (
         near(store, identity, model, held_back, chance(), is_squared=is_squared)
         if is_rating
         else found(store, identity, model, held_back)
     )
-    told = {"ticket": ticket.ticket, "hit": answered(truth, chance())} | ({"measure": SQUARED} if is_squared else {})
+    reported = {"ticket": ticket.ticket, "hit": answered(truth, chance())} | (
+        {"measure": SQUARED} if is_squared else {}
+    )
     store.write_answer(version)  # counted before it leaves: what may have left has left
-    body = json.dumps(told).encode()
+    body = json.dumps(reported).encode()
     try:
         client.request("POST", "/hits", body, attempts=1, headers={"Content-Type": "application/json"})
     except (Refused, NoAnswer) as reason:
@@ -172,7 +175,7 @@ def tell(
         note(f"The answer about version {version} was not counted ({reason})")
         return False
     how = "how near it predicts the rating that is held back" if is_rating else "whether it finds the item held back"
-    note(f"Told the server about version {version}, deniably, {how}.")
+    note(f"Reported on version {version} with randomized response, {how}.")
     return True
 
 
@@ -180,7 +183,7 @@ SECONDS_BETWEEN_LOOKS = 5.0
 """How often a device that takes no part looks whether it may go on."""
 SECONDS_BETWEEN_MODELS = 600.0
 """How often such a device, unless it is paused, asks whether there is a newer model."""
-SECONDS_BETWEEN_FACTS = 3600.0
+SECONDS_BETWEEN_CHECKS = 3600.0
 """How often a device that waits for its next upload asks for the model and the period again."""
 LOOKS_BETWEEN_OUTCOMES = 6
 """How many such looks there are between two questions about an upload whose round has not ended."""
@@ -210,9 +213,9 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
                 note(reason)
             noted = reason
             if not store.policy().policy.paused and time.monotonic() - fetched >= SECONDS_BETWEEN_MODELS:
-                fetched, season = time.monotonic(), identity.facts.season
+                fetched, season = time.monotonic(), identity.info.season
                 identity = refresh_model(store, client, identity, note)
-                if identity.facts.season != season:
+                if identity.info.season != season:
                     uninvited = None
                     continue
             if rounds is not None:
@@ -229,12 +232,12 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
                 polls = min(polls + 1, 10)
                 continue
             polls = 0
-            wait = wait_after(store.uploads(), client.clock(), identity.facts.upload_period)
+            wait = wait_after(store.uploads(), client.clock(), identity.info.upload_period)
             if wait.left > 0:
                 if wait_line(wait) != noted:
                     note(wait_line(wait))
                 noted = wait_line(wait)
-                client.sleep(min(wait.left, SECONDS_BETWEEN_FACTS))
+                client.sleep(min(wait.left, SECONDS_BETWEEN_CHECKS))
                 if time.monotonic() - fetched >= SECONDS_BETWEEN_MODELS:
                     fetched = time.monotonic()
                     identity = refresh_model(store, client, identity, note)
@@ -249,7 +252,7 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
                 client.sleep(BETWEEN_POLLS)
                 continue
             deadline = time.monotonic() + ticket.deadline_seconds
-            if ticket.season > identity.facts.season:
+            if ticket.season > identity.info.season:
                 identity = follow_season(store, client, identity, note)
                 if ticket.version < store.model_version():
                     continue  # its round has ended meanwhile
@@ -258,7 +261,7 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
                 client.sleep(BETWEEN_POLLS)  # nothing came of it: a server that offers it again is not rushed
                 continue
             stored += send_pending(store, client, pending, deadline, note)
-            tell(store, client, identity, ticket, note)
+            send_evaluation(store, client, identity, ticket, note)
             played += 1
         except Refused as refusal:
             if refusal.slug == "spent":
@@ -291,7 +294,7 @@ def reason_to_stay_out(store: DeviceStore, identity: Identity) -> str | None:
     """Why the owner's policy keeps the device from asking for work, if it does."""
     if store.policy().policy.paused:
         return "This device is paused; `federank client resume` lets it go on."
-    ledger, policy, until = store.ledger(), store.policy().policy, identity.facts.until
+    ledger, policy, until = store.ledger(), store.policy().policy, identity.info.until
     if is_over(until, time.strftime("%Y-%m-%d", time.gmtime(time.time()))):
         return f"The season has ended on {until}; the device recommends, and waits for another."
     if messages_left(identity, policy, ledger) == 0:
@@ -318,11 +321,11 @@ def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: 
     The operator may have changed the upload period meanwhile, or begun another season.
     """
     try:
-        now = fetch_facts(client, attempts=1)
-        if has_new_season(identity.facts, now):
+        now = fetch_info(client, attempts=1)
+        if has_new_season(identity.info, now):
             return follow_season(store, client, identity, note)
-        identity = replace(identity, facts=replace(identity.facts, upload_period=now.upload_period))
-        model = fetch_model(client, identity.facts, attempts=1)
+        identity = replace(identity, info=replace(identity.info, upload_period=now.upload_period))
+        model = fetch_model(client, identity.info, attempts=1)
     except (Refused, NoAnswer) as reason:
         note(f"The newest model could not be fetched ({reason})")
         return identity
@@ -337,7 +340,7 @@ def shared_items(store: DeviceStore, identity: Identity) -> SharedProfile | None
     policy = store.policy().policy
     ended = store.catalogue().ended
     taken = shared_profile_of(identity, policy, store.training_profile(), store.ledger(), ended)
-    return taken if can_take_part(taken, policy, identity.facts) else None
+    return taken if can_take_part(taken, policy, identity.info) else None
 
 
 def pass_over(ticket: Ticket, have: int, times: int, note: Note) -> None:
@@ -358,35 +361,35 @@ def prepare(
     store: DeviceStore, client: Client, identity: Identity, ticket: Ticket, deadline: float, note: Note
 ) -> Pending | None:
     """Fetch the model, play the round and keep all of it; nothing if the round is over or nothing may leave."""
-    facts = identity.facts
+    info = identity.info
     if ticket.ticket == store.last_ticket():
         note(f"Round {ticket.round_number}: this device has made its Update already, and makes no other.")
         return None
-    have = store.model(facts)
+    have = store.model(info)
     try:
-        rows = fetch_rows(client, facts, ticket, None if have is None else have.version, deadline)
+        rows = fetch_rows(client, info, ticket, None if have is None else have.version, deadline)
     except (Refused, NoAnswer) as reason:
         if isinstance(reason, Refused) and reason.status == 401:
             raise
         note(f"Round {ticket.round_number}: not taken part ({reason})")
         return None
-    model = merged(rows, have, facts.n_items)
+    model = merged(rows, have, info.n_items)
     terms = None
     if identity.sums is not None:
         try:
-            offer = fetch_offer(client, facts, identity.sums, model, ticket.round_number, deadline)
+            offer = fetch_offer(client, info, identity.sums, model, ticket.round_number, deadline)
         except (Refused, NoAnswer) as reason:
             note(f"Round {ticket.round_number}: not taken part ({reason})")
             return None
-        terms = Terms(identity.sums.charter, offer)
+        terms = Terms(identity.sums.config, offer)
     with store.transaction():
         ledger = store.ledger()
         if terms is not None and not can_afford(terms.config, terms.offer, spent_of(ledger)):
             store.write_model(model)
-            note(f"Round {ticket.round_number}: its message would tell more than was promised; not taken part.")
+            note(f"Round {ticket.round_number}: its upload would disclose more than was guaranteed; not taken part.")
             return None
         # Inside the transaction: a policy that its owner changes now is either followed here or changed after.
-        policy, kept = store.policy().policy, store.round_vector(facts.state_size)
+        policy, kept = store.policy().policy, store.round_vector(info.state_size)
         if terms is not None and not within_cap(policy, ledger, terms):
             store.write_model(model)
             note(f"Round {ticket.round_number}: its message would exceed your lifetime cap; not taken part.")

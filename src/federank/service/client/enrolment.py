@@ -6,8 +6,8 @@ and nothing else; the words that name the device's draws are made here and never
 replay
 its choices).
 
-**Settling.** Is the federation at this address still the one that the device enrolled in? It says which one it is by a
-word that is another for every founding (`founding` of GET /federation).
+**Settling.** Is the federation at this address still the one that the device enrolled in? The
+`federation_id` of GET /federation says which one it is.
 
     the same                        the device goes on; a season that has begun meanwhile is followed (seasons.py)
     begun again, the same catalogue  the device enrols in it: history, policy and ledger stay, and so do the words that
@@ -34,9 +34,9 @@ from pathlib import Path
 from federank.errors import BadAnswer, BadState, Refused, SettingError
 from federank.service.client.federation import (
     Catalogue,
-    Facts,
+    FederationInfo,
     fetch_catalogue,
-    fetch_facts,
+    fetch_info,
     fetch_model,
     register,
     unregister,
@@ -55,34 +55,34 @@ def enrol(
     client: Client,
     path: Path,
     profile: Path,
-    choose: Callable[[Facts, Catalogue], ChosenPolicy],
+    choose: Callable[[FederationInfo, Catalogue], ChosenPolicy],
     *,
     ca: str | None = None,
     insecure: bool = False,
     helper_ca: str | None = None,
     evaluates: bool = False,
     random_bits: Callable[[int], int] = secrets.randbits,
-) -> tuple[Matched, ChosenPolicy, Facts]:
+) -> tuple[Matched, ChosenPolicy, FederationInfo]:
     """Make a device of this history at this path; what of the history the federation knows, and the policy.
 
     `random_bits` makes the secret words that name its draws: a rehearsal that must come out the same gives its own.
     """
     if path.exists():
         raise BadState(f"{path} is there already; a new device needs another --state.")
-    facts = fetch_facts(client, _ATTEMPTS)
-    catalogue = fetch_catalogue(client, facts, _ATTEMPTS)
-    matched = read_profile(profile, catalogue, facts.scale)
-    refuse_empty(profile, matched, facts)
+    info = fetch_info(client, _ATTEMPTS)
+    catalogue = fetch_catalogue(client, info, _ATTEMPTS)
+    matched = read_profile(profile, catalogue, info.scale)
+    refuse_empty(profile, matched, info)
     if evaluates and len(matched.profile) < 2:
         raise SettingError(f"{profile} names one item that is known here; to hold one back, two are needed.")
-    chosen = choose(facts, catalogue)
-    facts.rules.sharing_policy(chosen.policy)  # what the method cannot keep is refused before anything begins
-    pinned = pin(client, facts, helper_ca) if facts.is_summed else None
+    chosen = choose(info, catalogue)
+    info.rules.sharing_policy(chosen.policy)  # what the method cannot keep is refused before anything begins
+    pinned = pin(client, info, helper_ca) if info.is_summed else None
     if pinned is not None:
-        refuse_another_list(pinned.charter, catalogue.sha256)
-    model = fetch_model(client, facts, _ATTEMPTS)
+        refuse_another_list(pinned.config, catalogue.sha256)
+    model = fetch_model(client, info, _ATTEMPTS)
     seed, user = random_bits(32), random_bits(31)
-    vector = facts.rules.first_vector(facts.settings, seed, user)
+    vector = info.rules.first_vector(info.settings, seed, user)
     with created(path) as store:
         device, token = register(client, _ATTEMPTS)
         identity = Identity(
@@ -91,7 +91,7 @@ def enrol(
             token=token,
             seed=seed,
             user=user,
-            facts=facts,
+            info=info,
             ca=ca,
             insecure=insecure,
             sums=pinned,
@@ -101,21 +101,21 @@ def enrol(
             store.write_agreement(int(matched.profile[random_bits(31) % len(matched.profile)]))
         store.write_model(model)
     client.token = token
-    return matched, chosen, facts
+    return matched, chosen, info
 
 
-def refuse_empty(profile: Path, matched: Matched, facts: Facts) -> None:
+def refuse_empty(profile: Path, matched: Matched, info: FederationInfo) -> None:
     """A history that says nothing cannot be learnt from."""
     if len(matched.profile) == 0:
         raise SettingError(
             f"None of the {matched.named:,} items in {profile} is in this federation's catalogue of "
-            f"{facts.n_items:,}; the first is {matched.unknown[0]!r}. Ids or titles of the catalogue are needed."
+            f"{info.n_items:,}; the first is {matched.unknown[0]!r}. Ids or titles of the catalogue are needed."
             if matched.unknown
             else f"{profile} names no item; a column `item` with ids or titles is needed."
         )
-    if len(matched.profile) == facts.n_items and facts.rules.needs_others:
+    if len(matched.profile) == info.n_items and info.rules.needs_others:
         left = (
-            "compare with or recommend" if facts.scale is None else "predict, and nothing to hide what was rated among"
+            "compare with or recommend" if info.scale is None else "predict, and nothing to hide what was rated among"
         )
         raise SettingError(f"{profile} names the full catalogue; there is nothing left to {left}.")
 
@@ -125,20 +125,20 @@ def settle(store: DeviceStore, client: Client, note: Callable[[str], None]) -> I
     identity = store.identity()
     if not identity.token:
         raise BadState(f"The device of {store.path} has left its federation; enrol again with another --state.")
-    now = fetch_facts(client)
-    if has_new_season(identity.facts, now):
+    now = fetch_info(client)
+    if has_new_season(identity.info, now):
         identity = follow_season(store, client, identity, note)
-        now = identity.facts
-    refuse_another_catalogue(identity.facts, now)
-    if identity.facts.founding and now.founding and now.founding != identity.facts.founding:
+        now = identity.info
+    refuse_another_catalogue(identity.info, now)
+    if identity.info.federation_id and now.federation_id and now.federation_id != identity.info.federation_id:
         note(
             "The federation was begun again: this device enrols in the new one. Its history, policy and ledger stay; "
             "the old model and what was on its way to the old federation are dropped."
         )
         return enrol_again(store, client, identity, now)
-    if replace(now, version=identity.facts.version) != identity.facts:
-        store.write_facts(now.document)
-    return replace(identity, facts=now)
+    if replace(now, version=identity.info.version) != identity.info:
+        store.write_info(now.document)
+    return replace(identity, info=now)
 
 
 def settle_again(
@@ -168,7 +168,7 @@ def settle_again(
     return renewed
 
 
-def refuse_another_catalogue(before: Facts, now: Facts) -> None:
+def refuse_another_catalogue(before: FederationInfo, now: FederationInfo) -> None:
     """A catalogue or vectors of another shape make a federation that this device can take no part in."""
     if (now.method, now.is_summed, now.catalogue, now.n_items, now.state_size) != (
         before.method,
@@ -181,14 +181,14 @@ def refuse_another_catalogue(before: Facts, now: Facts) -> None:
             "The server's federation is not the one that this device enrolled in: its method, its catalogue or the "
             "size of its vectors has changed. Enrol again with another --state."
         )
-    if before.is_summed and before.founding == now.founding and before.settings != now.settings:
+    if before.is_summed and before.federation_id == now.federation_id and before.settings != now.settings:
         raise BadAnswer(
             "The server's settings are not those of the federation config that this device has pinned. Nothing was "
             "sent; ask the "
             "operator."
         )
     promised, asked = (
-        0 if facts.rules.summed is None else facts.summed.messages(facts.settings) for facts in (before, now)
+        0 if info.rules.summed is None else info.summed.messages(info.settings) for info in (before, now)
     )
     if asked > promised:
         raise BadAnswer(
@@ -197,14 +197,14 @@ def refuse_another_catalogue(before: Facts, now: Facts) -> None:
         )
 
 
-def enrol_again(store: DeviceStore, client: Client, identity: Identity, facts: Facts) -> Identity:
+def enrol_again(store: DeviceStore, client: Client, identity: Identity, info: FederationInfo) -> Identity:
     """Enrol in a federation that was begun again; everything of the old one is replaced at once, or nothing is."""
-    pinned = None if identity.sums is None else pin_again(identity.sums, client, facts)
-    model = fetch_model(client, facts)
-    vector = facts.rules.first_vector(facts.settings, identity.seed, identity.user)
+    pinned = None if identity.sums is None else pin_again(identity.sums, client, info)
+    model = fetch_model(client, info)
+    vector = info.rules.first_vector(info.settings, identity.seed, identity.user)
     client.token = None  # the old federation's is no one's business here
     device, token = register(client)
-    renewed = replace(identity, device=device, token=token, facts=facts, sums=pinned)
+    renewed = replace(identity, device=device, token=token, info=info, sums=pinned)
     store.write_new_federation(renewed, vector, model)
     client.token = token
     return renewed

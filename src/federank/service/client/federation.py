@@ -50,7 +50,7 @@ SUMS = "-sums"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts:
+class FederationInfo:
     """What a federation says it is."""
 
     name: str
@@ -59,7 +59,7 @@ class Facts:
     settings: Any  # as its recipe says, of the method's record
     n_items: int
     catalogue: str  # digest of the catalogue
-    founding: str  # which federation it is: another word for every founding; none from a server that does not say
+    federation_id: str  # which federation it is: none from a server that does not say
     version: int
     suggested_policy: dict[str, Any] | None
     season: int = 1
@@ -108,7 +108,7 @@ class Catalogue(NamedTuple):
     ids: list[str]
     titles: list[str]
     categories: list[list[str]]
-    sha256: str = ""  # of the very bytes that were told
+    sha256: str = ""  # of the bytes as published
     ended: Sequence[int] = ()  # numbers of items that are there no more: neither uploaded nor recommended
 
     def live_ids(self) -> list[str]:
@@ -131,22 +131,22 @@ class Ticket(NamedTuple):
 # The requests.
 
 
-def fetch_facts(client: Client, attempts: int | None = None) -> Facts:
+def fetch_info(client: Client, attempts: int | None = None) -> FederationInfo:
     """What the federation is."""
-    return read_facts(client.request("GET", "/federation", attempts=attempts).content)
+    return read_info(client.request("GET", "/federation", attempts=attempts).content)
 
 
-def fetch_catalogue(client: Client, facts: Facts, attempts: int | None = None) -> Catalogue:
+def fetch_catalogue(client: Client, info: FederationInfo, attempts: int | None = None) -> Catalogue:
     """The federation's items."""
     packed = {"Accept-Encoding": "gzip"}
     response = client.request("GET", "/catalogue", most_bytes=MOST_CATALOGUE_BYTES, attempts=attempts, headers=packed)
-    return read_catalogue(response.content, facts)
+    return read_catalogue(response.content, info)
 
 
-def fetch_model(client: Client, facts: Facts, attempts: int | None = None) -> Model:
+def fetch_model(client: Client, info: FederationInfo, attempts: int | None = None) -> Model:
     """The whole shared model as it is now."""
-    response = client.request("GET", "/model", most_bytes=facts.most_model_bytes, attempts=attempts)
-    return merged(read_rows(response.content, facts), None, facts.n_items)
+    response = client.request("GET", "/model", most_bytes=info.most_model_bytes, attempts=attempts)
+    return merged(read_rows(response.content, info), None, info.n_items)
 
 
 def register(client: Client, attempts: int | None = None) -> tuple[str, str]:
@@ -173,11 +173,11 @@ def wait_for_work(client: Client) -> Ticket | None:
     return None
 
 
-def fetch_rows(client: Client, facts: Facts, ticket: Ticket, have: int | None, deadline: float) -> Rows:
+def fetch_rows(client: Client, info: FederationInfo, ticket: Ticket, have: int | None, deadline: float) -> Rows:
     """The rows that a ticket's round is played on: those that changed since the version that the device has."""
     path = _task_path(ticket.ticket) + ("" if have is None else f"?have={have}")
-    response = client.request("GET", path, most_bytes=facts.most_model_bytes, deadline=deadline)
-    rows = read_rows(response.content, facts)
+    response = client.request("GET", path, most_bytes=info.most_model_bytes, deadline=deadline)
+    rows = read_rows(response.content, info)
     refuse_another_round(rows, ticket)
     return rows
 
@@ -206,7 +206,7 @@ def _task_path(ticket: str) -> str:
 # The answers.
 
 
-def read_facts(content: bytes) -> Facts:
+def read_info(content: bytes) -> FederationInfo:
     """The answer to GET /federation."""
     answer = json_object(content, "about the federation")
     named = str(answer.get("method"))
@@ -235,14 +235,14 @@ def read_facts(content: bytes) -> Facts:
             "This federation takes only messages that no single server can read, and this device cannot make them. "
             "Nothing was sent; another version of federank may be needed."
         )
-    return Facts(
+    return FederationInfo(
         name=shown(answer.get("name", "")),
         method=method,
         is_summed=is_summed,
         settings=settings,
         n_items=n_items,
         catalogue=text(answer.get("catalogue")),
-        founding=text(answer["founding"]) if "founding" in answer else "",
+        federation_id=text(answer["federation_id"]) if "federation_id" in answer else "",
         version=integer(answer.get("version"), 0, MOST_VERSION),
         suggested_policy=suggested if isinstance(suggested, dict) else None,
         season=integer(season.get("number", 1), 1, MOST_ROUND),
@@ -253,12 +253,12 @@ def read_facts(content: bytes) -> Facts:
     )
 
 
-def read_catalogue(content: bytes, facts: Facts) -> Catalogue:
+def read_catalogue(content: bytes, info: FederationInfo) -> Catalogue:
     """The answer to GET /catalogue: as many items as the federation said, of the digest it said."""
     answer = json_object(content, "about its catalogue")
     items = answer.get("items")
-    if answer.get("digest") != facts.catalogue or not isinstance(items, list) or len(items) != facts.n_items:
-        raise BadAnswer("The server's catalogue is not the one that it announced; try again, or tell its operator.")
+    if answer.get("digest") != info.catalogue or not isinstance(items, list) or len(items) != info.n_items:
+        raise BadAnswer("The server's catalogue is not the one that it announced; try again, or write to its operator.")
     try:
         ids = [shown(item["id"]) for item in items]
         titles = [shown(item.get("title") or "") for item in items]
@@ -328,10 +328,10 @@ def read_outcome(content: bytes) -> Outcome:
     return Outcome(word, message, record, members)
 
 
-def read_rows(content: bytes, facts: Facts) -> Rows:
+def read_rows(content: bytes, info: FederationInfo) -> Rows:
     """A model or a part of one, with its round and version."""
     try:
-        return facts.rules.read_rows(facts.settings, content, facts.n_items)
+        return info.rules.read_rows(info.settings, content, info.n_items)
     except BadMessage as reason:
         raise BadAnswer(f"The server's model cannot be used, and was not: {reason}") from reason
 

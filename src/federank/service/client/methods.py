@@ -73,7 +73,7 @@ def derived(kind: type[FederatedMethod], secure: bool) -> ClientMethod:
         needs_others=kind.needs_unseen_items or not secure,
         state_size=_state_size,
         summed=SecureClientMethod(
-            told=tuple(part.name for part in fields(kind) if part.name not in kind.owner_choices),
+            public_settings=tuple(part.name for part in fields(kind) if part.name not in kind.owner_choices),
             shape=lambda method: (GRADIENTS, columns_of(method), repr(float(method.clip))),
             digest=lambda model: model_digest(model.version, {**model.tables, **model.overall}),
             messages=lambda method: method.uploads_per_client,

@@ -1,7 +1,7 @@
 """What became of uploads, and when the next one may leave.
 
-The server is asked until every round has ended, and the owner is told once for each. A device uploads at most once per
-period of its federation; after discarded rounds it waits longer, twice as long after each.
+The server is asked until every round has ended, and the owner is informed once for each. A device uploads at most
+once per period of its federation; after discarded rounds it waits longer, twice as long after each.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def ask_outcomes(store: DeviceStore, client: Client, identity: Identity, note: C
 
 
 def _word_of(found: Outcome, sent: Upload, pinned: Pinned | None) -> str:
-    """The server's word, once an upload that is proven to be in no sum is told from one that is not."""
+    """The server's word, once an upload that is proven to be in no sum is distinguished from one that is not."""
     about = sent.offer, sent.round_number
     if found.word == ABANDONED and pinned is not None:
         return RELEASED if shows_no_sum(found.record, pinned, *about) else ABANDONED
@@ -86,7 +86,7 @@ def line_of(word: str, identity: Identity) -> str:
         return "aggregated; this device's upload is in the model."
     if word not in (ABANDONED, *UNCHARGED):
         return ""
-    is_charged = identity.facts.rules.counts_messages
+    is_charged = identity.info.rules.counts_messages
     why = "unproven" if identity.sums is not None else "read" if is_charged else "uncounted"
     return DISCARDED[word if word in UNCHARGED else why] + "."
 

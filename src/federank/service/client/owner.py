@@ -26,8 +26,8 @@ LEDGER_COLUMNS = ("item", "title", "first_round", "last_round", "times_liked", "
 def exported(store: DeviceStore) -> dict[str, Any]:
     """All that a device knows, but for the token."""
     identity = store.identity()
-    facts = identity.facts
-    model = store.model(facts)
+    info = identity.info
+    model = store.model(info)
     home = None if model is None else store.home_vector(model.version)
     return {
         "server": identity.server,
@@ -37,7 +37,7 @@ def exported(store: DeviceStore) -> dict[str, Any]:
         "policy": exported_policy(store),
         "rounds": store.rounds(),
         "history": exported_history(store),
-        "vector": None if facts.rules.is_home_alone else store.vector(facts.state_size).tolist(),
+        "vector": None if info.rules.is_home_alone else store.vector(info.state_size).tolist(),
         "home_vector": None if home is None else home.tolist(),
         "model_version": None if model is None else model.version,
         "ledger": exported_ledger(store),
@@ -80,7 +80,7 @@ def exported_ledger(store: DeviceStore) -> list[dict[str, Any]]:
 
 def _columns(store: DeviceStore) -> dict[str, str]:
     """What columns are called otherwise where the federation is of ratings."""
-    return {} if store.identity().facts.scale is None else RATING_NAMES
+    return {} if store.identity().info.scale is None else RATING_NAMES
 
 
 def ledger_as_text(store: DeviceStore, as_json: bool) -> str:
@@ -251,36 +251,36 @@ class Suggestion(NamedTuple):
 def recommend(store: DeviceStore, n: int) -> list[Suggestion]:
     """The n best items that the owner does not have."""
     identity = store.identity()
-    facts = identity.facts
-    model = store.model(facts)
+    info = identity.info
+    model = store.model(info)
     if model is None:
         raise BadState(f"{store.path} holds no model yet; `federank client` fetches one.")
     policy, _ = store.policy()
-    at_home = facts.rules.is_home_alone or policy.basis == "shared" or store.rounds() == 0
-    vector = home_vector(store, identity, model) if at_home else store.vector(facts.state_size)
-    scores = facts.rules.scores(facts.settings, model, vector)
+    at_home = info.rules.is_home_alone or policy.basis == "shared" or store.rounds() == 0
+    vector = home_vector(store, identity, model) if at_home else store.vector(info.state_size)
+    scores = info.rules.scores(info.settings, model, vector)
     catalogue = store.catalogue()
     scores[store.profile()] = scores[list(catalogue.ended)] = -np.inf
     # Of equal scores the smaller number comes first, as everywhere.
     best = np.argsort(-scores, kind="stable")[:n]
     return [
-        Suggestion(catalogue.ids[item], catalogue.titles[item], _told(float(scores[item]), facts.scale))
+        Suggestion(catalogue.ids[item], catalogue.titles[item], _shown_score(float(scores[item]), info.scale))
         for item in best
         if np.isfinite(scores[item])
     ]
 
 
-def _told(score: float, scale: Scale | None) -> float:
+def _shown_score(score: float, scale: Scale | None) -> float:
     return score if scale is None else min(max(score, scale.lowest), scale.highest)
 
 
 def home_vector(store: DeviceStore, identity: Identity, model: Model) -> FloatVector:
     """The home vector for this model: the one that is kept, or a new one."""
-    facts = identity.facts
+    info = identity.info
     kept = store.home_vector(model.version)
     if kept is not None:
         return kept
-    vector = facts.rules.home_vector(facts.settings, identity.seed, identity.user, store.history(), model)
+    vector = info.rules.home_vector(info.settings, identity.seed, identity.user, store.history(), model)
     store.write_home_vector(vector, model.version)
     return vector
 
@@ -294,7 +294,7 @@ class Predicted(NamedTuple):
     item: str
     title: str
     rating: float
-    fallback: bool  # no one has told anything of it: the rating is the owner's mean
+    fallback: bool  # no upload has rated it: the rating is the owner's mean
     own: float | None  # what the owner has given it already
 
 
@@ -324,7 +324,7 @@ def rate(store: DeviceStore, item: str, stars: str) -> Rated:
             "This is the only rating, and a device without any cannot take part; `federank client leave --erase` "
             "removes the device."
         )
-    if len(known) == len(catalogue.ids) and store.identity().facts.rules.needs_others:
+    if len(known) == len(catalogue.ids) and store.identity().info.rules.needs_others:
         raise SettingError("With this one the whole catalogue would be rated; nothing would be left to predict.")
     items = sorted(known)
     store.write_history(History(np.array(items, np.int32), np.array([known[item] for item in items], np.float32)))
@@ -336,11 +336,11 @@ def predict(store: DeviceStore, item: str) -> Predicted:
     scale = needed_scale(store)
     number = _number(store, item)
     identity, history, catalogue = store.identity(), store.history(), store.catalogue()
-    model = store.model(identity.facts)
+    model = store.model(identity.info)
     if model is None:
         raise BadState(f"{store.path} holds no model yet; `federank client` fetches one.")
     vector = home_vector(store, identity, model)
-    value = float(identity.facts.rules.scores(identity.facts.settings, model, vector)[number])
+    value = float(identity.info.rules.scores(identity.info.settings, model, vector)[number])
     fallback = not np.isfinite(value)
     if fallback:
         value = float(history.ratings.mean())
@@ -352,7 +352,7 @@ def predict(store: DeviceStore, item: str) -> Predicted:
 
 def needed_scale(store: DeviceStore) -> Scale:
     """What ratings there are; a federation of likes has none."""
-    scale = store.identity().facts.scale
+    scale = store.identity().info.scale
     if scale is None:
         raise SettingError(
             "This device's federation is of likes: it knows no ratings and predicts none. `federank client recommend` "

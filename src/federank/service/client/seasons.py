@@ -20,7 +20,7 @@ from federank.federation.client import Terms, cost_of, spent_in_total
 from federank.privacy.accountant import epsilon_of_mu, mu_for
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy
-from federank.service.client.federation import Catalogue, Facts, fetch_catalogue, fetch_facts, fetch_model
+from federank.service.client.federation import Catalogue, FederationInfo, fetch_catalogue, fetch_info, fetch_model
 from federank.service.client.http import Client
 from federank.service.client.outcomes import ask_outcomes
 from federank.service.client.rules import BETWEEN_POLLS, MOST_OLDER_OFFERS
@@ -47,7 +47,7 @@ class Totals(NamedTuple):
 
 def promised(uploads: int | None, pinned: Pinned | None) -> Totals:
     """What a season may take at most."""
-    mu = math.inf if pinned is None else pinned.charter.mu()
+    mu = math.inf if pinned is None else pinned.config.mu()
     return Totals(uploads, None if math.isinf(mu) else mu**2)
 
 
@@ -75,17 +75,17 @@ def beyond(total: Totals, cap: Totals) -> list[str]:
     if cap.uploads is not None and total.uploads is not None and total.uploads > cap.uploads:
         found.append(f"{total.uploads} uploads in total, above {cap.uploads}")
     if cap.cost is not None and (total.cost is None or total.cost > cap.cost * (1 + _SLACK)):
-        told = "no guarantee" if total.cost is None else f"mu {math.sqrt(total.cost):.4g}"
-        found.append(f"{told} in total, where mu {math.sqrt(cap.cost):.4g} is allowed")
+        guarantee = "no guarantee" if total.cost is None else f"mu {math.sqrt(total.cost):.4g}"
+        found.append(f"{guarantee} in total, where mu {math.sqrt(cap.cost):.4g} is allowed")
     return found
 
 
-def weaker(before: Identity, facts: Facts, pinned: Pinned | None) -> list[str]:
+def weaker(before: Identity, info: FederationInfo, pinned: Pinned | None) -> list[str]:
     """In which ways a season protects the client less than the season before."""
-    known = before.facts.uploads
-    found = [("more uploads", known is not None and (facts.uploads is None or facts.uploads > known))]
+    known = before.info.uploads
+    found = [("more uploads", known is not None and (info.uploads is None or info.uploads > known))]
     if before.sums is not None and pinned is not None:
-        old, new = before.sums.charter, pinned.charter
+        old, new = before.sums.config, pinned.config
         found += [
             ("less noise", new.mu() > old.mu() * (1 + _SLACK)),
             ("smaller cohorts", new.least_cohort < old.least_cohort),
@@ -94,9 +94,9 @@ def weaker(before: Identity, facts: Facts, pinned: Pinned | None) -> list[str]:
     return [name for name, is_weaker in found if is_weaker]
 
 
-def has_new_season(before: Facts, now: Facts) -> bool:
+def has_new_season(before: FederationInfo, now: FederationInfo) -> bool:
     """Whether the same federation is in a later season."""
-    return now.founding == before.founding and now.season > before.season
+    return now.federation_id == before.federation_id and now.season > before.season
 
 
 def follow_season(
@@ -104,13 +104,13 @@ def follow_season(
 ) -> Identity:
     """Go on in the federation's season, if it is a later one; who the client is then. `accepts`: its owner consents.
 
-    Of several workers one may not have heard of it yet, and gives a catalogue or a model from before: so it is asked
+    Of several workers one may not know it yet, and gives a catalogue or a model from before: so it is asked
     again, with patience.
     """
     for attempt in range(MOST_OLDER_OFFERS):
-        now = fetch_facts(client)
-        if not has_new_season(identity.facts, now):
-            if now.season == identity.facts.season and attempt + 1 < MOST_OLDER_OFFERS and not accepts:
+        now = fetch_info(client)
+        if not has_new_season(identity.info, now):
+            if now.season == identity.info.season and attempt + 1 < MOST_OLDER_OFFERS and not accepts:
                 client.sleep(BETWEEN_POLLS)  # a worker that lags behind
                 continue
             return identity
@@ -124,21 +124,21 @@ def follow_season(
 
 
 def _followed(
-    store: DeviceStore, client: Client, identity: Identity, now: Facts, note: Note, *, accepts: bool
+    store: DeviceStore, client: Client, identity: Identity, now: FederationInfo, note: Note, *, accepts: bool
 ) -> Identity:
-    refuse_another_federation(identity.facts, now)
+    refuse_another_federation(identity.info, now)
     pinned = None if identity.sums is None else pin_season(identity.sums, client, now)
     refuse_season(store, identity, now, pinned, accepts=accepts)
     catalogue = fetch_catalogue(client, now)
     refuse_other_items(store.catalogue(), catalogue)
     if pinned is not None:
-        refuse_another_list(pinned.charter, catalogue.sha256)
+        refuse_another_list(pinned.config, catalogue.sha256)
     model = fetch_model(client, now)
     try:
         ask_outcomes(store, client, identity, note)  # by the config of the season that they were sent in
     except NoAnswer as reason:
         note(f"What became of the last uploads is not known ({reason})")
-    known, renewed = store.catalogue(), replace(identity, facts=now, sums=pinned)
+    known, renewed = store.catalogue(), replace(identity, info=now, sums=pinned)
     with store.transaction():
         policy = store.policy().policy
         store.write_season(renewed, catalogue, model, closed_to_new_items(policy, known, catalogue))
@@ -149,12 +149,12 @@ def _followed(
     return renewed
 
 
-def _of(season: Totals, facts: Facts) -> str:
+def _of(season: Totals, info: FederationInfo) -> str:
     uploads = "no quota of uploads" if season.uploads is None else f"at most {season.uploads} uploads"
-    return uploads + (f", until {facts.until}" if facts.until else "")
+    return uploads + (f", until {info.until}" if info.until else "")
 
 
-def refuse_another_federation(before: Facts, now: Facts) -> None:
+def refuse_another_federation(before: FederationInfo, now: FederationInfo) -> None:
     """A season has the method of the season before, and vectors of the same size."""
     same = ("method", "is_summed", "state_size", "scale")
     if any(getattr(before, name) != getattr(now, name) for name in same) or now.n_items < before.n_items:
@@ -164,10 +164,12 @@ def refuse_another_federation(before: Facts, now: Facts) -> None:
         )
 
 
-def refuse_season(store: DeviceStore, identity: Identity, now: Facts, pinned: Pinned | None, *, accepts: bool) -> None:
+def refuse_season(
+    store: DeviceStore, identity: Identity, now: FederationInfo, pinned: Pinned | None, *, accepts: bool
+) -> None:
     """Refuse a season that is weaker than the one before, or beyond the lifetime cap, unless its owner consents."""
     policy, ledger, first = store.policy().policy, store.ledger(), store.seasons()[0]
-    delta = 1e-6 if pinned is None else float(pinned.charter.delta)
+    delta = 1e-6 if pinned is None else float(pinned.config.delta)
     total = after(ledger, promised(now.uploads, pinned))
     usual = lifetime_cap(replace(policy, messages=None, epsilon=None), first, delta)
     own = Totals(policy.messages, None if policy.epsilon is None else mu_for(policy.epsilon, delta) ** 2)

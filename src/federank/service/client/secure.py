@@ -29,7 +29,7 @@ from federank.secagg.round_config import Offer, check_offer, read_offer
 from federank.service.client.http import Client, json_object
 
 if TYPE_CHECKING:
-    from federank.service.client.federation import Facts
+    from federank.service.client.federation import FederationInfo
 
 
 _ATTEMPTS = 5
@@ -41,86 +41,86 @@ NOTHING_CAN_BE_SENT = (
 class Pinned(NamedTuple):
     """What a device keeps of a federation of sums."""
 
-    charter: SecaggConfig
+    config: SecaggConfig
     helper_ca: str | None
 
     @property
     def helper(self) -> str:
         """The helper's fingerprint, for people to compare."""
-        return fingerprint(self.charter.helper_public())
+        return fingerprint(self.config.helper_public())
 
 
-def pin(client: Client, facts: Facts, helper_ca: str | None = None) -> Pinned:
+def pin(client: Client, info: FederationInfo, helper_ca: str | None = None) -> Pinned:
     """The federation config of a federation to enrol in, once it fits what the leader says and who the helper is.
 
     Both servers must have signed it.
     """
-    charter = _agreed(client, facts)
-    told = fetch_seasons(client)
-    check_signatures(told, charter, helper_keys(charter, helper_ca))
-    return Pinned(charter, helper_ca)
+    config = _agreed(client, info)
+    published = fetch_seasons(client)
+    check_signatures(published, config, helper_keys(config, helper_ca))
+    return Pinned(config, helper_ca)
 
 
 class SignedConfig(NamedTuple):
     """The config of a season, with the signatures of leader and helper."""
 
-    charter: SecaggConfig
+    config: SecaggConfig
     leader: bytes
     helper: bytes
 
 
 def fetch_seasons(client: Client) -> list[SignedConfig]:
     """The configs of all seasons, as the leader publishes them; not checked yet."""
-    told = json_object(client.request("GET", "/seasons", attempts=_ATTEMPTS).content, "about its seasons")
+    published = json_object(client.request("GET", "/seasons", attempts=_ATTEMPTS).content, "about its seasons")
     try:
         return [
             SignedConfig(
                 config_from(str(one["config"]).encode()),
                 *(hexadecimal(text, SIGNATURE_BYTES, "The signature of a season") for text in one["signatures"]),
             )
-            for one in told["seasons"]
+            for one in published["seasons"]
         ]
     except (BadMessage, KeyError, TypeError) as reason:
         raise BadAnswer(f"The leader does not say how its seasons were agreed on ({reason}).") from reason
 
 
-def check_signatures(told: list[SignedConfig], charter: SecaggConfig, keys: list[bytes]) -> None:
+def check_signatures(published: list[SignedConfig], config: SecaggConfig, keys: list[bytes]) -> None:
     """Refuse a config that is not among the leader's seasons, or that not both servers have signed."""
     try:
-        for one in told:
-            if one.charter == charter:
-                check_signed(charter, one.leader, one.helper, keys)
+        for one in published:
+            if one.config == config:
+                check_signed(config, one.leader, one.helper, keys)
                 return
     except BadMessage as reason:
-        raise BadAnswer(f"The config of season {charter.season} cannot be trusted: {reason}") from reason
-    raise BadAnswer(f"The leader does not list the config of season {charter.season}; nothing was sent.")
+        raise BadAnswer(f"The config of season {config.season} cannot be trusted: {reason}") from reason
+    raise BadAnswer(f"The leader does not list the config of season {config.season}; nothing was sent.")
 
 
-def pin_season(before: Pinned, client: Client, facts: Facts) -> Pinned:
+def pin_season(before: Pinned, client: Client, info: FederationInfo) -> Pinned:
     """The config of a later season: each names the one before it, from the pinned one on, and both servers sign all."""
-    charter, told = _agreed(client, facts), fetch_seasons(client)
-    keys, known = helper_keys(before.charter, before.helper_ca), before.charter
+    config, published = _agreed(client, info), fetch_seasons(client)
+    keys, known = helper_keys(before.config, before.helper_ca), before.config
     try:
-        for one in told:
-            if known.season < one.charter.season <= charter.season:
-                check_follows(known, one.charter)
-                check_signed(one.charter, one.leader, one.helper, keys)
-                known = one.charter
+        for one in published:
+            if known.season < one.config.season <= config.season:
+                check_follows(known, one.config)
+                check_signed(one.config, one.leader, one.helper, keys)
+                known = one.config
     except BadMessage as reason:
         raise BadAnswer(f"The new season cannot be followed: {reason} Nothing was sent.") from reason
-    if known != charter:
+    if known != config:
         raise BadAnswer("The leader's seasons do not lead from the one that this client knows to the current one.")
-    return before._replace(charter=charter)
+    return before._replace(config=config)
 
 
-def pin_again(before: Pinned, client: Client, facts: Facts) -> Pinned:
+def pin_again(before: Pinned, client: Client, info: FederationInfo) -> Pinned:
     """The federation config of a federation that was begun again, if it is no weaker than the one that this device
     knows.
     """
-    charter, known = _agreed(client, facts), before.charter
-    refuse_another_list(charter, known.catalogue)
-    if charter.helper_origin != known.helper_origin or (
-        charter.helper_public() not in (known.helper_public(), helper_key(known, before.helper_ca))
+    config, known = _agreed(client, info), before.config
+    refuse_another_list(config, known.catalogue)
+    if config.helper_origin != known.helper_origin or (
+        config.helper_public() not in (known.helper_public(), helper_key(known, before.helper_ca))
     ):
         raise BadAnswer(
             "The federation was begun again with another helper than the one that this device knows. Nothing was sent; "
@@ -129,9 +129,9 @@ def pin_again(before: Pinned, client: Client, facts: Facts) -> Pinned:
     weaker = [
         name
         for name, is_weaker in (
-            ("more messages", charter.messages > known.messages),
-            ("less noise", charter.mu() > known.mu()),
-            ("smaller cohorts", charter.least_cohort < known.least_cohort),
+            ("more messages", config.messages > known.messages),
+            ("less noise", config.mu() > known.mu()),
+            ("smaller cohorts", config.least_cohort < known.least_cohort),
         )
         if is_weaker
     ]
@@ -140,70 +140,70 @@ def pin_again(before: Pinned, client: Client, facts: Facts) -> Pinned:
             f"The federation was begun again with {' and '.join(weaker)} than it promised this device. Nothing was "
             "sent; ask the operator, or enrol again with another --state."
         )
-    helper_key(charter, before.helper_ca)
-    return before._replace(charter=charter)
+    helper_key(config, before.helper_ca)
+    return before._replace(config=config)
 
 
-def refuse_another_list(charter: SecaggConfig, catalogue: str) -> None:
-    """The items that a device was told must be those of the federation config: the same for everyone."""
-    if charter.catalogue != catalogue:
+def refuse_another_list(config: SecaggConfig, catalogue: str) -> None:
+    """The items that a device received must be those of the federation config: the same for everyone."""
+    if config.catalogue != catalogue:
         raise BadAnswer("The list of items is not the one that the federation config of sums names; nothing was sent.")
 
 
-def helper_key(charter: SecaggConfig, helper_ca: str | None) -> bytes:
+def helper_key(config: SecaggConfig, helper_ca: str | None) -> bytes:
     """The helper's key of now, from the helper's own address: the federation config's, or one that it has signed
     for.
     """
-    return helper_keys(charter, helper_ca)[-1]
+    return helper_keys(config, helper_ca)[-1]
 
 
-def helper_keys(charter: SecaggConfig, helper_ca: str | None) -> list[bytes]:
+def helper_keys(config: SecaggConfig, helper_ca: str | None) -> list[bytes]:
     """The key in the federation config and those that have taken its place, from the helper's own address."""
-    with Client(charter.helper_origin, ca=helper_ca) as line:
+    with Client(config.helper_origin, ca=helper_ca) as line:
         try:
             content = line.request("GET", "/identity", attempts=_ATTEMPTS).content
         except NoAnswer as reason:
             raise HelperAway(f"{NOTHING_CAN_BE_SENT}; try again later.") from reason
-        told = json_object(content, "about the helper")
+        published = json_object(content, "about the helper")
     try:
-        key = hexadecimal(told.get("key"), PUBLIC_BYTES, "The helper's key")
+        key = hexadecimal(published.get("key"), PUBLIC_BYTES, "The helper's key")
         steps = [
             (
                 hexadecimal(step.get("old"), PUBLIC_BYTES, "A helper's old key"),
                 hexadecimal(step.get("new"), PUBLIC_BYTES, "A helper's new key"),
                 hexadecimal(step.get("signature"), SIGNATURE_BYTES, "A helper's signature"),
             )
-            for step in told.get("successions", [])
+            for step in published.get("successions", [])
         ]
-        known = successors(charter.helper_public(), steps)
+        known = successors(config.helper_public(), steps)
     except (BadMessage, AttributeError, TypeError) as reason:
-        raise BadAnswer(f"The helper at {charter.helper_origin} does not say who it is ({reason}).") from reason
+        raise BadAnswer(f"The helper at {config.helper_origin} does not say who it is ({reason}).") from reason
     if known[-1] != key:
         raise BadAnswer(
-            f"The leader names a helper whose key is {fingerprint(charter.helper_public())}, and the helper at "
-            f"{charter.helper_origin} has {fingerprint(key)}. One of them is not who it says; nothing was sent."
+            f"The leader names a helper whose key is {fingerprint(config.helper_public())}, and the helper at "
+            f"{config.helper_origin} has {fingerprint(key)}. One of them is not who it says; nothing was sent."
         )
     return known
 
 
 def fetch_offer(
-    client: Client, facts: Facts, pinned: Pinned, model: Model, round_number: int, deadline: float
+    client: Client, info: FederationInfo, pinned: Pinned, model: Model, round_number: int, deadline: float
 ) -> Offer:
     """The offer of a round, if the helper has signed it and it is about this federation config and this very model."""
     content = client.request("GET", f"/sums/offer?round={round_number}", deadline=deadline).content
-    return checked_offer(content, facts, pinned, model, round_number)
+    return checked_offer(content, info, pinned, model, round_number)
 
 
-def checked_offer(content: bytes, facts: Facts, pinned: Pinned, model: Model, round_number: int) -> Offer:
+def checked_offer(content: bytes, info: FederationInfo, pinned: Pinned, model: Model, round_number: int) -> Offer:
     """The same of bytes that have come."""
-    charter = pinned.charter
+    config = pinned.config
     try:
         try:
-            offer = read_offer(content, charter.helper_public())
+            offer = read_offer(content, config.helper_public())
         except BadMessage:  # perhaps the helper has a new key by now
-            offer = read_offer(content, helper_key(charter, pinned.helper_ca))
-        held = facts.summed.digest(model)
-        check_offer(offer, charter, held, time.time(), facts.summed.rows(model))
+            offer = read_offer(content, helper_key(config, pinned.helper_ca))
+        held = info.summed.digest(model)
+        check_offer(offer, config, held, time.time(), info.summed.rows(model))
         if (offer.round, offer.version) != (round_number, model.version):
             raise BadMessage("The offer is of another round than the ticket; nothing is sent.")
     except BadMessage as reason:
@@ -240,38 +240,38 @@ def shows_absence(
 
 def _record_of(record: str, pinned: Pinned, offer: str | None, round_number: int) -> RoundRecord | None:
     """The helper's signed record of the round of an offer; None if this is not one."""
-    charter = pinned.charter
+    config = pinned.config
     try:
         try:
-            signed = read_record(record.encode(), charter.helper_public())
+            signed = read_record(record.encode(), config.helper_public())
         except BadMessage:  # perhaps the helper has a new key by now
-            signed = read_record(record.encode(), helper_key(charter, pinned.helper_ca))
+            signed = read_record(record.encode(), helper_key(config, pinned.helper_ca))
     except BadMessage:
         return None
-    about = signed.charter, signed.offer, signed.round
-    return signed if about == (charter.digest().hex(), offer, round_number) else None
+    about = signed.config, signed.offer, signed.round
+    return signed if about == (config.digest().hex(), offer, round_number) else None
 
 
-def _agreed(client: Client, facts: Facts) -> SecaggConfig:
+def _agreed(client: Client, info: FederationInfo) -> SecaggConfig:
     """The leader's federation config, if it is of the federation that the leader says this is."""
     try:
-        charter = config_from(client.request("GET", "/sums/config", attempts=_ATTEMPTS).content)
+        config = config_from(client.request("GET", "/sums/config", attempts=_ATTEMPTS).content)
         content = client.request("GET", "/sums/settings", attempts=_ATTEMPTS).content
         settings = read_canonical(content, "The settings of a federation")
     except BadMessage as reason:
         raise BadAnswer(f"The leader's federation config of sums cannot be used: {reason}") from reason
-    summed, told = facts.summed, {name: getattr(facts.settings, name) for name in facts.summed.told}
-    promised = {name: repr(value) if isinstance(value, float) else value for name, value in told.items()}
+    summed, published = info.summed, {name: getattr(info.settings, name) for name in info.summed.public_settings}
+    expected = {name: repr(value) if isinstance(value, float) else value for name, value in published.items()}
     settings |= {name: value for name, value in summed.unsaid.items() if settings.get(name) is None}
     fits = (
-        digest("settings", content).hex() == charter.settings
-        and {name: settings.get(name) for name in told} == promised
-        and (charter.founding, charter.items, charter.messages)
-        == (facts.founding, facts.n_items, summed.messages(facts.settings))
-        and (charter.season, charter.until) == (facts.season, facts.until)
-        and (charter.recipe, charter.columns, charter.clip) == summed.shape(facts.settings)
-        and charter.min_support == summed.min_support(facts.settings)
+        digest("settings", content).hex() == config.settings
+        and {name: settings.get(name) for name in published} == expected
+        and (config.federation_id, config.items, config.messages)
+        == (info.federation_id, info.n_items, summed.messages(info.settings))
+        and (config.season, config.until) == (info.season, info.until)
+        and (config.recipe, config.columns, config.clip) == summed.shape(info.settings)
+        and config.min_support == summed.min_support(info.settings)
     )
     if not fits:
         raise BadAnswer("The leader's federation config of sums is not of the federation that the leader says this is.")
-    return charter
+    return config

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from federank.errors import BadState, FedeRankError, SettingError
 from federank.privacy.policy import Policy, default_basis
-from federank.service.client.federation import Facts
+from federank.service.client.federation import FederationInfo
 from federank.service.client.secure import Pinned
 
 
@@ -25,7 +25,7 @@ class Identity:
     token: str
     seed: int
     user: int
-    facts: Facts
+    info: FederationInfo
     ca: str | None
     insecure: bool
     sums: Pinned | None = None  # where uploads are such that no single server can read one
@@ -105,14 +105,14 @@ def policy_from_values(values: dict[str, Any]) -> Policy:
     )
 
 
-def suggested_policy(facts: Facts) -> ChosenPolicy:
+def suggested_policy(info: FederationInfo) -> ChosenPolicy:
     """The federation's suggestion, for an owner who named no policy."""
-    if facts.suggested_policy is None:
+    if info.suggested_policy is None:
         raise SettingError(
             "What may leave this device? This federation suggests nothing; say it with --pi, from 0 (no liked item) to "
             "1 (all of them), and --sharing fixed-subset so that it holds for its lifetime."
         )
-    values: dict[str, Any] = {name: value for name, value in facts.suggested_policy.items() if value is not None}
+    values: dict[str, Any] = {name: value for name, value in info.suggested_policy.items() if value is not None}
     try:
         return ChosenPolicy(policy_from_values(values), "suggested")
     except (FedeRankError, TypeError, OverflowError) as reason:

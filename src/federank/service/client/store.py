@@ -81,7 +81,7 @@ CREATE TABLE uploads (number INTEGER PRIMARY KEY, ticket TEXT NOT NULL, round IN
     offer TEXT, outcome TEXT, ended REAL, sent REAL NOT NULL, identifier TEXT, season INTEGER NOT NULL);
 CREATE TABLE seasons (number INTEGER PRIMARY KEY, season INTEGER NOT NULL, config TEXT NOT NULL, uploads INTEGER,
     mu REAL, until TEXT NOT NULL);
-CREATE TABLE sums (one INTEGER PRIMARY KEY CHECK (one = 1), charter BLOB NOT NULL, helper_ca TEXT);
+CREATE TABLE sums (one INTEGER PRIMARY KEY CHECK (one = 1), config BLOB NOT NULL, helper_ca TEXT);
 CREATE TABLE evaluation (one INTEGER PRIMARY KEY CHECK (one = 1), item INTEGER NOT NULL, answers INTEGER NOT NULL,
     last_version INTEGER NOT NULL);
 """
@@ -197,13 +197,13 @@ class DeviceStore(StoredState):
         self, identity: Identity, chosen: ChosenPolicy, history: History, vector: FloatVector, catalogue: Catalogue
     ) -> None:
         """Write a new device's first state; what is left out here has its own writer."""
-        facts = identity.facts
+        info = identity.info
         own = (identity.server, identity.device, identity.token, identity.seed, identity.user)
         person = (policy_as_text(chosen.policy), chosen.chosen_by, vector.tobytes())
         with self.transaction():
             self._sql.execute(
                 "INSERT INTO identity VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*own, facts.document, identity.ca, identity.insecure),
+                (*own, info.document, identity.ca, identity.insecure),
             )
             self._sql.execute("INSERT INTO person VALUES (1, ?, ?, ?, NULL, NULL, 0, NULL, NULL)", person)
             self._write_pinned(identity.sums)
@@ -212,7 +212,7 @@ class DeviceStore(StoredState):
             self._insert_profile(history)
             self._insert_season(identity)
 
-    def write_facts(self, document: str) -> None:
+    def write_info(self, document: str) -> None:
         """Keep what the federation says of itself now."""
         with self.transaction():
             self._sql.execute("UPDATE identity SET federation = ?", (document,))
@@ -224,7 +224,7 @@ class DeviceStore(StoredState):
         """
         packed = zlib.compress(json.dumps(catalogue._asdict()).encode())
         with self.transaction():
-            self._sql.execute("UPDATE identity SET federation = ?", (identity.facts.document,))
+            self._sql.execute("UPDATE identity SET federation = ?", (identity.info.document,))
             self._sql.execute("UPDATE catalogue SET packed = ?", (packed,))
             self._sql.execute(
                 "UPDATE person SET policy = ?, home = NULL, home_version = NULL", (policy_as_text(policy),)
@@ -237,7 +237,7 @@ class DeviceStore(StoredState):
 
     def write_new_federation(self, identity: Identity, vector: FloatVector, model: Model) -> None:
         """Replace all that was the old federation's: token, model, vectors, and an Update on its way."""
-        joined = (identity.device, identity.token, identity.facts.document)
+        joined = (identity.device, identity.token, identity.info.document)
         with self.transaction():
             self._sql.execute("UPDATE identity SET device = ?, token = ?, federation = ?", joined)
             self._write_pinned(identity.sums)
@@ -361,15 +361,15 @@ class DeviceStore(StoredState):
 
     def _write_pinned(self, pinned: Pinned | None) -> None:
         if pinned is not None:
-            self._sql.execute("REPLACE INTO sums VALUES (1, ?, ?)", (pinned.charter.to_bytes(), pinned.helper_ca))
+            self._sql.execute("REPLACE INTO sums VALUES (1, ?, ?)", (pinned.config.to_bytes(), pinned.helper_ca))
 
     def _insert_season(self, identity: Identity) -> None:
-        facts, pinned = identity.facts, identity.sums
-        config = "" if pinned is None else pinned.charter.digest().hex()
-        mu = None if pinned is None or not pinned.charter.has_noise else pinned.charter.mu()
+        info, pinned = identity.info, identity.sums
+        config = "" if pinned is None else pinned.config.digest().hex()
+        mu = None if pinned is None or not pinned.config.has_noise else pinned.config.mu()
         self._sql.execute(
             "INSERT INTO seasons (season, config, uploads, mu, until) VALUES (?, ?, ?, ?, ?)",
-            (facts.season, config, facts.uploads, mu, facts.until),
+            (info.season, config, info.uploads, mu, info.until),
         )
 
     def _is_in_transaction(self) -> bool:

@@ -1,7 +1,7 @@
-"""What a device's store tells: every question that is asked of its file, and its answer.
+"""Queries of a device's store: every question that is asked of its file, and its answer.
 
-What the file holds is told in store.py, which opens and writes it. A file that cannot answer is damaged, and says so in
-a sentence: nothing is made up in the place of what it lacks.
+store.py describes the file, opens and writes it. A damaged file ends in an error message: nothing is invented for
+what it lacks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from federank.errors import BadMessage, BadState
 from federank.federation.client import History, Model, RoundVector, model_from
 from federank.privacy.ledger import Ledger, SentMessage
 from federank.secagg.config import config_from
-from federank.service.client.federation import Catalogue, Facts, read_facts
+from federank.service.client.federation import Catalogue, FederationInfo, read_info
 from federank.service.client.private_file import faults_as_sentences
 from federank.service.client.secure import Pinned
 from federank.service.client.state import ChosenPolicy, Identity, KeptSeason, Pending, Upload, policy_from_text
@@ -42,14 +42,14 @@ class StoredState:
             token=token,
             seed=seed,
             user=user,
-            facts=read_facts(document.encode()),
+            info=read_info(document.encode()),
             ca=ca,
             insecure=bool(insecure),
             sums=self._pinned(),
         )
 
     def _pinned(self) -> Pinned | None:
-        row = self._one("SELECT charter, helper_ca FROM sums")
+        row = self._one("SELECT config, helper_ca FROM sums")
         if row is None:
             return None
         try:
@@ -129,13 +129,13 @@ class StoredState:
         (ticket,) = self._needed("SELECT last_ticket FROM person")
         return None if ticket is None else str(ticket)
 
-    def model(self, facts: Facts) -> Model | None:
+    def model(self, info: FederationInfo) -> Model | None:
         """The shared model as last received, if any was."""
         row = self._one("SELECT version, content FROM model")
         if row is None:
             return None
         try:
-            return model_from(int(row[0]), row[1], facts.n_items)
+            return model_from(int(row[0]), row[1], info.n_items)
         except BadMessage as reason:
             raise BadState(f"{self.path} is damaged: {reason}") from reason
 

@@ -254,7 +254,7 @@ def _signed_by_the_key_of_now(helper: Helper, content: bytes) -> bytes:
 
 def _offer_of(config: SecaggConfig, number: int, terms: Terms, public: bytes, now: int) -> Offer:
     return Offer(
-        charter=config.digest().hex(),
+        config=config.digest().hex(),
         round=number,
         version=terms.version,
         model=terms.model,
@@ -324,7 +324,7 @@ def answer(
     masks = sum_of_masks(private, terms.digest(), terms.length, reports) if masks is None else masks
     total = with_noise(masks, draw_noise(terms.noise, terms.length, helper.random))
     record = RoundRecord(
-        charter=name.hex(),
+        config=name.hex(),
         offer=terms.digest().hex(),
         round=number,
         state=FOLDED,
@@ -387,7 +387,7 @@ def _end_if_open(connection: Connection, helper: Helper, config: SecaggConfig, n
 def _abandoned(helper: Helper, config: SecaggConfig, round_row: Round) -> bytes:
     terms = offer_of(helper, round_row)
     record = RoundRecord(
-        charter=config.digest().hex(),
+        config=config.digest().hex(),
         offer=terms.digest().hex(),
         round=round_row.number,
         state=ABANDONED,

@@ -22,7 +22,7 @@ from federank.methods.model_folder import load_model
 from federank.service.server.config import (
     FederationConfig,
     catalogue_of,
-    founding_of,
+    federation_id_of,
     read_config,
     usual_noun,
     why_unreadable,
@@ -43,7 +43,7 @@ from federank.service.server.secure_config import (
 )
 from federank.service.server.settings import LEAST_MINIMUM, RoundSettings, refuse_few
 from federank.service.server.store.database import Connection, Database
-from federank.service.server.store.queries import get_fact, lock_facts, put_content, put_fact
+from federank.service.server.store.queries import get_value, lock_metadata, put_content, put_value
 from federank.service.server.store.schema import create_tables
 from federank.service.server.store.seasons import CATALOGUE, FIRST, Season, now, put_season
 from federank.service.server.store.versions import jump_ahead, put_all
@@ -98,8 +98,8 @@ def establish(
     agreement = None
     if sums is not None and plan is not None:
         private = leader_key(connection)
-        founding, first = founding_of(ticket_key), stored_content(model.content)
-        agreement = agree(sums, plan, settings, founding, catalogue.content, data.n_items, private, first)
+        federation_id, first = federation_id_of(ticket_key), stored_content(model.content)
+        agreement = agree(sums, plan, settings, federation_id, catalogue.content, data.n_items, private, first)
     config = {
         "name": name or data.name,
         "method": served.name,
@@ -108,13 +108,13 @@ def establish(
         "ticket_key": ticket_key.hex(),
     }
     with connection.transaction():
-        lock_facts(connection)
-        if get_fact(connection, "config") is not None:
+        lock_metadata(connection)
+        if get_value(connection, "config") is not None:
             return None
-        put_fact(connection, "config", config)
-        put_fact(connection, "admin", hash_of_token(token).hex())
-        put_fact(connection, "rounds", asdict(rounds))
-        put_fact(connection, "trained", trained is not None)
+        put_value(connection, "config", config)
+        put_value(connection, "admin", hash_of_token(token).hex())
+        put_value(connection, "rounds", asdict(rounds))
+        put_value(connection, "trained", trained is not None)
         put_content(connection, CATALOGUE, catalogue.content)
         put_season(connection, _first_season(served, settings, sums))
         if agreement is not None:
@@ -134,7 +134,7 @@ def renew_admin_token(connection: Connection) -> str:
     """A new operator's token; the old one dies."""
     token = new_token()
     with connection.transaction():
-        put_fact(connection, "admin", hash_of_token(token).hex())
+        put_value(connection, "admin", hash_of_token(token).hex())
         note_action(connection, "rotate-token")
     return token
 
@@ -143,7 +143,7 @@ DEFAULT_METHOD = "frugal"
 DEFAULT_UPLOAD_PERIOD = 86_400.0
 """A client of a new federation uploads at most once per day."""
 _FIRST_START = "first start"
-"""The fact that keeps the flags of the first start: what was settled from them may differ, as `--triples mean` does."""
+"""The name under which the flags of the first start are stored: settings derived from them may differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +233,7 @@ def open_store(address: str, demand: Demand, log: Log | None = None) -> str | No
                         given=flag.given,
                         in_force=flag.in_force,
                     )
-            facts = {
+            values = {
                 "description": demand.description,
                 "run_by": demand.run_by,
                 "language": demand.language,
@@ -245,10 +245,10 @@ def open_store(address: str, demand: Demand, log: Log | None = None) -> str | No
                 "noun": demand.noun or (usual_noun(demand.source) if config is None else None),
                 _FIRST_START: demand.first_start() if config is None else None,
             }
-            for name, value in facts.items():
+            for name, value in values.items():
                 if value is not None:
                     with connection.transaction():
-                        put_fact(connection, name, value)
+                        put_value(connection, name, value)
             return renew_admin_token(connection) if demand.new_admin_token and token is None else token
     except BaseException as reason:
         database.release()
@@ -306,11 +306,11 @@ def _go_on(connection: Connection, config: FederationConfig, demand: Demand) -> 
                 f"minimum is below the least cohort of {least} that the federation config guarantees; leave it out."
             )
     if demand.rounds:
-        rounds = RoundSettings(**get_fact(connection, "rounds") | demand.rounds)
+        rounds = RoundSettings(**get_value(connection, "rounds") | demand.rounds)
         if "minimum" in demand.rounds and config.sums is None and not demand.accepts_few:
             refuse_few(rounds)
         with connection.transaction():
-            put_fact(connection, "rounds", asdict(rounds))
+            put_value(connection, "rounds", asdict(rounds))
             note_action(connection, "settings of rounds", **demand.rounds)
     if config.sums and demand.sums and demand.sums.authority not in (None, config.sums.authority):
         with connection.transaction():
@@ -368,7 +368,7 @@ def _refuse_sharing(served: ServerMethod, demand: Demand) -> None:
 
 def ignored_flags(connection: Connection, config: FederationConfig, demand: Demand) -> Iterator[Ignored]:
     """The flags of a later start that differ from the first start's and from the values in force."""
-    first = get_fact(connection, _FIRST_START) or {}
+    first = get_value(connection, _FIRST_START) or {}
     in_force = {"name": config.name, "method": config.served.name}
     in_force |= {name: getattr(config.settings, name) for name in config.served.federation_settings}
     in_force |= {} if config.sums is None else agreed_values(config.sums.config)

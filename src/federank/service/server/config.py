@@ -1,7 +1,7 @@
 """The federation config: what a federation is, the same for every worker and every restart.
 
 It holds what no worker may decide for itself: the method and its settings, the catalogue, the key of the tickets; and
-what devices are told beside it: a suggested policy, and what an item is called. establishing.py writes it, once.
+what is published beside it: a suggested policy, and what an item is called. establishing.py writes it, once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from federank.privacy.policy import Policy, default_basis
 from federank.service.server.methods import server_method
 from federank.service.server.secure_config import Agreement, get_agreement
 from federank.service.server.store.database import Connection
-from federank.service.server.store.queries import get_content, get_fact
+from federank.service.server.store.queries import get_content, get_value
 from federank.service.server.store.seasons import Season, current_season
 
 # The catalogue: what there is to recommend. All that a server takes from a data set.
@@ -97,8 +97,8 @@ class FederationConfig(NamedTuple):
     translations: dict[str, dict[str, Any]] | None = None  # name, description and noun in other languages
 
     @property
-    def told_method(self) -> str:
-        """What devices are told: another word where uploads are sums, so that no one sends a plain one by mistake."""
+    def public_method(self) -> str:
+        """The method as published: another word where uploads are sums, so that no one sends a plain one by mistake."""
         return self.served.name if self.sums is None else f"{self.served.name}-sums"
 
     @property
@@ -113,18 +113,18 @@ class FederationConfig(NamedTuple):
         return "plain" if self.sums is None else "sums"
 
     @property
-    def founding(self) -> str:
+    def federation_id(self) -> str:
         """Which federation this is: another word for each, worked out from its key, which it does not betray.
 
         A federation begun again at the same address has another one, whatever else is the same.
         """
-        return founding_of(self.ticket_key)
+        return federation_id_of(self.ticket_key)
 
     def client_settings(self) -> dict[str, Any]:
-        """The recipe as devices are told it."""
-        told = {name: getattr(self.settings, name) for name in self.served.client_settings}
+        """The settings that clients need."""
+        published = {name: getattr(self.settings, name) for name in self.served.client_settings}
         return (
-            told if told.get("activity", 0.0) is not None else told | {"activity": 0.0}
+            published if published.get("activity", 0.0) is not None else published | {"activity": 0.0}
         )  # with noise, no one weighs less
 
     def kept_settings(self) -> dict[str, Any]:
@@ -163,14 +163,14 @@ def why_unreadable(
     return None
 
 
-def founding_of(ticket_key: bytes) -> str:
+def federation_id_of(ticket_key: bytes) -> str:
     """The word that a federation with this key is known by."""
-    return hashlib.blake2b(b"founding", digest_size=16, key=ticket_key).hexdigest()
+    return hashlib.blake2b(b"federation id", digest_size=16, key=ticket_key).hexdigest()
 
 
 def read_config(connection: Connection) -> FederationConfig | None:
     """The federation config in the store; None where there is none yet."""
-    kept = get_fact(connection, "config")
+    kept = get_value(connection, "config")
     if kept is None:
         return None
     catalogue = get_content(connection, "catalogue")
@@ -185,18 +185,18 @@ def read_config(connection: Connection) -> FederationConfig | None:
         n_items=kept["items"],
         season=current_season(connection),
         ticket_key=bytes.fromhex(kept["ticket_key"]),
-        admin_hash=bytes.fromhex(get_fact(connection, "admin")),
-        suggested_policy=_suggested(served, settings, get_fact(connection, "suggested_policy")),
-        noun=get_fact(connection, "noun"),
+        admin_hash=bytes.fromhex(get_value(connection, "admin")),
+        suggested_policy=_suggested(served, settings, get_value(connection, "suggested_policy")),
+        noun=get_value(connection, "noun"),
         sums=get_agreement(connection),
-        description=get_fact(connection, "description"),
-        seen=get_fact(connection, "seen"),
-        run_by=get_fact(connection, "run_by"),
-        joining=get_fact(connection, "joining"),
-        trained=get_fact(connection, "trained"),
-        upload_period=float(get_fact(connection, "upload_period") or 0),
-        language=get_fact(connection, "language"),
-        translations=get_fact(connection, "translations"),
+        description=get_value(connection, "description"),
+        seen=get_value(connection, "seen"),
+        run_by=get_value(connection, "run_by"),
+        joining=get_value(connection, "joining"),
+        trained=get_value(connection, "trained"),
+        upload_period=float(get_value(connection, "upload_period") or 0),
+        language=get_value(connection, "language"),
+        translations=get_value(connection, "translations"),
     )
 
 
@@ -207,7 +207,7 @@ def _suggested(served: ServerMethod, settings: Any, named: dict[str, Any] | None
 
 
 def suggested_policy(pi: float | None, sharing: str | None, item_epsilon: float | None) -> dict[str, Any] | None:
-    """The policy that devices are suggested, as they are told it; None where the operator says nothing."""
+    """The suggested policy as published; None where the operator says nothing."""
     if pi is None:
         if sharing is not None or item_epsilon is not None:
             raise SettingError("A suggestion needs --suggest-pi: how much of what people like may be sent, 0 to 1.")
@@ -222,13 +222,13 @@ def suggested_policy(pi: float | None, sharing: str | None, item_epsilon: float 
 
 
 def words_of(flag: str, text: str, most: int = LONGEST_WORDS) -> str:
-    """What people are told of a federation, as devices show it: one line."""
-    told = text.strip()
-    if not told.isprintable() or not 0 < len(told) <= most:
+    """A public text about a federation: one line."""
+    line = text.strip()
+    if not line.isprintable() or not 0 < len(line) <= most:
         raise SettingError(
-            f"{flag} is {told[:40]!r}; one line of 1 to {most} characters that can be printed is needed."
+            f"{flag} is {line[:40]!r}; one line of 1 to {most} characters that can be printed is needed."
         )
-    return told
+    return line
 
 
 def language_of(text: str) -> str:
@@ -239,7 +239,7 @@ def language_of(text: str) -> str:
 
 
 def noun_of(text: str) -> dict[str, str]:
-    """What the items are called, as devices are told it, from `place/places`."""
+    """What the items are called, from `place/places`."""
     one, _, many = (part.strip() for part in text.partition("/"))
     if not all(word.isprintable() and 0 < len(word) <= LONGEST_NOUN and "/" not in word for word in (one, many)):
         raise SettingError(

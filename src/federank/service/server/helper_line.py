@@ -81,23 +81,23 @@ class HelperLine:
 
     def identity(self) -> HelperIdentity:
         """Who is at the helper's address."""
-        told = _read_json(self._ask("GET", "/identity"))
+        answer = _read_json(self._ask("GET", "/identity"))
         steps = [
             (
                 hexadecimal(step.get("old"), PUBLIC_BYTES, "A helper's old key"),
                 hexadecimal(step.get("new"), PUBLIC_BYTES, "A helper's new key"),
                 hexadecimal(step.get("signature"), SIGNATURE_BYTES, "A helper's signature"),
             )
-            for step in told.get("successions", [])
+            for step in answer.get("successions", [])
         ]
         return HelperIdentity(
-            hexadecimal(told.get("key"), PUBLIC_BYTES, "The helper's key"), str(told.get("origin")), steps
+            hexadecimal(answer.get("key"), PUBLIC_BYTES, "The helper's key"), str(answer.get("origin")), steps
         )
 
     def register(self, config: bytes) -> bytes:
         """Ask the helper to serve this season of a federation; its signature of the config."""
-        told = _read_json(self._ask("POST", "/federations", config))
-        return hexadecimal(told.get("signature"), SIGNATURE_BYTES, "The helper's signature")
+        answer = _read_json(self._ask("POST", "/federations", config))
+        return hexadecimal(answer.get("signature"), SIGNATURE_BYTES, "The helper's signature")
 
     def prune(self, config: str) -> None:
         """Have the helper drop the sums of a season that has ended."""
@@ -158,8 +158,8 @@ class HelperLine:
             self.note(code)
             raise HelperAway(f"The helper cannot answer now ({status}).", code)
         if not 200 <= status < 300:
-            told = _read_json(bytes(content))
-            raise HelperRefused(str(told.get("error", "unknown"))[:40], str(told.get("message", ""))[:300])
+            answer = _read_json(bytes(content))
+            raise HelperRefused(str(answer.get("error", "unknown"))[:40], str(answer.get("message", ""))[:300])
         return bytes(content)
 
     def note(self, code: str) -> None:
@@ -189,12 +189,12 @@ def _place(config: str, number: int, act: str) -> str:
 
 def _read_json(content: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(content)
+        answer = json.loads(content)
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        answer = None
+    if not isinstance(answer, dict):
         raise BadMessage("The helper's answer is not the JSON that it should be.")
-    return told
+    return answer
 
 
 def _trusted(authority: str | None) -> ssl.SSLContext:

@@ -23,12 +23,12 @@ class Log:
     def __init__(self, stream: TextIO | None = sys.stderr, worker: int = 0) -> None:
         self._stream, self._worker = stream, worker
 
-    def say(self, event: str, level: Level = "info", **facts: Any) -> None:
+    def say(self, event: str, level: Level = "info", **fields: Any) -> None:
         """One line."""
         if self._stream is None:
             return
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        line = {"time": now, "level": level, "worker": self._worker, "event": event, **facts}
+        line = {"time": now, "level": level, "worker": self._worker, "event": event, **fields}
         try:
             self._stream.write(json.dumps(line) + "\n")
             self._stream.flush()
@@ -36,7 +36,7 @@ class Log:
             self._stream = None  # no one reads any more
 
     def store_away(self, reason: BaseException) -> None:
-        """The store does not take what it is given: that there is no room is told by its name."""
+        """The store does not take what it is given: that the disk is full has a name of its own."""
         full = getattr(reason, "is_full", False)
         self.say("disk full" if full else "store away", "error" if full else "warning", reason=type(reason).__name__)
 

@@ -43,7 +43,7 @@ class Serving:
 
 
 def serve(serving: Serving, public: socket.socket, admin: socket.socket) -> int:
-    """Serve until told to stop; an exit code."""
+    """Serve until a signal to stop; an exit code."""
     allow_many_connections()
     if serving.workers == 1:
         return asyncio_run(serving, public, admin)
@@ -105,7 +105,7 @@ def use_one_blas_thread() -> int:
 
 
 def _read_certificate_again(serving: Serving, servers: list[Any], log: Log) -> None:
-    """Take a renewed certificate for new connections; one that cannot be used is told, and the old one stays."""
+    """Take a renewed certificate for new connections; one that cannot be used is logged, and the old one stays."""
     from federank.service.server.http.listening import server_context
 
     if serving.certificate is None or serving.key is None:
@@ -131,7 +131,7 @@ def _uvicorn(app: Any, serving: Serving) -> Any:
 
 
 def _keep_workers(serving: Serving, public: socket.socket, admin: socket.socket) -> int:
-    """Start the workers, and start again those that die, until told to stop."""
+    """Start the workers, and start again those that die, until a signal to stop."""
     stopping: list[int] = []
     again: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):

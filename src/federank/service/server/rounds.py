@@ -38,14 +38,14 @@ from federank.service.server.store.queries import (
     bodies_in_order,
     close_round,
     count_reports,
-    get_fact,
+    get_value,
     helper_fault,
     newest_round,
     next_round,
     note_helper_fault,
     note_rejected,
     open_round,
-    put_fact,
+    put_value,
     state_of_round,
     tallies,
 )
@@ -154,7 +154,7 @@ class PlainRounds:
         """Open the round, once the federation is not paused."""
         if state_of_round(self._connection, round_number) is None:
             self._rest()
-        rules = RoundSettings(**get_fact(self._connection, "rounds"))
+        rules = RoundSettings(**get_value(self._connection, "rounds"))
         open_round(self._connection, round_number, self._version, self._leader.refuse_old_season)
         self.opened = time.monotonic()
         self._leader.announce()
@@ -187,7 +187,7 @@ class PlainRounds:
             if not now.granted:
                 self.opened = time.monotonic()  # a round's time begins with its first ticket
             reports, waited = now.reports, time.monotonic() - self.opened
-            if reports >= rules.target or get_fact(self._connection, "close") == number or waited >= rules.deadline:
+            if reports >= rules.target or get_value(self._connection, "close") == number or waited >= rules.deadline:
                 return
             self._leader.truncate_log(self._connection)
             if not self._meanwhile(number):
@@ -393,8 +393,8 @@ class Leader:
             of_sums = rounds.sums.record(number, model, shared.enrolled)
 
         def write(connection: Connection) -> None:
-            put_fact(connection, "bounded", bounded)
-            put_fact(connection, "progress", progress)
+            put_value(connection, "bounded", bounded)
+            put_value(connection, "progress", progress)
             uncharge_absent(connection, number, self._config.ticket_key)
             if of_sums is not None:
                 of_sums(connection)
@@ -408,7 +408,7 @@ class Leader:
     def _discard(
         self, connection: Connection, rounds: PlainRounds, number: int, reason: Unavailable | Rejected
     ) -> None:
-        """End a closed round whose uploads make no model; the operator is told why."""
+        """End a closed round whose uploads make no model; the reason is logged."""
         if isinstance(reason, Rejected):
             self._log.say("aggregate rejected", "error", round=number, reason=str(reason))
             with connection.transaction():

@@ -43,7 +43,7 @@ from federank.service.server.secure_config import (
 )
 from federank.service.server.store import secure
 from federank.service.server.store.database import Connection
-from federank.service.server.store.queries import get_fact, lock_facts, newest_round, put_content, put_fact
+from federank.service.server.store.queries import get_value, lock_metadata, newest_round, put_content, put_value
 from federank.service.server.store.seasons import (
     CATALOGUE,
     CONFIG,
@@ -147,7 +147,7 @@ def begin(connection: Connection, proposal: Proposal) -> Published:
         model = Published(version, np.full(content.n_items, version), content)
         publish_between(connection, newest, model)
         connection.run("UPDATE devices SET invitations = 0, invited_to = -1")
-        lock_facts(connection)
+        lock_metadata(connection)
         if current_season(connection).number != season.number - 1 or newest_version(connection) != version:
             raise Overtaken("Another season has begun meanwhile.")
         if is_newest and season.starts_from != newest.version:
@@ -156,10 +156,10 @@ def begin(connection: Connection, proposal: Proposal) -> Published:
         first_round = 0 if before is None else before.number + 1
         put_season(connection, replace(season, first_version=version, first_round=first_round))
         put_content(connection, CATALOGUE, catalogue.content)
-        put_fact(
+        put_value(
             connection,
             "config",
-            get_fact(connection, "config") | {"items": content.n_items, "settings": asdict(settings)},
+            get_value(connection, "config") | {"items": content.n_items, "settings": asdict(settings)},
         )
         if agreement is not None:
             put_agreement(connection, agreement)
@@ -190,7 +190,7 @@ def end_season(connection: Connection) -> Season:
     agreement, open_rounds = get_agreement(connection), _open_rounds(connection)
     with connection.transaction():
         give_up_rounds(connection)
-        lock_facts(connection)
+        lock_metadata(connection)
         season = current_season(connection)
         if not season.ended:
             season = replace(season, ended=now())
@@ -336,7 +336,7 @@ def _plan(
 ) -> SecurePlan | None:
     if config.sums is None:
         return None
-    target = int(get_fact(connection, "rounds")["target"])
+    target = int(get_value(connection, "rounds")["target"])
     return config.served.sums.plan(settings, n_items, target, guarantee)
 
 
@@ -376,7 +376,7 @@ def _agreed(
 
 
 def _registered(connection: Connection, agreement: Agreement) -> Agreement:
-    """The same, registered at the helper and signed by both servers. A restored helper is told of all seasons."""
+    """The same, registered at the helper and signed by both servers. A restored helper receives all seasons."""
     line = agreement.line()
     try:
         try:

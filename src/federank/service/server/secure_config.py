@@ -48,8 +48,7 @@ class SumsDemand:
     """Noise of each server, as a multiple of the longest message; messages may get unequal noise, together as if each
     had this. 0: none, and no guarantee."""
     epsilon: float | None = None
-    """The same said as a guarantee: what all messages of a lifetime may tell anyone who runs one of the two servers.
-    Where
+    """The same as a guarantee for all uploads of a lifetime, against anyone who runs one of the two servers. Where
     neither is named, the size of a round decides (`for_size`)."""
     delta: float | None = None
     """The probability with which epsilon may fail; `USUAL_DELTA` where none is named."""
@@ -194,7 +193,7 @@ def agree(
     demand: SumsDemand,
     plan: SecurePlan,
     settings: Any,
-    founding: str,
+    federation_id: str,
     catalogue: bytes,
     n_items: int,
     private: bytes,
@@ -210,7 +209,7 @@ def agree(
     try:
         identity = line.identity()
         config = SecaggConfig(
-            founding=founding,
+            federation_id=federation_id,
             catalogue=hashlib.sha256(catalogue).hexdigest(),
             settings=settings_digest(settings),
             recipe=plan.recipe,
@@ -260,7 +259,7 @@ def settings_digest(settings: Any) -> str:
     return digest("settings", settings_text(settings)).hex()
 
 
-def settings_from(served: ServerMethod, told: dict[str, Any]) -> Any:
+def settings_from(served: ServerMethod, published: dict[str, Any]) -> Any:
     """The same settings from what was published."""
     kinds = {field.name: str(field.type) for field in fields(served.settings)}
     return served.settings(
@@ -268,7 +267,7 @@ def settings_from(served: ServerMethod, told: dict[str, Any]) -> Any:
             name: float(value)
             if isinstance(value, str) and _is_number(value) and "float" in kinds.get(name, "")
             else value
-            for name, value in told.items()
+            for name, value in published.items()
         }
     )
 

@@ -228,7 +228,7 @@ class RoundOfSums:
     def _judged(
         self, offer: Offer, number: int, uploads: list[tuple[bytes, AnyUpload]]
     ) -> Iterator[tuple[Report, str]]:
-        """What the helper was told of each upload, and whether both servers together let it count."""
+        """What was sent to the helper for each upload, and whether both servers together let it count."""
         terms, name, check = offer.digest(), self._agreement.name, self._check
         reports = [report_from(check, terms, upload) for _, upload in uploads]
         if not reports:
@@ -267,14 +267,14 @@ class RoundOfSums:
 
     def _check_answer(self, record: bytes, masks: RingVector, offer: Offer, reports: list[Report]) -> None:
         self._insist(self._learn_key)
-        told = self._record_of_helper(record)
+        theirs = self._record_of_helper(record)
         expected = (
             offer.digest().hex(),
             len(reports),
             set_digest([report.id for report in reports]).hex(),
             sum_digest(masks).hex(),
         )
-        if (told.offer, told.messages, told.set, told.sum) != expected:
+        if (theirs.offer, theirs.messages, theirs.set, theirs.sum) != expected:
             raise Unavailable("the helper's record is not of what it was asked for")
 
     def _record_of_helper(self, record: bytes) -> RoundRecord:
@@ -287,8 +287,8 @@ class RoundOfSums:
     def record(self, number: int, model: bytes, people: int) -> Callable[[Connection], None]:
         """What publishes this round, within the transaction that publishes its version."""
         offer, identifiers = self._offer_of(number), [report.id for report in self._reports]
-        told = RoundRecord(
-            charter=self._agreement.name,
+        record = RoundRecord(
+            config=self._agreement.name,
             offer=offer.digest().hex(),
             round=number,
             state=FOLDED,
@@ -299,14 +299,14 @@ class RoundOfSums:
             people=people,
         )
         noisy = ring_bytes(self._noisy) if self._agreement.config.has_noise else b""  # published with noise only
-        signed = sign_record(self._agreement.private, told)
+        signed = sign_record(self._agreement.private, record)
         members = b"".join(sorted(identifiers))
         return lambda connection: store.put_record(connection, number, signed, noisy, members)
 
     def abandon_closed(self, number: int) -> None:
         """End a closed round without a fold, here and at the helper."""
-        told = RoundRecord(
-            charter=self._agreement.name,
+        record = RoundRecord(
+            config=self._agreement.name,
             offer=self._offer_of(number).digest().hex(),
             round=number,
             state=ABANDONED,
@@ -314,7 +314,7 @@ class RoundOfSums:
             set="",
             sum="",
         )
-        store.abandon_closed(self._connection, number, sign_record(self._agreement.private, told))
+        store.abandon_closed(self._connection, number, sign_record(self._agreement.private, record))
         self.give_up(number)
 
     def give_up(self, number: int) -> None:

@@ -202,7 +202,7 @@ class Service:
             try:
                 await self.writer.write(_counting(number, counts), REFUSALS)
             except StoreAway:
-                self._refusals.update(counts)  # told when the store is back
+                self._refusals.update(counts)  # counted when the store is back
 
 
 def defences_of(config: FederationConfig, trust: TrustSettings) -> Defences:

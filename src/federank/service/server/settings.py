@@ -45,7 +45,7 @@ class RoundSettings:
 
 
 LEAST_MINIMUM = 20
-"""Reports below which a fold tells an outsider, who fetches the model before and after it, what devices have sent."""
+"""With fewer uploads, a server step discloses them to an outsider who fetches the model before and after it."""
 
 
 def refuse_few(rounds: RoundSettings) -> None:

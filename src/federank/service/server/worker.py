@@ -1,4 +1,4 @@
-"""One of several workers, as a process: it is told by its parent, through stdin, what to serve and on which sockets."""
+"""One of several workers, as a process: its parent sends it, through stdin, what to serve and on which sockets."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
-    """Serve until told to stop, or until the parent has gone."""
+    """Serve until a signal to stop, or until the parent has gone."""
     task = json.load(sys.stdin)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != task["parent"]:
-            return 0  # it went before we could ask to be told
+            return 0  # it went before we could ask for the signal
     public, admin = (socket.socket(fileno=number) for number in task["sockets"])
     try:
         return asyncio_run(serving_from(task["serving"]), public, admin)

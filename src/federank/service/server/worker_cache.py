@@ -19,7 +19,7 @@ from federank.service.server.store.database import Connection, Database, StoreAw
 from federank.service.server.store.queries import (
     Newest,
     RecentRounds,
-    get_fact,
+    get_value,
     helper_fault,
     newest_round,
     recent_rounds,
@@ -91,7 +91,7 @@ class Latest:
         return time.monotonic() - self.fresh < 3.0
 
     def seconds_left(self) -> float:
-        """Until the open round's deadline, as far as this worker can tell."""
+        """Until the open round's deadline, as far as this worker knows."""
         return max(0.0, self.rounds.deadline - (time.monotonic() - self.seen_open))
 
     def has_enough(self, number: int) -> bool:
@@ -115,7 +115,7 @@ class Latest:
                 self._take_in(model)
         is_new = newest is not None and (self.round is None or newest.number != self.round.number)
         if is_new or self.round is None:
-            self.rounds = RoundSettings(**get_fact(connection, "rounds"))
+            self.rounds = RoundSettings(**get_value(connection, "rounds"))
             self.seen_open = time.monotonic()
         if newest is not None and not newest.granted:
             self.seen_open = time.monotonic()  # a round's time begins with its first ticket
@@ -145,12 +145,12 @@ class Latest:
     def _look_rarely(self, connection: Connection) -> None:
         self._rarely = time.monotonic()
         self.devices, self.departures, self.abandoned = tallies(connection)
-        self.accuracy = get_fact(connection, "accuracy")
-        self.bounded = get_fact(connection, "bounded") or {}
-        self.progress = get_fact(connection, "progress") or {}
-        self.rejected = get_fact(connection, "rejected") or {}
-        self._skipped = int(get_fact(connection, "skipped") or 0)
-        self.simulated = get_fact(connection, "simulated")
+        self.accuracy = get_value(connection, "accuracy")
+        self.bounded = get_value(connection, "bounded") or {}
+        self.progress = get_value(connection, "progress") or {}
+        self.rejected = get_value(connection, "rejected") or {}
+        self._skipped = int(get_value(connection, "skipped") or 0)
+        self.simulated = get_value(connection, "simulated")
         self.paused = is_resting(connection)
         self.recent = recent_rounds(connection)
         self.helper_fault = helper_fault(connection)

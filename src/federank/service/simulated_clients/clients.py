@@ -13,7 +13,7 @@ import numpy as np
 
 from federank.errors import BadAnswer
 from federank.federation.client import Model, Rows
-from federank.service.client.federation import Facts, merged
+from federank.service.client.federation import FederationInfo, merged
 
 
 class Models:
@@ -21,8 +21,8 @@ class Models:
 
     MOST = 64
 
-    def __init__(self, facts: Facts) -> None:
-        self.facts = facts
+    def __init__(self, info: FederationInfo) -> None:
+        self.info = info
         self._kept: dict[int, Model] = {}
         self._seen: set[tuple[int | None, int]] = set()
 
@@ -32,7 +32,7 @@ class Models:
 
     def receive(self, have: Model | None, rows: Rows) -> Model:
         """Take in rows; where other clients have the same version, it must be the very same model."""
-        model = merged(rows, have, self.facts.n_items)
+        model = merged(rows, have, self.info.n_items)
         twin = self._kept.setdefault(model.version, model)
         for one, other in ((twin.tables, model.tables), (twin.overall, model.overall)):
             if one.keys() != other.keys() or not all(np.array_equal(one[name], other[name]) for name in one):

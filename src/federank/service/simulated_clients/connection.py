@@ -71,7 +71,7 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
             self._transport = None
-            self._hung_up += 1  # asyncio will tell of its loss later, when there may be a new connection
+            self._hung_up += 1  # asyncio will report its loss later, when there may be a new connection
 
     async def _connect(self) -> None:
         loop = asyncio.get_running_loop()

@@ -19,16 +19,16 @@ from federank.federation.simulated import Population, SimulatedClients, in_catal
 from federank.methods.registry import part_of
 from federank.privacy.policy import Policy, default_basis
 from federank.privacy.population import Choices, all_shared_items, shared_profiles_of_all
-from federank.service.client.federation import Facts
+from federank.service.client.federation import FederationInfo
 from federank.service.client.state import suggested_policy
 
 
 def simulated_clients(
-    facts: Facts, ids: list[str], data: Interactions, seed: int, choices: dict[str, Any]
+    info: FederationInfo, ids: list[str], data: Interactions, seed: int, choices: dict[str, Any]
 ) -> SimulatedClients:
     """The clients of all users of a data set, of the federation's method."""
-    own = part_of(facts.method, "simulated", "SIMULATED")
-    population = Population(facts, ids, data, seed, choices, lambda: suggested_policy(facts).policy)
+    own = part_of(info.method, "simulated", "SIMULATED")
+    population = Population(info, ids, data, seed, choices, lambda: suggested_policy(info).policy)
     made: SimulatedClients = (own or InterfaceClients)(population)
     return made
 
@@ -37,8 +37,8 @@ class InterfaceClients:
     """The private side of the clients of any method on the interface, with the draws of a simulation."""
 
     def __init__(self, population: Population) -> None:
-        facts, ids, data, seed, chosen, _ = population
-        self.method, self.seed, self._rules = facts.settings, seed, facts.rules
+        info, ids, data, seed, chosen, _ = population
+        self.method, self.seed, self._rules = info.settings, seed, info.rules
         self.profiles, self.unknown_items = in_catalogue(data, ids)
         self._ratings = NO_RATINGS if self.method.scale is None else ratings_in_catalogue(data, ids, self.method.scale)
         values: dict[str, Any] = {"sharing": self.method.sharing_policies[0], "pi": 1.0}
@@ -47,15 +47,15 @@ class InterfaceClients:
             values["rho"] = 0.0
         values |= chosen
         values.setdefault("basis", default_basis(values["sharing"]))
-        self._policy: Policy = facts.rules.sharing_policy(Policy(**values))
+        self._policy: Policy = info.rules.sharing_policy(Policy(**values))
         self.method = self.method.chosen(self._policy, 1.0)
         choices = Choices.alike(self._policy, np.full(data.n_users, self._policy.pi))
         kernels = kernels_of(self.method)
         self.kernels = None if kernels is None else kernels(self.method, seed, self.profiles, choices)
-        shared = shared_profiles_of_all(choices, seed, self.profiles, facts.n_items)
+        shared = shared_profiles_of_all(choices, seed, self.profiles, info.n_items)
         self._shared = all_shared_items(shared, self.profiles)
         sizes = self._shared.sizes
-        self.participants: IntVector = np.flatnonzero((sizes > 0) & (sizes < facts.n_items)).astype(np.int32)
+        self.participants: IntVector = np.flatnonzero((sizes > 0) & (sizes < info.n_items)).astype(np.int32)
         if not len(self.participants):
             raise SettingError("No user of this data can take part: nothing is shared, or everything is.")
         self._states: dict[int, Any] = {}

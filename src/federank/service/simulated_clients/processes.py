@@ -25,7 +25,7 @@ from federank.evaluation.evaluate import evaluate
 from federank.federation.client import Model
 from federank.federation.simulated import SimulatedClients
 from federank.methods.recommendations import Recommendations
-from federank.service.client.federation import Facts, fetch_catalogue, fetch_facts
+from federank.service.client.federation import FederationInfo, fetch_catalogue, fetch_info
 from federank.service.client.http import Client, trusted_certificates
 from federank.service.client.secure import Pinned, pin, pin_season
 from federank.service.simulated_clients.clients import Models, Tally
@@ -62,7 +62,7 @@ class Rehearsal:
 class Federation(NamedTuple):
     """What the server says it is."""
 
-    facts: Facts
+    info: FederationInfo
     ids: list[str]
 
 
@@ -76,8 +76,8 @@ class Played(NamedTuple):
 
 def fetch_federation(client: Client) -> Federation:
     """Ask the server what it is."""
-    facts = fetch_facts(client, _ATTEMPTS)
-    return Federation(facts, fetch_catalogue(client, facts, _ATTEMPTS).live_ids())
+    info = fetch_info(client, _ATTEMPTS)
+    return Federation(info, fetch_catalogue(client, info, _ATTEMPTS).live_ids())
 
 
 def rehearse(rehearsal: Rehearsal, processes: int = 1) -> Played:
@@ -85,7 +85,7 @@ def rehearse(rehearsal: Rehearsal, processes: int = 1) -> Played:
     with Client(rehearsal.plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure) as client:
         federation = fetch_federation(client)
     if rehearsal.rounds is not None:
-        last = federation.facts.version + rehearsal.rounds
+        last = federation.info.version + rehearsal.rounds
         rehearsal = replace(rehearsal, plan=replace(rehearsal.plan, last_version=last))
     if processes == 1:
         return _play_part(rehearsal, federation, 0, 1)
@@ -103,12 +103,12 @@ def rehearse(rehearsal: Rehearsal, processes: int = 1) -> Played:
 
 
 def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: int) -> Played:
-    plan, (facts, ids) = rehearsal.plan, federation
+    plan, (info, ids) = rehearsal.plan, federation
 
-    def made(facts: Facts, ids: list[str]) -> SimulatedClients:
-        return simulated_clients(facts, ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
+    def made(info: FederationInfo, ids: list[str]) -> SimulatedClients:
+        return simulated_clients(info, ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
 
-    devices = made(facts, ids)
+    devices = made(info, ids)
     all_users = devices.participants.tolist()
     if rehearsal.users is not None and rehearsal.users > len(all_users):
         raise SettingError(f"{rehearsal.users:,} devices are asked for, and {len(all_users):,} people can take part.")
@@ -116,25 +116,25 @@ def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: i
     if plan.address.startswith("https"):
         plan = replace(plan, trusted=trusted_certificates(rehearsal.ca))
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        pinned = _pinned(rehearsal, facts)
+        pinned = _pinned(rehearsal, info)
         repin = partial(_repinned, rehearsal)
-        fleet = Fleet(plan, devices, Models(facts), users, pinned, made, note=rehearsal.note, repin=repin)
+        fleet = Fleet(plan, devices, Models(info), users, pinned, made, note=rehearsal.note, repin=repin)
         tally = runner.run(fleet.play())
     return Played(tally, users, fleet.era.devices.vectors())
 
 
-def _pinned(rehearsal: Rehearsal, facts: Facts) -> Pinned | None:
+def _pinned(rehearsal: Rehearsal, info: FederationInfo) -> Pinned | None:
     """What every device of the fleet pins, where no single server reads uploads: they enrol in the same moment."""
-    if not facts.is_summed:
+    if not info.is_summed:
         return None
     with Client(rehearsal.plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure) as client:
-        return pin(client, facts, rehearsal.helper_ca)
+        return pin(client, info, rehearsal.helper_ca)
 
 
-def _repinned(rehearsal: Rehearsal, before: Pinned, facts: Facts) -> Pinned:
+def _repinned(rehearsal: Rehearsal, before: Pinned, info: FederationInfo) -> Pinned:
     """The config of a later season, checked as every client checks it."""
     with Client(rehearsal.plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure) as client:
-        return pin_season(before, client, facts)
+        return pin_season(before, client, info)
 
 
 def _loop_factory() -> Any:
@@ -153,9 +153,9 @@ def recommendations(
     rehearsal: Rehearsal, federation: Federation, model: Model, vectors: FloatMatrix, n: int
 ) -> Recommendations:
     """What everyone's device would recommend after the rehearsal: the best of the items that someone has."""
-    devices = simulated_clients(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
+    devices = simulated_clients(federation.info, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
     scores = devices.scores(model, vectors)
-    scores[:, np.bincount(devices.profiles.items, minlength=federation.facts.n_items) == 0] = -np.inf
+    scores[:, np.bincount(devices.profiles.items, minlength=federation.info.n_items) == 0] = -np.inf
     items, best = top_n(scores, np.arange(len(scores), dtype=np.int32), devices.profiles, n)
     ids = np.array(federation.ids, dtype=np.dtypes.StringDType())
     return Recommendations(rehearsal.data.user_ids, items, best, ids)
@@ -165,8 +165,8 @@ def accuracy(
     rehearsal: Rehearsal, federation: Federation, model: Model, vectors: FloatMatrix, split: Split
 ) -> dict[str, float]:
     """How good the recommendations are by what the split holds out."""
-    if federation.facts.scale is not None:
-        devices = simulated_clients(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
+    if federation.info.scale is not None:
+        devices = simulated_clients(federation.info, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
         return cast(InterfaceClients, devices).errors(model, split, federation.ids)
     listed = recommendations(rehearsal, federation, model, vectors, 10)
     means = evaluate(listed, split, metrics=("precision", "recall", "ndcg")).means

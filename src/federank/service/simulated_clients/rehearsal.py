@@ -4,7 +4,7 @@ Each device lives as a person's does: it enrols, waits for work, fetches the row
 its Update, waits until its round has ended, and keeps nothing on disk. A share of them may vanish in each round after
 they have learnt, as phones do. The fleet ends after a number of the server's rounds or of seconds, or when no one has a
 message left. A fleet with successors does not run out: a client that has sent its uploads leaves, and the next user's
-joins. The fleet tells how many interactions (task, changed rows, upload, receipt) there were in a second, how long
+joins. The report has how many interactions (task, changed rows, upload, receipt) there were in a second, how long
 requests took, and what crossed the wire.
 """
 
@@ -25,11 +25,11 @@ from federank.federation.client import Model, Terms
 from federank.federation.simulated import SimulatedClients, vanishes
 from federank.secagg.round_config import Offer
 from federank.service.client.federation import (
-    Facts,
+    FederationInfo,
     Ticket,
     read_catalogue,
     read_enrolment,
-    read_facts,
+    read_info,
     read_outcome,
     read_receipt,
     read_rows,
@@ -79,7 +79,7 @@ class Plan:
 class Era(NamedTuple):
     """What goes together for as long as a season lasts."""
 
-    facts: Facts
+    info: FederationInfo
     devices: SimulatedClients
     models: Models
 
@@ -114,14 +114,14 @@ class Fleet:
         models: Models,
         users: list[int],
         pinned: Pinned | None = None,
-        made: Callable[[Facts, list[str]], SimulatedClients] | None = None,
+        made: Callable[[FederationInfo, list[str]], SimulatedClients] | None = None,
         successors: Iterable[int] | None = None,
         note: Callable[[str], None] = lambda _: None,
-        repin: Callable[[Pinned, Facts], Pinned] | None = None,
+        repin: Callable[[Pinned, FederationInfo], Pinned] | None = None,
     ) -> None:
         self._repin = repin
         self.plan, self.users, self._made = plan, users, made
-        self.era, self._growing = Era(models.facts, devices, models), asyncio.Lock()
+        self.era, self._growing = Era(models.info, devices, models), asyncio.Lock()
         self._pinned = pinned
         self._offers: dict[int, Offer] = {}  # of the newest round: every device is offered the same
         self._sent: dict[int, Sent] = {}  # by user: one upload each
@@ -203,7 +203,7 @@ class Fleet:
 
     def _connection(self) -> Connection:
         connection = Connection(self.plan.address, self.plan.trusted)
-        connection.most_bytes = self.era.facts.most_model_bytes
+        connection.most_bytes = self.era.info.most_model_bytes
         return connection
 
     async def follow_season(self, number: int) -> None:
@@ -216,26 +216,26 @@ class Fleet:
             connection.close()
 
     async def _follow_season(self, connection: Connection, number: int) -> None:
-        for _ in range(MOST_OLDER_OFFERS):  # a worker of the server may not have heard of it yet
-            if self.era.facts.season >= number or self._made is None:
+        for _ in range(MOST_OLDER_OFFERS):  # a worker of the server may not know it yet
+            if self.era.info.season >= number or self._made is None:
                 return
-            facts = read_facts((await self._request(connection, "GET", "/federation")).content)
-            if facts.season < number:
+            info = read_info((await self._request(connection, "GET", "/federation")).content)
+            if info.season < number:
                 await asyncio.sleep(SECONDS_UNTIL_ANOTHER)
                 continue
             connection.most_bytes = max(connection.most_bytes, MOST_CATALOGUE_BYTES)
             listed = await self._request(connection, "GET", "/catalogue")
             try:
-                ids = read_catalogue(listed.content, facts).live_ids()
+                ids = read_catalogue(listed.content, info).live_ids()
             except BadAnswer:
                 await asyncio.sleep(SECONDS_UNTIL_ANOTHER)
                 continue
             if self._pinned is not None:
                 assert self._repin is not None, "a fleet that follows seasons of sums checks their configs"
-                self._pinned = await asyncio.to_thread(self._repin, self._pinned, facts)
-            devices = self._made(facts, ids)
+                self._pinned = await asyncio.to_thread(self._repin, self._pinned, info)
+            devices = self._made(info, ids)
             devices.take_over(self.era.devices)
-            self.era, self._offers = Era(facts, devices, Models(facts)), {}
+            self.era, self._offers = Era(info, devices, Models(info)), {}
             self.tally.counts["season"] += 1
             return
         raise BadAnswer("The server says that another season has begun, and its catalogue is still the old one.")
@@ -321,14 +321,14 @@ class Fleet:
                 ticket = read_ticket(reply.content)
                 if self.plan.last_version is not None and ticket.version >= self.plan.last_version:
                     await asyncio.Event().wait()  # the plan is fulfilled; its end comes from elsewhere
-                if ticket.season > self.era.facts.season:
+                if ticket.season > self.era.info.season:
                     await self.follow_season(ticket.season)
-                    connection.most_bytes = self.era.facts.most_model_bytes
+                    connection.most_bytes = self.era.info.most_model_bytes
                 older = older + 1 if have is not None and ticket.version < have.version else 0
                 if older:
                     await self._pass_over(ticket, older)
                     continue
-                if have is not None and have.n_items != self.era.facts.n_items:
+                if have is not None and have.n_items != self.era.info.n_items:
                     have = None  # of a season before
                 self._busy += 1
                 began = time.monotonic()
@@ -370,7 +370,7 @@ class Fleet:
         fetched = time.monotonic()
         model = era.models.known(have, ticket.version)
         if model is None:
-            rows = read_rows(reply.content, era.facts)
+            rows = read_rows(reply.content, era.info)
             refuse_another_round(rows, ticket)
             model = era.models.receive(have, rows)
         body = await self._body(era, user, connection, ticket, model)
@@ -392,7 +392,7 @@ class Fleet:
         taken_by = int(json.loads(reply.content)["round"])
         self._sent[user] = Sent(ticket.ticket, taken_by, self._offers.get(ticket.round_number))
         noise = 0 if self._sent[user].offer is None else self._offers[ticket.round_number].noise
-        self.charged.setdefault(user, []).append(Charge(era.facts.season, noise))
+        self.charged.setdefault(user, []).append(Charge(era.info.season, noise))
         self.tally.interactions += 1
         self.tally.took["task"].append(fetched - began)
         self.tally.took["upload"].append(now - sending)
@@ -400,13 +400,13 @@ class Fleet:
         return model
 
     async def _body(self, era: Era, user: int, connection: Connection, ticket: Ticket, model: Model) -> bytes | None:
-        """What a device sends; nothing where a round is over, or would tell more than was promised."""
+        """What a device sends; nothing where a round is over, or would disclose more than was guaranteed."""
         if self._pinned is None:
             return era.devices.message(user, ticket.round_number, model)
         offer = await self._offer(connection, self._pinned, ticket.round_number, model)
         if offer is None:
             return None
-        body = era.devices.upload(user, model, Terms(self._pinned.charter, offer))
+        body = era.devices.upload(user, model, Terms(self._pinned.config, offer))
         if body is None:
             self.tally.counts["beyond the guarantee"] += 1
         return body
@@ -418,7 +418,7 @@ class Fleet:
             if reply.status != 200:
                 self.tally.counts[_slug(reply)] += 1
                 return None
-            self._offers = {number: checked_offer(reply.content, self.era.facts, pinned, model, number)}
+            self._offers = {number: checked_offer(reply.content, self.era.info, pinned, model, number)}
         return self._offers[number]
 
     async def _settle(self, user: int, connection: Connection) -> bool:
@@ -446,7 +446,7 @@ class Fleet:
 
     async def _wait_for_period(self, sent: float) -> None:
         """Until the federation takes another upload of the same client."""
-        period = self.era.facts.upload_period
+        period = self.era.info.upload_period
         if period and not self._is_periodic:
             self._is_periodic = True
             self._note(

@@ -119,6 +119,6 @@ def test_another_norm_check_than_the_configs_has_no_effect(sqlite_store, tmp_pat
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
         establish_sums(sqlite_store, helper.origin, projections=0)
         checked = SumsDemand(helper=helper.origin, least_cohort=3, projections=128)
-        before = stored(sqlite_store, "SELECT value FROM facts WHERE name = 'sums'")
+        before = stored(sqlite_store, "SELECT value FROM metadata WHERE name = 'sums'")
         open_store(sqlite_store, Demand(data=small_world, source="small", sums=checked))
-        assert stored(sqlite_store, "SELECT value FROM facts WHERE name = 'sums'") == before
+        assert stored(sqlite_store, "SELECT value FROM metadata WHERE name = 'sums'") == before

@@ -13,7 +13,7 @@ from federank.secagg.exchange import ABANDONED, FOLDED, read_record, set_digest
 from federank.secagg.forms import id_of
 from federank.secagg.round_config import read_offer
 from federank.service.server import secure_rounds as rounds
-from federank.service.server.store.queries import put_fact
+from federank.service.server.store.queries import put_value
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +46,7 @@ async def prepared(store, count):
 
 async def close(running, number):
     """End the open round before its deadline, with however few uploads."""
-    await running.service.writer.write(lambda connection: put_fact(connection, "close", number))
+    await running.service.writer.write(lambda connection: put_value(connection, "close", number))
 
 
 def invitations(store):
@@ -78,7 +78,7 @@ async def test_a_discarded_round_is_proven_by_the_helper_and_not_charged(store, 
         record = read_record(told["record"].encode(), config.helper_public())
         assert (told["outcome"], record.state, record.round) == ("abandoned", ABANDONED, 0)
         assert record.offer == read_offer(offer, config.helper_public()).digest().hex()
-        assert record.charter == config.digest().hex()
+        assert record.config == config.digest().hex()
         assert invitations(store) == [0, 0]
         assert (await people[0].work()).status_code == 200
 

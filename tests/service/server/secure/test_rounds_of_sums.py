@@ -227,16 +227,16 @@ async def test_an_upload_of_another_form_is_refused_with_a_sentence(sqlite_store
 @in_a_loop
 async def test_what_anybody_can_fetch(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (helper, running):
-        facts = (await running.client.get("/api/v1/federation")).json()
-        assert (facts["uploads"], facts["method"]) == ("sums", "frugal-sums")  # no plain device takes part by mistake
+        info = (await running.client.get("/api/v1/federation")).json()
+        assert (info["uploads"], info["method"]) == ("sums", "frugal-sums")  # no plain device takes part by mistake
         config = (await running.client.get("/api/v1/sums/config")).json()
         assert (config["helper_origin"], config["least_cohort"]) == (helper.origin, LEAST)
         assert config["helper_key"] == helper.service.helper.identity.public.hex()
-        assert config["founding"] == facts["founding"]
+        assert config["federation_id"] == info["federation_id"]
         settings = await running.client.get("/api/v1/sums/settings")
         assert settings_from(FRUGAL_SERVER, settings.json()) == running.service.config.settings
         texts = (await running.client.get("/api/v1/sums/config")).text, settings.text
-        assert (facts["sums"]["config"], facts["sums"]["settings"]) == texts
+        assert (info["sums"]["config"], info["sums"]["settings"]) == texts
         assert (await running.client.get("/api/v1/sums/offer?round=7")).status_code == 404
         await running.open_round()
         assert (await running.client.get("/api/v1/sums/record?round=0")).status_code == 404

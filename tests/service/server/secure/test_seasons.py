@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.secagg.worlds import charter
+from tests.secagg.worlds import secagg_config
 from tests.service.federations import in_a_loop, opened, stored
 from tests.service.server.secure.federations import HISTORIES, federation, take_part
 from tests.service.server.secure.test_verifying import Published
@@ -40,7 +40,7 @@ async def begin(running, **wish):
 
 def configs(store):
     names = [f"season {number}: sums federation config" for number in (1, 2, 3)] + ["sums federation config"]
-    rows = [stored(store, "SELECT value FROM facts WHERE name = ?", name) for name in names]
+    rows = [stored(store, "SELECT value FROM metadata WHERE name = ?", name) for name in names]
     return [config_from(bytes(row[0][0])) for row in rows if row]
 
 
@@ -127,9 +127,9 @@ async def test_a_first_model_that_does_not_follow_is_refused(sqlite_store, tmp_p
             assert (await published.verify())[0].findings == ()
             with opened(sqlite_store) as connection, connection.transaction():
                 name = "season 1: catalogue"
-                row = connection.one("SELECT value FROM facts WHERE name = ?", name)
+                row = connection.one("SELECT value FROM metadata WHERE name = ?", name)
                 changed = json.dumps(json.loads(bytes(row[0])) | {"more": 1}).encode()
-                connection.run("UPDATE facts SET value = ? WHERE name = ?", changed, name)
+                connection.run("UPDATE metadata SET value = ? WHERE name = ?", changed, name)
             with pytest.raises(BadMessage, match="catalogue"):
                 await published.verify()
 
@@ -157,7 +157,7 @@ async def test_a_helper_that_is_away_changes_nothing(sqlite_store, tmp_path):
 
 
 def test_items_without_popularity_are_as_popular_as_the_least_popular_one():
-    config = charter(recipe="private", messages=2, noises=(800, 800))
+    config = secagg_config(recipe="private", messages=2, noises=(800, 800))
     state = {name: np.zeros((3, 0)) for name in ("earlier", "newest", "joined")}
     state |= {"counts": np.array([1.0, 0.0, 0.25]), "summed": np.zeros(3), "folds": np.array([3])}
     content = Content({"vectors": np.zeros((3, 2), np.float32)}, {"stage": np.array([1])}, state)

@@ -81,7 +81,7 @@ async def test_every_version_is_recomputed_to_the_last_bit(sqlite_store, tmp_pat
             "UPDATE sums SET offer = (SELECT offer FROM sums WHERE round = 0) WHERE round = 1",
             "different offers",
         ),
-        ("leader", "UPDATE facts SET value = x'7b7d' WHERE name = 'sums settings'", "settings"),
+        ("leader", "UPDATE metadata SET value = x'7b7d' WHERE name = 'sums settings'", "settings"),
     ],
 )
 @in_a_loop

@@ -21,10 +21,10 @@ from federank.service.server.metrics import CONTENT_TYPE
 from federank.service.server.seasons import Wish, begin_season, end_season, prune
 from federank.service.server.service import Service
 from federank.service.server.store.database import Connection
-from federank.service.server.store.evaluation import ENOUGH, judged_versions, latest_rounds, pooled, told
-from federank.service.server.store.queries import ask_to_close, ban, get_fact, invite, put_fact, withdraw
+from federank.service.server.store.evaluation import ENOUGH, judged_versions, latest_rounds, pooled, report_of
+from federank.service.server.store.queries import ask_to_close, ban, get_value, invite, put_value, withdraw
 from federank.service.server.store.versions import kept_versions, model_at, roll_back
-from federank.service.server.store.writer import FACTS, TALLIES, all_actions, is_unbroken, note_action
+from federank.service.server.store.writer import METADATA, TALLIES, all_actions, is_unbroken, note_action
 from federank.service.server.tickets import hash_of_token, new_token
 
 SHOWN_ROUNDS, SHOWN_JUDGED = 200, 20
@@ -34,7 +34,7 @@ SMALL_BODY = 65536
 async def check_operator(service: Service, request: Request) -> None:
     """Refuse anyone who does not have the operator's token."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    kept = await service.read(lambda connection: get_fact(connection, "admin"))
+    kept = await service.read(lambda connection: get_value(connection, "admin"))
     if scheme.lower() != "bearer" or not hmac.compare_digest(hash_of_token(token), bytes.fromhex(kept)):
         raise Refusal(
             401,
@@ -55,7 +55,7 @@ async def overview(service: Service, request: Request) -> Response:
     await check_operator(service, request)
     rounds, rejected = await service.read(lambda connection: latest_rounds(connection, SHOWN_ROUNDS))
     judged = await service.read(lambda connection: judged_versions(connection, SHOWN_ROUNDS))
-    joining = await service.read(lambda connection: get_fact(connection, "joining"))
+    joining = await service.read(lambda connection: get_value(connection, "joining"))
     tally = await service.read(lambda connection: connection.one("SELECT departures FROM tallies"))
     config, settings = service.config, service.latest.rounds
     return json_response(
@@ -74,8 +74,8 @@ async def overview(service: Service, request: Request) -> Response:
             "rounds": rounds,
             "rejected": rejected,
             "latency_ms": service.metrics.latency(),
-            "evaluation": [told(version, config.span) for version in judged[:SHOWN_JUDGED]],
-            "trend": [told(version, config.span) for version in pooled(judged, ENOUGH)],
+            "evaluation": [report_of(version, config.span) for version in judged[:SHOWN_JUDGED]],
+            "trend": [report_of(version, config.span) for version in pooled(judged, ENOUGH)],
             "largest_move": finite(service.latest.signals.largest_move),
             "moved_most": moved_most(service),
             "busiest_range_reports": service.ranges.busiest(),
@@ -104,7 +104,7 @@ async def close(service: Service, request: Request) -> Response:
         ask_to_close(connection, now.number)
         note_action(connection, "close", round=now.number)
 
-    await service.writer.write(ask, FACTS)
+    await service.writer.write(ask, METADATA)
     return json_response({"round": now.number, "closing": True}, 202)
 
 
@@ -132,10 +132,10 @@ async def publish_accuracy(service: Service, request: Request) -> Response:
     accuracy = numbers | {"version": version}
 
     def publish(connection: Connection) -> None:
-        put_fact(connection, "accuracy", accuracy)
+        put_value(connection, "accuracy", accuracy)
         note_action(connection, "accuracy", **{"of version": version})
 
-    await service.writer.write(publish, FACTS)
+    await service.writer.write(publish, METADATA)
     return json_response(accuracy)
 
 
@@ -147,10 +147,10 @@ async def pause(service: Service, request: Request) -> Response:
         raise Refusal(422, "malformed", 'Say {"paused": true} or {"paused": false}.')
 
     def remember(connection: Connection) -> None:
-        put_fact(connection, "paused", paused)
+        put_value(connection, "paused", paused)
         note_action(connection, "pause" if paused else "go on")
 
-    await service.writer.write(remember, FACTS)
+    await service.writer.write(remember, METADATA)
     return json_response({"paused": paused})
 
 
@@ -159,7 +159,7 @@ async def read_json(service: Service, request: Request, most_bytes: int = SMALL_
     body = await read_body(request, most_bytes, service.trust.body_seconds)
     try:
         given = json.loads(body)
-        # What has half a character in it (an unpaired surrogate) could be kept, and never be told again.
+        # What has half a character in it (an unpaired surrogate) could be stored, and never be sent again.
         json.dumps(given, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         given = None
@@ -305,7 +305,7 @@ async def make_invitations(service: Service, request: Request) -> Response:
         invite(connection, map(hash_of_token, codes))
         note_action(connection, "invite", count=count)
 
-    await service.writer.write(act, FACTS)
+    await service.writer.write(act, METADATA)
     return json_response({"invitations": codes, "needed": service.invited_only})
 
 
@@ -315,10 +315,10 @@ async def rotate_token(service: Service, request: Request) -> Response:
     token = new_token()
 
     def act(connection: Connection) -> None:
-        put_fact(connection, "admin", hash_of_token(token).hex())
+        put_value(connection, "admin", hash_of_token(token).hex())
         note_action(connection, "rotate-token")
 
-    await service.writer.write(act, FACTS)
+    await service.writer.write(act, METADATA)
     return json_response({"token": token})
 
 
@@ -338,7 +338,7 @@ async def export(service: Service, request: Request) -> Response:
     model = await service.read(lambda connection: model_at(connection, number))
     if model is None:
         raise Refusal(404, "unknown", f"Version {number} is not kept; `federank admin versions` lists those that are.")
-    await service.writer.write(lambda connection: note_action(connection, "export", version=number), FACTS)
+    await service.writer.write(lambda connection: note_action(connection, "export", version=number), METADATA)
     about: dict[str, Any] = {
         "method": service.config.served.name,
         "name": service.config.name,
@@ -346,6 +346,6 @@ async def export(service: Service, request: Request) -> Response:
         "settings": service.config.kept_settings(),
     }
     content = model.content
-    told = content._replace(overall={**content.overall, **service.config.served.heard(model)})
-    model = model._replace(content=told)
+    published = content._replace(overall={**content.overall, **service.config.served.heard(model)})
+    model = model._replace(content=published)
     return bytes_response(model.stored(model.rows_since(None), 0), {"X-Export": json.dumps(about)})

@@ -220,8 +220,8 @@ async def evaluate(service: Service, request: Request) -> Response:
     device, _ = await who_asks(service, request)
     body = await read_body(request, SMALL_BODY, service.trust.body_seconds)
     try:
-        told = json.loads(body)
-        text, hit, measure = told["ticket"], told["hit"], told.get("measure", ABSOLUTE)
+        answer = json.loads(body)
+        text, hit, measure = answer["ticket"], answer["hit"], answer.get("measure", ABSOLUTE)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         text = hit = measure = None
     if not isinstance(text, str) or not isinstance(hit, bool):
@@ -247,10 +247,10 @@ async def evaluate(service: Service, request: Request) -> Response:
 def _invitation(body: bytes) -> str | None:
     """The invitation that a device brings, where it brings one."""
     try:
-        told = json.loads(body or b"{}").get("invitation")
+        answer = json.loads(body or b"{}").get("invitation")
     except (ValueError, AttributeError, RecursionError):
         return None
-    return told if isinstance(told, str) and told.isascii() and len(told) <= 100 else None
+    return answer if isinstance(answer, str) and answer.isascii() and len(answer) <= 100 else None
 
 
 async def who_asks(service: Service, request: Request) -> tuple[str, bytes]:

@@ -17,9 +17,9 @@ from federank.service.server.config import FederationConfig, read_catalogue
 from federank.service.server.http.responses import JSON, Refusal, bytes_response, has_already, json_response, takes_gzip
 from federank.service.server.service import Service
 from federank.service.server.store.database import Connection
-from federank.service.server.store.queries import put_fact
+from federank.service.server.store.queries import put_value
 from federank.service.server.store.seasons import CATALOGUE, CONFIG, SIGNATURES, Season, all_seasons, content_of
-from federank.service.server.store.writer import FACTS
+from federank.service.server.store.writer import METADATA
 
 API = 1
 SHORTLY = "max-age=3"
@@ -34,9 +34,9 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
     return json_response(
         {
             "api": API,
-            "founding": config.founding,
+            "federation_id": config.federation_id,
             "name": config.name,
-            "method": config.told_method,
+            "method": config.public_method,
             "recipe": config.client_settings(),
             "items": config.n_items,
             "catalogue": config.catalogue.digest,
@@ -74,7 +74,7 @@ def _canonical_texts(config: FederationConfig) -> dict[str, str] | None:
 
 
 def season_lines(season: Season) -> dict[str, Any]:
-    """What anyone is told of a season."""
+    """The public description of a season."""
     names = ("number", "uploads", "epsilon", "delta", "until", "began", "ended", "first_version", "first_round")
     return {name: getattr(season, name) for name in (*names, "starts_from", "pruned")}
 
@@ -104,7 +104,7 @@ def status_of(service: Service) -> dict[str, Any]:
     view = service.latest
     now = view.round
     return {
-        "founding": service.config.founding,
+        "federation_id": service.config.federation_id,
         "version": newest(service).version,
         "round": now.number if now else 0,
         "open": bool(now and now.state == "open"),
@@ -145,9 +145,9 @@ async def model(service: Service, request: Request) -> Response:
     now = newest(service)
     have = check_int(request, "since")
     headers = {
-        "ETag": f'"{service.config.founding}-v{now.version}"',
+        "ETag": f'"{service.config.federation_id}-v{now.version}"',
         "X-Model-Version": str(now.version),
-        "X-Founding": service.config.founding,
+        "X-Federation-Id": service.config.federation_id,
         "Cache-Control": SHORTLY if have is None else "no-cache",
         "Vary": "Accept-Encoding",
     }
@@ -171,7 +171,7 @@ async def ready(service: Service, request: Request) -> Response:  # noqa: ARG001
     """Whether the process can serve: the model is there, the store answers, and takes what it is given."""
     if service.writer.fault is not None:
         with suppress(StoreAway):  # does it take something again?
-            await service.writer.write(lambda connection: put_fact(connection, "probe", "x" * PROBE_BYTES), FACTS)
+            await service.writer.write(lambda connection: put_value(connection, "probe", "x" * PROBE_BYTES), METADATA)
     fault = service.writer.fault
     if fault is not None and fault.is_full:
         raise Refusal(503, "full", "There is no room left on the store's disk; not ready.", {"Retry-After": "10"})

@@ -86,8 +86,8 @@ async def first(service: Service, request: Request) -> Response:
 
     Sums without noise are not published, nor what later seasons remember of them.
     """
-    told = config_from(await _of_season(service, request, CONFIG))
-    if not told.first:
+    config = config_from(await _of_season(service, request, CONFIG))
+    if not config.first:
         raise sums_not_published()
     return bytes_response(await _of_season(service, request, FIRST), _FRESH)
 

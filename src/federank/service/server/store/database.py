@@ -237,7 +237,7 @@ class Database:
                 keepalives_count=3,
             )
         except psycopg.ProgrammingError:
-            # The reason may quote the password, and is not told.
+            # The reason may quote the password, and is not shown.
             raise StoreError(
                 f"The store {without_password(self.address)} cannot be understood; give postgresql://USER@HOST/NAME, "
                 "with %25 and the like for special characters in it."
@@ -260,7 +260,7 @@ def _first_line(reason: Exception) -> str:
 def _is_full(reason: Exception) -> bool:
     """Whether a disk without room is to blame."""
     if isinstance(reason, sqlite3.Error):
-        # A write that was cut short is told as an error of input and output.
+        # A write that was cut short is reported as an error of input and output.
         code = getattr(reason, "sqlite_errorcode", 0)
         return code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
     return getattr(reason, "sqlstate", None) == "53100"

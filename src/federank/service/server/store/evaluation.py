@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from federank.privacy.accountant import MOST_ANSWERS, Estimate, estimate
 from federank.service.server.store.database import Connection
-from federank.service.server.store.queries import get_fact, put_fact
+from federank.service.server.store.queries import get_value, put_value
 from federank.service.server.store.versions import Extend, kept_versions, roll_back
 from federank.service.server.store.writer import note_action
 
@@ -73,7 +73,7 @@ def judged_versions(connection: Connection, most: int, since: int = 0) -> list[J
     return [Judged(*map(int, row)) for row in rows]
 
 
-def told(judged: Judged, span: float | None = None) -> dict[str, Any]:
+def report_of(judged: Judged, span: float | None = None) -> dict[str, Any]:
     """A version's estimate as the operator reads it; where ratings are judged, `span` is how far the scale reaches.
 
     A yes is then a rating that was met, rounded at random, so the share that is missing is the mean absolute error, or
@@ -112,7 +112,7 @@ class Fall(NamedTuple):
 
 def fallen(connection: Connection) -> Fall | None:
     """Whether the latest answers are worse than those before, beyond what chance explains: the intervals are apart."""
-    judged = judged_versions(connection, 4 * WINDOW, int(get_fact(connection, _JUDGED_FROM) or 0))
+    judged = judged_versions(connection, 4 * WINDOW, int(get_value(connection, _JUDGED_FROM) or 0))
     windows = pooled(judged, WINDOW)
     if len(windows) < 2:
         return None
@@ -148,7 +148,7 @@ def undo_fall(connection: Connection, extend: Extend) -> dict[str, Any] | None:
         model = roll_back(connection, max(known), extend) if known else None
         if model is None:
             return None
-        put_fact(connection, _JUDGED_FROM, model.version)
+        put_value(connection, _JUDGED_FROM, model.version)
         done = {"to": max(known), "as_version": model.version}
         note_action(connection, "rollback", **done, by="evaluation")
     return done | {"before": round(fall.before.share, 4), "after": round(fall.after.share, 4)}

@@ -41,7 +41,7 @@ def move_store(source: str, target: str) -> tuple[list[Moved], Path]:
     try:
         with old.connection() as reading:
             create_tables(reading)
-            if reading.one("SELECT 1 FROM facts WHERE name = 'config'") is None:
+            if reading.one("SELECT 1 FROM metadata WHERE name = 'config'") is None:
                 raise StoreError(f"The store {old.path} holds no federation.")
             if not lock.acquire(reading):
                 raise StoreError(f"The store {old.path} is in use by a running server; stop it first.")
@@ -61,7 +61,7 @@ def move_store(source: str, target: str) -> tuple[list[Moved], Path]:
 
 
 def _copy(reading: Connection, writing: Connection) -> list[Moved]:
-    if writing.one("SELECT 1 FROM facts LIMIT 1") is not None:
+    if writing.one("SELECT 1 FROM metadata LIMIT 1") is not None:
         raise StoreError("The PostgreSQL database holds a federation already; name an empty one.")
     writing.run("DELETE FROM tallies")  # a new store begins with a row of zeros
     moved = []

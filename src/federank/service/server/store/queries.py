@@ -1,4 +1,4 @@
-"""Facts: what is kept under a name, as JSON or as bytes."""
+"""Metadata: what is stored under a name, as JSON or as bytes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from federank.service.server.store.database import Connection, StoreAway
 from federank.service.server.tickets import Ticket, use_of
 
 
-def get_fact(connection: Connection, name: str) -> Any:
+def get_value(connection: Connection, name: str) -> Any:
     """What is kept under a name; None where nothing is."""
     content = get_content(connection, name)
     return None if content is None else json.loads(content)
 
 
-def put_fact(connection: Connection, name: str, value: Any) -> None:
+def put_value(connection: Connection, name: str, value: Any) -> None:
     """Keep something under a name."""
     connection.run(
-        "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        "INSERT INTO metadata (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
         name,
         json.dumps(value).encode(),
     )
@@ -28,35 +28,35 @@ def put_fact(connection: Connection, name: str, value: Any) -> None:
 
 def get_content(connection: Connection, name: str) -> bytes | None:
     """The bytes that are kept under a name."""
-    row = connection.one("SELECT value FROM facts WHERE name = ?", name)
+    row = connection.one("SELECT value FROM metadata WHERE name = ?", name)
     return None if row is None else bytes(row[0])
 
 
 def put_content(connection: Connection, name: str, content: bytes) -> None:
     """Keep bytes under a name that is not used yet."""
-    connection.run("INSERT INTO facts (name, value) VALUES (?, ?)", name, content)
+    connection.run("INSERT INTO metadata (name, value) VALUES (?, ?)", name, content)
 
 
 def replace_content(connection: Connection, name: str, content: bytes) -> None:
     """Keep other bytes under a name that is used."""
-    connection.run("UPDATE facts SET value = ? WHERE name = ?", content, name)
+    connection.run("UPDATE metadata SET value = ? WHERE name = ?", content, name)
 
 
 def helper_fault(connection: Connection) -> str:
     """What kept the leader from working with its helper when it asked last (helper_line.REMEDIES); empty: nothing."""
-    return str(get_fact(connection, "helper fault") or "")
+    return str(get_value(connection, "helper fault") or "")
 
 
 def note_helper_fault(connection: Connection, code: str) -> None:
     """Note what is wrong with the helper, for every worker."""
     with connection.transaction():
-        put_fact(connection, "helper fault", code)
+        put_value(connection, "helper fault", code)
 
 
-def lock_facts(connection: Connection) -> None:
-    """Keep others from writing facts until the transaction ends; with SQLite a transaction does that by itself."""
+def lock_metadata(connection: Connection) -> None:
+    """Keep others from writing metadata until the transaction ends; with SQLite a transaction does that by itself."""
     if connection.dialect == "postgresql":
-        connection.run("LOCK TABLE facts IN EXCLUSIVE MODE")
+        connection.run("LOCK TABLE metadata IN EXCLUSIVE MODE")
 
 
 # Devices: how they are invited, enrol, are known by their tokens, leave and are banned.
@@ -174,9 +174,9 @@ def count_reports(connection: Connection, number: int, *, invited_only: bool = F
 def open_round(
     connection: Connection, number: int, version: int, check: Callable[[Connection], None] = lambda _: None
 ) -> None:
-    """Begin a round; nothing happens if it was begun already, or where `check` of the facts raises."""
+    """Begin a round; nothing happens if it was begun already, or where `check` of the metadata raises."""
     with connection.transaction():
-        lock_facts(connection)
+        lock_metadata(connection)
         check(connection)
         connection.run(
             "INSERT INTO rounds (number, version, state) VALUES (?, ?, 'open') ON CONFLICT (number) DO NOTHING",
@@ -233,14 +233,14 @@ def abandon_closed(connection: Connection, number: int) -> None:
 
 def note_rejected(connection: Connection, number: int, reason: str) -> None:
     """Count an aggregate that was not applied, within the caller's transaction; the operator sees the last reason."""
-    count = int((get_fact(connection, "rejected") or {}).get("count", 0))
-    put_fact(connection, "rejected", {"count": count + 1, "round": number, "reason": reason})
+    count = int((get_value(connection, "rejected") or {}).get("count", 0))
+    put_value(connection, "rejected", {"count": count + 1, "round": number, "reason": reason})
     note_refused_aggregate(connection, number)
 
 
 def ask_to_close(connection: Connection, number: int) -> None:
     """Ask the leader to end a round now."""
-    put_fact(connection, "close", number)
+    put_value(connection, "close", number)
 
 
 # Uploads: how one is kept, once, and how a round's are read to be added up.
@@ -382,7 +382,7 @@ def recent_rounds(connection: Connection) -> RecentRounds:
         RECENT,
     )
     numbers = {int(number) for number, _, _ in rows}
-    refused = numbers.intersection(get_fact(connection, _REFUSED) or [])
+    refused = numbers.intersection(get_value(connection, _REFUSED) or [])
     since = min(numbers, default=0)
     bad = connection.one(
         "SELECT COALESCE(SUM(count), 0) FROM refusals WHERE round >= ? AND reason NOT IN ('late', 'repeated')", since
@@ -399,5 +399,5 @@ def recent_rounds(connection: Connection) -> RecentRounds:
 
 def note_refused_aggregate(connection: Connection, number: int) -> None:
     """Note that a round's aggregate was not applied, within the transaction that ends the round."""
-    before = get_fact(connection, _REFUSED) or []
-    put_fact(connection, _REFUSED, [*before, number][-RECENT:])
+    before = get_value(connection, _REFUSED) or []
+    put_value(connection, _REFUSED, [*before, number][-RECENT:])

@@ -1,6 +1,6 @@
 """The store's tables, and the name of their format.
 
-    facts      what the federation is: recipe, catalogue, round settings, key of the tickets, hash of the admin token
+    metadata   what the federation is: recipe, catalogue, round settings, key of the tickets, hash of the admin token
     devices    a random id, the hash of its token and whether it brought an invitation; where uploads are counted, how
                often it was asked for one and in which round last; how often it has evaluated; nothing else
     rounds     one row each: open -> closed -> folded, or open -> abandoned; `skipped` after a restored backup; when it
@@ -32,7 +32,7 @@ from federank.service.server.store.database import Connection, StoreError
 FORMAT = "federank server 1"
 
 SCHEMA = (
-    "CREATE TABLE facts (name TEXT PRIMARY KEY, value {bytes} NOT NULL)",
+    "CREATE TABLE metadata (name TEXT PRIMARY KEY, value {bytes} NOT NULL)",
     "CREATE TABLE devices (device TEXT PRIMARY KEY, token {bytes} NOT NULL UNIQUE,"
     " invitations {whole} NOT NULL DEFAULT 0, invited_to {whole} NOT NULL DEFAULT -1,"
     " banned {whole} NOT NULL DEFAULT 0, invited {whole} NOT NULL DEFAULT 0,"

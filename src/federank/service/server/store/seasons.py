@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 
 from federank.secagg.config import is_over
 from federank.service.server.store.database import Connection
-from federank.service.server.store.queries import get_content, get_fact, put_fact
+from federank.service.server.store.queries import get_content, get_value, put_value
 
 CATALOGUE, CONFIG, SETTINGS = "catalogue", "sums federation config", "sums settings"
 SIGNATURES, FIRST = "sums signatures", "first content"
@@ -43,7 +43,7 @@ class Season:
 
 def all_seasons(connection: Connection) -> list[Season]:
     """Every season, the current one last."""
-    return [Season(**one) for one in get_fact(connection, _SEASONS) or [{"number": 1}]]
+    return [Season(**one) for one in get_value(connection, _SEASONS) or [{"number": 1}]]
 
 
 def current_season(connection: Connection) -> Season:
@@ -55,7 +55,7 @@ def put_season(connection: Connection, season: Season) -> None:
     """Keep a season's line, within the caller's transaction."""
     others = [one for one in all_seasons(connection) if one.number < season.number]
     later = [one for one in all_seasons(connection) if one.number > season.number]
-    put_fact(connection, _SEASONS, [asdict(one) for one in (*others, season, *later)])
+    put_value(connection, _SEASONS, [asdict(one) for one in (*others, season, *later)])
 
 
 def close_season(connection: Connection) -> None:
@@ -63,7 +63,7 @@ def close_season(connection: Connection) -> None:
     season = current_season(connection)
     put_season(connection, season if season.ended else replace(season, ended=now()))
     for name in KEPT:
-        connection.run("UPDATE facts SET name = ? WHERE name = ?", _name(season.number, name), name)
+        connection.run("UPDATE metadata SET name = ? WHERE name = ?", _name(season.number, name), name)
 
 
 def content_of(connection: Connection, number: int, name: str) -> bytes | None:
@@ -81,7 +81,7 @@ def season_of_version(connection: Connection, version: int) -> Season:
 def is_resting(connection: Connection) -> bool:
     """Whether no round is to begin now: the operator has paused them, or the season has ended."""
     season = current_season(connection)
-    return bool(get_fact(connection, "paused")) or bool(season.ended) or is_over(season.until, today())
+    return bool(get_value(connection, "paused")) or bool(season.ended) or is_over(season.until, today())
 
 
 def prune_season(connection: Connection, season: Season) -> None:

@@ -4,7 +4,7 @@ A share is added to its round's sum and its bytes are dropped in one transaction
 share is in the sum once or not at all, whatever is killed. The set is fixed by the round being closed and every upload
 of it being prepared: from then on nothing can change it.
 
-An upload that is left out is counted with its reason in the same transaction, and its device is told when it asks:
+An upload that is left out is counted with its reason in the same transaction, and its client receives it when it asks:
 
     unopened         the helper could not open it, or its parts do not belong together
     norm-too-large   its norm proof failed: its norm may exceed the bound

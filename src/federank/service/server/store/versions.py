@@ -19,7 +19,7 @@ from federank.federation.server import Content, Published
 from federank.federation.wire import encode_parts
 from federank.service.server.model_versions import full_model
 from federank.service.server.store.database import Connection
-from federank.service.server.store.queries import get_fact, note_end, put_fact
+from federank.service.server.store.queries import get_value, note_end, put_value
 from federank.service.server.store.seasons import current_season
 
 FULL_MODEL_EVERY = 64
@@ -32,7 +32,7 @@ KEPT_STATES = 8
 """With so many of the newest versions it is kept what the next fold has to remember: only from those, and from whole
 ones, can a federation go on. Where uploads are sums, rounds are few, and all versions that are kept have it."""
 REMEMBERED_ROUNDS = 1000
-"""For this many rounds a receipt is remembered, so that a late retry is told what became of its upload."""
+"""For this many rounds a receipt is remembered, so that a late retry receives the outcome of its upload."""
 
 
 def publish(
@@ -215,7 +215,7 @@ def publish_between(connection: Connection, newest: Published, model: Published)
     give_up_rounds(connection)
     row = connection.one("SELECT COALESCE(MAX(number), 0) FROM rounds")
     put_all(connection, int(row[0]) if row else 0, model)
-    put_fact(connection, "skipped", int(get_fact(connection, "skipped") or 0) + model.version - newest.version)
+    put_value(connection, "skipped", int(get_value(connection, "skipped") or 0) + model.version - newest.version)
     return model
 
 
@@ -258,5 +258,5 @@ def jump_ahead(connection: Connection) -> int:
         )
         everything = np.full_like(model.changed, version)
         put_all(connection, number, model._replace(version=version, changed=everything))
-        put_fact(connection, "skipped", int(get_fact(connection, "skipped") or 0) + LEAP)
+        put_value(connection, "skipped", int(get_value(connection, "skipped") or 0) + LEAP)
     return version

@@ -3,7 +3,7 @@
 A commit that has reached the disk costs the same for one upload as for fifty. So requests hand their jobs to this
 thread and wait; it takes all that are there, carries them out in one transaction, and answers when that is durable.
 While it waits for the disk, the next jobs gather. If the transaction fails, none of them has happened, and each is
-told so.
+informed of it.
 
 Rows that the writers of all workers change (counts, above all) are changed last, and in one order: so no two of them
 ever wait for each other in a circle.
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 from federank.service.server.store.database import Connection, Database, StoreAway
 
 MOST_TOGETHER = 256
-ROUNDS, REFUSALS, FACTS, TALLIES = range(4)
+ROUNDS, REFUSALS, METADATA, TALLIES = range(4)
 """What a job changes, in the order in which a transaction comes to it."""
 Answer = TypeVar("Answer")
 

@@ -14,10 +14,10 @@ const KIND = "federank-backup";
 const VERSION = 1;
 
 /** @type {(client: Client) => object} */
-export function backup({ kept, facts }) {
+export function backup({ kept, info }) {
   const { history, dismissed, later = [], ledger, rounds } = kept;
   const saved = new Date().toISOString();
-  return { kind: KIND, version: VERSION, saved, from: facts.name ?? "", history, dismissed, later, ledger, rounds };
+  return { kind: KIND, version: VERSION, saved, from: info.name ?? "", history, dismissed, later, ledger, rounds };
 }
 
 /** @type {(content: any) => boolean} */
@@ -56,7 +56,7 @@ export function restored({ kept }, content) {
       dismissed,
       ledger: added(records("ledger", "id"), kept.ledger, "id"),
       rounds: added(rounds, kept.rounds, "ticket"),
-      facts: { later },
+      records: { later },
     },
     count: Object.keys(history).length,
   };

@@ -15,7 +15,7 @@ import { reallyLiked } from "../privacy/ledger.js";
 import { NOTHING_HIDDEN, isPolicy, sharedProfile } from "../privacy/policy.js";
 
 /** @import { Catalogue } from "./catalogue.js" */
-/** @import { Facts, Rows, Shape } from "./federation.js" */
+/** @import { FederationInfo, Rows, Shape } from "./federation.js" */
 /** @import { Choice, Identity, Kept, LearntFrom, Owned } from "./store.js" */
 /** @import { Said } from "../faults.js" */
 /** @import { Entry } from "../privacy/ledger.js" */
@@ -29,7 +29,7 @@ are learnt weights; `gram` and `popular` are made of it when they are first need
 
 /** A federation that was met (enrolment.js): what it is, its items, its model, the config where uploads are sums, and what there
 is to complain of; `keeping` ends when it is written down.
- * @typedef {{ facts: Facts, shape: Shape, catalogue: Catalogue, model: Model, config: SecureConfig | null,
+ * @typedef {{ info: FederationInfo, shape: Shape, catalogue: Catalogue, model: Model, config: SecureConfig | null,
  *   complaint: Said | null, isAway?: boolean, keeping?: Promise<void> }} Met */
 
 export const WAIT = 30_000; // ms in which something that is added while taking part can be taken back before it may leave
@@ -71,9 +71,9 @@ export function layOver(model, shape, rows) {
 }
 
 /** Rows of another federation's model are not for this one, however well they fit.
- * @type {(facts: Facts, rows: { founding: string | null }) => void} */
-export function refuseAnother(facts, rows) {
-  if (rows.founding && rows.founding !== facts.founding) throw new BadAnswer(["fault.just-restarted"]);
+ * @type {(info: FederationInfo, rows: { federation_id: string | null }) => void} */
+export function refuseAnother(info, rows) {
+  if (rows.federation_id && rows.federation_id !== info.federation_id) throw new BadAnswer(["fault.just-restarted"]);
 }
 
 export class Client {
@@ -101,8 +101,8 @@ export class Client {
   }
 
   // What belongs to the federation that was met: all of it to one, never to two.
-  get facts() {
-    return this.met.facts;
+  get info() {
+    return this.met.info;
   }
   get shape() {
     return this.met.shape;
@@ -120,7 +120,7 @@ export class Client {
   /** Whether the model has learnt from no client yet, as far as the federation says; its numbers are drawn by chance then. */
   get isFresh() {
     return (
-      this.facts.trained === false && (!this.model.version || Boolean(this.method.hasLearnt?.(this.model) === false))
+      this.info.trained === false && (!this.model.version || Boolean(this.method.hasLearnt?.(this.model) === false))
     );
   }
 
@@ -133,7 +133,7 @@ export class Client {
   /** Fetch the rows that changed since the version this device has. */
   async refreshModel() {
     const rows = await fetchModel(this.shape, this.model.version);
-    refuseAnother(this.facts, rows);
+    refuseAnother(this.info, rows);
     await this.take(rows);
   }
 
@@ -150,9 +150,9 @@ export class Client {
     if (this.isErased) return;
     const { version, vectors, biases, weights, regulariser, iteration } = this.model;
     const model = { version, vectors, biases, weights, regulariser, iteration };
-    const { founding, catalogue } = this.facts;
+    const { federation_id, catalogue } = this.info;
     try {
-      await write(this.database, { model: { model: { ...model, founding, catalogue } } });
+      await write(this.database, { model: { model: { ...model, federation_id, catalogue } } });
     } catch (fault) {
       if (!(fault instanceof StorageFull)) throw fault;
     }
@@ -187,7 +187,7 @@ export class Client {
     if (this.kept.identity) return this.kept.identity;
     const [seed, user] = crypto.getRandomValues(new Uint32Array(2));
     const identity = { seed, user: user >>> 1, device: null, token: null };
-    await write(this.database, { facts: { identity } });
+    await write(this.database, { records: { identity } });
     this.kept.identity = identity;
     return identity;
   }
@@ -197,7 +197,7 @@ export class Client {
   get choice() {
     const { policy } = this.kept;
     if (policy && isPolicy(policy)) return this.understood({ neverIds: [], ...policy });
-    const suggested = this.facts.suggested_policy;
+    const suggested = this.info.suggested_policy;
     const first = suggested && isPolicy(suggested) ? suggested : FIRST_POLICY;
     // What leaves follows from what may leave alone, and from a fixed part of it: never more than was suggested.
     const { sharing, ...suggestion } = /** @type {Policy} */ (first);
@@ -214,9 +214,9 @@ export class Client {
     const most = messages === null ? choice.messages : Math.min(choice.messages ?? messages, messages);
     const fixed = { ...choice, sharing: "fixed-subset", basis: "shared", item_epsilon: null };
     // Nothing has to be hidden where no single server reads a message.
-    if (scale && isSecure(this.facts)) return { ...fixed, ...NOTHING_HIDDEN, messages: most };
+    if (scale && isSecure(this.info)) return { ...fixed, ...NOTHING_HIDDEN, messages: most };
     if (scale) {
-      const from = choice.filling ? choice : (this.facts.suggested_policy ?? {});
+      const from = choice.filling ? choice : (this.info.suggested_policy ?? {});
       return { ...fixed, filling: from.filling ?? "hybrid", rho: from.rho ?? 2, sampling: from.sampling ?? "fixed" };
     }
     if (messages === null) return choice;
@@ -231,7 +231,7 @@ export class Client {
 
   /** What was sent in this season. */
   get seasonRounds() {
-    const now = seasonOf(this.facts);
+    const now = seasonOf(this.info);
     return this.kept.rounds.filter((round) => seasonOfRound(round) === now);
   }
 
@@ -277,7 +277,7 @@ export class Client {
 
   /** Seconds between two uploads, as the federation asks. */
   get period() {
-    const seconds = Number(this.facts.upload_period_seconds ?? 0);
+    const seconds = Number(this.info.upload_period_seconds ?? 0);
     return seconds > 0 ? Math.min(seconds, LONGEST_PERIOD) : 0;
   }
 

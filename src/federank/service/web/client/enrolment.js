@@ -1,13 +1,13 @@
 /* Meeting a federation, joining it, finding it begun again, and leaving it. Without a network it is met as it was last.
 
-A federation says which one it is by a word that is another for every founding. Of one that was begun again at the same address
+A federation says which one it is by its federation_id. Of one that was begun again at the same address
 the list, the choices and the ledger stay; what belonged to the old one (keys, vector, messages on their way) is dropped, and
 nothing is sent until the owner takes part again.
 */
 
 import { indexed } from "./catalogue.js";
 import { Client, emptyModel, layOver, older, refuseAnother } from "./client.js";
-import { fetchCatalogue, fetchFacts, fetchModel, isSecure, register, shapeOf, unregister } from "./federation.js";
+import { fetchCatalogue, fetchInfo, fetchModel, isSecure, register, shapeOf, unregister } from "./federation.js";
 import { BadAnswer, NoAnswer, sleep } from "./http.js";
 import { ended } from "./outcomes.js";
 import { MOST_OLDER_OFFERS } from "./rules.js";
@@ -16,12 +16,12 @@ import { StorageFull, eraseEverything, openStore, read, readEverything, write } 
 import { Fault } from "../faults.js";
 
 /** @import { Met, Model } from "./client.js" */
-/** @import { Facts, Rows, Shape } from "./federation.js" */
+/** @import { FederationInfo, Rows, Shape } from "./federation.js" */
 /** @import { KeptModel } from "./store.js" */
 /** @import { Said } from "../faults.js" */
 /** @import { Item } from "../federation/item.js" */
 
-/** @typedef {Rows & { founding: string | null }} Fetched */
+/** @typedef {Rows & { federation_id: string | null }} Fetched */
 
 /** @type {Said} */
 const AWAY = ["notice.away"];
@@ -43,7 +43,7 @@ export async function wake() {
   const opening = openStore();
   const met = await meet(opening).catch((fault) => {
     if (!(fault instanceof BadAnswer)) throw fault;
-    return meet(opening); // one of its answers may be the browser's copy from before a new founding; no second one is
+    return meet(opening); // one of its answers may be the browser's copy of an earlier federation; no second one is
   });
   const client = new Client(await opening, met);
   await settle(client);
@@ -77,26 +77,26 @@ async function metLast(database) {
     ["federation", "catalogue", "model"].map((key) => read(database, "model", key)),
   );
   if (!known || !listed || !kept) return null;
-  const { facts, config } = known;
-  const shape = await shapeOf(facts);
-  if (!isOf(facts, shape, kept) || listed.items.length !== shape.items) return null;
+  const { info, config } = known;
+  const shape = await shapeOf(info);
+  if (!isOf(info, shape, kept) || listed.items.length !== shape.items) return null;
   const model = { ...emptyModel(shape), ...kept };
-  return { facts, shape, catalogue: indexed(listed), model, config, complaint: AWAY, isAway: true };
+  return { info, shape, catalogue: indexed(listed), model, config, complaint: AWAY, isAway: true };
 }
 
 /** Keep what the federation is, if there is room; its catalogue only where it is another. Answers that were drawn per client lifetime are
 tied to the items' numbers: they stand where the catalogue begins with the one that they were drawn for.
  * @type {(database: IDBDatabase, met: Met) => Promise<void>} */
-async function keepMet(database, { facts, config, catalogue: { digest, items } }) {
+async function keepMet(database, { info, config, catalogue: { digest, items } }) {
   try {
     const before = await read(database, "model", "catalogue");
     const isSame = before?.digest === digest && before.items.length === items.length;
     const listed = isSame ? {} : { catalogue: { digest, items } };
-    const joined = await read(database, "facts", "joined");
+    const joined = await read(database, "records", "joined");
     const hasGrown =
       !isSame && before?.digest === joined && joined !== undefined && beginsWith(items, before?.items ?? []);
     const tied = hasGrown ? { joined: digest } : {};
-    await write(database, { model: { federation: { facts, config }, ...listed }, facts: tied });
+    await write(database, { model: { federation: { info, config }, ...listed }, records: tied });
   } catch (fault) {
     if (!(fault instanceof StorageFull)) throw fault;
   }
@@ -105,13 +105,13 @@ async function keepMet(database, { facts, config, catalogue: { digest, items } }
 /** Another season has begun: meet the federation as it is now. A worker of the server that has not heard of it yet is given a moment.
  * @type {(client: Client, season: number) => Promise<void>} */
 export async function followTo(client, season) {
-  for (let tries = 1; seasonOf(client.facts) < season; tries++) {
+  for (let tries = 1; seasonOf(client.info) < season; tries++) {
     try {
       await meetAgain(client);
     } catch (fault) {
       if (!(fault instanceof BadAnswer) || tries >= MOST_OLDER_OFFERS) throw fault;
     }
-    if (seasonOf(client.facts) >= season) return;
+    if (seasonOf(client.info) >= season) return;
     if (tries >= MOST_OLDER_OFFERS) throw new BadAnswer(["detail.season-late", { number: season }]);
     await sleep(MOMENT);
   }
@@ -121,43 +121,43 @@ export async function followTo(client, season) {
  * @type {(opening: Promise<IDBDatabase>) => Promise<Met>} */
 async function meetNow(opening) {
   // Everything is asked for at once; answers are checked against what the federation says it is when that has come.
-  const asked = fetchFacts();
+  const asked = fetchInfo();
   const shaped = asked.then(shapeOf);
   const listed = fetchCatalogue(shaped);
-  const chartered = asked.then(async (facts) => (isSecure(facts) ? (await sums()).fetchConfig(facts) : null));
-  for (const early of [shaped, listed, chartered]) early.catch(() => {}); // awaited below, after what may fail before them
+  const agreed = asked.then(async (info) => (isSecure(info) ? (await sums()).fetchConfig(info) : null));
+  for (const early of [shaped, listed, agreed]) early.catch(() => {}); // awaited below, after what may fail before them
   /** @type {KeptModel | undefined} */
   const kept = await read(await opening, "model", "model");
   const changed = fetchModel(shaped, kept?.version ?? null);
   changed.catch(() => {});
-  const [facts, shape] = await Promise.all([asked, shaped]);
-  const mine = kept && isOf(facts, shape, kept) ? kept : null;
-  const { model, complaint } = await upToDate(facts, shape, mine, kept && !mine ? fetchModel(shape) : changed);
-  const [catalogue, config] = await Promise.all([listed, chartered]);
+  const [info, shape] = await Promise.all([asked, shaped]);
+  const mine = kept && isOf(info, shape, kept) ? kept : null;
+  const { model, complaint } = await upToDate(info, shape, mine, kept && !mine ? fetchModel(shape) : changed);
+  const [catalogue, config] = await Promise.all([listed, agreed]);
   if (config) await (await sums()).refuseAnotherList(config, catalogue.content);
-  return { facts, shape, catalogue: indexed(catalogue), model, config, complaint };
+  return { info, shape, catalogue: indexed(catalogue), model, config, complaint };
 }
 
 /** Whether the model that is kept belongs to this federation.
- * @type {(facts: Facts, shape: Shape, kept: KeptModel) => boolean} */
-function isOf(facts, shape, kept) {
-  const { founding, catalogue, vectors } = kept;
-  const isSame = founding === facts.founding && catalogue === facts.catalogue;
+ * @type {(info: FederationInfo, shape: Shape, kept: KeptModel) => boolean} */
+function isOf(info, shape, kept) {
+  const { federation_id, catalogue, vectors } = kept;
+  const isSame = federation_id === info.federation_id && catalogue === info.catalogue;
   return isSame && vectors.length === shape.items * shape.factors;
 }
 
 /** The model that is kept, or an empty one, with the rows that have come laid over it. One that is older even after a
 moment is not taken: the one at hand is used, and the user informed.
  * @typedef {{ model: Model, complaint: Said | null }} UpToDate
- * @type {(facts: Facts, shape: Shape, kept: KeptModel | null, changed: Promise<Fetched>) => Promise<UpToDate>} */
-async function upToDate(facts, shape, kept, changed) {
+ * @type {(info: FederationInfo, shape: Shape, kept: KeptModel | null, changed: Promise<Fetched>) => Promise<UpToDate>} */
+async function upToDate(info, shape, kept, changed) {
   const have = kept?.version ?? null;
   let rows = await changed;
   if (have !== null && rows.version < have) {
     await sleep(MOMENT);
     rows = await fetchModel(shape, have);
   }
-  refuseAnother(facts, rows);
+  refuseAnother(info, rows);
   const model = kept ? { ...emptyModel(shape), ...kept } : emptyModel(shape);
   if (have !== null && rows.version < have) return { model, complaint: older(rows.version, have) };
   layOver(model, shape, rows);
@@ -168,9 +168,9 @@ async function upToDate(facts, shape, kept, changed) {
  * @type {(client: Client) => Promise<void>} */
 async function settle(client) {
   client.keepModel(); // while the page is already in use
-  const joined = await read(client.database, "facts", "founding");
-  if (joined !== undefined && joined !== client.facts.founding) await partFromTheOldOne(client.database);
-  if (joined === client.facts.founding) await client.met.keeping; // what was drawn per client lifetime may have to be tied again
+  const joined = await read(client.database, "records", "federation_id");
+  if (joined !== undefined && joined !== client.info.federation_id) await partFromTheOldOne(client.database);
+  if (joined === client.info.federation_id) await client.met.keeping; // what was drawn per client lifetime may have to be tied again
   await client.reload();
   if (hasNewSeason(client)) {
     await followSeason(client);
@@ -186,9 +186,9 @@ async function partFromTheOldOne(database) {
   const unsent = rounds
     .filter(({ ticket }) => waiting.has(ticket))
     .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["detail.restarted"] }]);
-  const facts = {
+  const records = {
     identity: identity && { ...identity, device: null, token: null },
-    founding: undefined,
+    federation_id: undefined,
     vector: undefined,
     answered: undefined,
     taking: false,
@@ -196,7 +196,7 @@ async function partFromTheOldOne(database) {
   };
   const dropped = Object.fromEntries(pending.map(({ ticket }) => [ticket, undefined]));
   const settled = Object.fromEntries([...ended(rounds), ...unsent]);
-  await write(database, { facts, pending: dropped, rounds: settled }, { choice: true });
+  await write(database, { records, pending: dropped, rounds: settled }, { choice: true });
 }
 
 /** The token of this device, which joins if it has none.
@@ -204,8 +204,8 @@ async function partFromTheOldOne(database) {
 export async function enrolled(client) {
   const identity = await client.identity();
   if (identity.token) return identity.token;
-  const { founding } = await fetchFacts();
-  if (founding !== client.facts.founding) {
+  const { federation_id } = await fetchInfo();
+  if (federation_id !== client.info.federation_id) {
     await meetAgain(client);
     throw new Restarted(["notice.restarted"]);
   }
@@ -218,10 +218,10 @@ export async function enrolled(client) {
   await write(
     client.database,
     {
-      facts: {
+      records: {
         identity: { ...identity, device: id, token },
         joined,
-        founding,
+        federation_id,
         seasons,
         ...(pinned && { sums: pinned }),
       },

@@ -16,7 +16,7 @@ import * as rules from "./rules.js";
 const SUMS = "-sums"; // what a federation adds to the name of its method where no single server can read an upload
 
 /** What a federation says it is; what is optional is only ever shown, or checked where it is used.
- * @typedef {{ api: number, method: string, name?: string, description?: any, run_by?: any, noun?: any, seen?: any, joining?: any, language?: any, translations?: any, upload_period_seconds?: any, trained?: boolean | null, uploads?: string, sums?: any, season?: any, items: number, recipe: any, catalogue: string, founding: string, version: number, suggested_policy?: any }} Facts */
+ * @typedef {{ api: number, method: string, name?: string, description?: any, run_by?: any, noun?: any, seen?: any, joining?: any, language?: any, translations?: any, upload_period_seconds?: any, trained?: boolean | null, uploads?: string, sums?: any, season?: any, items: number, recipe: any, catalogue: string, federation_id: string, version: number, suggested_policy?: any }} FederationInfo */
 
 /** How many items there are, how many factors each has, and by which method they are learnt.
  * @typedef {{ factors: number, items: number, method: Method }} Shape */
@@ -30,33 +30,33 @@ const SUMS = "-sums"; // what a federation adds to the name of its method where 
 
 /** How the federation is doing.
  * @typedef {{ version: number, round?: number, reports?: number, items?: number, season?: number, devices?: number, rounds_folded?: number,
- *   founding?: string, accuracy?: Record<string, number>, health?: Health,
+ *   federation_id?: string, accuracy?: Record<string, number>, health?: Health,
  *   simulated?: { state?: string, clients?: number } | null }} Status */
 
 /** Its state in a word, and the reasons for it by their codes.
  * @typedef {{ state: string, reasons: { code: string, state: string, count: number, of: number }[] }} Health */
 
 /** What the federation is: its name, its method, its limits and the policy it suggests.
- * @type {() => Promise<Facts>} */
-export async function fetchFacts() {
-  const facts = await jsonOf(await request("federation"));
+ * @type {() => Promise<FederationInfo>} */
+export async function fetchInfo() {
+  const info = await jsonOf(await request("federation"));
   const known = [...rules.METHODS, ...rules.SUMMED_METHODS.map((method) => method + SUMS)];
-  const isKnown = facts?.api === rules.API && known.includes(facts.method);
+  const isKnown = info?.api === rules.API && known.includes(info.method);
   if (!isKnown) throw new BadAnswer(["fault.unknown-interface"]);
-  needed(isIntegerIn(facts.items, 2, rules.MOST_ITEMS), "items");
-  return facts;
+  needed(isIntegerIn(info.items, 2, rules.MOST_ITEMS), "items");
+  return info;
 }
 
 /** Whether uploads are such that no single server can read one (sums.js).
- * @type {(facts: Facts) => boolean} */
+ * @type {(info: FederationInfo) => boolean} */
 export const isSecure = ({ method, uploads }) => method.endsWith(SUMS) && uploads === "sums";
 
 /** Whether uploads are such that the server reads them. What is neither this nor summed is not for this page.
- * @type {(facts: Facts) => boolean} */
+ * @type {(info: FederationInfo) => boolean} */
 export const isPlain = ({ method, uploads = "plain" }) => !method.endsWith(SUMS) && uploads === "plain";
 
 /** The shape of a federation's model, once its recipe is sure to be one.
- * @type {(facts: Facts) => Promise<Shape>} */
+ * @type {(info: FederationInfo) => Promise<Shape>} */
 export async function shapeOf({ method: name, recipe, items }) {
   const method = await methodOf(name.replace(SUMS, ""), recipe, name.endsWith(SUMS));
   return { factors: method.factors, items, method };
@@ -102,10 +102,10 @@ async function broadcastOf(response, shape) {
 }
 
 /** The rows of the public model that changed since a version, and whose it is; all of them without one.
- * @type {(shape: Shape | Promise<Shape>, since?: number | null) => Promise<Rows & { founding: string | null }>} */
+ * @type {(shape: Shape | Promise<Shape>, since?: number | null) => Promise<Rows & { federation_id: string | null }>} */
 export async function fetchModel(shape, since = null) {
   const response = await request(since === null ? "model" : `model?since=${since}`, { timeout: 120_000 });
-  return { ...(await broadcastOf(response, shape)), founding: response.headers.get("X-Founding") };
+  return { ...(await broadcastOf(response, shape)), federation_id: response.headers.get("X-Federation-Id") };
 }
 
 /** Join: a device id and a token that the server makes up. Nothing about the user is sent but an invitation, where the

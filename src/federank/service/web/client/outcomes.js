@@ -93,7 +93,7 @@ async function becameOf(client, round, { outcome, message, record, members, uplo
     return { outcome: "left out", why: LEFT_OUT.includes(outcome) ? [`detail.${outcome}`] : message };
   if (!round.number) return { outcome: "discarded", why: ["detail.uncounted"] };
   const { sums } = client.kept;
-  if (!isSecure(client.facts) || !sums) return { outcome: "discarded", why: ["detail.read"] };
+  if (!isSecure(client.info) || !sums) return { outcome: "discarded", why: ["detail.read"] };
   const { showsNoSum } = await import("./secure.js");
   return (await showsNoSum(sums, record, round.roundConfig, round.round))
     ? { outcome: "discarded", why: ["detail.released"], number: undefined, noise: undefined }

@@ -25,9 +25,9 @@ the digest of the round config that it was made for, and its random id.
 /** Play a task's round on the model at hand, and split the message on the terms of the round config where there is one.
  * @type {(client: Client, task: Task, signal: AbortSignal) => Promise<Played>} */
 export async function play(client, task, signal) {
-  const { facts, model, kept } = client;
-  const sums = isSecure(facts) ? await import("./secure.js") : null;
-  const roundConfig = sums && kept.sums && (await sums.fetchRoundConfig(kept.sums, facts, model, task, signal));
+  const { info, model, kept } = client;
+  const sums = isSecure(info) ? await import("./secure.js") : null;
+  const roundConfig = sums && kept.sums && (await sums.fetchRoundConfig(kept.sums, info, model, task, signal));
   const terms = roundConfig && kept.sums ? { config: kept.sums, roundConfig } : null;
   if (sums && terms)
     sums.refuseBeyondPromise(
@@ -112,17 +112,17 @@ export const isFinal = (blocked) =>
 export async function blockedBy(client) {
   const { pi, sharing, messages = null } = client.policy;
   // A message that the server could read must never go where people were promised that it cannot.
-  if (isPlain(client.facts) && client.kept.sums) return ["blocked.would-read"];
-  if (!isPlain(client.facts) && !isSecure(client.facts)) return ["blocked.unknown-kind"];
-  if (isOver(untilOf(client.facts))) return ["blocked.season-over", { until: untilOf(client.facts) }];
+  if (isPlain(client.info) && client.kept.sums) return ["blocked.would-read"];
+  if (!isPlain(client.info) && !isSecure(client.info)) return ["blocked.unknown-kind"];
+  if (isOver(untilOf(client.info))) return ["blocked.season-over", { until: untilOf(client.info) }];
   if (messages !== null && client.spent >= messages) {
     // Where no single server reads a message, one that is discarded with its round may turn out not to be charged.
-    if (isSecure(client.facts) && isWaiting(client.kept.rounds)) return ["blocked.last-waits"];
+    if (isSecure(client.info) && isWaiting(client.kept.rounds)) return ["blocked.last-waits"];
     return ["blocked.spent", { count: messages }];
   }
   if (!client.history.length) return [client.method.scale ? "blocked.unrated" : "blocked.empty"];
   if (pi === 0) return ["blocked.nothing"];
-  const isAlone = client.method.scale !== undefined && isSecure(client.facts); // compared with nothing, hidden among nothing
+  const isAlone = client.method.scale !== undefined && isSecure(client.info); // compared with nothing, hidden among nothing
   if (client.history.length === client.shape.items && !isAlone)
     return [client.method.scale ? "blocked.all-rated" : "blocked.whole"];
   if (sharing === "randomized-response" && client.kept.joined && client.kept.joined !== client.catalogue.digest)
@@ -141,7 +141,7 @@ export async function blockedBy(client) {
 /** @type {(client: Client, token: string, task: Task, signal: AbortSignal, leaving: AbortSignal, say: Say) => Promise<void>} */
 async function takeTask(client, token, task, signal, leaving, say) {
   if (task.ticket === client.kept.answered) return undefined;
-  if ((task.season ?? 1) > seasonOf(client.facts)) {
+  if ((task.season ?? 1) > seasonOf(client.info)) {
     say(["doing.working"], "learning");
     await followTo(client, task.season ?? 1);
     if (!client.kept.taking) return undefined; // its owner is asked first
@@ -178,13 +178,13 @@ async function keep(client, { ticket, round }, played, revision) {
     compared,
     bytes: body.length,
     outcome: "on its way",
-    season: seasonOf(client.facts),
+    season: seasonOf(client.info),
     ...(client.method.messages === null ? {} : { number: client.spent + 1, of: client.policy.messages }),
     ...(noise ? { noise } : {}),
     ...(roundConfig ? { roundConfig, id } : {}),
   };
   const changes = {
-    facts: { vector: { values: vector, ...from }, answered: ticket },
+    records: { vector: { values: vector, ...from }, answered: ticket },
     ledger: Object.fromEntries(changed.map(entryOf)),
     rounds: { [ticket]: kept },
     pending: { [ticket]: { ticket, liked: ids, from, body, at, pairs } },
@@ -225,7 +225,7 @@ async function sendPending(client, token, leaving, say) {
     } catch (fault) {
       if (!(fault instanceof Refused) || isUnknown(fault)) throw fault;
       // The helper's record will show whether a sum has it (outcomes.js).
-      const isLate = fault.slug === "late" && isSecure(client.facts);
+      const isLate = fault.slug === "late" && isSecure(client.info);
       if (!isLate) became = { outcome: "not used", why: fault.said };
     }
     await finish(client, identity, ticket, became, say);
@@ -278,7 +278,7 @@ async function forgetToken(client) {
     .filter(({ ticket }) => waiting.has(ticket))
     .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["detail.unknown-client"] }]);
   const changes = {
-    facts: { identity: { ...identity, device: null, token: null } },
+    records: { identity: { ...identity, device: null, token: null } },
     pending: Object.fromEntries(pending.map(({ ticket }) => [ticket, undefined])),
     rounds: Object.fromEntries([...ended(rounds), ...dropped]),
   };

@@ -12,7 +12,7 @@ import { readEverything, write } from "./store.js";
 import { epsilonOfMu } from "../privacy/accountant.js";
 
 /** @import { Client } from "./client.js" */
-/** @import { Facts } from "./federation.js" */
+/** @import { FederationInfo } from "./federation.js" */
 /** @import { KeptRound, KeptSeason } from "./store.js" */
 /** @import { SecureConfig } from "../secagg/config.js" */
 /** @import { Said } from "../faults.js" */
@@ -24,11 +24,11 @@ const SLACK = 1e-9;
  * @typedef {{ number: number, made: number, most: number | null, epsilon: number | null, until: string }} SeasonLine */
 
 /** The number of a federation's season; 1 where it says nothing.
- * @type {(facts: Facts) => number} */
+ * @type {(info: FederationInfo) => number} */
 export const seasonOf = ({ season }) => (Number.isInteger(season?.number) ? season.number : 1);
 
 /** The last day of its season; empty where it has none.
- * @type {(facts: Facts) => string} */
+ * @type {(info: FederationInfo) => string} */
 export const untilOf = ({ season }) => (typeof season?.until === "string" ? season.until.slice(0, 10) : "");
 
 /** Whether the last day of a season is over, in UTC.
@@ -48,23 +48,23 @@ const sum = (values) => values.reduce((total, value) => total + value, 0);
 
 /** What a season may take at most.
  * @type {(client: Client, config: SecureConfig | null) => KeptSeason} */
-export function promised({ facts, method }, config) {
+export function promised({ info, method }, config) {
   const cost = config && config.noises.every(Boolean) ? sum(config.noises.map((noise) => costOf(config, noise))) : null;
-  return { number: seasonOf(facts), uploads: method.messages, cost, until: untilOf(facts) };
+  return { number: seasonOf(info), uploads: method.messages, cost, until: untilOf(info) };
 }
 
 /** Whether the federation is in a later season than the one that this device is in.
  * @type {(client: Client) => boolean} */
-export const hasNewSeason = ({ kept, facts }) =>
-  kept.founding === facts.founding && seasonOf(facts) > (kept.seasons?.at(-1)?.number ?? 1);
+export const hasNewSeason = ({ kept, info }) =>
+  kept.federation_id === info.federation_id && seasonOf(info) > (kept.seasons?.at(-1)?.number ?? 1);
 
 /** Go on in the federation's season, or wait for the owner's consent. What was on its way belonged to the season before.
  * @type {(client: Client) => Promise<void>} */
 export async function followSeason(client) {
-  const { database, facts, met } = client;
+  const { database, info, met } = client;
   const kept = await readEverything(database);
   const before = kept.seasons ?? [];
-  if (isSecure(facts) && !(kept.sums && met.config)) throw new BadAnswer(["sums.config-unusable", { reason: "" }]);
+  if (isSecure(info) && !(kept.sums && met.config)) throw new BadAnswer(["sums.config-unusable", { reason: "" }]);
   if (kept.sums && met.config) await (await import("./secure.js")).checkSeason(kept.sums, met.config);
   const season = promised(client, met.config);
   const codes = [
@@ -84,7 +84,7 @@ export async function followSeason(client) {
   };
   const dropped = Object.fromEntries(kept.pending.map(({ ticket }) => [ticket, undefined]));
   const rounds = Object.fromEntries([...ended(kept.rounds), ...unsent]);
-  await write(database, { facts: changes, pending: dropped, rounds }, { choice: true });
+  await write(database, { records: changes, pending: dropped, rounds }, { choice: true });
 }
 
 /** In which ways a season protects less than the one before, by their codes.
@@ -116,9 +116,9 @@ export function beyond(before, rounds, now, config) {
 
 /** What is to be said of a season that has begun, until the owner's next choice; null if nothing is.
  * @type {(client: Client) => Said | null} */
-export function noticeOf({ kept, facts, method }) {
+export function noticeOf({ kept, info, method }) {
   if (kept.seasonBegun === undefined) return null;
-  const values = { number: seasonOf(facts), count: method.messages ?? 0, code: kept.seasonBegun };
+  const values = { number: seasonOf(info), count: method.messages ?? 0, code: kept.seasonBegun };
   return [kept.seasonBegun ? "notice.season-weaker" : "notice.season", values];
 }
 

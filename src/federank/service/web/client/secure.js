@@ -45,7 +45,7 @@ import {
 import { ID_BYTES, makeUpload, newSecrets, roundingChances } from "../secagg/upload.js";
 
 /** @import { Model } from "./client.js" */
-/** @import { Facts, Task } from "./federation.js" */
+/** @import { FederationInfo, Task } from "./federation.js" */
 /** @import { Said } from "../faults.js" */
 /** @import { Bytes } from "../secagg/canonical.js" */
 /** @import { SecureConfig } from "../secagg/config.js" */
@@ -77,7 +77,7 @@ const fedrecDigest = ({ version, iteration, weights, vectors }) =>
   methodModelDigest(version ?? 0, { vectors, reported: Int8Array.from(weights), iteration: Int32Array.of(iteration) });
 
 /** What the config must say of the federation's method.
- * @type {(facts: Facts) => MethodTerms} */
+ * @type {(info: FederationInfo) => MethodTerms} */
 function termsOf({ method, recipe }) {
   const { factors, messages, uploads_per_client: uploads, clip = null, min_support: minSupport = 1 } = recipe;
   if (method.startsWith("frugal")) {
@@ -95,14 +95,14 @@ function termsOf({ method, recipe }) {
 
 /** The leader's config, if it is of the federation that the leader says this is; null where the browser cannot check it
 (WebCrypto is there on https and on this very machine alone), and then nothing is sent either.
- * @type {(facts: Facts) => Promise<SecureConfig | null>} */
-export async function fetchConfig(facts) {
+ * @type {(info: FederationInfo) => Promise<SecureConfig | null>} */
+export async function fetchConfig(info) {
   if (!globalThis.crypto?.subtle) return null;
-  const [content, text] = ["config", "settings"].map((name) => new TextEncoder().encode(String(facts.sums?.[name])));
+  const [content, text] = ["config", "settings"].map((name) => new TextEncoder().encode(String(info.sums?.[name])));
   const config = await read(() => configFrom(content));
   const settings = await read(async () => readCanonical(text, "settings"));
-  const { recipe } = facts;
-  const summed = termsOf(facts);
+  const { recipe } = info;
+  const summed = termsOf(info);
   /** @type {(name: string) => unknown} */
   const promised = (name) =>
     typeof settings[name] === "string" && typeof recipe[name] === "number"
@@ -113,10 +113,10 @@ export async function fetchConfig(facts) {
     (summed.published ?? Object.keys(settings)).every(
       (name) => promised(name) === (recipe[name] ?? UNSAID[name] ?? null),
     ) &&
-    config.founding === facts.founding &&
-    config.season === seasonOf(facts) &&
-    config.until === untilOf(facts) &&
-    config.items === facts.items &&
+    config.federation_id === info.federation_id &&
+    config.season === seasonOf(info) &&
+    config.until === untilOf(info) &&
+    config.items === info.items &&
     config.recipe === summed.recipe &&
     config.columns === summed.columns &&
     (config.min_support ?? 1) === summed.minSupport &&
@@ -233,13 +233,13 @@ async function identityAt(origin) {
 }
 
 /** The round config of a round, if the helper has signed it and it is about this config and this model.
- * @type {(config: SecureConfig, facts: Facts, model: Model, task: Task, signal: AbortSignal) => Promise<RoundConfig>} */
-export async function fetchRoundConfig(config, facts, model, { round, version }, signal) {
+ * @type {(config: SecureConfig, info: FederationInfo, model: Model, task: Task, signal: AbortSignal) => Promise<RoundConfig>} */
+export async function fetchRoundConfig(config, info, model, { round, version }, signal) {
   const content = await bytesOf(await request(`sums/offer?round=${round}`, { signal }), MOST_SMALL_BYTES);
   return read(
     async () => {
       const roundConfig = await signedByHelper(readRoundConfig, content, config);
-      const terms = termsOf(facts);
+      const terms = termsOf(info);
       await checkRoundConfig(roundConfig, config, await terms.digest(model), Date.now() / 1000, terms.rows(model));
       if (roundConfig.round !== round || roundConfig.version !== version || model.version !== version)
         throw new BadMessage(["sums.other-round"]);
@@ -287,8 +287,8 @@ export async function showsAbsence(config, record, members, roundConfig, round, 
 async function recordOf(config, record, roundConfig, round) {
   try {
     const ended = await signedByHelper(readRecord, new TextEncoder().encode(record), config);
-    const name = hexOf(await digest("charter", new TextEncoder().encode(canonical(config))));
-    return ended.charter === name && ended.offer === roundConfig && ended.round === round ? ended : null;
+    const name = hexOf(await digest("federation config", new TextEncoder().encode(canonical(config))));
+    return ended.config === name && ended.offer === roundConfig && ended.round === round ? ended : null;
   } catch (fault) {
     if (fault instanceof BadMessage) return null;
     throw fault;

@@ -1,8 +1,8 @@
 /* The store: what this device keeps, in the browser's own database (IndexedDB), and nowhere else.
 
-    facts      one record each: identity (device, token, seed, user), policy, later (ids to watch later), vector (of the rounds), taking, agreed (when the owner
+    records      one record each: identity (device, token, seed, user), policy, later (ids to watch later), vector (of the rounds), taking, agreed (when the owner
                last agreed to take part with the list as it was), answered,
-               founding (of the federation that was joined), restarted (it is another by now, and the owner is to be informed), sums
+               federation_id (of the federation that was joined), restarted (it is another by now, and the owner is to be informed), sums
                (the config that was pinned; it is kept when a federation is begun again, so that none may promise less), seasons
                (those that this device was in, and what each promised), seasonBegun (its owner is to be informed in which ways it is weaker)
     history    what the user has, by the catalogue's id
@@ -56,17 +56,17 @@ import { Fault } from "../faults.js";
 
 /** The owner's choices and what has left.
  * @typedef {{ revision?: number, taking?: boolean, identity?: Identity, policy?: Partial<Choice>, later?: string[], joined?: string, agreed?: number,
- *   founding?: string, answered?: string, restarted?: boolean, seasons?: KeptSeason[], seasonBegun?: string, sums?: SecureConfig, vector?: LearntFrom & { values: Float32Array },
+ *   federation_id?: string, answered?: string, restarted?: boolean, seasons?: KeptSeason[], seasonBegun?: string, sums?: SecureConfig, vector?: LearntFrom & { values: Float32Array },
  *   history: Owned[], dismissed: Owned[], ledger: KeptEntry[], rounds: KeptRound[], pending: Pending[] }} Kept */
 
 /** A copy of the public model, and whose it is.
- * @typedef {Model & { founding: string, catalogue: string }} KeptModel */
+ * @typedef {Model & { federation_id: string, catalogue: string }} KeptModel */
 
 /** What to write: {store: {key: value}}; undefined deletes.
  * @typedef {Record<string, Record<string, unknown>>} Changes */
 
 const NAME = "federank";
-const STORES = ["facts", "history", "dismissed", "ledger", "rounds", "pending", "last", "model"];
+const STORES = ["records", "history", "dismissed", "ledger", "rounds", "pending", "last", "model"];
 const VERSION = 2; // of the stores above; what another version of the page has kept is refused
 
 export class StorageFull extends Fault {}
@@ -107,12 +107,12 @@ export const read = (database, store, key) => settled(database.transaction(store
 /** The owner's choices and what has left, as of one moment.
  * @type {(database: IDBDatabase) => Promise<Kept>} */
 export async function readEverything(database) {
-  const stores = ["facts", "history", "dismissed", "ledger", "rounds", "pending"];
+  const stores = ["records", "history", "dismissed", "ledger", "rounds", "pending"];
   const transaction = database.transaction(stores);
-  const facts = transaction.objectStore("facts");
+  const records = transaction.objectStore("records");
   const [keys, values, ...lists] = await Promise.all([
-    settled(facts.getAllKeys()),
-    settled(facts.getAll()),
+    settled(records.getAllKeys()),
+    settled(records.getAll()),
     ...stores.slice(1).map((store) => settled(transaction.objectStore(store).getAll())),
   ]);
   const [history, dismissed, ledger, rounds, pending] = lists;
@@ -127,20 +127,23 @@ With `revision`, only if that is still the owner's latest choice; with `device`,
  * @typedef {{ revision?: number | null, device?: string | null, choice?: boolean }} Only
  * @type {(database: IDBDatabase, changes: Changes, only?: Only) => Promise<void>} */
 export async function write(database, changes, { revision = null, device: client = null, choice = false } = {}) {
-  const stores = [...new Set(["facts", ...Object.keys(changes)])];
+  const stores = [...new Set(["records", ...Object.keys(changes)])];
   const transaction = database.transaction(stores, "readwrite", { durability: "strict" });
   const done = new Promise((resolve, reject) => {
     transaction.oncomplete = resolve;
     transaction.onabort = () => reject(transaction.error ?? new Outdated(["fault.outdated"]));
   });
   done.catch(() => {}); // it is awaited below; a failure before that is not an unhandled one
-  const facts = transaction.objectStore("facts");
-  const [latest = 0, identity] = await Promise.all([settled(facts.get("revision")), settled(facts.get("identity"))]);
+  const records = transaction.objectStore("records");
+  const [latest = 0, identity] = await Promise.all([
+    settled(records.get("revision")),
+    settled(records.get("identity")),
+  ]);
   if ((revision !== null && latest !== revision) || (client !== null && identity?.device !== client)) {
     transaction.abort();
     await done;
   }
-  if (choice) facts.put(latest + 1, "revision");
+  if (choice) records.put(latest + 1, "revision");
   for (const [store, records] of Object.entries(changes))
     for (const [key, value] of Object.entries(records))
       if (value === undefined) transaction.objectStore(store).delete(key);

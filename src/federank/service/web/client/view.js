@@ -71,7 +71,7 @@ export function described(client, number) {
     title,
     year,
     local,
-    lang: String(client.facts.language ?? ""),
+    lang: String(client.info.language ?? ""),
     categories,
     has: holds(client.history, number),
     later: (client.kept.later ?? []).includes(id),
@@ -103,7 +103,7 @@ export async function viewOf(client, progress) {
   const real = new Set(
     sharedProfile.profile.filter((_, index) => sharedProfile.real[index] && sharedProfile.allowed[index]),
   );
-  const { waiting, facts, method, choice } = client;
+  const { waiting, info, method, choice } = client;
   const { numberOf, items } = client.catalogue;
   const kept = new Map(client.kept.history.map((owned) => [owned.id, owned]));
   const history = Array.from(client.history, (number) => {
@@ -126,23 +126,23 @@ export async function viewOf(client, progress) {
   const short = (text) => String(text ?? "").slice(0, LONGEST_TEXT);
   return {
     federation: {
-      name: short(facts.name),
-      description: short(facts.description),
-      runBy: short(facts.run_by),
-      language: short(facts.language),
-      translations: Object(facts.translations),
+      name: short(info.name),
+      description: short(info.description),
+      runBy: short(info.run_by),
+      language: short(info.language),
+      translations: Object(info.translations),
       items: items.length,
       scale: method.scale ?? null,
-      noun: nounOf(facts.noun),
-      joining: facts.joining ?? null, // the operator's own, as this page is
-      seen: short(facts.seen) || null,
-      pi: Number(facts.suggested_policy?.pi) || 0,
+      noun: nounOf(info.noun),
+      joining: info.joining ?? null, // the operator's own, as this page is
+      seen: short(info.seen) || null,
+      pi: Number(info.suggested_policy?.pi) || 0,
     },
     notice: client.notice,
     version: client.model.version,
     fresh: client.isFresh,
     messages: method.messages === null ? null : { made: client.spent, most: choice.messages ?? 0 },
-    plain: isPlain(facts),
+    plain: isPlain(info),
     promised: await promisedTo(client),
     seasons: linesOf(client),
     categories: client.catalogue.categories.map((name) => ({

@@ -100,7 +100,7 @@ async function choose(changes) {
   // Who chooses has read the notice.
   await write(
     client.database,
-    { ...changes, facts: { ...changes.facts, restarted: undefined, seasonBegun: undefined } },
+    { ...changes, records: { ...changes.records, restarted: undefined, seasonBegun: undefined } },
     { choice: true },
   );
   if (!client.met.isAway) client.met.complaint = null;
@@ -262,13 +262,13 @@ const calls = {
   /** @param {{ id: string, on: boolean }} given */
   async later({ id, on }) {
     const rest = (client.kept.later ?? []).filter((other) => other !== id);
-    return choose({ facts: { later: on ? [...rest, id] : rest } });
+    return choose({ records: { later: on ? [...rest, id] : rest } });
   },
   /** Change what may leave. What leaves for the first time by it waits, as what is added does.
    * @param {{ change: Partial<Choice> }} given */
   async setPolicy({ change }) {
     const agreed = client.kept.taking ? { agreed: Date.now() } : {};
-    return choose({ facts: { policy: { ...client.choice, ...change }, ...agreed } });
+    return choose({ records: { policy: { ...client.choice, ...change }, ...agreed } });
   },
   /** Keep items here though they were about to leave.
    * @param {{ ids: string[] }} given */
@@ -277,16 +277,16 @@ const calls = {
     const change = byHand
       ? { byHand: byHand.filter((id) => !ids.includes(id)), neverIds }
       : { neverIds: [...new Set([...neverIds, ...ids])] };
-    return choose({ facts: { policy: { ...choice, ...change } } });
+    return choose({ records: { policy: { ...choice, ...change } } });
   },
   async takePart() {
     // The policy in force is written down as the owner's own: what a server suggests later changes nothing.
-    const view = await choose({ facts: { policy: client.choice, taking: true, agreed: Date.now() } });
+    const view = await choose({ records: { policy: client.choice, taking: true, agreed: Date.now() } });
     if (!running) progress = { says: (await blockedBy(client)) ?? progress.says, state: "resting" };
     return running ? view : viewOf(client, progress);
   },
   async pause() {
-    const view = await choose({ facts: { taking: false } });
+    const view = await choose({ records: { taking: false } });
     stop(["doing.paused"]);
     return { ...view, progress };
   },
@@ -319,8 +319,8 @@ const calls = {
     const wasAway = client.helperAway;
     client.helperAway = isHelperAway(status);
     await askWhileResting();
-    const isLater = (status.season ?? 1) > seasonOf(client.facts);
-    if (status.founding !== client.facts.founding || client.met.isAway || isLater) {
+    const isLater = (status.season ?? 1) > seasonOf(client.info);
+    if (status.federation_id !== client.info.federation_id || client.met.isAway || isLater) {
       await meetAgain(client);
       if (!client.kept.taking && running) stop(client.notice ?? ["doing.away"]);
       else if (isLater) await goOn();

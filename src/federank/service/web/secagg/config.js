@@ -32,7 +32,7 @@ export function checkParameters(projections) {
 
 // The config of sums (secagg/config.py): what a federation promised once; devices pin its digest when they enrol.
 
-/** @typedef {{ founding: string, catalogue: string, settings: string, recipe: string, items: number, columns: number,
+/** @typedef {{ federation_id: string, catalogue: string, settings: string, recipe: string, items: number, columns: number,
  *   clip: string, noises: number[], power: string, delta: string, messages: number,
  *   least_cohort: number, largest_cohort: number, helper_origin: string, helper_key: string, leader_key: string,
  *   season: number, before: string, starts_from: number, first: string, until: string, bound: number, ring: number, suite: string,
@@ -49,7 +49,7 @@ const MOST_DEVIATION = 2 ** 22;
 
 const FIELDS = typesOf({
   string: [
-    ...["founding", "catalogue", "settings", "recipe", "clip", "power", "delta"],
+    ...["federation_id", "catalogue", "settings", "recipe", "clip", "power", "delta"],
     ...["helper_origin", "helper_key", "leader_key", "suite", "format", "before", "first", "until"],
   ],
   number: [
@@ -65,9 +65,9 @@ const numberOf = (text) => (/^-?[0-9][0-9.e+-]*$/.test(text) ? Number(text) : Na
 /** A config from the wire, once it is sure to be one.
  * @type {(bytes: Uint8Array) => Promise<SecureConfig>} */
 export async function configFrom(bytes) {
-  const config = readCanonical(bytes, "charter");
+  const config = readCanonical(bytes, "config");
   const hasSupport = Object.hasOwn(config, "min_support"); // named only where it is 2 or more
-  hasFields(config, "charter", hasSupport ? { ...FIELDS, min_support: "number" } : FIELDS);
+  hasFields(config, "config", hasSupport ? { ...FIELDS, min_support: "number" } : FIELDS);
   if (hasSupport && !(Number.isInteger(config.min_support) && config.min_support >= 2))
     throw new BadMessage(["config.least", { name: "min_support" }]);
   checkProof(config);
@@ -95,13 +95,13 @@ export async function configFrom(bytes) {
 
 /** What names a config.
  * @type {(config: SecureConfig) => Promise<Bytes>} */
-export const configDigest = (config) => digest("charter", new TextEncoder().encode(canonical(config)));
+export const configDigest = (config) => digest("federation config", new TextEncoder().encode(canonical(config)));
 
 /** Refuse a config that is not of the season after this one, of the same federation and the same servers.
  * @type {(before: SecureConfig, now: SecureConfig) => Promise<void>} */
 export async function checkFollows(before, now) {
   const same =
-    now.founding === before.founding &&
+    now.federation_id === before.federation_id &&
     now.leader_key === before.leader_key &&
     now.helper_origin === before.helper_origin &&
     now.recipe === before.recipe &&

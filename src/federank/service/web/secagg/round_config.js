@@ -24,13 +24,13 @@ import { PUBLIC_BYTES, SIGNATURE_BYTES, publicKey, verify } from "./keys.js";
 /** @import { Bytes } from "./canonical.js" */
 /** @import { SecureConfig } from "./config.js" */
 
-/** @typedef {{ charter: string, round: number, version: number, model: string, length: number, stage: number,
+/** @typedef {{ config: string, round: number, version: number, model: string, length: number, stage: number,
  *   columns: number, clip: string, scale: number, noise: number, key: string, expires: number }} RoundConfig */
 
 export const CLOCKS_APART = 600; // seconds by which a device's clock may be ahead of the helper's
 
 const FIELDS = typesOf({
-  string: ["charter", "model", "clip", "key"],
+  string: ["config", "model", "clip", "key"],
   number: ["round", "version", "length", "stage", "columns", "scale", "noise", "expires"],
 });
 
@@ -55,7 +55,7 @@ async function signedBy(kind, fields, bytes, server) {
 export async function readRoundConfig(bytes, helper) {
   const roundConfig = await signedBy("offer", FIELDS, bytes, helper);
   const { round, version, stage, noise, expires, length } = roundConfig;
-  for (const name of ["charter", "model"]) hexadecimal(roundConfig[name], 32, `round-config.${name}`);
+  for (const name of ["config", "model"]) hexadecimal(roundConfig[name], 32, `round-config.${name}`);
   await publicKey(hexadecimal(roundConfig.key, PUBLIC_BYTES, "round-config.key"), "ECDH", []);
   if (Math.min(round, version, stage, noise, expires) < 0 || length < 1) throw new BadMessage(["round-config.numbers"]);
   return roundConfig;
@@ -90,8 +90,8 @@ export function methodModelDigest(version, arrays) {
 uploads may cover; null where that is not known.
  * @type {(roundConfig: RoundConfig, config: SecureConfig, model: Uint8Array, now: number, rows?: number | null) => Promise<void>} */
 export async function checkRoundConfig(roundConfig, config, model, now, rows = null) {
-  if (roundConfig.charter !== hexOf(await digest("charter", bytesOf(canonical(config)))))
-    throw new BadMessage(["round-config.charter"]);
+  if (roundConfig.config !== hexOf(await digest("federation config", bytesOf(canonical(config)))))
+    throw new BadMessage(["round-config.config"]);
   if (roundConfig.model !== hexOf(model)) throw new BadMessage(["round-config.model"]);
   const planned = [columnsOf(config, roundConfig.stage), config.clip, config.bound, config.noises[roundConfig.stage]];
   const asked = [roundConfig.columns, roundConfig.clip, roundConfig.scale, roundConfig.noise];
@@ -105,14 +105,14 @@ export async function checkRoundConfig(roundConfig, config, model, now, rows = n
 
 // Records (secagg/exchange.py): what a server has signed of a round that has ended. A device reads the helper's.
 
-/** @typedef {{ charter: string, offer: string, round: number, state: string, messages: number, set: string, sum: string,
+/** @typedef {{ config: string, offer: string, round: number, state: string, messages: number, set: string, sum: string,
  *   model: string, people: number }} RoundRecord */
 
 export const FOLDED = "folded";
 export const ABANDONED = "abandoned"; // it has ended without a sum, and there will never be one
 
 const RECORD_FIELDS = typesOf({
-  string: ["charter", "offer", "state", "set", "sum", "model"],
+  string: ["config", "offer", "state", "set", "sum", "model"],
   number: ["round", "messages", "people"],
 });
 
