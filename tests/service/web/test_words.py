@@ -16,7 +16,7 @@ DRAWN = re.compile(r"""[<>=]|^[MmLlHhVvQqCcAaZzTt][\d -]""")
 """Pieces of a drawing."""
 NOT_WORDS = {
     *("Authorization", "Bearer ", "QuotaExceededError"),
-    *("federank page ", "draft of ", "federank sums 1", "federank sums 1 "),
+    *("federank page ", "draft of ", "federank sums 1", "federank sums 1 ", "federation config"),
     *("no answer", "other tab", "on its way", "held back", "left out", "not used", "chart-bar bad", "yes wide"),
     *("your rating", "my rating", "star rating"),
     "button, a, label, summary",

@@ -22,6 +22,7 @@ import {
   PRIVATE,
   SPECTRAL,
   checkFollows,
+  configDigest,
   checkParameters,
   checkSigned,
   columnsOf,
@@ -287,7 +288,7 @@ export async function showsAbsence(config, record, members, roundConfig, round, 
 async function recordOf(config, record, roundConfig, round) {
   try {
     const ended = await signedByHelper(readRecord, new TextEncoder().encode(record), config);
-    const name = hexOf(await digest("federation config", new TextEncoder().encode(canonical(config))));
+    const name = hexOf(await configDigest(config));
     return ended.config === name && ended.offer === roundConfig && ended.round === round ? ended : null;
   } catch (fault) {
     if (fault instanceof BadMessage) return null;

@@ -144,8 +144,8 @@ export async function write(database, changes, { revision = null, device: client
     await done;
   }
   if (choice) records.put(latest + 1, "revision");
-  for (const [store, records] of Object.entries(changes))
-    for (const [key, value] of Object.entries(records))
+  for (const [store, values] of Object.entries(changes))
+    for (const [key, value] of Object.entries(values))
       if (value === undefined) transaction.objectStore(store).delete(key);
       else transaction.objectStore(store).put(value, key);
   try {

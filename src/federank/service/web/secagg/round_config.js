@@ -18,7 +18,7 @@ import {
   readCanonical,
   typesOf,
 } from "./canonical.js";
-import { allowsLength, columnsOf, lengthOf } from "./config.js";
+import { allowsLength, columnsOf, configDigest, lengthOf } from "./config.js";
 import { PUBLIC_BYTES, SIGNATURE_BYTES, publicKey, verify } from "./keys.js";
 
 /** @import { Bytes } from "./canonical.js" */
@@ -90,8 +90,7 @@ export function methodModelDigest(version, arrays) {
 uploads may cover; null where that is not known.
  * @type {(roundConfig: RoundConfig, config: SecureConfig, model: Uint8Array, now: number, rows?: number | null) => Promise<void>} */
 export async function checkRoundConfig(roundConfig, config, model, now, rows = null) {
-  if (roundConfig.config !== hexOf(await digest("federation config", bytesOf(canonical(config)))))
-    throw new BadMessage(["round-config.config"]);
+  if (roundConfig.config !== hexOf(await configDigest(config))) throw new BadMessage(["round-config.config"]);
   if (roundConfig.model !== hexOf(model)) throw new BadMessage(["round-config.model"]);
   const planned = [columnsOf(config, roundConfig.stage), config.clip, config.bound, config.noises[roundConfig.stage]];
   const asked = [roundConfig.columns, roundConfig.clip, roundConfig.scale, roundConfig.noise];
