@@ -17,8 +17,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from federank.methods.fpl.cluster import opened
 from federank.methods.fpl.simulation import Federation, play_compiled
+from federank.simulation.cluster import opened
 from training import established, training_part
 
 

@@ -15,10 +15,10 @@ from tests.worlds import federation, model_of, random_world
 
 from federank.errors import ClusterGone, SettingError
 from federank.federation import wire
-from federank.methods.fpl.cluster import Broadcast, Cluster, Shard, clients_by_partition, opened, part_of, partitions_of
+from federank.methods.fpl.cluster import Broadcast, Shard, clients_by_partition, part_of, partitions_of
 from federank.methods.fpl.method import FPLUpdate
 from federank.methods.fpl.simulation import FleetInMemory, play_compiled, shard_count
-from federank.simulation.cluster import connected
+from federank.simulation.cluster import Cluster, connected, opened
 from federank.simulation.options import TrainingOptions
 from federank.simulation.training import train
 
@@ -130,14 +130,14 @@ def test_a_shard_answers_with_updates_and_moves_only_its_clients():
     one = established("everybody")
     first, last = 400, 700
     shard = Shard(part_of(one, first, last))
-    before = shard.vectors().copy()
+    before = shard.states()["user_vectors"].copy()
     broadcast = everything(one)
     clients = np.array([450, 600], dtype=np.int32)
     updates = shard.train(broadcast, [clients[:1], clients[1:], clients[:0]])
     assert [len(update.items) > 0 for update in updates] == [True, True, False]
     for update in updates:
         wire.checked(update, FPLUpdate, one.method)
-    moved = np.flatnonzero((shard.vectors() != before).any(axis=1)) + first
+    moved = np.flatnonzero((shard.states()["user_vectors"] != before).any(axis=1)) + first
     assert moved.tolist() == clients.tolist()
 
 
@@ -268,12 +268,12 @@ def test_a_node_lost_in_the_middle_of_a_round_changes_no_bit(name, nodes):
 
         recovered = 0
 
-        def _distribute(self):
+        def _distribute(self, partitions):
             if self._federation.round_number != 5 or nodes.second is None:
-                return super()._distribute()
+                return super()._distribute(partitions)
             for shard in self._shards:
                 shard.__ray_call__.remote(be_busy)
-            asked = super()._distribute()
+            asked = super()._distribute(partitions)
             nodes.lose_second()
             return asked
 
@@ -282,7 +282,7 @@ def test_a_node_lost_in_the_middle_of_a_round_changes_no_bit(name, nodes):
             super()._recover()
 
     one = established(name)
-    engine = Doomed(nodes.ray, one, partitions(one), 4)
+    engine = Doomed(nodes.ray, one, one.spread(), 4)
     engine.play(one, 3)
     engine.bring_home()  # rounds 3 and 4 will have to be played again
     engine.play(one, 6)

@@ -10,8 +10,8 @@ that are learnt at home, from the full history, and never sent.
 from __future__ import annotations
 
 import inspect
-from dataclasses import asdict, dataclass, fields, replace
-from functools import cache
+from dataclasses import asdict, dataclass, fields
+from functools import cache, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -128,16 +128,8 @@ class FederatedModel(ChoosingUsers):
         simulation = self._simulation(train)
         self._never_drawn = simulation.held_out
         identity = run_identity(self.name + chosen, self.settings, train)
-        then = training_options.after_epoch
-        if then is not None:
-
-            def follow_first(number: int) -> None:
-                self._follow(simulation)
-                then(number)
-
-            training_options = replace(training_options, after_epoch=follow_first)
-        seconds = play_epochs(simulation, self.settings.rounds, training_options, identity)
-        self._follow(simulation)
+        follow = partial(self._follow, simulation)
+        seconds = play_epochs(simulation, self.settings.rounds, training_options, identity, follow)
         self.report |= {
             "seconds": seconds,
             "rounds": simulation.round_number,

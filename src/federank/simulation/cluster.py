@@ -1,13 +1,26 @@
-"""Ray, at arm's length: reaching a cluster, waiting for answers, and saying plainly when it is gone.
+"""The cluster engine: one population over many machines of a Ray cluster, the driver in the place of the server.
 
-Ray is an extra (`pip install "federank[cluster]"`), imported only when a cluster is asked for. Three kinds of address:
+Users are divided by number into partitions, and partitions over Ray actors (shards). A round:
+
+  1. the driver selects the clients, and sends each shard what it lacks of the model;
+  2. shards train their clients, and return one sum per partition;
+  3. the driver adds the sums in the order of partitions, and takes the server's step.
+
+So any number of shards gives the same bits. What a method adds is its `Spread`: its partitions, its shards, its sums.
+
+The driver also holds a state to return to: the server's tables and all client states as of some round. It is renewed
+when client states are brought home (an epoch's end, a checkpoint), every minute, and after every round where shards
+keep nothing. If a machine is lost, its shards are started elsewhere, all return to that state, and the rounds since
+are played again; every draw is named by its round, so the result has the same bits.
+
+Ray is an extra (`pip install "federank[cluster]"`), imported only when a cluster is needed. Three kinds of address:
 
     local               a cluster of this machine alone, started now and ended when the work is done
-    ray://head:10001    someone else's cluster, through Ray's client port
+    ray://head:10001    another cluster, through Ray's client port
     head:6379           the same from a machine that is part of it
 
-Left alone, Ray waits minutes for a head that is not there, and ends the program when a head goes away. So the
-head is knocked at before Ray is asked, and again whenever an answer is long in coming.
+By default Ray waits minutes for a head that does not exist, and ends the program when a head goes away. So the head is
+contacted before Ray is called, and again whenever a result is late.
 """
 
 from __future__ import annotations
@@ -15,13 +28,22 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from importlib.metadata import version
+from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
+from federank._numerics.arrays import IntVector, LongVector
 from federank.errors import ClusterGone as ClusterGone
 from federank.errors import SettingError
 from federank.extras import need
+from federank.simulation.federated import Engine, Machines, Tables
+
+# Reaching a cluster.
+
 
 LOCAL = "local"
 _SECONDS_TO_KNOCK = 5.0
@@ -50,7 +72,7 @@ def check_address(address: str) -> None:
 
 @contextmanager
 def connected(address: str, cpus: int, store_bytes: int) -> Iterator[Any]:
-    """Ray, connected to this cluster for as long as the work lasts; a connection that is there already is kept.
+    """Ray, connected to this cluster for as long as the work lasts; an existing connection is used.
 
     `cpus` and `store_bytes` (the memory for what passes between processes) count where the cluster is started here.
     """
@@ -92,12 +114,6 @@ def knock(address: str) -> None:
         ) from reason
 
 
-def answers(ray: Any, references: list[Any]) -> Iterator[Any]:
-    """What was asked for, in the order of asking."""
-    for reference in references:
-        yield answer(ray, reference)
-
-
 def answer(ray: Any, reference: Any) -> Any:
     """What was asked for; while waiting, the head is watched."""
     while not ray.wait([reference], timeout=SECONDS_BETWEEN_KNOCKS)[0]:
@@ -133,3 +149,279 @@ def first_line(reason: Exception) -> str:
     """What Ray has to say, without the pages that follow."""
     line = (str(reason).strip().splitlines() or [type(reason).__name__])[0].strip()
     return line if line.endswith((".", "!", "?")) else f"{line}."
+
+
+# What a federation is on a cluster.
+
+
+Train = Callable[[list[IntVector]], Iterator[tuple[int, Any]]]
+"""Trains the clients of each partition; the sums of all partitions that have any, by number, in ascending order."""
+
+
+class Shard(Protocol):
+    """Clients on one machine between two rounds. It is started with its `part`."""
+
+    def train(self, message: Any, partitions: list[IntVector]) -> list[Any]:
+        """The sum of these clients' updates, partition by partition. Their states move."""
+        ...
+
+    def states(self) -> dict[str, Any]:
+        """The states of all its users, by the names of their tables."""
+        ...
+
+    def restore(self, states: dict[str, Any]) -> None:
+        """Return to these states, because a shard elsewhere was lost."""
+        ...
+
+
+class Spread(Protocol):
+    """A federation whose rounds are sums over partitions of its users."""
+
+    shard_type: ClassVar[type[Any]]
+    kept: ClassVar[tuple[str, ...]]
+    """The federation's tables of client states, which shards keep."""
+    partitions: LongVector
+    """Where each partition begins, by user number, and where the last one ends."""
+
+    def part(self, partitions: LongVector) -> Any:
+        """What a shard starts with: all that is known of the users of these partitions, and of no others."""
+        ...
+
+    def message(self, since: int) -> Any:
+        """What a shard lacks of the model that last received it as of this round; -1: it has received none."""
+        ...
+
+    def play_round(self, train: Train) -> None:
+        """One round, whose clients `train` asks for their sums."""
+        ...
+
+
+class Spreadable(Protocol):
+    """A federation that can be spread over a cluster."""
+
+    round_number: int
+    profiles: Any
+
+    def spread(self) -> Spread:
+        """Its form on a cluster. Raises SettingError for settings whose rounds are no sums over partitions."""
+        ...
+
+    def tables(self) -> Tables:
+        """The arrays that change while rounds are played."""
+        ...
+
+
+class _Actor:
+    """A shard in a process of its own."""
+
+    def __init__(self, shard_type: type[Any], part: Any) -> None:
+        self._shard: Shard = shard_type(part)
+
+    def train(self, message: Any, partitions: list[IntVector]) -> list[Any]:
+        return self._shard.train(message, partitions)
+
+    def states(self) -> dict[str, Any]:
+        return self._shard.states()
+
+    def restore(self, states: dict[str, Any]) -> None:
+        self._shard.restore(states)
+
+    def version(self) -> str:
+        return version("federank")
+
+
+def partition_starts(participants: IntVector, n_users: int, count: int) -> LongVector:
+    """Where each of `count` partitions begins, by user number, and where the last one ends: about as many participants
+    in each."""
+    starts = np.empty(count + 1, dtype=np.int64)
+    starts[:-1] = participants[np.arange(count) * len(participants) // count]
+    starts[0], starts[-1] = 0, n_users
+    return starts
+
+
+def in_their_places(values: Any, users: slice, n_users: int) -> Any:
+    """The values of these users in a table of all, whose other rows are zero."""
+    table = np.zeros((n_users, *values.shape[1:]), dtype=values.dtype)
+    table[users] = values
+    return table
+
+
+_SECONDS_TO_HOLD = 60.0
+_MOST_LOSSES = 5
+
+
+class Cluster:
+    """The driver's half of a federation whose clients are on the shards of a cluster."""
+
+    def __init__(self, ray: Any, federation: Spreadable, spread: Spread, shards: int) -> None:
+        self._ray, self._federation, self._spread = ray, federation, spread
+        partitions = len(spread.partitions) - 1
+        self._bounds = [shard * partitions // shards for shard in range(shards + 1)]  # of shards, by partition
+        self._looked_at = time.monotonic()
+        self._hold()
+        self._shards = [self._start(shard, cpus=1) for shard in range(shards)]
+        self._received = [-1] * shards  # per shard: the round as of which it received the model
+        self._refuse_other_versions()
+
+    def play(self, federation: Any, rounds: int, _threads: int = 1) -> None:
+        """Play this many rounds. The server's tables are current afterwards; client states once brought home."""
+        assert federation is self._federation
+        self._reach(federation.round_number + rounds, gather=False)
+
+    def bring_home(self) -> None:
+        """Bring all client states as of this round."""
+        if self._held_round != self._federation.round_number:
+            self._reach(self._federation.round_number, gather=True)
+
+    def close(self) -> None:
+        """End the shards."""
+        for shard in self._shards:
+            self._ray.kill(shard)
+
+    def _reach(self, goal: int, gather: bool) -> None:
+        """Play until this round, and again from the state that is held if a part of the cluster is lost."""
+        try:
+            for _ in range(_MOST_LOSSES):
+                try:
+                    while self._federation.round_number < goal:
+                        self._spread.play_round(self._train)
+                        self._look_around()
+                    if gather:
+                        self._gather()
+                    return
+                except losses(self._ray) as loss:
+                    last_loss = loss
+                    self._recover()
+            raise ClusterGone(
+                f"Parts of the cluster were lost {_MOST_LOSSES} times before round {goal:,} was reached. The last "
+                f"time: {first_line(last_loss)} Is there enough memory on its machines?"
+            )
+        except (ClusterGone, ConnectionError, self._ray.exceptions.RaySystemError) as gone:
+            self._go_back()
+            raise ClusterGone(f"The cluster went away: {first_line(gone)}") from gone
+
+    def _look_around(self) -> None:
+        """Between two rounds, now and then: is the head still there, and is it time to hold another state?"""
+        now = time.monotonic()
+        if now - self._looked_at > SECONDS_BETWEEN_KNOCKS:
+            self._looked_at = now
+            try:
+                watch_head(self._ray)
+            except ClusterGone:
+                self._gather()  # shards outlive their head for a while: nothing that was played need be lost
+                raise
+        if not self._spread.kept or now - self._held_at > _SECONDS_TO_HOLD:
+            self._gather()
+
+    def _train(self, partitions: list[IntVector]) -> Iterator[tuple[int, Any]]:
+        for shard, reference in self._distribute(partitions):
+            yield from enumerate(answer(self._ray, reference), start=self._bounds[shard])
+
+    def _distribute(self, partitions: list[IntVector]) -> list[tuple[int, Any]]:
+        """Send each shard that has clients their names and what it lacks of the model; references to their sums."""
+        messages: dict[int, Any] = {}
+        references = []
+        for shard, actor in enumerate(self._shards):
+            theirs = partitions[self._bounds[shard] : self._bounds[shard + 1]]
+            if any(len(clients) for clients in theirs):
+                since = self._received[shard]
+                if since not in messages:
+                    messages[since] = self._ray.put(self._spread.message(since))
+                self._received[shard] = self._federation.round_number
+                references.append((shard, actor.train.remote(messages[since], theirs)))
+        return references
+
+    def _gather(self) -> None:
+        if self._spread.kept:
+            parts = [answer(self._ray, reference) for reference in [shard.states.remote() for shard in self._shards]]
+            for shard, states in enumerate(parts):
+                for name in self._spread.kept:
+                    getattr(self._federation, name)[self._users_of(shard)] = states[name]
+        self._hold()
+
+    def _hold(self) -> None:
+        """Hold this state to return to. Client states are the federation's own, which no round changes."""
+        self._held_round, self._held_at = self._federation.round_number, time.monotonic()
+        tables = self._federation.tables().all
+        self._held = {name: table.copy() for name, table in tables.items() if name not in self._spread.kept}
+
+    def _go_back(self) -> None:
+        for name, table in self._held.items():
+            setattr(self._federation, name, table.copy())
+        self._federation.round_number = self._held_round
+
+    def _recover(self) -> None:
+        """All return to the state that is held; shards that are gone are started elsewhere."""
+        self._go_back()
+        watch_head(self._ray)  # without its head a cluster starts nothing any more
+        for shard, actor in enumerate(self._shards):
+            users = self._users_of(shard)
+            states = {name: getattr(self._federation, name)[users] for name in self._spread.kept}
+            try:
+                answer(self._ray, actor.restore.remote(states))
+            except losses(self._ray):
+                self._ray.kill(actor)
+                # Asking for a core of its own could mean waiting for ever: beside others it is slow, but goes on.
+                self._shards[shard] = self._start(shard, cpus=0)
+        self._received = [-1] * len(self._shards)
+
+    def _start(self, shard: int, cpus: int) -> Any:
+        where = {"num_cpus": cpus, "max_restarts": 0, "scheduling_strategy": "SPREAD"}
+        own = self._spread.partitions[self._bounds[shard] : self._bounds[shard + 1] + 1]
+        return self._ray.remote(_Actor).options(**where).remote(self._spread.shard_type, self._spread.part(own))
+
+    def _users_of(self, shard: int) -> slice:
+        starts = self._spread.partitions
+        return slice(int(starts[self._bounds[shard]]), int(starts[self._bounds[shard + 1]]))
+
+    def _refuse_other_versions(self) -> None:
+        """Machines with another FedeRank would give other results, or none."""
+        try:
+            versions = {answer(self._ray, reference) for reference in [s.version.remote() for s in self._shards]}
+        except losses(self._ray) as reason:
+            raise ClusterGone(
+                f"The cluster's machines could not take the clients: {first_line(reason)} Is FedeRank installed on all "
+                "of them, and is their memory large enough?"
+            ) from reason
+        if versions != {version("federank")}:
+            raise ClusterGone(
+                f"The cluster's machines have FedeRank {', '.join(sorted(versions))}, this one has "
+                f"{version('federank')}; the same version is needed everywhere."
+            )
+
+
+@contextmanager
+def opened(federation: Spreadable, address: str = LOCAL, shards: int | None = None) -> Iterator[Cluster]:
+    """A cluster with this federation's clients on it, for as long as rounds are played; `shards`: all its cores."""
+    spread = federation.spread()
+    partitions = len(spread.partitions) - 1
+    _refuse_more_than(partitions, shards, f"a round of this population is summed in {partitions} partitions")
+    cores = min(shards or os.cpu_count() or 1, partitions)
+    with connected(address, cores, _store_bytes(federation, spread)) as ray:
+        cores = cluster_cpus(ray)
+        _refuse_more_than(cores, shards, f"the cluster has {cores} cores")
+        cluster = Cluster(ray, federation, spread, shards or min(cores, partitions))
+        try:
+            yield cluster
+        finally:
+            cluster.close()
+
+
+@contextmanager
+def on_a_cluster(federation: Any, machines: Machines) -> Iterator[Engine]:
+    """The cluster engine of a federation."""
+    with opened(federation, machines.address or LOCAL, machines.shards) as cluster:
+        yield Engine(cluster.play, cluster.bring_home)
+
+
+def _refuse_more_than(most: int, shards: int | None, why: str) -> None:
+    if shards is not None and shards > most:
+        raise SettingError(f"shards is {shards}, but {why}; choose at most {most}.")
+
+
+def _store_bytes(federation: Spreadable, spread: Spread) -> int:
+    """Memory for what passes between processes: histories and client states once, and a round's messages twice."""
+    tables = federation.tables()
+    states = sum(tables.devices[name].nbytes for name in spread.kept)
+    model = sum(table.nbytes for table in tables.server.values())
+    return int(1.5 * (federation.profiles.items.nbytes + 2 * states + 2 * (len(spread.partitions) + 1) * model))

@@ -12,8 +12,9 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,8 +73,25 @@ class Stopped(KeyboardInterrupt):
     """The run was stopped by its user, and its state is in the checkpoint (if one was named)."""
 
 
-def train(federation: Federated, epochs: int, options: TrainingOptions, identity: str) -> float:
-    """Play the rounds of this many epochs; the seconds they took. `identity` names the run that a checkpoint is of."""
+def train(
+    federation: Federated,
+    epochs: int,
+    options: TrainingOptions,
+    identity: str,
+    follow: Callable[[], None] = lambda: None,
+) -> float:
+    """Play the rounds of this many epochs; the seconds they took. `identity` names the run that a checkpoint is of.
+
+    `follow` takes over what was learnt: at the end, and before anyone looks at it after an epoch.
+    """
+    then = options.after_epoch
+    if then is not None:
+
+        def follow_first(epoch: int) -> None:
+            follow()
+            then(epoch)
+
+        options = replace(options, after_epoch=follow_first)
     if options.resume and options.kept_in is not None:
         resume(federation, options.kept_in, identity)
     if options.engine not in federation.engines:
@@ -84,7 +102,7 @@ def train(federation: Federated, epochs: int, options: TrainingOptions, identity
     machines = Machines(options.cluster, options.shards)
     with federation.engines[options.engine](federation, machines) as engine:
         try:
-            return _play_epochs(federation, epochs, options, identity, engine)
+            seconds = _play_epochs(federation, epochs, options, identity, engine)
         except ClusterGone as gone:
             if options.kept_in is None:
                 raise
@@ -94,6 +112,8 @@ def train(federation: Federated, epochs: int, options: TrainingOptions, identity
                 f"{gone} What was played up to round {federation.round_number:,} is kept in {options.kept_in}; the "
                 "same command with --resume goes on."
             ) from gone
+    follow()
+    return seconds
 
 
 def _play_epochs(federation: Federated, epochs: int, options: TrainingOptions, identity: str, engine: Engine) -> float:

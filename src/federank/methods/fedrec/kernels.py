@@ -3,7 +3,7 @@
 A client's ratings name every item once, so what it sends for an item may be applied at once: nothing reads that
 item's V again before the client has finished. (Predictions of virtual ratings come first.) In stochastic style the
 next client sees this one's result, so the order is the algorithm; in batch style all clients see the same V, and
-sums and counts per item are applied at the end of the round.
+their gradients are summed.
 """
 
 from __future__ import annotations
@@ -213,41 +213,35 @@ def _mean_gradient(u: Any, V: Any, items: Any, values: Any, count: Any, regulari
 
 
 @compiled
-def play_pmf_batch(run: RatingRun, sums: Sums, workspace: Workspace, first_round: int, rounds: int) -> None:
-    """PMF in batch style: everyone in every round."""
+def sum_pmf_batch(run: RatingRun, sums: Sums, workspace: Workspace, r: int, clients: IntVector) -> None:
+    """What these clients send in a round of PMF in batch style, added to the sums."""
     recipe, raters, V, _, U, width = run
     items, values, regulariser = workspace.items, workspace.values, recipe.regulariser
     vectors, counts = sums.vectors, sums.counts
-    for r in range(first_round, first_round + rounds):
-        vectors[:] = 0
-        counts[:] = 0
-        rate = rate_after(recipe, r)
-        predicting = predicts(recipe, r)
-        for user in recipe.participants:
-            raters.participations[user] += 1
-            size, count = lay_out(recipe, raters, user, r, len(V), workspace)
-            u = load_row(U, user, width)
-            if count > 0 and recipe.hybrid and (predicting or recipe.local_own):
-                local = u
-                met = size + count if recipe.local_all else size
-                for _pass in range(recipe.local_passes):
-                    local = local - rate * _mean_gradient(local, V, items, values, met, regulariser, width)
-                if recipe.local_own:
-                    u = local
-                if predicting:
-                    predict(V, local, items, values, size, count, width)
-            moved = u - rate * _mean_gradient(u, V, items, values, size + count, regulariser, width)
-            if recipe.after:
-                u = moved
-            for k in range(size + count):
-                v = load_row(V, items[k], width)
-                gradient = item_gradient(rating_error(u, v, values[k]), u, v, regulariser)
-                store_row(vectors, items[k], load_row(vectors, items[k], width) + gradient)
-                counts[items[k]] += 1
-            store_row(U, user, moved)
-        for item in range(len(V)):
-            mean = np.float32(1 / max(counts[item], 1)) * load_row(vectors, item, width)
-            store_row(V, item, load_row(V, item, width) - rate * mean)
+    rate = rate_after(recipe, r)
+    predicting = predicts(recipe, r)
+    for user in clients:
+        raters.participations[user] += 1
+        size, count = lay_out(recipe, raters, user, r, len(V), workspace)
+        u = load_row(U, user, width)
+        if count > 0 and recipe.hybrid and (predicting or recipe.local_own):
+            local = u
+            met = size + count if recipe.local_all else size
+            for _pass in range(recipe.local_passes):
+                local = local - rate * _mean_gradient(local, V, items, values, met, regulariser, width)
+            if recipe.local_own:
+                u = local
+            if predicting:
+                predict(V, local, items, values, size, count, width)
+        moved = u - rate * _mean_gradient(u, V, items, values, size + count, regulariser, width)
+        if recipe.after:
+            u = moved
+        for k in range(size + count):
+            v = load_row(V, items[k], width)
+            gradient = item_gradient(rating_error(u, v, values[k]), u, v, regulariser)
+            store_row(vectors, items[k], load_row(vectors, items[k], width) + gradient)
+            counts[items[k]] += 1
+        store_row(U, user, moved)
 
 
 # The compiled loop of SVD++: PMF's, with the rated items' W in a table of the client's own.

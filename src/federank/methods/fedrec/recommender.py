@@ -53,10 +53,9 @@ class RatingFactors(PredictsRatings):
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         refuse_bad_ratings(train, self.settings)
         federation = RatingFederation.established(self.settings, train)
-        self._follow(federation)
         identity = run_identity(self.name, self.settings, train)
-        seconds = play_epochs(federation, self.settings.iterations, training_options, identity)
-        self._follow(federation)
+        epochs = self.settings.iterations
+        seconds = play_epochs(federation, epochs, training_options, identity, lambda: self._follow(federation))
         self.report |= {
             "seconds": seconds,
             "rounds": federation.round_number,
@@ -65,7 +64,7 @@ class RatingFactors(PredictsRatings):
         }
 
     def _follow(self, federation: RatingFederation) -> None:
-        """Views of the federation's tables without their padding: no copy, so they are current during training."""
+        """The federation's tables without their padding."""
         factors = federation.recipe.factors
         self.item_vectors = federation.item_vectors[:, :factors]
         self.user_vectors = federation.user_vectors[:, :factors]

@@ -26,8 +26,8 @@ from federank.methods.fedrec.kernels import (
     choose_one,
     draw_order,
     play_pmf,
-    play_pmf_batch,
     play_svdpp,
+    sum_pmf_batch,
 )
 from federank.methods.fedrec.reference import (
     RatingBroadcast,
@@ -38,6 +38,7 @@ from federank.methods.fedrec.reference import (
     stepped,
 )
 from federank.methods.fedrec.settings import RatingRecipe, RatingSettings, simulated_recipe
+from federank.simulation.cluster import Spread, on_a_cluster
 from federank.simulation.federated import EngineName, Open, Tables, in_this_process
 
 
@@ -100,6 +101,19 @@ class RatingFederation:
         self.participations[user] = client.participations
         return gradients
 
+    def take_step(self, sums: Sums) -> None:
+        """The server's part of a batch round: every item moves by the mean of its gradients."""
+        iteration = self.round_number // self.recipe.rounds_per_epoch
+        counts = sums.counts.astype(np.float64)
+        self.item_vectors[:] = stepped(self.recipe, iteration, self.item_vectors, sums.vectors, counts)
+        self.round_number += 1
+
+    def spread(self) -> Spread:
+        """Its form on a cluster."""
+        from federank.methods.fedrec.cluster import RatingSpread  # made of functions on federations: imported late
+
+        return RatingSpread(self)
+
     @property
     def run(self) -> RatingRun:
         """The arguments of the kernels."""
@@ -160,14 +174,22 @@ def play_compiled(federation: RatingFederation, rounds: int, _threads: int = 1) 
     recipe, run, begin = federation.recipe, federation.run, federation.round_number
     workspace = workspace_for_raters(federation)
     if recipe.batch:
-        V = federation.item_vectors
-        sums = Sums(np.empty_like(V), np.empty(len(V), dtype=np.int64))
-        play_pmf_batch(run, sums, workspace, begin, rounds)
-    elif recipe.implicit:
+        for _ in range(rounds):
+            sums = no_sums(federation)
+            sum_pmf_batch(federation.run, sums, workspace, federation.round_number, recipe.participants)
+            federation.take_step(sums)
+        return
+    if recipe.implicit:
         play_svdpp(run, workspace, begin, rounds)
     else:
         play_pmf(run, workspace, begin, rounds)
     federation.round_number += rounds
+
+
+def no_sums(federation: RatingFederation) -> Sums:
+    """The sums of a batch round before any client's gradients."""
+    V = federation.item_vectors
+    return Sums(np.zeros_like(V), np.zeros(len(V), dtype=np.int64))
 
 
 def workspace_for_raters(federation: RatingFederation) -> Workspace:
@@ -226,4 +248,5 @@ def play_reference(federation: RatingFederation, rounds: int, _threads: int = 1)
 ENGINES: dict[EngineName, Open] = {
     "compiled": in_this_process(play_compiled),
     "reference": in_this_process(play_reference),
+    "cluster": on_a_cluster,
 }

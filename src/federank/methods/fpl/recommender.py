@@ -56,17 +56,14 @@ class PairwiseFactors(Recommender):
         training_options: TrainingOptions,
         chosen: str = "",
     ) -> None:
-        """Found a federation and play its rounds; the factors follow it while it runs.
+        """Establish a federation and play its rounds.
 
         `chosen` names what people chose where the settings do not tell it, for the identity of a checkpoint.
         """
         federation = Federation.established(settings, recipe, data.profiles, data.n_items)
         put_back(self._earlier, data, {name: getattr(federation, name) for name in self._warm})
-        self._follow(federation)
-        seconds = play_epochs(
-            federation, settings.epochs, training_options, run_identity(self.name + chosen, self.settings, data)
-        )
-        self._follow(federation)
+        identity = run_identity(self.name + chosen, self.settings, data)
+        seconds = play_epochs(federation, settings.epochs, training_options, identity, lambda: self._follow(federation))
         triples = int(recipe.triples[recipe.participants].mean() * recipe.clients_per_round * federation.round_number)
         always_there = recipe.online >= 1.0 and not len(recipe.trace)
         self.report |= ({"triples": triples} if always_there else {}) | {
@@ -77,7 +74,7 @@ class PairwiseFactors(Recommender):
         }
 
     def _follow(self, federation: Federation) -> None:
-        """Views of the federation's tables without their padding: no copy, so they are current during training."""
+        """The federation's tables without their padding."""
         factors = federation.recipe.factors
         self.item_vectors = federation.item_vectors[:, :factors]
         self.item_biases = federation.item_biases

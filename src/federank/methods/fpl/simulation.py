@@ -7,7 +7,6 @@ clients'. Rows are padded (_numerics/rows.py); the padding stays zero.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -64,14 +63,8 @@ from federank.methods.fpl.privacy import clip_and_noise, noised_sum, play_noised
 from federank.methods.fpl.settings import FPLSettings, Recipe, choose_clients, recipe_for
 from federank.privacy.ledger import Ledger
 from federank.privacy.population import Choices, coins, shared_profile_of, shared_profiles_of_all
-from federank.simulation.federated import (
-    Engine,
-    EngineName,
-    Machines,
-    Open,
-    Tables,
-    in_this_process,
-)
+from federank.simulation.cluster import Spread, on_a_cluster
+from federank.simulation.federated import EngineName, Open, Tables, in_this_process
 
 
 @dataclass(eq=False)
@@ -143,6 +136,12 @@ class Federation:
             sums.count += 1
         self.take(self.method.server_update(self.state, sums))
         self.round_number += 1
+
+    def spread(self) -> Spread:
+        """Its form on a cluster."""
+        from federank.methods.fpl.cluster import FPLSpread  # made of functions on federations: imported late
+
+        return FPLSpread(self)
 
     def why_diverged(self) -> str:
         """What is to blame if the factors are no longer finite numbers."""
@@ -435,16 +434,8 @@ class FPLClients:
         return vectors
 
 
-@contextmanager
-def _on_a_cluster(federation: Federation, machines: Machines) -> Iterator[Engine]:
-    from federank.methods.fpl.cluster import opened
-
-    with opened(federation, machines.address or "local", machines.shards) as cluster:
-        yield Engine(cluster.play, cluster.bring_home)
-
-
 ENGINES: dict[EngineName, Open] = {
     "compiled": in_this_process(play_compiled),
     "reference": in_this_process(play_reference),
-    "cluster": _on_a_cluster,
+    "cluster": on_a_cluster,
 }

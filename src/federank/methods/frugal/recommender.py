@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -119,10 +120,9 @@ class FewMessages(ChoosingUsers):
         recipe = self.recipe(train)
         federation = FrugalFederation.established(self.squares(), recipe, train.profiles)
         identity = run_identity(self.name + chosen, self.settings, train)
-        seconds = play_epochs(
-            federation, recipe.rounds // recipe.cohorts, self._followed(federation, training_options), identity
-        )
-        self._follow(federation, training_options.threads)
+        epochs, threads = recipe.rounds // recipe.cohorts, training_options.threads
+        follow = partial(self._follow, federation, threads)
+        seconds = play_epochs(federation, epochs, training_options, identity, follow)
         if recipe.ridge:
             self.ridge = weights_from(federation)
         self.report |= {
@@ -132,24 +132,12 @@ class FewMessages(ChoosingUsers):
             "messages": int(federation.spent.max(initial=0)),
             "regulariser": self.regulariser,
             "skipped_users": int(train.n_users - len(recipe.participants)),
-            "epochs": recipe.rounds // recipe.cohorts,
+            "epochs": epochs,
             "supported_items": len(supported_items(recipe, self.item_weights)),
             "items": recipe.n_items,
         }
         if recipe.private is not None:
             self.report |= guarantee(recipe.private, self.squares(), int(federation.spent.max(initial=0)))
-
-    def _followed(self, federation: FrugalFederation, training_options: TrainingOptions) -> TrainingOptions:
-        """The same conduct, with the model's vectors current whenever an epoch has been played."""
-        then = training_options.after_epoch
-        if then is None:
-            return training_options
-
-        def follow_first(number: int) -> None:
-            self._follow(federation, training_options.threads)
-            then(number)
-
-        return replace(training_options, after_epoch=follow_first)
 
     def _follow(self, federation: FrugalFederation, threads: int) -> None:
         recipe = federation.recipe

@@ -7,7 +7,6 @@ against it. For worlds of a few dozen people.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,8 @@ from federank.methods.frugal.settings import FrugalRecipe
 from federank.methods.frugal.simulation import FrugalFederation
 from federank.privacy.ledger import Ledger
 from federank.privacy.population import shared_profile_of
-from federank.simulation.federated import Engine, EngineName, Machines, Open, in_this_process
+from federank.simulation.cluster import on_a_cluster
+from federank.simulation.federated import EngineName, Open, in_this_process
 
 
 def play_round(recipe: FrugalRecipe, shared: Any, fleet: Any) -> None:
@@ -103,16 +103,8 @@ def play(federation: FrugalFederation, rounds: int, _threads: int = 1) -> None:
 # The engines that play rounds of few messages, by name.
 
 
-@contextmanager
-def _on_a_cluster(federation: FrugalFederation, machines: Machines) -> Iterator[Engine]:
-    from federank.methods.frugal.cluster import on_a_cluster
-
-    with on_a_cluster(federation, machines) as engine:
-        yield engine
-
-
 ENGINES: dict[EngineName, Open] = {
     "compiled": in_this_process(compiled.play),
     "reference": in_this_process(play),
-    "cluster": _on_a_cluster,
+    "cluster": on_a_cluster,
 }

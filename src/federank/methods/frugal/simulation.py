@@ -29,6 +29,7 @@ from federank.methods.frugal.server_update import FrugalState, first_shared, fol
 from federank.methods.frugal.settings import FrugalRecipe, SquaresSettings
 from federank.privacy.population import AS_HISTORIES_ARE, all_shared_items
 from federank.secagg.ring import C_INT, in_ring
+from federank.simulation.cluster import Spread, partition_starts
 from federank.simulation.federated import EngineName, Open, Tables
 
 
@@ -126,6 +127,12 @@ class FrugalFederation:
         server = ("item_vectors", "regulariser", "sketch", "mean", "square", "weights", "counts", "heard")
         names = (*server, "seen", "through") if self.recipe.ridge else server
         return Tables({name: getattr(self, name) for name in names}, {"spent": self.spent})
+
+    def spread(self) -> Spread:
+        """Its form on a cluster."""
+        from federank.methods.frugal.cluster import FrugalSpread  # made of functions on federations: imported late
+
+        return FrugalSpread(self)
 
     def why_diverged(self) -> str:
         """What is to blame if the item vectors are no longer finite numbers."""
@@ -236,10 +243,7 @@ def district_starts(recipe: FrugalRecipe, n_users: int) -> LongVector:
     able = len(recipe.participants)
     fitting = _MOST_SUM_BYTES // (4 * recipe.n_items * padded_width(recipe.factors + 1))
     count = max(1, min(_MAX_PARTITIONS, able // _USERS_PER_PARTITION, fitting))
-    starts = np.empty(count + 1, dtype=np.int64)
-    starts[:-1] = recipe.participants[np.arange(count) * able // count]
-    starts[0], starts[-1] = 0, n_users
-    return starts
+    return partition_starts(recipe.participants, n_users, count)
 
 
 def as_broadcast(

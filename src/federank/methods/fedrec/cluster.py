@@ -1,0 +1,125 @@
+"""PMF in batch style on a cluster (simulation/cluster.py)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector
+from federank.data.interactions import Profiles
+from federank.errors import SettingError
+from federank.methods.fedrec.kernels import Sums, sum_pmf_batch
+from federank.methods.fedrec.settings import RatingRecipe
+from federank.methods.fedrec.simulation import RatingFederation, no_sums, workspace_for_raters
+from federank.simulation.cluster import Train, in_their_places, partition_starts
+
+MAX_PARTITIONS = 16
+
+
+class Part(NamedTuple):
+    """What a shard starts with: all that is known of the users from `first` on, and of no others."""
+
+    first: int
+    n_users: int  # of the population
+    n_items: int
+    recipe: RatingRecipe  # what is one value per user is of these users only
+    starts: LongVector
+    items: IntVector
+    ratings: FloatVector
+    means: FloatVector
+    vectors: FloatMatrix
+    participations: IntVector
+
+
+class RatingShard:
+    """Some of a population's clients, on one machine of a cluster."""
+
+    def __init__(self, part: Part) -> None:
+        self._users = users = slice(part.first, part.first + len(part.vectors))
+        starts = np.zeros(part.n_users + 1, dtype=np.int64)
+        starts[users.start : users.stop + 1] = part.starts
+        starts[users.stop + 1 :] = part.starts[-1]
+
+        def placed(values: Any) -> Any:
+            return in_their_places(values, users, part.n_users)
+
+        width = part.vectors.shape[1]
+        self._federation = RatingFederation(
+            part.recipe._replace(participants=np.array(part.recipe.participants), virtual=placed(part.recipe.virtual)),
+            Profiles(starts, np.array(part.items)),
+            np.array(part.ratings),
+            placed(part.means),
+            np.zeros((part.n_items, width), dtype=np.float32),
+            np.zeros((0, width), dtype=np.float32),
+            placed(part.vectors),
+            placed(part.participations),
+        )
+        self._workspace = workspace_for_raters(self._federation)
+
+    def train(self, message: tuple[int, FloatMatrix], partitions: list[IntVector]) -> list[Sums]:
+        """The sums of these clients' gradients, partition by partition."""
+        number, vectors = message
+        self._federation.item_vectors[:] = vectors
+        answers = []
+        for clients in partitions:
+            sums = no_sums(self._federation)
+            sum_pmf_batch(self._federation.run, sums, self._workspace, number, np.array(clients))
+            answers.append(sums)
+        return answers
+
+    def states(self) -> dict[str, FloatMatrix]:
+        """What its clients keep."""
+        return {name: getattr(self._federation, name)[self._users] for name in RatingSpread.kept}
+
+    def restore(self, states: dict[str, FloatMatrix]) -> None:
+        """Return to these states."""
+        for name, table in states.items():
+            getattr(self._federation, name)[self._users] = table
+
+
+class RatingSpread:
+    """The driver's part of a federation on a cluster."""
+
+    shard_type: ClassVar = RatingShard
+    kept: ClassVar[tuple[str, ...]] = ("user_vectors", "participations")
+
+    def __init__(self, federation: RatingFederation) -> None:
+        if not federation.recipe.batch:
+            raise SettingError(
+                "The cluster engine needs rounds with many clients; in stochastic style each has one. Choose the style "
+                "batch, or the engine compiled."
+            )
+        self._federation = federation
+        able, n_users = federation.recipe.participants, len(federation.user_vectors)
+        self.partitions = partition_starts(able, n_users, min(MAX_PARTITIONS, len(able)))
+
+    def part(self, partitions: LongVector) -> Part:
+        """What a shard starts with."""
+        federation, first, last = self._federation, int(partitions[0]), int(partitions[-1])
+        recipe, starts = federation.recipe, federation.profiles.starts[first : last + 1]
+        able = recipe.participants[(recipe.participants >= first) & (recipe.participants < last)]
+        return Part(
+            first,
+            len(federation.user_vectors),
+            len(federation.item_vectors),
+            recipe._replace(participants=able, virtual=recipe.virtual[first:last]),
+            starts - starts[0],
+            federation.profiles.items[starts[0] : starts[-1]],
+            federation.ratings[starts[0] : starts[-1]],
+            federation.means[first:last],
+            federation.user_vectors[first:last],
+            federation.participations[first:last],
+        )
+
+    def message(self, _since: int) -> tuple[int, FloatMatrix]:
+        """The round, and all of V."""
+        return self._federation.round_number, self._federation.item_vectors
+
+    def play_round(self, train: Train) -> None:
+        """One round."""
+        total, able = no_sums(self._federation), self._federation.recipe.participants
+        for _, sums in train(np.split(able, np.searchsorted(able, self.partitions[1:-1]))):
+            np.add(total.vectors, sums.vectors, out=total.vectors)
+            np.add(total.counts, sums.counts, out=total.counts)
+        self._federation.take_step(total)
