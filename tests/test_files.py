@@ -75,7 +75,7 @@ def test_a_folder_is_not_replaced_by_a_file(tmp_path):
     assert names_in(tmp_path) == ["taken"]
 
 
-def test_a_folder_takes_the_place_of_the_earlier_one_once_it_is_whole(tmp_path):
+def test_a_folder_takes_the_place_of_the_earlier_one_once_it_is_complete(tmp_path):
     for content in ("first", "second"):
         with folder_in_place(tmp_path / "folder") as draft:
             (draft / content).touch()

@@ -50,7 +50,7 @@ def test_a_mean_of_updates_is_their_sum_over_their_number():
     np.testing.assert_allclose(summed.item_vectors - before, clients * (mean.item_vectors - before), atol=2e-6)
 
 
-def test_where_a_device_is_alone_in_a_round_every_weight_is_one():
+def test_where_a_client_is_alone_in_a_round_every_weight_is_one():
     plain, weighted = federation(DATA, triples=2), federation(DATA, triples=2, weights="profile")
     play_compiled(plain, 30)
     play_compiled(weighted, 30)
@@ -74,7 +74,7 @@ def test_the_noise_of_a_round_has_the_same_deviation_on_both_engines(play, noise
 
 @pytest.mark.parametrize("play", [play_compiled, play_reference], ids=["compiled", "reference"])
 @pytest.mark.parametrize("noise_on", ["all-rows", "sums"])
-def test_a_device_that_drops_out_sends_no_noise(play, noise_on):
+def test_a_client_that_drops_out_sends_no_noise(play, noise_on):
     lost = federation(DATA, clip=1.0, noise=2.0, noise_on=noise_on, dropout=1.0, **EVERYONE)
     vectors, biases = lost.item_vectors.copy(), lost.item_biases.copy()
     play(lost, 3)

@@ -24,7 +24,7 @@ def town():
     return split_random(city(people=200, places=300, checkins=4000), 0.2, seed=1)
 
 
-def test_the_target_is_in_no_honest_history_and_liars_come_on_top(town):
+def test_the_target_is_in_no_honest_history_and_malicious_clients_come_on_top(town):
     settings = PoisonSettings(share=0.1)
     world = make_world(town, settings)
     assert (world.honest, world.malicious_users) == (200, 22)
@@ -70,7 +70,7 @@ def test_a_push_works_without_defences_and_is_stopped_by_them(attack):
 
 
 @pytest.mark.slow
-def test_frugal_is_pushed_by_loud_messages_alone_and_those_are_refused_where_they_are_readable(town):
+def test_frugal_is_pushed_by_too_long_messages_alone_and_those_are_refused_where_they_are_readable(town):
     loud = rehearse_poisoning(town, PoisonSettings(method="frugal", attack="loud")).figures()
     assert loud["exposure_undefended"] > 0.5
     assert loud["exposure"] == 0.0
@@ -102,7 +102,7 @@ def test_every_attack_but_histories_has_a_lie_for_each_aim():
 
 
 @pytest.mark.slow
-def test_where_norms_are_checked_bounds_on_rows_stop_the_loud_and_not_who_knows_of_them(town):
+def test_where_norms_are_checked_bounds_on_rows_stop_the_long_and_not_who_knows_of_them(town):
     def rehearsed(attack, bounds):
         settings = PoisonSettings(method="frugal", attack=attack, share=0.02, sees="checked", bounds=bounds)
         return rehearse_poisoning(town, settings)
@@ -139,7 +139,7 @@ def test_bounds_on_sums_hold_back_who_knows_of_them_though_they_cannot_stop_a_tw
     assert found.honest_defended.precision > 0.98 * found.honest.precision
 
 
-def test_a_row_of_a_sum_is_no_longer_than_the_people_who_have_the_item_make_it():
+def test_a_row_of_a_sum_is_no_longer_than_the_users_who_have_the_item_make_it():
     rng = np.random.default_rng(2)
     has, tastes = rng.random((200, 300)) < 0.3, rng.normal(size=(200, 3))
     vectors = np.column_stack((tastes + 1.0, np.ones(200)))

@@ -93,14 +93,14 @@ def test_what_does_not_go_together_is_refused_by_name(shop, arguments, named):
     ("arguments", "seen", "named"),
     [(["--sees", "sums"], "updates", "--cohort K"), (["--clip", "1", "--noise", "0.1"], "sums", "averaged")],
 )
-def test_another_server_than_was_asked_for_is_told(shop, arguments, seen, named):
+def test_another_server_than_was_asked_for_is_reported(shop, arguments, seen, named):
     words = ("fpl", "--data", shop, "--epochs", 2)
     assert json.loads(told(*words, "--json", *arguments))["sees"] == seen
     assert named in told(*words, "--quiet", *arguments)
     assert named not in told(*words, "--quiet")
 
 
-def test_devices_of_the_servers_own_are_told_only_where_it_has_some(shop):
+def test_clients_of_the_servers_own_are_reported_only_where_it_has_some(shop):
     answer = told("pmf", "--data", shop, "--iterations", 2, "--sample", 1, "--quiet")
     assert "Means over 1 of" in answer
     assert "to learn on" not in answer

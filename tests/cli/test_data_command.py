@@ -171,7 +171,7 @@ def test_get_refuses_a_copy_with_another_sum(folder, tmp_path):
     assert files_in(folder) == []
 
 
-def test_get_reads_a_copy_whose_sum_nobody_knows_before_installing_it(folder, tmp_path):
+def test_get_reads_a_copy_whose_sum_is_unknown_before_installing_it(folder, tmp_path):
     told("data", "get", "librarything", "--from", ratings_file(tmp_path / "books.tsv"))
     assert files_in(folder) == ["librarything/LibraryThing.tsv"]
     assert json.loads(told("data", "stats", "librarything", "--json"))["interactions"] == 24
@@ -309,7 +309,7 @@ def test_a_bare_split_has_no_header(tmp_path):
     assert Path("out/train.tsv").read_text(encoding="utf-8").startswith("u0\ti0\t1.0\t1000\n")
 
 
-def test_an_earlier_split_is_replaced_whole(tmp_path):
+def test_an_earlier_split_is_replaced_entirely(tmp_path):
     table = ratings_file(tmp_path / "ratings.tsv")
     told("data", "split", table, "--folds", 3, "--out", "out")
     told("data", "split", table, "--temporal", 0.5, "--out", "out")
@@ -386,7 +386,7 @@ def test_a_split_needs_exactly_one_way_that_fits(words, sentence):
         (("data", "split", "city", "--temporal", "much", "--out", "out"), "not a valid float"),
     ],
 )
-def test_a_mistake_is_one_sentence_on_stderr_and_exit_code_2(words, sentence):
+def test_a_mistake_ends_with_exit_code_2(words, sentence):
     answer = python(*words)
     assert answer.returncode == 2
     assert sentence in answer.stderr

@@ -115,7 +115,7 @@ def test_the_demo_replaces_its_own_folder_tells_the_same_story_and_runs_on_its_o
     assert [path.name for path in place.parent.iterdir()] == [place.name]
 
 
-def test_somebody_elses_folder_is_refused_before_anything_is_done(tmp_path):
+def test_another_users_folder_is_refused_before_anything_is_done(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     result = run_demo(tmp_path / "mine")

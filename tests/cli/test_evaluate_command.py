@@ -86,7 +86,7 @@ def test_values_of_users_are_written(run, models, tmp_path):
     assert {"user", "precision@10", "ndcg@10"} <= set(table.columns)
 
 
-def test_categories_can_come_from_a_file_and_what_it_misses_is_told(run, models, split, tmp_path):
+def test_categories_can_come_from_a_file_and_what_it_misses_is_reported(run, models, split, tmp_path):
     ids = split.train.item_ids.tolist()
     rows = [f"{item}\t{'old' if place % 2 else 'new'}\n" for place, item in enumerate(ids[:-3])]
     (tmp_path / "kinds.tsv").write_text("".join(rows) + "99999\told\n")
@@ -98,7 +98,7 @@ def test_categories_can_come_from_a_file_and_what_it_misses_is_told(run, models,
     assert any(note.endswith("kinds.tsv that the data do not have, left out: 1.") for note in told["notes"])
 
 
-def test_bias_is_told_for_groups_of_users_from_a_file(run, models, split, tmp_path):
+def test_bias_is_reported_for_groups_of_users_from_a_file(run, models, split, tmp_path):
     ids = split.train.user_ids.tolist()
     rows = [f"{user}\t{'odd' if place % 2 else 'even'}\n" for place, user in enumerate(ids)]
     (tmp_path / "groups.tsv").write_text("".join(rows) + "nobody\todd\n")
@@ -144,7 +144,7 @@ def test_a_file_of_groups_that_does_not_fit_is_refused(run, models, tmp_path, co
         ),
     ],
 )
-def test_mistakes_end_in_one_sentence_and_exit_code_2(run, models, words, sentence):
+def test_mistakes_end_with_exit_code_2(run, models, words, sentence):
     code, out, err = run(*(word.format(runs=models) for word in words))
     assert code == 2
     assert out == ""

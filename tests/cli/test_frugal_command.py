@@ -57,7 +57,7 @@ def trained_on_all(shop, tmp_path, *arguments):
         (["--sharing", "all"], "Invalid value for '--sharing'"),
     ],
 )
-def test_what_cannot_be_is_a_sentence_and_exit_code_2(shop, tmp_path, arguments, sentence):
+def test_what_cannot_be_ends_with_exit_code_2(shop, tmp_path, arguments, sentence):
     answer = trained_on_all(shop, tmp_path, *arguments)
     assert answer.returncode == 2
     assert sentence in " ".join(answer.stderr.split())
@@ -80,7 +80,7 @@ def test_a_search_says_what_it_chose_and_the_model_has_it(shop, tmp_path):
     ("arguments", "sentence"),
     [(["--search"], "--search needs a part to tune on"), (["--search", "--folds", "3"], "leave")],
 )
-def test_a_search_without_a_part_to_tune_on_is_a_sentence_and_exit_code_2(shop, tmp_path, arguments, sentence):
+def test_a_search_without_a_part_to_tune_on_ends_with_exit_code_2(shop, tmp_path, arguments, sentence):
     answer = trained_on_all(shop, tmp_path, *arguments)
     assert answer.returncode == 2
     assert sentence in " ".join(answer.stderr.split())

@@ -121,7 +121,7 @@ def test_folds_of_any_method_can_be_resumed(visits, tmp_path):
     assert isinstance(answer.exception, ModelError)
 
 
-def test_repeats_are_told_wherever_data_are_told(tmp_path):
+def test_repeats_are_reported_wherever_data_are_reported(tmp_path):
     rows = [f"{user},{item},{time}" for time in (1, 2, 3) for user in range(5) for item in range(user, user + 6)]
     path = tmp_path / "checkins.csv"
     path.write_text("\n".join(["user,item,time", *rows]) + "\n")

@@ -24,7 +24,7 @@ def test_the_plan_tells_messages_noise_and_the_accuracy_to_expect():
     assert 0.5 < found["kept_cities"] <= found["kept_films"] <= 1
 
 
-def test_more_people_and_a_larger_epsilon_cost_no_more():
+def test_more_users_and_a_larger_epsilon_cost_no_more():
     for curve in (CITIES, FILMS):
         kept = [kept_at(curve, signal) for signal in (16, 20, 50, 100, 500, 2_000, 10_000)]
         assert kept == sorted(kept)
@@ -49,7 +49,7 @@ MEASURED = [  # docs/results/privacy-price.md: what is kept of P@10 at epsilon 1
 
 
 @pytest.mark.parametrize(("curve", "people", "items", "measured"), MEASURED)
-def test_few_people_with_many_items_are_told_what_was_measured(curve, people, items, measured):
+def test_few_users_with_many_items_learn_what_was_measured(curve, people, items, measured):
     for epsilon, kept in zip((1, 2, 4, 8), measured, strict=True):
         found = json.loads(planned("--users", people, "--items", items, "--epsilon", epsilon, "--json").output)
         assert math.isclose(found[curve], kept, abs_tol=0.006)
@@ -78,11 +78,11 @@ def test_without_an_epsilon_the_plan_is_for_the_smallest_that_costs_less_than_a_
         (["--epsilon", "inf"], "epsilon is inf; a number above 0 is needed."),
     ],
 )
-def test_what_is_no_promise_is_refused_by_its_own_name(flags, sentence):
+def test_what_is_no_guarantee_is_refused_by_its_own_name(flags, sentence):
     assert str(planned("--users", 100, "--items", 100, *flags).exception) == sentence
 
 
-def test_a_promise_that_is_none_is_refused():
+def test_a_guarantee_that_is_none_is_refused():
     for flags in (["--epsilon", 0], ["--epsilon", 1, "--delta", 2]):
         refused = planned("--users", 100, "--items", 100, *flags)
         assert refused.exit_code != 0

@@ -35,7 +35,7 @@ def train(shop, *words):
     return result.stdout, load_model(out)
 
 
-def test_flags_give_everybody_a_policy(shop):
+def test_flags_give_every_user_a_policy(shop):
     words = ("--sharing", "randomized-response", "--pi", "0.5", "--item-epsilon", "2")
     told, model = train(shop, *words)
     assert {model.choices.of(user) for user in range(20)} == {
@@ -68,7 +68,7 @@ def test_a_file_gives_each_their_own(shop):
         (("--policies", "nowhere.toml"), "cannot be read"),
     ],
 )
-def test_choices_that_make_no_sense_end_in_a_sentence(shop, words, complaint):
+def test_choices_that_make_no_sense_are_refused(shop, words, complaint):
     with pytest.raises((SettingError, BadFile), match=complaint):
         train(shop, *words)
     assert not (shop.parent / "model").exists()

@@ -71,7 +71,7 @@ def test_training_says_where_nothing_hides_what_was_rated(words, warnings, shop,
     json.loads(result.stdout)
 
 
-def test_the_split_seed_divides_anew(shop, tmp_path):
+def test_the_split_seed_divides_again(shop, tmp_path):
     parts = []
     for seed in (1, 2):
         out = tmp_path / f"runs-{seed}"
@@ -142,7 +142,7 @@ def test_a_model_that_only_ranks_predicts_no_ratings(shop, tmp_path):
         (("--folds", "3", "--highest", "4"), "from 1 to 4"),
     ],
 )
-def test_bad_input_is_one_sentence_and_nothing_is_written(words, sentence, shop, tmp_path):
+def test_bad_input_is_an_error_and_nothing_is_written(words, sentence, shop, tmp_path):
     answer = complaint("train", "pmf", "--data", shop, "--out", tmp_path / "out", "--quiet", *words)
     assert sentence in answer
     assert sorted(path.name for path in tmp_path.iterdir()) == ["shop.csv"]

@@ -47,7 +47,7 @@ def test_a_dry_run_lists_what_there_is_to_do_and_writes_nothing(study_file, tmp_
     assert not (tmp_path / "r").exists()
 
 
-def test_a_study_is_run_and_its_status_told(study_file, tmp_path, in_this_process):
+def test_a_study_is_run_and_its_status_reported(study_file, tmp_path, in_this_process):
     answer = asked("run", study_file, "--out", tmp_path / "r", "--quiet")
     assert answer.exit_code == 0, answer.output
     assert f"Next: federank study report {tmp_path / 'r'}" in answer.output
@@ -80,7 +80,7 @@ def test_what_the_command_line_changes_is_in_the_study_that_is_kept(study_file, 
     assert "epochs = 2" in (tmp_path / "r" / "study.toml").read_text()
 
 
-def test_a_failed_run_is_told_and_is_no_failure_of_the_command(tmp_path, in_this_process):
+def test_a_failed_run_is_reported_and_is_no_failure_of_the_command(tmp_path, in_this_process):
     document = small_study(tmp_path).document | {"seeds": [1]}
     document["model"] = [{"group": "Wild", "method": "fpl", "settings": {"learning_rate": 1e6}}, {"method": "popular"}]
     (tmp_path / "wild.toml").write_text(tomli_w.dumps(document))
@@ -155,14 +155,14 @@ def test_a_report_tells_the_rows_that_were_left_out(tmp_path, in_this_process):
         (["report", "nowhere"], "nowhere has no study.toml"),
     ],
 )
-def test_a_mistake_is_one_sentence(study_file, words, told, monkeypatch):
+def test_a_mistake_is_an_error(study_file, words, told, monkeypatch):
     monkeypatch.chdir(study_file.parent)
     answer = asked(*[study_file if word == "{study}" else word for word in words])
     assert isinstance(answer.exception, FedeRankError)
     assert told in str(answer.exception)
 
 
-def test_results_of_another_version_are_a_sentence(study_file, tmp_path):
+def test_results_of_another_version_are_an_error(study_file, tmp_path):
     Results.create(tmp_path / "r")
     (tmp_path / "r" / "VERSION").write_text("2\n")
     answer = asked("run", study_file, "--out", tmp_path / "r")

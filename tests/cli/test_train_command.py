@@ -73,7 +73,7 @@ def test_each_setting_has_a_flag_with_its_own_words():
         assert "".join(text.split()) in shown
 
 
-def test_training_holds_out_what_it_is_told_to(shop, tmp_path):
+def test_training_holds_out_what_was_asked_for(shop, tmp_path):
     told("data", "split", shop, "--temporal", "0.25", "--out", tmp_path / "parts")
     told("train", "popular", "--split", tmp_path / "parts", "--out", tmp_path / "parts-run")
     assert len(load_split(tmp_path / "parts-run").test) == 40
@@ -86,7 +86,7 @@ def test_training_holds_out_what_it_is_told_to(shop, tmp_path):
 
 
 @pytest.mark.slow
-def test_somebody_new_is_recommended_their_taste(shop, tmp_path):
+def test_a_new_user_is_recommended_their_taste(shop, tmp_path):
     told("train", "fpl", "--data", shop, "--out", tmp_path / "run", "--factors", "4", "--epochs", "40", "--quiet")
     listed = json.loads(
         told("recommend", tmp_path / "run", "--like", "1", "--like", "3", "--like", "5", "-n", "4", "--json")
@@ -94,7 +94,7 @@ def test_somebody_new_is_recommended_their_taste(shop, tmp_path):
     assert np.mean([row["item"] % 2 for row in listed]) > 0.7
 
 
-def test_everyones_recommendations_go_to_a_file(shop, tmp_path):
+def test_every_users_recommendations_go_to_a_file(shop, tmp_path):
     told("train", "popular", "--data", shop, "--out", tmp_path / "run")
     told("recommend", tmp_path / "run", "--all", "-n", "3", "--out", tmp_path / "all.tsv")
     assert len((tmp_path / "all.tsv").read_text().splitlines()) == 60

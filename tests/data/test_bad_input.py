@@ -92,7 +92,7 @@ TABLES: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize(("name", "content", "said"), TABLES.values(), ids=TABLES)
-def test_a_bad_file_is_refused_in_a_sentence(name: str, content: bytes, said: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_bad_file_is_refused(name: str, content: bytes, said: tuple[str, ...], tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(DataError) as caught:
@@ -266,7 +266,7 @@ MEMORY: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("source", "said"), MEMORY.values(), ids=MEMORY)
-def test_bad_data_in_memory_is_refused_in_a_sentence(source: Any, said: str) -> None:
+def test_bad_data_in_memory_is_refused(source: Any, said: str) -> None:
     with pytest.raises(DataError, match=said):
         load(source() if callable(source) else source)
 

@@ -19,7 +19,7 @@ def written(tmp_path):
     return write
 
 
-def test_items_keep_their_order_titles_and_categories_and_there_is_nobody(written):
+def test_items_keep_their_order_titles_and_categories_and_there_are_no_users(written):
     path = written("item_id,title,genres\n7,Seven,Crime|Drama\n3,Three,\n")
     assert is_catalogue_file(path)
     data = read_catalogue_file(path)
@@ -41,7 +41,7 @@ def test_a_folder_or_no_file_is_none(tmp_path):
     assert not is_catalogue_file(tmp_path / "nowhere.csv")
 
 
-def test_a_mean_of_nobody_s_histories_is_asked_for_in_a_sentence(written):
+def test_a_mean_of_no_users_is_an_error(written):
     data = read_catalogue_file(written("item_id,title\na,A\nb,B\n"))
     with pytest.raises(SettingError, match="triples"):
         SERVER_METHODS["fpl"].settle(FPL(), data, None)

@@ -75,12 +75,12 @@ def test_the_default_city_has_the_promised_size(town):
 @pytest.mark.slow
 @given(sizes())
 @settings(deadline=None, derandomize=True, max_examples=60)
-def test_a_city_of_any_size_is_whole(size):
+def test_a_city_of_any_size_is_complete(size):
     people, places, checkins, seed = size
     assert_whole(city(people, places, checkins, seed), people, places, checkins)
 
 
-def test_work_in_many_small_stretches_leaves_the_city_whole(monkeypatch):
+def test_work_in_many_small_stretches_leaves_the_city_complete(monkeypatch):
     monkeypatch.setattr(synthetic, "AT_A_TIME", 700)
     data = city(people=300, places=200, checkins=9_000)
     assert_whole(data, people=300, places=200, checkins=9_000)
@@ -89,7 +89,7 @@ def test_work_in_many_small_stretches_leaves_the_city_whole(monkeypatch):
     assert len(np.unique(data.times)) > 8_900
 
 
-def test_memory_follows_the_checkins_and_not_people_times_places():
+def test_memory_follows_the_checkins_and_not_users_times_places():
     people, places, checkins = 20_000, 20_000, 100_000
     tracemalloc.start()
     try:
@@ -119,14 +119,14 @@ def test_popularity_has_a_long_tail(town):
     assert numbers.popularity.maximum > 10 * numbers.popularity.median
 
 
-def test_most_people_have_twenty_checkins_and_a_few_have_very_many(town):
+def test_most_users_have_twenty_checkins_and_a_few_have_very_many(town):
     sizes = town.profiles.sizes
     assert (sizes >= 20).mean() > 0.8
     assert sizes.min() >= 0.4 * sizes.mean()
     assert sizes.max() > 5 * sizes.mean()
 
 
-def test_people_go_mostly_to_few_neighbourhoods_and_not_all_to_the_same(town):
+def test_users_go_mostly_to_few_neighbourhoods_and_not_all_to_the_same(town):
     names, number = np.unique([title.rsplit(", ", 1)[1] for title in town.titles.tolist()], return_inverse=True)
     visits = np.zeros((town.n_users, len(names)))
     np.add.at(visits, (town.users, number[town.items]), 1)
@@ -198,12 +198,12 @@ def test_a_personalised_method_clearly_beats_the_most_popular_places(seed):
         ({"seed": -1}, "seed is -1; an integer, from 0"),
     ],
 )
-def test_a_size_that_no_city_can_have_is_refused_in_a_sentence(wrong, sentence):
+def test_a_size_that_no_city_can_have_is_refused(wrong, sentence):
     with pytest.raises(SettingError, match=sentence):
         city(**wrong)
 
 
-def test_another_seed_of_people_leaves_the_map_as_it_is():
+def test_another_seed_of_users_leaves_the_map_as_it_is():
     one, other = city(50, 80, 900), city(50, 80, 900, people_seed=2)
     assert (one.titles == other.titles).all()
     np.testing.assert_array_equal(one.categories.codes, other.categories.codes)

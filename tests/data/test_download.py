@@ -129,7 +129,7 @@ def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_whole_file_arrives_and_nothing_is_left_beside_it(publisher, target):
+def test_a_complete_file_arrives_and_nothing_is_left_beside_it(publisher, target):
     fetch(publisher.address, target, RIGHT)
     assert target.read_bytes() == CONTENT
     assert names_in(target.parent) == ["file.zip"]
@@ -152,7 +152,7 @@ def test_what_an_earlier_run_left_is_gone_on_with(publisher, target):
     assert publisher.requests[-1]["Range"] == f"bytes={HALF}-"
 
 
-def test_a_part_that_is_whole_already_is_installed_without_asking_the_server(publisher, target):
+def test_a_part_that_is_complete_already_is_installed_without_asking_the_server(publisher, target):
     target.parent.mkdir()
     target.with_name("file.zip.part").write_bytes(CONTENT)
     fetch(publisher.address, target, RIGHT)
@@ -161,14 +161,14 @@ def test_a_part_that_is_whole_already_is_installed_without_asking_the_server(pub
 
 
 @pytest.mark.parametrize("length", [1, HALF, len(CONTENT), len(CONTENT) + 1])
-def test_a_part_of_some_other_file_is_found_out_and_begun_anew(publisher, target, length):
+def test_a_part_of_some_other_file_is_found_out_and_started_again(publisher, target, length):
     target.parent.mkdir()
     target.with_name("file.zip.part").write_bytes(b"x" * length)
     fetch(publisher.address, target, RIGHT, patience=QUICK)
     assert target.read_bytes() == CONTENT
 
 
-def test_a_server_without_ranges_sends_the_whole_again(publisher, target):
+def test_a_server_without_ranges_sends_everything_again(publisher, target):
     publisher.ranges = False
     publisher.answers = [cut_in_half]
     fetch(publisher.address, target, RIGHT, patience=QUICK)
@@ -187,7 +187,7 @@ def test_a_file_that_changes_between_two_tries_is_never_mixed(publisher, target)
     assert publisher.requests[-1]["If-Range"] == '"old"'
 
 
-def test_without_checksum_or_mark_of_version_a_second_try_begins_anew(publisher, target):
+def test_without_checksum_or_mark_of_version_a_second_try_begins_again(publisher, target):
     publisher.answers = [cut_in_half]
     fetch(publisher.address, target, Expected(), patience=QUICK)
     assert target.read_bytes() == CONTENT
@@ -200,7 +200,7 @@ def test_a_cut_is_noticed_even_where_the_server_states_no_length(publisher, targ
     assert target.read_bytes() == CONTENT
 
 
-def test_endless_redirects_end_in_a_sentence(publisher, target):
+def test_endless_redirects_are_an_error(publisher, target):
     publisher.answers = [redirect] * 50
     with pytest.raises(DownloadError, match="302"):
         fetch(publisher.address, target, RIGHT, patience=QUICK)
@@ -259,7 +259,7 @@ def test_a_disk_too_small_is_noticed_before_anything_is_written(publisher, targe
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is played by /dev/full, which is not here")
-def test_a_disk_that_fills_up_ends_in_a_sentence_and_installs_nothing(publisher, target):
+def test_a_disk_that_fills_up_is_an_error_and_installs_nothing(publisher, target):
     target.parent.mkdir()
     target.with_name("file.zip.part").symlink_to("/dev/full")
     with pytest.raises(DownloadError):

@@ -17,7 +17,7 @@ def test_the_table_names_each_film_once_with_a_year_and_genres():
     assert ("The Matrix", 1999) in {(film.title, film.year) for film in known}
 
 
-def test_every_film_is_somebodys_and_everybody_has_some():
+def test_every_film_is_a_users_and_every_user_has_some():
     data = films(people=800, seed=3)
     assert data.n_users == 800
     assert data.n_items == len(read_films())
@@ -25,7 +25,7 @@ def test_every_film_is_somebodys_and_everybody_has_some():
     assert "The Matrix (1999)" in data.titles
 
 
-def test_the_same_seed_makes_the_same_people():
+def test_the_same_seed_makes_the_same_users():
     one, same, other = films(people=30, seed=1), films(people=30, seed=1), films(people=30, seed=2)
     assert np.array_equal(one.items, same.items)
     assert not np.array_equal(one.items, other.items)
@@ -60,7 +60,7 @@ def test_sequels_are_most_alike():
         assert known[int(alike[place].argmax())].title == sequel
 
 
-def test_people_have_tastes():
+def test_users_have_tastes():
     """Of a person's films more share a genre than of as many films drawn from everyone's."""
     data = films(people=300, seed=1)
     genres = [set(film.genres) for film in read_films()]
@@ -76,6 +76,6 @@ def test_people_have_tastes():
     assert np.mean(own) > 1.3 * np.mean(anybody)
 
 
-def test_nobody_is_not_enough():
+def test_an_empty_data_set_is_not_enough():
     with pytest.raises(SettingError, match="at least 1"):
         films(people=0)

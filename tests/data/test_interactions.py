@@ -106,7 +106,7 @@ def test_ids_of_two_types_are_refused():
         Interactions.from_columns(["a", "b"], [1])
 
 
-def test_a_filter_numbers_what_is_left_anew():
+def test_a_filter_numbers_what_is_left_again():
     kept = small().keep_users(min_interactions=2)
     assert kept.user_ids.tolist() == ["bea"]
     assert kept.keep_items(min_interactions=1).n_items == 3

@@ -266,7 +266,7 @@ def test_ids_are_numbers_only_if_all_are_written_as_numbers_are(
     assert load(path).user_ids.tolist() == read
 
 
-def test_a_late_word_makes_a_whole_column_text(tmp_path: Path) -> None:
+def test_a_late_word_makes_a_complete_column_text(tmp_path: Path) -> None:
     rows = "".join(f"{user},5\n" for user in range(1000))
     data = load(write(tmp_path / "a.csv", rows + "last,5\n"))
     assert data.n_users == 1001

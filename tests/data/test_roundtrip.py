@@ -149,7 +149,7 @@ PIECES = st.sampled_from(
 @example("a.csv", b"1::\x1f2\n2::3\n")
 @example("a.inter", b'"')
 @example("a.zip", b"PK\x05\x06" + b"\0" * 18)
-def test_anything_at_all_is_loaded_or_refused_in_a_sentence(name: str, content: bytes) -> None:
+def test_anything_at_all_is_loaded_or_refused(name: str, content: bytes) -> None:
     try:
         said = repr(loaded(name, content)) + "."
     except FedeRankError as refusal:
@@ -174,7 +174,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None
         write_tsv(data, tmp_path / "absent" / "a.tsv")
 
 
-def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+def test_a_file_is_replaced_entirely(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("old")
     write_tsv(Interactions.from_columns(["a", "b"], [1, 2], [3.5, 4]), path)

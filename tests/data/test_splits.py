@@ -74,7 +74,7 @@ def test_each_user_gives_the_floor_of_their_share(data, share):
 
 @pytest.mark.slow
 @given(data=histories())
-def test_nobody_is_tested_on_something_older_than_what_was_learnt(data):
+def test_no_user_is_tested_on_something_older_than_what_was_learnt(data):
     split = split_temporal(data, test=0.5)
     for user in range(data.n_users):
         learnt = split.train.times[split.train.users == user]
@@ -93,7 +93,7 @@ def test_validation_is_cut_from_the_newest_of_training():
     assert split.validation.times.tolist() == [6, 7]
 
 
-def test_one_moment_divides_everyone_in_the_global_form():
+def test_one_moment_divides_every_user_in_the_global_form():
     data = history([(user, item) for user in range(3) for item in range(4)], times=list(range(12)))
     split = split_temporal_global(data, test=0.25, validation=0.25)
     assert (
@@ -107,7 +107,7 @@ def test_interactions_of_the_dividing_moment_stay_together():
     assert len(split.test) == 3
 
 
-def test_a_person_with_one_interaction_keeps_it_for_training():
+def test_a_user_with_one_interaction_keeps_it_for_training():
     split = split_leave_last_out(history([(0, 0), (1, 0), (1, 1)], times=[1, 2, 3]))
     assert split.train.users.tolist() == [0, 1]
 

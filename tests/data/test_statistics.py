@@ -57,7 +57,7 @@ def test_a_small_world_is_counted_as_by_hand(small):
     assert numbers.period == Period(0, 172_800, 2.0)
 
 
-def test_an_item_in_several_categories_counts_fully_in_each_and_one_in_none_in_the_whole(small):
+def test_an_item_in_several_categories_counts_fully_in_each_and_one_in_none_only_in_the_total(small):
     # Drama: 2 of 3 films, 5 of 6 ratings. Comedy: 1 of 3 films, 2 of 6 ratings.
     assert statistics(small).categories == (
         CategoryShare("Comedy", pytest.approx(1 / 3), pytest.approx(2 / 6), pytest.approx(1)),
@@ -78,12 +78,12 @@ def test_a_part_of_a_split_is_described_by_what_is_in_it(small):
     assert [(category.name, category.share_of_items) for category in part.categories] == [("Comedy", 0.5), ("Drama", 1)]
 
 
-def test_a_category_whose_items_nobody_chose_is_left_out(small):
+def test_a_category_whose_items_no_user_chose_is_left_out(small):
     only_cat = statistics(small.take(small.items == small.item_index("cat")))
     assert only_cat.categories == ()
 
 
-def test_nothing_to_count_is_said_in_a_sentence(small):
+def test_nothing_to_count_is_an_error(small):
     with pytest.raises(DataError):
         statistics(small.take(np.zeros(6, dtype=bool)))
 
@@ -96,7 +96,7 @@ def test_a_larger_top_has_a_larger_share_and_all_have_all(counts):
 
 
 @pytest.mark.parametrize(("items", "top"), [(1, 1), (10, 1), (11, 2), (70, 7), (71, 8)])
-def test_a_tenth_of_the_items_is_rounded_up_to_whole_items(items, top):
+def test_a_tenth_of_the_items_is_rounded_up(items, top):
     assert share_of_top(np.ones(items, dtype=np.int64), 10) == pytest.approx(top / items)
 
 
@@ -127,14 +127,14 @@ def test_a_picture_is_written_in_the_format_of_its_suffix(small, tmp_path, suffi
 
 
 @pytest.mark.parametrize(("name", "found"), [("picture.jpeg2", "the suffix '.jpeg2'"), ("picture", "no suffix")])
-def test_a_suffix_that_tells_no_format_is_refused_in_a_sentence(small, tmp_path, name, found):
+def test_a_suffix_that_tells_no_format_is_refused(small, tmp_path, name, found):
     with pytest.raises(SettingError, match=rf"{found}.*let it end in \.png, \.svg or \.pdf"):
         draw_statistics(small, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
-def test_a_picture_that_cannot_be_written_is_refused_in_a_sentence_and_leaves_nothing(small, tmp_path):
+def test_a_picture_that_cannot_be_written_is_refused_and_leaves_nothing(small, tmp_path):
     with pytest.raises(BadFile):
         draw_statistics(small, tmp_path / "lost" / "picture.png")
     (tmp_path / "folder.png").mkdir()

@@ -54,7 +54,7 @@ def test_the_files_of_the_world_go_before_a_file_of_the_country(worldwide, tmp_p
     assert fr.load("foursquare-italy").n_items == 2
 
 
-def test_a_country_without_check_ins_and_a_time_that_is_none_are_told(worldwide):
+def test_a_country_without_check_ins_and_a_time_that_is_none_are_reported(worldwide):
     with pytest.raises(DataError):
         fr.load("foursquare-canada")
     (worldwide / CHECK_INS).write_text(VISITS + "8\t4b1\tyesterday\t0\n")

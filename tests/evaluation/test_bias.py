@@ -68,7 +68,7 @@ def test_disparity_is_0_for_the_same_bias_and_minus_1_for_a_category_left_out():
     assert bias_disparity(np.array([2.0, 0.0, 3.0]), np.array([2.0, 0.5, 1.5])).tolist() == [0, -1, 1]
 
 
-def test_groups_of_users_are_told_apart():
+def test_groups_of_users_are_distinguished():
     users, items = np.array([0, 1], dtype=np.int32), np.array([[2], [1]], dtype=np.int32)  # ann: cars, bob: brazil
     table = bias_table(films.categories, films, users, items, {"ann": "young", "bob": "old"})
     assert table["group"].unique(maintain_order=True).to_list() == ["all users", "old", "young"]
@@ -115,7 +115,7 @@ def test_all_402_kinds_of_the_italian_data_have_a_top_category(real_data, monkey
     assert set(top_categories(data.categories).names) == NINE
 
 
-def test_people_in_italy_prefer_the_categories_that_the_paper_says(real_data, monkeypatch):
+def test_users_in_italy_prefer_the_categories_that_the_paper_says(real_data, monkeypatch):
     # Table 1 of FPL (2020). It does not print its map, and has 24 training venues more: so only the side of 1 is held.
     printed = [1.4130, 0.8221, 0.9317, 1.3559, 1.3292, 0.7868, 0.4171, 0.8482, 1.2678]
     monkeypatch.setenv("FEDERANK_DATA", str(real_data))

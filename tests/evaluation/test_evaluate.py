@@ -87,12 +87,12 @@ def test_means_are_over_users_with_a_test_item_and_one_without_a_list_counts_as_
     assert found.means["user_coverage"] == pytest.approx(2 / 3)
 
 
-def test_what_was_left_out_is_told():
+def test_what_was_left_out_is_reported():
     notes = evaluate(lists(ann="c", bob="db"), world(), at=2).notes
     assert [note.rpartition(": ")[2] for note in notes] == ["1.", "2.", "1 of 3.", "1."]
 
 
-def test_items_that_training_never_shows_may_be_recommended_and_are_told():
+def test_items_that_training_never_shows_may_be_recommended_and_are_reported():
     found = evaluate(lists(ann="zc", bob="z", cat="e"), world(), at=2)
     assert found.per_user["recall@2"].to_list() == [1, 0, 1]
     assert found.notes[-1].endswith(": 3.")
@@ -113,7 +113,7 @@ def test_a_user_whom_training_does_not_know_is_tested_and_has_no_list():
     assert found.means["user_coverage"] == 0.5
 
 
-def test_exposure_counts_the_whole_catalogue_before_the_split():
+def test_exposure_counts_the_complete_catalogue_before_the_split():
     found = evaluate(lists(**GIVEN), world(), at=2)
     # Of a, b, c, d, e, z: c once, d twice, b once.
     assert found.means["item_coverage@2"] == 3

@@ -11,7 +11,7 @@ from federank.evaluation.metrics import mean_difference, standard_deviation_rang
 QUICK = {"factors": 4, "initial_range": 0.5, "learning_rate": 0.05, "decay": 0.98}
 
 
-def test_fallbacks_count_in_the_errors_and_are_told():
+def test_fallbacks_count_in_the_errors_and_are_reported():
     data = Interactions.from_columns([1, 1, 1, 2, 3], [1, 2, 3, 1, 9], [4, 2, 5, 3, 1])
     split = fr.split_given(data.take([0, 1, 3]), data.take([2, 4]))
     found = prediction_errors(fr.PMF(**QUICK).fit(split.train), split.test)

@@ -69,7 +69,7 @@ def test_only_common_users_are_compared_each_with_themselves():
     assert found.difference == pytest.approx(((0.2 - 0.3) + (0.3 - 0.3) + (0.4 - 0.4)) / 3)
 
 
-def test_everybody_better_by_the_same_amount_leaves_no_doubt():
+def test_every_user_better_by_the_same_amount_leaves_no_doubt():
     differences = np.full(20, 0.25)
     t_test, wilcoxon = paired_tests(differences)
     assert t_test == 0

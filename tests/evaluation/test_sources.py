@@ -86,7 +86,7 @@ def test_what_is_no_metric_is_refused(metrics, sentence):
         fr.evaluate(model(), SPLIT, metrics=metrics)
 
 
-def test_a_metric_needs_a_value_for_everybody():
+def test_a_metric_needs_a_value_for_every_user():
     def lazy(hits, relevant, n):
         return 0.5
 

@@ -98,7 +98,7 @@ def test_a_model_without_biases_is_capped_by_its_lengths():
 
 @pytest.mark.parametrize("pi", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("order", ["as-in-code", "as-printed"])
-def test_what_devices_send_is_plausible_whatever_they_hold_back(pi, order):
+def test_what_clients_send_is_plausible_whatever_they_hold_back(pi, order):
     rng = np.random.default_rng(3)
     users, items = np.repeat(np.arange(20), 9), rng.integers(0, 60, 180)
     data = Interactions.from_columns(users, items)

@@ -88,13 +88,13 @@ def test_the_registry_names_the_class(method):
 
 
 @pytest.mark.parametrize("method", _as_cases(name for name in METHODS if name not in WITHOUT_TASTE), indirect=True)
-def test_people_are_recommended_their_own_taste(model):
+def test_users_are_recommended_their_own_taste(model):
     table = model.recommend(n=4)
     own = model.item_ids[table.items] % 2 == (table.users % 2)[:, None]
     assert own.mean() > 0.9
 
 
-def test_nobody_is_recommended_what_they_have(model):
+def test_no_user_is_recommended_what_they_have(model):
     table = model.recommend(n=len(model.item_ids))
     for user in range(len(table)):
         assert not np.isin(table.items[user], model.seen.of(user)).any()
@@ -126,7 +126,7 @@ def test_scores_are_finite_numbers(model):
     assert np.isfinite(table.scores[table.items >= 0]).all()
 
 
-def test_one_person_gets_the_list_they_have_in_everyones_table(model):
+def test_one_user_gets_the_list_they_have_in_every_users_table(model):
     everyone = model.recommend(n=5)
     for place in (0, 7, len(everyone) - 1):
         alone = model.recommend(int(everyone.users[place]), n=5)
@@ -135,7 +135,7 @@ def test_one_person_gets_the_list_they_have_in_everyones_table(model):
         np.testing.assert_allclose([e.score for e in alone], [e.score for e in together], rtol=1e-4, atol=1e-6)
 
 
-def test_the_order_of_the_people_does_not_matter(model):
+def test_the_order_of_the_users_does_not_matter(model):
     backwards = model.user_ids[::-1]
     there, back = model.recommend(n=5), model.recommend(backwards, n=5)
     np.testing.assert_array_equal(back.users, backwards)
@@ -172,7 +172,7 @@ def test_text_ids_and_gaps_in_the_numbering_are_no_hindrance(method):
     assert {item for _, item, _ in table.rows()} <= set(named.item_ids.tolist())
 
 
-def test_who_has_the_whole_catalogue_gets_an_empty_list(method):
+def test_who_has_the_complete_catalogue_gets_an_empty_list(method):
     everything, data = 3, world(method)
     users = np.concatenate((data.users, np.full(data.n_items, everything)))
     items = np.concatenate((data.items, np.arange(data.n_items)))
@@ -197,7 +197,7 @@ def test_no_recommendations_at_all_is_a_mistake(model):
         model.recommend(n=0)
 
 
-def test_fit_says_what_it_wants_when_handed_a_whole_split(method):
+def test_fit_says_what_it_wants_when_handed_a_complete_split(method):
     with pytest.raises(DataError):
         recommender_class(method)().fit(split_random(two_tastes()))
 

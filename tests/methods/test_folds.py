@@ -70,7 +70,7 @@ def test_there_must_be_something_to_resume(tmp_path):
         train_each(new, SPLITS, tmp_path / "runs", fit, resume=True)
 
 
-def test_what_is_not_whole_is_refused(tmp_path):
+def test_what_is_not_complete_is_refused(tmp_path):
     train_each(new, SPLITS, tmp_path / "runs", fit)
     (tmp_path / "runs" / "fold-2" / "model.json").unlink()
     with pytest.raises(ModelError, match="2"):

@@ -139,7 +139,7 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(folder, name):
 
 
 @pytest.mark.parametrize(("column", "number"), [("user", 20), ("user", -1), ("item", 24), ("item", -1)])
-def test_training_rows_that_name_nobody_are_refused(folder, column, number):
+def test_training_rows_that_name_no_user_are_refused(folder, column, number):
     path = folder / "training" / "rows.parquet"
     rows = pl.read_parquet(path)
     last = pl.int_range(pl.len()) == pl.len() - 1
@@ -164,7 +164,7 @@ def test_settings_that_the_method_does_not_know_are_named(folder):
 
 
 @pytest.mark.parametrize("changes", [{"kind": "nonsense"}, {"settings": {"factors": 0}}])
-def test_a_kind_or_a_setting_that_cannot_be_is_one_sentence(folder, changes):
+def test_a_kind_or_a_setting_that_cannot_be_is_an_error(folder, changes):
     edit(folder, **changes)
     with pytest.raises(FedeRankError, match=r"nonsense|0"):
         load_model(folder)
@@ -178,7 +178,7 @@ def test_an_entry_of_another_kind_is_refused(folder, changes):
 
 
 @pytest.mark.parametrize("settings", [{"factors": None}, {"factors": "three"}, {"learning_rate": [1]}])
-def test_a_setting_of_another_kind_is_one_sentence(folder, settings):
+def test_a_setting_of_another_kind_is_an_error(folder, settings):
     edit(folder, settings=settings)
     with pytest.raises(FedeRankError):
         load_model(folder)

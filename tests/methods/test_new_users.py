@@ -20,7 +20,7 @@ METHODS = [
 
 
 @pytest.mark.parametrize("model", METHODS, ids=lambda model: model.name)
-def test_somebody_new_gets_what_their_like_get(model):
+def test_a_new_user_gets_what_their_like_get(model):
     model.fit(PEOPLE)
     own = PEOPLE.item_ids[PEOPLE.profiles.of(0)[:4]].tolist()
     person = fr.enrol(model, history=own)
@@ -29,7 +29,7 @@ def test_somebody_new_gets_what_their_like_get(model):
     assert not set(found) & set(own)
 
 
-def test_the_history_of_somebody_known_gets_the_list_that_they_have():
+def test_the_history_of_someone_known_gets_the_list_that_they_have():
     for model in (fr.EASE(), fr.ItemKNN(k=5), fr.IALS(factors=8)):
         model.fit(PEOPLE)
         person = fr.enrol(model, history=PEOPLE.item_ids[PEOPLE.profiles.of(3)].tolist())
@@ -38,7 +38,7 @@ def test_the_history_of_somebody_known_gets_the_list_that_they_have():
         ]
 
 
-def test_a_method_without_histories_takes_nobody_in():
+def test_a_method_without_histories_takes_no_user_in():
     with pytest.raises(SettingError):
         fr.enrol(fr.Random().fit(PEOPLE), history=[1])
 
@@ -80,7 +80,7 @@ def test_of_a_pair_that_is_in_both_the_new_row_counts():
 
 
 @pytest.mark.parametrize("kind", [fr.PMF, fr.SVDPlusPlus])
-def test_somebody_new_is_known_by_their_ratings(kind):
+def test_a_new_user_is_known_by_their_ratings(kind):
     data = two_opinions()
     model = kind(factors=4, iterations=60, learning_rate=0.1, federated=False).fit(data)
     own = {int(data.item_ids[i]): float(r) for i, r in zip(data.items[:12], data.ratings[:12], strict=True)}

@@ -50,7 +50,7 @@ def test_an_item_may_be_named_by_its_title():
         model.similar("Nowhere")
 
 
-def test_people_choose_by_their_id():
+def test_users_choose_by_their_id():
     data = two_tastes()
     some = fr.FPL(factors=2, epochs=1, pi=0.5).fit(
         data, policies={3: 0.1, 5: fr.Policy(sharing="fixed-subset", basis="shared", pi=0.9)}

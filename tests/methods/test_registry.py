@@ -20,7 +20,7 @@ def test_a_constructor_shows_the_settings_of_its_record(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_setting_that_is_not_there_is_refused_with_a_sentence(method):
+def test_a_setting_that_is_not_there_is_refused(method):
     with pytest.raises(SettingError, match="'sede'"):
         recommender_class(method)(sede=3)
 
@@ -31,7 +31,7 @@ def test_settings_are_given_by_name():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_argument_that_fit_does_not_have_is_refused_with_a_sentence(method):
+def test_an_argument_that_fit_does_not_have_is_refused(method):
     with pytest.raises(SettingError, match="'chekpoint'"):
         recommender_class(method)().fit(TASTES, chekpoint="x")
 
@@ -56,7 +56,7 @@ def test_what_a_method_cannot_use_is_refused_before_it_learns(model, training_op
     assert not hasattr(model, "training")
 
 
-def test_progress_is_told_to_whoever_asked(tmp_path):
+def test_progress_is_reported_to_the_caller(tmp_path):
     told = []
     training_options = fr.TrainingOptions(progress=told.append, checkpoint=str(tmp_path / "run"))
     fr.BPR(factors=4, epochs=2).fit(TASTES, training_options=training_options)

@@ -20,13 +20,13 @@ def read(tmp_path, content, seed=1, pi=0.7, data=DATA, **settings):
     return read_choices(path, SETTINGS | settings, np.full(data.n_users, pi), data, seed)
 
 
-def test_an_empty_file_leaves_everybody_with_the_settings(tmp_path):
+def test_an_empty_file_leaves_every_user_with_the_settings(tmp_path):
     choices, groups = read(tmp_path, "")
     assert {choices.of(user) for user in range(100)} == {Policy(sharing="all", pi=0.7, basis="history")}
     assert groups == {}
 
 
-def test_groups_have_the_shares_they_ask_for_and_nobody_is_in_two(tmp_path):
+def test_groups_have_the_shares_they_ask_for_and_no_user_is_in_two(tmp_path):
     content = """
         [default]
         sharing = "fixed-subset"
@@ -56,7 +56,7 @@ def test_groups_have_the_shares_they_ask_for_and_nobody_is_in_two(tmp_path):
     assert not np.array_equal(other, groups["closed"])
 
 
-def test_a_person_has_the_last_word(tmp_path):
+def test_a_user_has_the_last_word(tmp_path):
     content = """
         [groups.everyone]
         share = 1.0
@@ -107,12 +107,12 @@ def test_another_way_of_sharing_does_not_inherit_an_epsilon(tmp_path):
         ('[people.9]\npaused = "false"\n', "paused is 'false'; true or false is needed"),
     ],
 )
-def test_a_mistake_in_the_file_is_told_where_it_is(tmp_path, content, complaint):
+def test_a_mistake_in_the_file_is_reported_where_it_is(tmp_path, content, complaint):
     with pytest.raises(BadFile, match=complaint):
         read(tmp_path, content)
 
 
-def test_a_file_that_is_not_there_and_data_without_categories_are_told_so(tmp_path):
+def test_a_file_that_is_not_there_and_data_without_categories_are_refused(tmp_path):
     with pytest.raises(BadFile):
         read_choices(tmp_path / "none.toml", SETTINGS, np.ones(100), DATA, 1)
     plain = Interactions.from_columns([0, 1], [0, 1])

@@ -55,7 +55,7 @@ def questions(draw):
 
 
 @given(question=questions())
-def test_the_compiled_selection_equals_sorting_the_whole_row(question):
+def test_the_compiled_selection_equals_sorting_the_complete_row(question):
     agree(*question)
 
 

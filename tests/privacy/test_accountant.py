@@ -22,7 +22,7 @@ def test_delta_is_what_the_two_densities_say():
 
 
 @given(epsilon=st.floats(0.01, 50), delta=st.floats(1e-12, 0.1))
-def test_a_budget_keeps_its_promise_and_wastes_nothing(epsilon, delta):
+def test_a_budget_keeps_its_guarantee_and_wastes_nothing(epsilon, delta):
     mu = mu_for(epsilon, delta)
     assert epsilon_of_mu(mu, delta) <= epsilon
     assert epsilon_of_mu(mu * 1.001, delta) > epsilon * 0.9999

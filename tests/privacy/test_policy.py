@@ -32,7 +32,7 @@ def test_fixed_subset_sharing_allows_the_share_of_pi_rounded_up(history, pi, use
     assert allowed.sum() == math.ceil(pi * len(history) - 1e-9)
 
 
-def test_a_decision_is_the_same_every_time_and_differs_between_people():
+def test_a_decision_is_the_same_every_time_and_differs_between_users():
     same = [left(policy(), user=3).allowed.tolist() for _ in range(2)]
     assert same[0] == same[1]
     assert len({tuple(left(policy(), user=user).allowed) for user in range(20)}) > 5
@@ -54,21 +54,21 @@ def test_what_must_never_be_sent_is_not_allowed_even_when_everything_is(sharing,
     assert set(found.profile[found.allowed].tolist()) == set(HISTORY.tolist()) - never
 
 
-def test_on_the_basis_of_history_the_whole_of_it_is_trained_on():
+def test_on_the_basis_of_history_all_of_it_is_trained_on():
     found = left(policy(pi=0.2))
     np.testing.assert_array_equal(found.profile, HISTORY)
     assert found.real.all()
     assert found.lifelong
 
 
-def test_on_the_shared_basis_the_outward_profile_is_what_may_leave():
+def test_on_the_shared_basis_the_shared_profile_is_what_may_leave():
     whole, shared = left(policy(pi=0.4)), left(policy(pi=0.4, basis="shared"))
     np.testing.assert_array_equal(shared.profile, whole.profile[whole.allowed])
     assert shared.allowed.all()
     assert len(left(policy(pi=0.0, basis="shared")).profile) == 0
 
 
-def test_as_published_the_coin_is_tossed_anew():
+def test_as_published_the_coin_is_tossed_again():
     found = left(policy("all", pi=0.1))
     assert not found.lifelong
     assert found.allowed.all()
@@ -193,6 +193,6 @@ def test_one_item_more_changes_nothing_about_the_others():
         ({"sharing": "randomized-response", "item_epsilon": 1.0, "budget": 3}, "choose a smaller pi"),
     ],
 )
-def test_a_policy_that_cannot_keep_its_promise_is_refused(wrong, complaint):
+def test_a_policy_that_cannot_keep_its_guarantee_is_refused(wrong, complaint):
     with pytest.raises(SettingError, match=complaint):
         policy(**wrong)

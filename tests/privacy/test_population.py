@@ -28,7 +28,7 @@ def shared_profiles(policies, seed=5):
     return shared_profiles_of_all(Choices.of_users(policies), seed, DATA.profiles, DATA.n_items)
 
 
-def test_a_population_of_choices_is_what_each_device_finds_for_itself():
+def test_a_population_of_choices_is_what_each_client_finds_for_itself():
     policies = [KINDS[user % len(KINDS)] for user in range(DATA.n_users)]
     everyone = shared_profiles(policies)
     for user, policy in enumerate(policies):
@@ -39,7 +39,7 @@ def test_a_population_of_choices_is_what_each_device_finds_for_itself():
 
 
 @pytest.mark.parametrize("policy", KINDS, ids=str)
-def test_everybody_alike_is_what_each_device_finds_for_itself(policy):
+def test_every_user_alike_is_what_each_client_finds_for_itself(policy):
     everyone = shared_profiles([policy] * DATA.n_users)
     for user in range(DATA.n_users):
         alone = shared_profile(policy, 5, user, DATA.profiles.of(user), DATA.n_items)

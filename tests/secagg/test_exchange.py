@@ -104,7 +104,7 @@ def test_a_seed_gives_another_mask_in_another_report_or_round(played):
     assert len({mask(seed, context, LENGTH).tobytes() for context in contexts}) == 3
 
 
-def test_attack_one_persons_sealed_seed_repeated_in_a_set(played):
+def test_attack_one_users_sealed_seed_repeated_in_a_set(played):
     terms, key, _, _, reports = played
     twice = [reports[0], reports[0]._replace(id=reports[1].id), *reports[2:]]
     assert standing(key, terms.digest(), twice)[:2] == [True, False]
@@ -154,7 +154,7 @@ def test_attack_the_helper_tests_guesses_of_a_message(played):
     assert leader_part(context, bytes(16), guess) != known
 
 
-def test_a_device_that_seals_something_else_does_not_stand(played):
+def test_a_client_that_seals_something_else_does_not_stand(played):
     terms, key, whole, _, _ = played
     secrets = new_secrets(bytes_from(7))
     upload = make_upload(terms, whole[0], secrets)

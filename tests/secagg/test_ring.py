@@ -17,7 +17,7 @@ def chances(seed, count):
 
 
 @given(values=MESSAGES, clip=st.floats(1e-3, 1e6), seed=st.integers(0, 2**32))
-def test_no_message_is_longer_than_the_largest_norm_in_whole_numbers(values, clip, seed):
+def test_no_message_is_longer_than_the_largest_norm_in_integers(values, clip, seed):
     whole = round_message(values, clip, chances(seed, len(values)))
     assert int(np.sum(whole.astype(object) ** 2)) <= C_INT**2
 

@@ -168,7 +168,7 @@ def test_a_config_is_read_as_it_was_written_and_every_field_changes_its_digest()
         ({"clip": "2.50"}, "clip"),
     ],
 )
-def test_a_config_that_promises_nothing_is_refused(changes, sentence):
+def test_a_config_that_guarantees_nothing_is_refused(changes, sentence):
     with pytest.raises(SettingError, match=sentence):
         secagg_config(**changes)
     told = json.loads(secagg_config().to_bytes()) | changes
@@ -192,7 +192,7 @@ def test_a_config_with_other_fields_or_keys_is_refused():
             config_from(canonical(changed))
 
 
-def test_an_offer_is_taken_if_it_is_about_what_the_device_holds():
+def test_an_offer_is_taken_if_it_is_about_what_the_client_holds():
     terms, _ = offer()
     read = read_offer(sign_offer(HELPER, terms), public_key_of(HELPER))
     assert read == terms

@@ -18,5 +18,5 @@ def test_those_who_take_part_later_have_other_lists_of_the_same_catalogue(world)
     assert later.items.tolist() != last.items.tolist()
 
 
-def test_more_people_are_drawn_than_get_a_turn_in_that_time():
+def test_more_users_are_drawn_than_get_a_turn_in_that_time():
     assert PEOPLE > CLIENTS + GENERATION_SECONDS * REQUESTS_PER_SECOND / MESSAGES

@@ -103,12 +103,12 @@ def test_every_client_of_a_round_is_in_one_district_in_the_order_of_the_round(na
         assert [place[int(client)] for client in clients] == sorted(place[int(client)] for client in clients)
 
 
-def test_districts_are_the_compiled_engines_shards_where_everybody_takes_part():
+def test_partitions_are_the_compiled_engines_shards_where_every_user_takes_part():
     one = established("everybody")
     assert len(partitions(one)) - 1 == shard_count(one.recipe, *one.item_vectors.shape) > 2
 
 
-def test_a_shard_is_handed_nothing_of_other_people():
+def test_a_shard_is_handed_nothing_of_other_users():
     one = established("a fixed-subset choice")
     first, last = 400, 700
     part = part_of(one, first, last)
@@ -141,7 +141,7 @@ def test_a_shard_answers_with_updates_and_moves_only_its_clients():
     assert moved.tolist() == clients.tolist()
 
 
-def test_the_districts_of_a_shard_do_not_mix_their_sums():
+def test_the_partitions_of_a_shard_do_not_mix_their_sums():
     one = established("everybody")
     clients = np.arange(450, 460, dtype=np.int32)
     broadcast = everything(one)
@@ -151,7 +151,7 @@ def test_the_districts_of_a_shard_do_not_mix_their_sums():
 
 
 @pytest.mark.parametrize("noise_on", ["all-rows", "sums"])
-def test_what_a_shard_sends_is_clipped_and_noisy_device_by_device(noise_on):
+def test_what_a_shard_sends_is_clipped_and_noisy_client_by_client(noise_on):
     data = random_world(users=40, items=30, interactions=300)
     settings = {"clients_per_round": "all", "triples": 3, "clip": 0.5, "noise": 1.0, "noise_on": noise_on}
     one, plain = federation(data, **settings), federation(data, **settings | {"clip": None, "noise": 0.0})
@@ -185,7 +185,7 @@ def test_what_does_not_go_together_is_refused(asked, sentence):
         TrainingOptions(**asked)
 
 
-def test_more_shards_than_districts_are_refused_before_anything_is_started():
+def test_more_shards_than_partitions_are_refused_before_anything_is_started():
     with (
         pytest.raises(SettingError, match=r"33.*32"),
         opened(established("some are drawn"), "local", 33),
@@ -207,7 +207,7 @@ def test_an_extra_that_is_not_installed_is_named(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("address", ["127.0.0.1:{port}", "ray://127.0.0.1:{port}"])
-def test_a_cluster_that_is_not_there_is_a_sentence_not_a_wait(address, tmp_path):
+def test_a_cluster_that_is_not_there_is_an_error_not_a_wait(address, tmp_path):
     # In a process of its own: this one may be connected to another cluster.
     script = f"""
 import socket
@@ -355,7 +355,7 @@ print("the same bits")
 
 
 @pytest.mark.slow
-def test_a_cluster_whose_head_goes_away_is_a_sentence_and_nothing_played_is_lost(tmp_path):
+def test_a_cluster_whose_head_goes_away_is_an_error_and_nothing_played_is_lost(tmp_path):
     # In a process of its own: Ray ends the process of a driver that goes on without its head.
     command = [sys.executable, "-c", HEAD_LOST, str(tmp_path / "run.checkpoint")]
     answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)

@@ -57,7 +57,7 @@ def test_being_watched_changes_nothing_about_a_run_but_its_id(tmp_path):
     assert not any(":" in name for name in plain.metrics)
 
 
-def test_sums_are_over_the_devices_of_a_round_and_a_figure_of_noise_is_kept(tmp_path):
+def test_sums_are_over_the_clients_of_a_round_and_a_figure_of_noise_is_kept(tmp_path):
     settings = STICKY | {"clients_per_round": 10, "clip": 1.0, "noise": 2.0, "noise_on": "sums"}
     line, _ = line_of(tmp_path, {"method": "fpl", "settings": settings, "audit": {"sees": "sums"}})
     assert line.extra["sums:cohort"] == 10

@@ -38,7 +38,7 @@ def test_a_failed_combination_is_out(case):
     assert found == Choice({"learning_rate": 0.5}, 1, 0.01)
 
 
-def test_where_all_have_failed_the_reason_is_told(case):
+def test_where_all_have_failed_the_reason_is_reported(case):
     found = choose(case, told(case, ["It diverged.", "It diverged too."]))
     assert isinstance(found, NoChoice)
     assert "2" in found.reason

@@ -95,7 +95,7 @@ def test_a_centralised_method_has_no_messages_to_count(split):
     assert set(found) == {"recommended", "feedback"}
 
 
-def test_the_largest_shares_are_of_the_whole_though_few_are_kept():
+def test_the_largest_shares_are_of_all_though_few_are_kept():
     assert largest_shares(np.array([1, 5, 4]), 2) == [0.5, 0.4]
     assert largest_shares(np.zeros(3, dtype=np.int64), 2) == [0.0, 0.0]
 

@@ -79,7 +79,7 @@ def test_a_report_begins_with_where_the_shares_go_and_how_near_the_formulas_it_i
     )
 
 
-def test_a_share_of_nobody_is_refused(tmp_path):
+def test_a_share_of_no_user_is_refused(tmp_path):
     alone = WISHES.replace('against = "Popular"', "")
     with pytest.raises(SettingError, match="server_operations"):
         make_report(results_folder(tmp_path / "results", alone, LINES))

@@ -28,7 +28,7 @@ def test_a_plan_knows_how_many_runs_halving_takes(tmp_path):
     assert plan.count == 1 + 2 * (3 + 2)
 
 
-def test_the_runs_that_go_to_the_end_are_those_of_the_whole_grid(tmp_path):
+def test_the_runs_that_go_to_the_end_are_those_of_the_complete_grid(tmp_path):
     halved, whole = (
         plan_study(small_study(tmp_path, choose=HALVING | {"search": search})).cases[1]
         for search in ("halving", "grid")
@@ -37,7 +37,7 @@ def test_the_runs_that_go_to_the_end_are_those_of_the_whole_grid(tmp_path):
     assert whole.rungs == ()
 
 
-def test_a_search_nobody_knows_is_refused(tmp_path):
+def test_an_unknown_search_is_refused(tmp_path):
     with pytest.raises(SettingError):
         small_study(tmp_path, choose={"search": "guess"})
 

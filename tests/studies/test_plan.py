@@ -59,7 +59,7 @@ def test_whatever_a_result_depends_on_makes_another_run(tmp_path, change):
     )
 
 
-def test_a_run_that_nobody_audits_has_the_id_it_had_before_there_were_audits(tmp_path):
+def test_a_run_without_audits_has_the_id_it_had_before_there_were_audits(tmp_path):
     plain = [{"group": "Popular", "method": "popular"}]
     assert identities(small_study(tmp_path, model=plain)) == ["161b93022f4b1710"]
 
@@ -108,7 +108,7 @@ def test_the_budget_of_the_study_is_every_methods_own_unless_it_says_otherwise(t
     assert cases[3].candidates == ()
 
 
-def test_a_known_set_that_is_not_installed_is_said_and_left_out(tmp_path, monkeypatch):
+def test_a_known_set_that_is_not_installed_is_an_error_and_left_out(tmp_path, monkeypatch):
     monkeypatch.setenv("FEDERANK_DATA", str(tmp_path))
     data = [{"name": "visits", "source": small_data(tmp_path)}, {"name": "librarything"}]
     plan = plan_study(small_study(tmp_path, data=data))
@@ -129,7 +129,7 @@ def test_a_known_set_that_is_not_installed_is_said_and_left_out(tmp_path, monkey
         ({"validation": 0}, "without a validation part"),
     ],
 )
-def test_an_impossible_split_is_a_sentence_before_anything_is_run(tmp_path, split, told):
+def test_an_impossible_split_is_an_error_before_anything_is_run(tmp_path, split, told):
     with pytest.raises((BadSplit, DataError, SettingError), match=told):
         plan_study(small_study(tmp_path, split=split))
 

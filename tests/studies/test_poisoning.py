@@ -17,7 +17,7 @@ ONCE = {"seeds": [1], "choose": {"best_epoch": False, "epochs": 2}}
 LIARS = {"attack": "loud", "aim": "push", "shares": [0.05, 0.1], "rounds": 4, "reports": 20}
 
 
-def test_a_poisoned_run_tells_what_each_share_of_liars_reaches(tmp_path):
+def test_a_poisoned_run_tells_what_each_share_of_malicious_clients_reaches(tmp_path):
     model = {"group": "Loud", "method": "fpl", "poison": LIARS}
     [found] = carried_out(small_study(tmp_path, model=[model], **ONCE), tmp_path / "results")[0].records()
     assert found.status == "done", found.reason
@@ -38,7 +38,7 @@ def test_a_poisoned_run_tells_what_each_share_of_liars_reaches(tmp_path):
         ({"share": 0.1}, "share"),
     ],
 )
-def test_liars_that_cannot_be_are_refused_before_anything_is_run(tmp_path, poison, sentence):
+def test_malicious_clients_that_cannot_be_are_refused_before_anything_is_run(tmp_path, poison, sentence):
     with pytest.raises(SettingError, match=sentence):
         small_study(tmp_path, model=[{"group": "Lies", "method": "fpl", "poison": poison}])
     with pytest.raises(SettingError):

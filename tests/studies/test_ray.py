@@ -177,7 +177,7 @@ print("nothing finished is lost")
 
 
 @pytest.mark.slow
-def test_a_cluster_that_goes_away_is_a_sentence_and_nothing_finished_is_lost(tmp_path):
+def test_a_cluster_that_goes_away_is_an_error_and_nothing_finished_is_lost(tmp_path):
     # In a process of its own: Ray ends the process of a driver that goes on without its head.
     command = [sys.executable, "-c", HEAD_LOST, str(tmp_path)]
     answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)

@@ -109,7 +109,7 @@ def test_one_run_has_three_significant_digits_and_several_have_a_deviation(tmp_p
     assert rows["Popular"]["IC@10 ours"].text == "100", "a count stays whole"
 
 
-def test_rows_that_differ_person_by_person_are_marked_and_the_reference_is_not(report):
+def test_rows_that_differ_user_by_user_are_marked_and_the_reference_is_not(report):
     rows = told(table_called(report, "Table 2: north"))
     assert {name: row["P@10 ours"].mark for name, row in rows.items()} == {
         "Popular": "",
@@ -134,7 +134,7 @@ def test_nothing_is_flagged_when_everything_was_chosen_on_validation(report):
     assert report.warnings == ()
 
 
-def test_taking_the_best_of_a_sweep_by_the_test_part_is_said_under_the_title(tmp_path):
+def test_taking_the_best_of_a_sweep_by_the_test_part_is_an_error_under_the_title(tmp_path):
     specs = TABLES.replace('against = "Popular"', 'best = "precision@10"')
     report = make_report(results_folder(tmp_path / "results", specs))
     assert "chosen on the test part" in report.warnings[0]
@@ -158,7 +158,7 @@ def test_behind_the_finding_a_report_tells_how_near_the_paper_it_is_and_what_dif
 
 
 @pytest.mark.slow
-def test_failed_runs_are_told_with_their_reasons_and_leave_the_others_alone(tmp_path):
+def test_failed_runs_are_reported_with_their_reasons_and_leave_the_others_alone(tmp_path):
     reasons = {
         3: "In epoch 3 the factors stopped being finite numbers.",
         4: "In epoch 1 the factors stopped being finite numbers.",
@@ -193,7 +193,7 @@ def test_audited_runs_make_a_table_of_what_a_server_learns(tmp_path):
     ]
 
 
-def test_runs_are_told_with_times_traffic_versions_and_fingerprints(report):
+def test_runs_are_reported_with_times_traffic_versions_and_fingerprints(report):
     runs = {row[1].text: [cell.text for cell in row] for row in table_called(report, "Runs").rows}
     assert runs["FPL, pi = 1"][2:8] == ["2", "3", "1.5", "100", "2.0", "30.0"]
     assert "24 seconds" in table_called(report, "Runs").caption
@@ -226,7 +226,7 @@ class Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_is_whole_and_asks_nobody_for_anything(written):
+def test_the_page_is_complete_and_loads_nothing_else(written):
     text = (written / "page" / "report.html").read_text(encoding="utf-8")
     page = Tags()
     page.feed(text)
@@ -242,7 +242,7 @@ def test_the_page_is_whole_and_asks_nobody_for_anything(written):
 
 
 @pytest.mark.slow
-def test_names_out_of_somebodys_study_have_no_power_over_any_form(tmp_path):
+def test_names_out_of_a_users_study_have_no_power_over_any_form(tmp_path):
     evil = 'A <b>|"&_${x}%\\~ *'
     lines = [one | {"group": one["group"].replace("Popular", evil)} for one in all_lines()]
     folder = results_folder(tmp_path / "results", WISHES.replace("A study of two cities", "<i>|"), lines)
@@ -312,13 +312,13 @@ def test_a_study_that_has_not_begun_has_a_report_that_says_so(tmp_path):
     assert report.tables == ()
 
 
-def test_what_is_no_results_folder_is_said_in_a_sentence(tmp_path):
+def test_what_is_no_results_folder_is_an_error(tmp_path):
     with pytest.raises(BadFile, match=r"study\.toml"):
         write_report(tmp_path, html=tmp_path / "report.html")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left_behind(tmp_path):
+def test_a_place_that_cannot_be_written_is_an_error_and_nothing_is_left_behind(tmp_path):
     folder = results_folder(tmp_path / "results", TABLES)
     (tmp_path / "taken").write_text("mine")
     with pytest.raises(BadFile):
@@ -327,7 +327,7 @@ def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left_behind(tmp_p
 
 
 @pytest.mark.parametrize("form", ["html", "markdown"])
-def test_a_folder_in_the_place_of_a_file_is_said(folder, tmp_path, monkeypatch, form):
+def test_a_folder_in_the_place_of_a_file_is_an_error(folder, tmp_path, monkeypatch, form):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BadFile):
         write_report(folder, **{form: "."})

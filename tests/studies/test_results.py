@@ -65,7 +65,7 @@ def test_a_copy_without_locks_has_no_run_under_way(tmp_path):
     assert Results.open(tmp_path / "r").under_way() == []
 
 
-def test_only_the_current_runs_are_told_under_their_current_labels(tmp_path):
+def test_only_the_current_runs_are_reported_under_their_current_labels(tmp_path):
     results = Results.create(tmp_path / "r")
     for identity in "abc":
         results.append(line(identity))
@@ -109,7 +109,7 @@ def test_a_folder_that_another_process_is_just_making_is_no_obstacle(tmp_path):
     assert Results.open(tmp_path / "r").records() == []
 
 
-def test_a_full_disk_is_a_sentence(tmp_path):
+def test_a_full_disk_is_an_error(tmp_path):
     results = Results.create(tmp_path / "r")
     (tmp_path / "r" / "runs.jsonl").symlink_to("/dev/full")
     with pytest.raises(BadFile):

@@ -35,7 +35,7 @@ def cells(table):
     return {(row[0].text, row[1].text): dict(zip(heads, row, strict=True)) for row in table.rows}
 
 
-def test_a_row_is_told_once_for_every_server_that_watched_it(table):
+def test_a_row_is_reported_once_for_every_server_that_watched_it(table):
     assert list(cells(table)) == [
         ("As published, pi = 0.1", "messages, linked"),
         ("As published, pi = 0.3", "messages, linked"),
@@ -80,7 +80,7 @@ def test_a_column_that_no_audited_row_can_fill_is_left_out(tmp_path):
     assert any(column.name == "ε of noise" for column in table.columns)
 
 
-def test_where_all_but_crumbs_was_sent_nothing_is_said_of_what_was_held_back():
+def test_where_all_but_crumbs_was_sent_nothing_is_an_error_of_what_was_held_back():
     content = audited_line("Fixed-subset", 0.3)
     for sent, told in ((0.9994, 0.04), (0.9996, None)):
         content["metrics"]["updates:disclosed_share"] = sent
@@ -134,7 +134,7 @@ def test_without_an_audit_there_is_no_picture():
     assert drawn(lines) == []
 
 
-def test_sums_over_everybody_are_stars_and_each_server_has_a_shape_of_its_own():
+def test_sums_over_all_users_are_stars_and_each_server_has_a_shape_of_its_own():
     shapes = shapes_of([row for _, row in seen_rows(gather(map(read_record, audited_lines())))])
     assert shapes == {"messages, linked": "o", "one message": "v", "sums over 50": "s", "sums over all": "*"}
 

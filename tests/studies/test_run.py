@@ -33,7 +33,7 @@ def test_every_row_of_the_study_has_its_test_runs(done):
     assert all(line.status == "done" for line in done.records())
 
 
-def test_a_test_run_is_what_its_settings_say_trained_on_the_whole_training_part(done, tmp_path):
+def test_a_test_run_is_what_its_settings_say_trained_on_the_complete_training_part(done, tmp_path):
     line = next(line for line in done.records() if line.task == "test" and line.swept == {"pi": 1.0})
     split = split_temporal(load(small_data(tmp_path)), 0.2)
     model = FPL(**line.settings, epochs=line.epoch, seed=line.seed).fit(split.train)
@@ -101,14 +101,14 @@ def test_a_changed_setting_reruns_only_what_it_touches(tmp_path):
     assert len(results.records(every=True)) == 3
 
 
-def test_a_renamed_row_is_told_under_its_new_name_without_a_run(tmp_path):
+def test_a_renamed_row_is_reported_under_its_new_name_without_a_run(tmp_path):
     carried_out(small_study(tmp_path, model=[{"group": "Old", "method": "popular"}]), tmp_path / "r")
     results, heard = carried_out(small_study(tmp_path, model=[{"group": "New", "method": "popular"}]), tmp_path / "r")
     assert heard.heard == []
     assert [line.group for line in results.records()] == ["New"]
 
 
-def test_a_run_that_two_rows_share_is_done_once_and_told_twice(tmp_path):
+def test_a_run_that_two_rows_share_is_done_once_and_reported_twice(tmp_path):
     models = [
         {"group": "Federated", "method": "fpl", "settings": {"pi": 0.5}},
         {"group": "Sweep", "method": "fpl", "sweep": {"pi": [0.5, 1.0]}},
@@ -151,7 +151,7 @@ def test_patience_stops_a_run_that_gets_no_better(tmp_path):
     assert max(values) == values[line.epoch - 1]
 
 
-def test_choosing_on_test_is_said_in_every_line(tmp_path):
+def test_choosing_on_test_is_an_error_in_every_line(tmp_path):
     study = small_study(tmp_path, choose={"metric": "precision@5", "epochs": 2, "part": "test"})
     results, _ = carried_out(study, tmp_path / "r")
     assert {line.chosen_on for line in results.records() if line.task == "test"} == {None, "test"}
@@ -176,7 +176,7 @@ def test_ratings_in_folds_have_errors_and_a_curve_of_the_first_fold(tmp_path):
     assert lines[0].curve[-1].values["rmse"] == pytest.approx(lines[0].metrics["rmse"])
 
 
-def test_a_study_may_be_about_part_of_the_people(tmp_path):
+def test_a_study_may_be_about_part_of_the_users(tmp_path):
     results, _ = carried_out(
         small_study(tmp_path, filters={"sample": 10}, model=[{"method": "popular"}]), tmp_path / "r"
     )
@@ -227,7 +227,7 @@ def test_the_study_is_kept_as_it_was_run(tmp_path):
     assert Results.open(tmp_path / "r").count() == plan_study(study).count
 
 
-def test_halving_follows_the_curves_of_the_whole_grid_and_goes_on_where_it_was_stopped(tmp_path):
+def test_halving_follows_the_curves_of_the_complete_grid_and_goes_on_where_it_was_stopped(tmp_path):
     grid = {"learning_rate": [0.02, 0.1, 0.3], "factors": [2, 4]}
     models = [{"group": "FPL", "method": "fpl", "grid": grid}]
     choose = {"metric": "precision@5", "epochs": 12}

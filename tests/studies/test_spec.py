@@ -71,7 +71,7 @@ def test_a_misspelt_key_is_an_error_that_names_the_nearest_known_one(change, nea
         ({"note": [{"text": "Luck.", "shown_by": {"test": 3}}]}, "test in shown_by of a .* is 3; its name is needed"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_a_sentence(change, told):
+def test_what_makes_no_sense_is_refused(change, told):
     with pytest.raises(SettingError, match=told):
         as_study(SMALL | change, "small")
 
@@ -96,7 +96,7 @@ def test_two_models_may_share_a_label_on_different_data():
     assert [model.settings["rho"] for model in study.models] == [1, 2]
 
 
-def test_a_file_that_is_not_toml_or_not_there_is_a_sentence(tmp_path):
+def test_a_file_that_is_not_toml_or_not_there_is_an_error(tmp_path):
     (tmp_path / "bad.toml").write_text("title = \n")
     with pytest.raises(BadFile, match="not TOML"):
         read_document(tmp_path / "bad.toml")

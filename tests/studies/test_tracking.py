@@ -34,7 +34,7 @@ def mlflow():
 
 
 @pytest.mark.slow  # MLflow takes seconds to wake up
-def test_mlflow_is_told_of_a_run_once(mlflow, tmp_path):
+def test_mlflow_gets_a_run_once(mlflow, tmp_path):
     for _ in range(2):
         tracker = open_tracker(f"mlflow:{tmp_path / 'mlruns'}", "Small: a study")
         for line in (LINE, FAILED):
@@ -52,7 +52,7 @@ def test_mlflow_is_told_of_a_run_once(mlflow, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_trained_model_and_a_study_are_told_to_a_folder_of_mlflow(mlflow, tmp_path, monkeypatch):
+def test_a_trained_model_and_a_study_are_reported_to_a_folder_of_mlflow(mlflow, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     source = small_data(tmp_path)
     train = ["train", "itemknn", "--data", source, "--out", "runs/one", "--quiet", "--track", "mlflow:mlruns"]
@@ -83,7 +83,7 @@ def events_in(folder):
     return found
 
 
-def test_tensorboard_is_told_of_a_run_once(tmp_path):
+def test_tensorboard_gets_a_run_once(tmp_path):
     proto = pytest.importorskip("tensorboardX.proto.event_pb2", reason="install federank[tracking]")
     for _ in range(2):
         open_tracker(f"tensorboard:{tmp_path}", "Small: a study").log(tracked_record(LINE))
@@ -101,7 +101,7 @@ def test_tensorboard_is_told_of_a_run_once(tmp_path):
     ("where", "sentence"),
     [("mlfow", "Did you mean 'mlflow'?"), ("wandb:x", "It can be mlflow or tensorboard, with a place after a colon")],
 )
-def test_a_tracker_that_nobody_knows_is_a_sentence(where, sentence):
+def test_an_unknown_tracker_is_an_error(where, sentence):
     with pytest.raises(SettingError, match=sentence.replace("?", r"\?")):
         open_tracker(where, "Small")
 

@@ -21,7 +21,7 @@ def test_of_items_alone_and_undamped_it_is_the_items_mean():
     assert model.recommend("cid", 2)[0].item == "tea"
 
 
-def test_of_nobody_it_is_the_mean_of_all():
+def test_of_no_users_it_is_the_mean_of_all():
     assert fr.Biases(of="none").fit(DATA).predict("cid", "tea") == pytest.approx(3)
 
 

@@ -10,7 +10,7 @@ from federank.methods.frugal.objective import Objective, gram_matrix, solve_user
 
 
 @pytest.mark.parametrize("factors", [1, 3, 8, 17])
-def test_each_row_is_solved_as_a_person_is(factors):
+def test_each_row_is_solved_as_a_user_is(factors):
     data = random_world(users=30, items=40, interactions=500, seed=3)
     rng = np.random.default_rng(factors)
     vectors = rng.standard_normal((data.n_items, factors)).astype(np.float32)
@@ -51,12 +51,12 @@ def test_threads_never_change_a_bit():
     np.testing.assert_array_equal(one.item_vectors, three.item_vectors)
 
 
-def test_somebody_new_with_the_history_of_somebody_known_gets_their_vector():
+def test_a_new_user_with_the_history_of_someone_known_gets_their_vector():
     data = random_world(users=20, items=30, interactions=500, seed=4)
     model = fr.IALS(factors=4, frequency=1.0, regulariser=0.1).fit(data)
     np.testing.assert_array_equal(model.enrolled(data.profiles.of(7)), model.user_vectors[7])
 
 
-def test_what_nobody_has_may_not_count_for_more_than_what_they_have():
+def test_what_no_user_has_may_not_count_for_more_than_what_they_have():
     with pytest.raises(fr.FedeRankError):
         fr.IALS(alpha=0.5, unobserved_weight=2.0)

@@ -20,7 +20,7 @@ def test_examples_are_the_profile_and_items_outside_of_it():
     assert set(items[labels == 0].tolist()) == {1, 2, 5, 6, 7, 8}
 
 
-def test_whoever_has_everything_has_nothing_to_compare_it_with():
+def test_who_has_everything_has_nothing_to_compare_it_with():
     profile = np.arange(4, dtype=np.int32)
     items, labels = draw_examples(profile, profile, 4, 20, np.random.default_rng(1))
     assert sorted(items) == [0, 1, 2, 3]

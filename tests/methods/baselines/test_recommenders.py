@@ -123,7 +123,7 @@ def test_an_item_without_neighbours_scores_zero_when_normalised():
     assert ItemKNN(normalised=True).fit(data).score(0, [2]).tolist() == [0.0]
 
 
-def test_fcf_counts_a_message_of_every_device_in_every_round():
+def test_fcf_counts_a_message_of_every_client_in_every_round():
     sent = FCF(factors=3, rounds=7).fit(TASTES).communication()
     people, items = TASTES.n_users, TASTES.n_items
     assert sent["uploads"] == people * 7

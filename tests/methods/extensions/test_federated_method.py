@@ -72,7 +72,7 @@ def test_policies_hold_whatever_the_maths_does():
         Factors().fit(data, sharing="all")
 
 
-def test_people_who_hold_back_are_recommended_to_from_home():
+def test_users_who_hold_back_are_recommended_to_from_home():
     data = two_tastes()
     model = Factors().fit(data, rounds=60, pi=0.5)
     person = fr.enrol(model, history=data.item_ids[data.profiles.of(0)].tolist())

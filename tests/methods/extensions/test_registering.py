@@ -44,7 +44,7 @@ def test_a_registered_method_is_found_by_its_name(tmp_path):
 
 
 @pytest.mark.usefixtures("nothing_stays")
-def test_what_is_no_method_is_refused_with_a_sentence():
+def test_what_is_no_method_is_refused():
     class Nameless(Alphabetical):
         name = None
 

@@ -58,7 +58,7 @@ def test_the_observer_counts_what_the_updates_of_the_reference_engine_name(metho
     np.testing.assert_array_equal(observer.updates, updates)
 
 
-def test_samples_drawn_anew_are_seen_through_and_samples_for_life_are_not():
+def test_samples_drawn_again_are_seen_through_and_samples_for_a_lifetime_are_not():
     data = rated_world()
     found = {}
     for sampling in ("fresh", "fixed"):
@@ -102,7 +102,7 @@ def test_what_was_learnt_is_audited_the_same_from_its_folder(tmp_path):
     assert 0 <= from_folder["ratings"]["two_steps"]["exact"] <= 1
 
 
-def test_what_a_rating_audit_cannot_do_is_said():
+def test_what_a_rating_audit_cannot_do_is_an_error():
     data = rated_world()
     with pytest.raises(SettingError):
         audit_training(PMF(**SETTINGS), data, sees="sums")

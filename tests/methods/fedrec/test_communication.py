@@ -11,7 +11,7 @@ from federank.methods.fedrec.method import ImplicitGradients
 from federank.methods.fedrec.simulation import choose_raters, play_reference
 
 
-def test_the_papers_formula_counts_rows_up_and_the_whole_model_down():
+def test_the_papers_formula_counts_rows_up_and_the_complete_model_down():
     # Two users, three items, four ratings, d = 5, rho = 1: up 4 * 2 rows, down 3 rows for each user.
     assert bytes_of_paper(4, 1, 3, 2, 5) == 4 * 5 * (4 * 2 + 3 * 2)
 

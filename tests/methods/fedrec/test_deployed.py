@@ -82,7 +82,7 @@ def sample(profile, before=(), rho=1.0, n_items=ITEMS, round_number=0, sampling=
     profile=st.sets(st.integers(0, ITEMS - 1), min_size=2, max_size=20),
     more=st.sets(st.integers(0, ITEMS - 1), max_size=5),
 )
-def test_a_sample_for_life_outlives_a_history_that_grows(profile, more):
+def test_a_sample_for_a_lifetime_outlives_a_history_that_grows(profile, more):
     first = sample(profile)
     extended = sample(profile | more, before=first)
     free = ITEMS - len(profile | more)

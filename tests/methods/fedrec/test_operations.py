@@ -25,13 +25,13 @@ def paper(**settings):
     return fedrec_of_paper(record, ratings=len(DATA), users=DATA.n_users, items=DATA.n_items)
 
 
-def test_a_batch_device_makes_five_multiplications_of_d_for_a_rating_and_three_to_step():
+def test_a_batch_client_makes_five_multiplications_of_d_for_a_rating_and_three_to_step():
     for rho in (0, 2):
         found = counted(style="batch", rho=rho, filling="average").device_operations
         assert found == pytest.approx(5 * D * SIZE * (1 + rho) + 3 * D)
 
 
-def test_a_stochastic_device_makes_six_multiplications_of_d_for_a_rating():
+def test_a_stochastic_client_makes_six_multiplications_of_d_for_a_rating():
     for rho in (0, 2):
         found = counted(style="stochastic", rho=rho, filling="average").device_operations
         assert found == pytest.approx(6 * D * SIZE * (1 + rho))
@@ -46,7 +46,7 @@ def test_hybrid_filling_costs_its_passes_over_the_own_ratings_and_a_prediction_o
 
 @pytest.mark.parametrize("style", ["batch", "stochastic"])
 @pytest.mark.parametrize("rho", [0, 0.3, 3])
-def test_small_devices_tell_what_every_device_of_a_population_computes(style, rho):
+def test_small_clients_tell_what_every_client_of_a_population_computes(style, rho):
     crowded = rated_world(users=12, items=30, ratings=300)  # with rho 3 most have too few items left to sample
     federation = rating_federation(crowded, style=style, rho=rho, **HYBRID)
     virtual = federation.recipe.virtual
@@ -81,7 +81,7 @@ def test_fewer_vectors_are_sent_where_too_few_items_are_left_to_sample():
     assert found.vectors_up <= crowded.n_items
 
 
-def test_svdpp_sends_second_vectors_and_its_devices_are_not_counted():
+def test_svdpp_sends_second_vectors_and_its_clients_are_not_counted():
     found = counted(method="svdpp", rho=1, filling="average")
     assert found.device_operations is None
     assert found.vectors_down == 2 * DATA.n_items

@@ -67,6 +67,6 @@ def test_predicted_virtual_ratings_begin_as_the_code_or_the_paper_says(start, fi
         ({"lowest": 5, "highest": 1}, "Ratings are declared to lie between 5 and 1; a lowest and a greater highest"),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_sentence(wrong, sentence):
+def test_what_cannot_be_is_refused(wrong, sentence):
     with pytest.raises(SettingError, match=sentence):
         PMFSettings(**wrong)

@@ -133,7 +133,7 @@ def test_a_model_comes_back_from_its_folder_with_its_predictions(kind, tmp_path)
     assert loaded.settings == model.settings
 
 
-def test_the_folder_keeps_what_is_the_servers_apart_from_what_is_the_devices(tmp_path):
+def test_the_folder_keeps_what_is_the_servers_apart_from_what_is_the_clients(tmp_path):
     from safetensors.numpy import load_file
 
     new("SVD++", iterations=2).fit(two_opinions()).save(tmp_path / "model")

@@ -122,7 +122,7 @@ def test_the_counted_bytes_are_those_of_real_messages():
     assert len(content) == rating_broadcast_bytes(len(broadcast.vectors), 4, implicit=True)
 
 
-def test_everyone_takes_part_in_batch_style_and_one_at_a_time_in_stochastic_style():
+def test_every_user_takes_part_in_batch_style_and_one_at_a_time_in_stochastic_style():
     batch, stochastic = (rating_federation(rated_world(), style=style).recipe for style in ("batch", "stochastic"))
     with words_wrap_around():
         assert choose_raters(batch, 5).tolist() == list(range(12))

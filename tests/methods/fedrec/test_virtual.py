@@ -41,7 +41,7 @@ def test_every_set_is_equally_likely(n_items, rated):
         assert abs(seen[pair] - expected) < 5 * expected**0.5
 
 
-def test_a_user_samples_anew_in_every_round_and_users_sample_differently():
+def test_a_user_samples_again_in_every_round_and_users_sample_differently():
     rounds = {tuple(sample([0], 100, 5, round_number=number)) for number in range(20)}
     users = {tuple(sample([0], 100, 5, user=user)) for user in range(20)}
     assert len(rounds) == len(users) == 20

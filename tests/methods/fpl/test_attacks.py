@@ -72,7 +72,7 @@ def test_signs_tell_nothing_when_pi_is_zero():
 
 
 @pytest.mark.parametrize("name", ["absence", "fused"])
-def test_the_whole_history_shows_as_a_hole_though_pi_is_zero(name):
+def test_the_complete_history_shows_as_a_hole_though_pi_is_zero(name):
     data = random_world()
     _, view = watched(data, 1000, pi=0.0, triples=8)
     guess = ONE_BY_ONE[name](view)
@@ -97,7 +97,7 @@ def test_a_row_that_is_all_rounding_gives_no_vector():
     assert not recovered_vectors(tiny, view.broadcast, np.float32(0.001)).any()
 
 
-def test_the_popularity_attacker_guesses_the_same_for_everyone():
+def test_the_popularity_attacker_guesses_the_same_for_every_user():
     _, view = watched(random_world(), 200, pi=1.0)
     guess = ONE_BY_ONE["popularity"](view)
     assert (guess.scores == guess.scores[0]).all()
@@ -119,7 +119,7 @@ def test_together_certain_items_come_first_and_excluded_ones_last():
         assert (scores[view.seen_negative[person]] < -CERTAIN / 2).all()
 
 
-def test_negatives_tell_how_many_items_a_person_has():
+def test_negatives_tell_how_many_items_a_user_has():
     data = random_world(users=6, items=400, interactions=300)
     _, view = watched(data, 1700, pi=0.0, triples=5)
     assert (view.negative_rows >= 3 * data.n_items).all()

@@ -72,7 +72,7 @@ def test_nothing_is_held_back_when_everything_has_been_sent(data):
     assert {marks["auc_held_back"] for marks in found[0].attacks.values()} == {None}
 
 
-def test_a_sample_of_people_is_drawn_with_the_seed(data):
+def test_a_sample_of_users_is_drawn_with_the_seed(data):
     one, about = audit_training(FPL(**SETTINGS), data, people=5)
     other, _ = audit_training(FPL(**SETTINGS), data, people=5)
     assert about["people_followed"] == about["people_attacked"] == 5
@@ -95,7 +95,7 @@ def test_the_command_prints_what_programs_read(shop):
     assert found["per_epoch"][-1]["attacks"] == found["attacks"]
 
 
-def test_what_cannot_be_audited_is_refused_in_a_sentence(data, tmp_path):
+def test_what_cannot_be_audited_is_refused(data, tmp_path):
     FPL(**SETTINGS).fit(data).save(tmp_path / "fpl")
     BPR(epochs=1).fit(data).save(tmp_path / "bpr")
     for arguments, kind, words in (

@@ -41,7 +41,7 @@ def test_at_pi_a_tenth_all_positives_are_sent_with_33_pairs_a_round(amazon):
     assert found.disclosed_share == pytest.approx(0.9999, abs=0.0005)
 
 
-def test_at_pi_zero_absence_gives_the_whole_history_away_within_five_epochs(movielens):
+def test_at_pi_zero_absence_gives_the_complete_history_away_within_five_epochs(movielens):
     found = findings_by_epoch(movielens, pi=0.0, triples="mean", epochs=5)
     first, last = found[1].attacks["absence"], found[5].attacks["absence"]
     assert first["precision"] == pytest.approx(0.76, abs=0.02)

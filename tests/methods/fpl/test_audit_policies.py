@@ -35,7 +35,7 @@ def test_negatives_that_avoid_the_history_give_away_what_was_held_back(findings)
     assert findings["history"].attacks["fused"]["auc_held_back"] == pytest.approx(1)
 
 
-def test_negatives_outside_the_outward_profile_do_not(findings):
+def test_negatives_outside_the_shared_profile_do_not(findings):
     assert findings["shared"].attacks["absence"]["auc_held_back"] == pytest.approx(0.5, abs=0.01)
     assert findings["shared"].best["auc_held_back"] < findings["history"].best["auc_held_back"]
 
@@ -52,7 +52,7 @@ def test_the_attack_on_everything_does_not_lose_to_its_parts(findings):
         assert attacks["fused"]["auc"] > max(attacks[part]["auc"] for part in parts) - 0.02
 
 
-def test_shares_of_categories_are_compared_person_by_person():
+def test_shares_of_categories_are_compared_user_by_user():
     table = table_of(Categories.from_lists([["a"], ["a"], ["b"], ["b", "a"]]))
     np.testing.assert_allclose(shares_of(np.array([[True, False, True, False]]), table), [[0.5, 0.5]])
     right = Guess(np.array([[2.0, 1.0, 0.0, 0.0]], dtype=np.float32), np.array([2]))

@@ -67,7 +67,7 @@ def test_clipping_that_clips_nothing_gives_the_same_tally():
     np.testing.assert_allclose(clipped.chances(ALL_USERS), plain.chances(ALL_USERS), atol=0.01)
 
 
-def test_small_cohorts_hide_little_and_everybody_at_once_hides_everyone():
+def test_small_cohorts_hide_little_and_all_at_once_hide_every_user():
     data = two_tastes(people=40, items=60, seen=12)
     found = {}
     for cohort in (2, "all"):
@@ -79,7 +79,7 @@ def test_small_cohorts_hide_little_and_everybody_at_once_hides_everyone():
     assert found[2].best["gain"] > found["all"].best["gain"]
 
 
-def test_a_sum_over_one_device_is_its_update():
+def test_a_sum_over_one_client_is_its_update():
     model = FPL(**(SETTINGS | {"epochs": 3})).fit(two_tastes())
     [as_sums], about = audit_model(model, sees="sums")
     [as_updates], _ = audit_model(model, sees="updates")

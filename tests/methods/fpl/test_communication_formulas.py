@@ -33,7 +33,7 @@ def test_brazil_has_the_rounds_and_the_freshness_that_the_paper_prints():
     assert f"{normalised_freshness(rounds, BRAZIL['interactions']):.4%}" == "0.0057%"
 
 
-def test_calling_everybody_at_once_costs_the_same_and_renews_the_model_less_often():
+def test_calling_all_users_at_once_costs_the_same_and_renews_the_model_less_often():
     one_by_one = BRAZIL["interactions"]
     all_at_once = BRAZIL["interactions"] / BRAZIL["users"]
     assert conversations(BRAZIL["users"], all_at_once) == pytest.approx(conversations(1, one_by_one))

@@ -29,14 +29,14 @@ def test_a_round_has_as_many_different_clients_as_asked_for(clients):
 
 
 @pytest.mark.parametrize("clients", [1, 3, 8])
-def test_everyone_is_chosen_equally_often(clients):
+def test_every_user_is_chosen_equally_often(clients):
     counts = np.bincount(np.concatenate(chosen_in(3000, clients_per_round=clients)), minlength=12)
     expected = 3000 * clients / 12
     assert np.all(np.abs(counts - expected) < 4.5 * np.sqrt(expected))
 
 
 @pytest.mark.parametrize("clients", [1, 4, "all"])
-def test_a_device_is_there_as_often_as_it_is_online(clients):
+def test_a_client_is_there_as_often_as_it_is_online(clients):
     counts = [len(chosen) for chosen in chosen_in(2000, clients_per_round=clients, online=0.25)]
     most = 12 if clients == "all" else clients
     there = np.arange(13)

@@ -64,7 +64,7 @@ def test_noise_has_the_deviation_it_should(settings, deviation):
     assert len(np.unique(values)) > 0.99 * len(values)  # every user and round has noise of its own
 
 
-def test_everyones_rounds_are_counted():
+def test_every_users_rounds_are_counted():
     established = federation(DATA, clients_per_round=3)
     counts = participations(established.recipe, DATA.n_users, 40)
     assert counts.sum() == 120

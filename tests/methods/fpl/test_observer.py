@@ -49,7 +49,7 @@ def test_watching_in_parts_notes_the_same_as_watching_at_once():
     assert in_parts.round_number == 40
 
 
-def test_following_a_few_people_notes_the_same_about_them():
+def test_following_a_few_users_notes_the_same_about_them():
     data, settings = random_world(), {"pi": 0.5, "clients_per_round": 4, "triples": 3}
     few = np.array([2, 3, 9], dtype=np.int32)
     all_users, some = Observer(federation(data, **settings), ALL_USERS), Observer(federation(data, **settings), few)

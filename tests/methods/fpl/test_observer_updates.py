@@ -11,7 +11,7 @@ from federank.methods.fpl.simulation import FleetInMemory, play_compiled
 
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", CONFIGURATIONS.values(), ids=CONFIGURATIONS.keys())
-def test_the_next_update_is_what_the_reference_engines_device_would_send(settings):
+def test_the_next_update_is_what_the_reference_engines_client_would_send(settings):
     data = random_world()
     established = federation(data, **settings)
     play_compiled(established, 20)

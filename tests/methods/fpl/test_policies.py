@@ -125,7 +125,7 @@ POLICIES = {
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_the_ledger_of_every_device_is_what_an_observer_of_its_updates_sees(name):
+def test_the_ledger_of_every_client_is_what_an_observer_of_its_updates_sees(name):
     established = federation(DATA, clients_per_round=3, triples=3, **POLICIES[name])
     fleet = observed(established, rounds=40)
     by_observer = [Ledger() for _ in range(DATA.n_users)]
@@ -147,7 +147,7 @@ def test_the_ledger_of_every_device_is_what_an_observer_of_its_updates_sees(name
 
 
 @pytest.mark.parametrize("triples", [3, "profile"])
-def test_on_the_shared_basis_two_histories_with_one_outward_profile_cannot_be_told_apart(triples):
+def test_on_the_shared_basis_two_histories_with_one_shared_profile_cannot_be_distinguished(triples):
     # Whatever leaves is a function of the shared profile: another history behind it changes no bit of any Update.
     chosen = {"sharing": "fixed-subset", "pi": 0.5, "basis": "shared", "clients_per_round": 3, "triples": triples}
     established = federation(DATA, **chosen)
@@ -166,7 +166,7 @@ def test_on_the_shared_basis_two_histories_with_one_outward_profile_cannot_be_to
         np.testing.assert_equal(wire.values(one), wire.values(same))
 
 
-def test_an_update_holds_nothing_but_rows_of_the_outward_profile_and_of_what_lies_outside_it():
+def test_an_update_holds_nothing_but_rows_of_the_shared_profile_and_of_what_lies_outside_it():
     established = federation(DATA, pi=0.5, sharing="randomized-response", item_epsilon=1.0, **EVERYONE)
     fleet = observed(established, rounds=10)
     for user, _, update in fleet.seen:

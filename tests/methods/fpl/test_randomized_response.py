@@ -92,7 +92,7 @@ def test_without_deniability_the_same_measure_finds_the_leak():
 
 
 @pytest.mark.slow
-def test_from_the_whole_history_decoys_would_not_be_randomized_response():
+def test_from_the_complete_history_decoys_would_not_be_randomized_response():
     # Why randomized response insists on the shared basis: negatives that avoid the history betray it. The engine
     # is handed the history to draw negatives from, and what is compared with item 0 tells who has it.
     data = population()

@@ -43,7 +43,7 @@ def test_an_epoch_has_as_many_interactions_with_the_server_as_there_are_in_train
         assert recipe.clients_per_round * recipe.rounds_per_epoch == pytest.approx(20, abs=recipe.clients_per_round)
 
 
-def test_an_epoch_is_as_long_as_whole_histories_are_though_little_of_them_is_shared():
+def test_an_epoch_is_as_long_as_complete_histories_are_though_little_of_them_is_shared():
     # What people take part with must not change how often they are asked, nor tell how much they hold back.
     data = two_tastes()
     shares_little = {"pi": 0.25, "sharing": "fixed-subset", "basis": "shared", "clients_per_round": 4}
@@ -53,7 +53,7 @@ def test_an_epoch_is_as_long_as_whole_histories_are_though_little_of_them_is_sha
     assert federation(data, **shares_little | {"triples": "mean"}).recipe.triples.tolist() == [8] * data.n_users
 
 
-def test_everyone_can_train_on_as_many_pairs_as_their_history_has():
+def test_every_user_can_train_on_as_many_pairs_as_their_history_has():
     assert worked_out(triples="profile").triples.tolist() == SIZES.tolist()
 
 
@@ -64,7 +64,7 @@ def test_regularisers_are_multiples_of_the_learning_rate():
     assert recipe.negative_regulariser == np.float32(0.001)
 
 
-def test_nobody_without_a_pair_to_draw_takes_part():
+def test_no_user_without_a_pair_to_draw_takes_part():
     recipe = worked_out(sizes=np.array([0, 4, 2]), n_items=4, clients_per_round="all")
     assert recipe.participants.tolist() == [2]
     with pytest.raises(SettingError):
@@ -112,7 +112,7 @@ def test_a_setting_out_of_its_range_is_named_with_what_it_should_be(setting, val
         FPLSettings(**{setting: value})
 
 
-def test_more_clients_than_people_are_refused():
+def test_more_clients_than_users_are_refused():
     with pytest.raises(SettingError, match="4"):
         worked_out(clients_per_round=5)
     with pytest.raises(SettingError, match="1"):

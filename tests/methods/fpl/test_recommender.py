@@ -37,11 +37,11 @@ def within_taste(model):
     ],
     ids=lambda model: f"{model.name} {model.settings}",
 )
-def test_people_are_recommended_their_own_taste(model):
+def test_users_are_recommended_their_own_taste(model):
     assert within_taste(model.fit(TASTES)) > 0.9
 
 
-def test_lists_are_ranked_by_bias_and_product_of_what_a_person_does_not_have():
+def test_lists_are_ranked_by_bias_and_product_of_what_a_user_does_not_have():
     model = FPL(factors=4, epochs=3).fit(TASTES)
     table = model.recommend(n=5)
     for user, listed in zip(table.users, table.items, strict=True):
@@ -104,7 +104,7 @@ def test_bpr_is_a_plain_loop_over_pairs(user_draw):
     np.testing.assert_allclose(model.item_biases, b, atol=2e-5)
 
 
-def test_active_people_are_drawn_more_often_by_activity():
+def test_active_users_are_drawn_more_often_by_activity():
     rows = [(0, item) for item in range(30)] + [(1, 0), (2, 1)]
     data = Interactions.from_columns([u for u, _ in rows], [i for _, i in rows])
     data = Interactions.from_columns([u for u, _ in [*rows, (3, 99)]], [i for _, i in [*rows, (3, 99)]])
@@ -116,7 +116,7 @@ def test_active_people_are_drawn_more_often_by_activity():
     assert moved["activity"][0] > moved["uniform"][0]
 
 
-def test_someone_with_the_whole_catalogue_is_skipped_and_counted():
+def test_someone_with_the_complete_catalogue_is_skipped_and_counted():
     rows = [(0, item) for item in range(6)] + [(1, 0), (1, 1), (2, 3), (2, 4)]
     data = Interactions.from_columns([u for u, _ in rows], [i for _, i in rows])
     for model in (FPL(factors=4, epochs=2), BPR(factors=4, epochs=2)):
@@ -126,7 +126,7 @@ def test_someone_with_the_whole_catalogue_is_skipped_and_counted():
 
 
 @pytest.mark.parametrize("rows", ["user,pi\n{}", "pi,user\n{}"])
-def test_everyones_own_pi_comes_from_a_file(tmp_path, rows):
+def test_every_users_own_pi_comes_from_a_file(tmp_path, rows):
     everyone = {user: user / 20 for user in range(20)}
     swap = rows.startswith("pi")
     lines = "\n".join(f"{pi},{user}" if swap else f"{user},{pi}" for user, pi in everyone.items())
@@ -151,7 +151,7 @@ def test_everyones_own_pi_comes_from_a_file(tmp_path, rows):
         ("user,pi\n77,0.5\n", "names someone who is not there"),
     ],
 )
-def test_a_bad_file_of_choices_is_told_so(tmp_path, content, complaint):
+def test_a_bad_file_of_choices_is_refused(tmp_path, content, complaint):
     path = tmp_path / "people.csv"
     if content is not None:
         path.write_text(content)
@@ -168,7 +168,7 @@ def test_a_trace_of_who_is_there_comes_from_a_file(tmp_path):
     assert np.flatnonzero(moved).tolist() == [3, 4]
 
 
-def test_somebody_new_gets_their_taste_without_touching_the_model():
+def test_a_new_user_gets_their_taste_without_touching_the_model():
     model = FPL(factors=4, epochs=30).fit(TASTES)
     before = model.item_vectors.copy(), model.item_biases.copy(), model.user_vectors.copy()
     person = enrol(model, history=[1, 3, 5, 7, 9])
@@ -180,7 +180,7 @@ def test_somebody_new_gets_their_taste_without_touching_the_model():
         np.testing.assert_array_equal(table, was)
 
 
-def test_somebody_new_needs_a_history_that_can_be_learnt_from():
+def test_a_new_user_needs_a_history_that_can_be_learnt_from():
     model = FPL(factors=4, epochs=1).fit(TASTES)
     with pytest.raises(SettingError):
         enrol(model, history=[])
@@ -217,7 +217,7 @@ def test_the_papers_figures_on_amazon_come_out(real_data, monkeypatch, settings,
         assert low <= np.mean([means[metric] for means in found]) <= high
 
 
-def test_people_choose_their_own_pairs_as_far_as_the_federation_allows():
+def test_users_choose_their_own_pairs_as_far_as_the_federation_allows():
     chosen = [
         FPL(factors=2, epochs=1, triples=3, **most)
         .fit(TASTES, policies={0: policy(triples=2), 1: policy(triples=9)})

@@ -24,7 +24,7 @@ def within_taste(model, users):
     return np.mean(model.item_ids[table.items] % 2 == (table.users % 2)[:, None])
 
 
-def test_home_vectors_are_those_of_one_device_at_a_time():
+def test_home_vectors_are_those_of_one_client_at_a_time():
     data = random_world()
     established = federation(data, seed=3)
     people = np.array([0, 5, 7], dtype=np.int32)
@@ -45,14 +45,14 @@ def test_who_shares_nothing_is_still_recommended_their_taste():
 
 
 @pytest.mark.parametrize("policy", [PAUSED, DENIABLE], ids=["paused", "randomized-response"])
-def test_recommendations_follow_the_whole_history_even_where_rounds_do_not(policy):
+def test_recommendations_follow_the_complete_history_even_where_rounds_do_not(policy):
     policies = [policy if user < 6 else PUBLISHED for user in range(20)]
     model = FPL(factors=4, epochs=30).fit(TASTES, policies=policies)
     assert within_taste(model, list(range(6))) > 0.8  # half of it would be chance
     np.testing.assert_array_equal(model.home_vectors[6:], model.user_vectors[6:])
 
 
-def test_a_stored_model_keeps_policies_and_home_vectors_to_the_devices(tmp_path):
+def test_a_stored_model_keeps_policies_and_home_vectors_to_the_clients(tmp_path):
     never = Policy(sharing="fixed-subset", pi=0.25, basis="shared", never_items=frozenset({3, 4}), budget=7)
     policies = [(NOTHING, never, PAUSED, DENIABLE, PUBLISHED)[user % 5] for user in range(20)]
     model = FPL(factors=4, epochs=3).fit(TASTES, policies=policies)
@@ -70,7 +70,7 @@ def test_a_stored_model_keeps_policies_and_home_vectors_to_the_devices(tmp_path)
 
 
 @pytest.mark.parametrize("lost", ["home_vectors", "never_starts", "policy_of_user"])
-def test_a_model_whose_policies_are_not_whole_is_refused(lost):
+def test_a_model_whose_policies_are_not_complete_is_refused(lost):
     model = FPL(factors=4, epochs=1).fit(TASTES, policies=[NOTHING, *[PUBLISHED] * 19])
     private = {name: array for name, array in model._private_arrays().items() if name != lost}
     if lost == "policy_of_user":

@@ -78,7 +78,7 @@ def test_no_rounds_have_no_pairs():
     assert list(replay(established.recipe, established.histories, DATA.n_items, range(5, 5))) == []
 
 
-def test_participations_count_the_rounds_of_each_person():
+def test_participations_count_the_rounds_of_each_user():
     established = federation(DATA, clients_per_round=3, triples=2)
     pairs = replayed(established)
     counted = np.bincount(pairs[pairs[:, 2] == 0, 1], minlength=DATA.n_users)

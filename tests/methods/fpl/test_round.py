@@ -41,7 +41,7 @@ def test_nothing_but_broadcasts_and_updates_passes():
     assert len(updates_of(fleet)) == 30 * 3
 
 
-def test_server_and_devices_share_no_array():
+def test_server_and_clients_share_no_array():
     fleet, shared = recorded(random_world(), clients_per_round=3, triples=2)
     private = [*fleet.fleet.vectors, *(taken.profile for taken in fleet.fleet.shared_profiles)]
     for message in fleet.traffic:
@@ -79,7 +79,7 @@ def test_every_broadcast_is_the_first_model_plus_the_updates_before_it():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mask", ["as-in-code", "as-printed"])
-def test_no_positive_leaves_the_device_when_pi_is_zero(mask):
+def test_no_positive_leaves_the_client_when_pi_is_zero(mask):
     data = random_world()
     fleet, _ = recorded(data, rounds=60, pi=0.0, mask=mask, clients_per_round="all", triples=3)
     for number, update in enumerate(updates_of(fleet)):
@@ -88,7 +88,7 @@ def test_no_positive_leaves_the_device_when_pi_is_zero(mask):
 
 
 @pytest.mark.parametrize("mask", ["as-in-code", "as-printed"])
-def test_every_positive_leaves_the_device_when_pi_is_one(mask):
+def test_every_positive_leaves_the_client_when_pi_is_one(mask):
     data = random_world()
     fleet, _ = recorded(data, pi=1.0, mask=mask, clients_per_round="all", triples=1)
     for number, update in enumerate(updates_of(fleet)):
@@ -104,7 +104,7 @@ def test_about_a_share_of_pi_of_the_positives_leaves(mask):
     assert sent == pytest.approx(0.3, abs=4 * np.sqrt(0.21 / 720))
 
 
-def test_each_person_is_held_to_their_own_pi():
+def test_each_user_is_held_to_their_own_pi():
     data = random_world()
     pi = np.where(np.arange(data.n_users) < 6, 0.0, 1.0)
     fleet, _ = recorded(data, pi=pi, clients_per_round="all", triples=2)
@@ -128,7 +128,7 @@ def test_a_fixed_subset_decision_lets_exactly_its_share_of_items_ever_leave(pi):
         assert items <= set(data.profiles.of(user).tolist())
 
 
-def test_a_device_that_drops_out_has_learnt_but_sent_nothing():
+def test_a_client_that_drops_out_has_learnt_but_sent_nothing():
     data = random_world()
     fleet, shared = recorded(data, dropout=1.0, clients_per_round="all", triples=2)
     established = federation(data, dropout=1.0, clients_per_round="all", triples=2)

@@ -83,7 +83,7 @@ def test_the_strengths_that_are_read_are_those_that_the_reference_engine_sends()
         np.testing.assert_allclose(strengths[0], update.strengths, atol=1e-4)
 
 
-def test_a_reader_sees_the_outward_profile_of_those_who_have_answered_and_nothing_of_others():
+def test_a_reader_sees_the_shared_profile_of_those_who_have_answered_and_nothing_of_others():
     federation = squares_federation(PEOPLE, messages=2, cohorts=2, policies=fixed_subset(0.5))
     reader = watched(federation, MessageReader(federation, ALL_USERS), rounds=1)
     asked = federation.spent > 0
@@ -103,7 +103,7 @@ def test_reading_takes_the_nearer_of_the_two_things_a_strength_can_mean():
     assert read_message(objective, strengths, scores).tolist() == [[True, False, False]]
 
 
-def test_one_plain_message_gives_a_whole_history_away():
+def test_one_plain_message_gives_a_complete_history_away():
     for sees in ("updates", "anonymous"):
         [found], about = audit_training(Frugal(min_support=1, messages=1, factors=6), PEOPLE, sees=sees)
         for attack in ("reading", "fused"):
@@ -159,7 +159,7 @@ def test_nothing_of_a_message_that_is_lost_is_known():
     assert found.disclosed_share == pytest.approx(found.attacks["reading"]["recall"])
 
 
-def test_sums_over_everybody_tell_nobody_from_anybody():
+def test_sums_over_all_users_distinguish_no_user():
     federation = squares_federation(PEOPLE, messages=3)
     reader = watched(federation, SumsReader(federation))
     for guess in (reader.counts(ALL_USERS), reader.tastes(ALL_USERS)):
@@ -169,7 +169,7 @@ def test_sums_over_everybody_tell_nobody_from_anybody():
     assert found.best["gain"] < 0.05
 
 
-def test_a_sum_over_one_device_is_its_message():
+def test_a_sum_over_one_client_is_its_message():
     few = random_world(users=6, items=20, interactions=60, seed=3).compact()
     federation = squares_federation(few, messages=1, cohorts=few.n_users, activity=0.0, broadcast="float32")
     reader = watched(federation, SumsReader(federation))
@@ -180,7 +180,7 @@ def test_a_sum_over_one_device_is_its_message():
 
 
 @pytest.mark.parametrize("server", [{}, {"alpha": 0.5}, {"server": "adam", "regulariser": 1.0}])
-def test_sums_tell_how_many_have_each_item_however_many_people_they_are_of(server):
+def test_sums_tell_how_many_have_each_item_however_many_users_they_are_of(server):
     federation = squares_federation(PEOPLE, messages=2, broadcast="float32", **server)
     reader = watched(federation, SumsReader(federation))
     truth = PEOPLE.matrix().toarray()
@@ -230,20 +230,20 @@ def test_what_was_learnt_is_audited_the_same_from_its_folder(tmp_path):
     assert json.loads(answer.stdout)["attacks"] == found.attacks
 
 
-def test_what_cannot_be_audited_is_said():
+def test_what_cannot_be_audited_is_an_error():
     with pytest.raises(SettingError, match="people is 0"):
         audit_training(Frugal(min_support=1, factors=4), PEOPLE, people=0)
     with pytest.raises(SettingError, match="'everything'"):
         audit_training(Frugal(min_support=1, factors=4), PEOPLE, sees="everything")
 
 
-def test_only_so_many_people_are_followed_as_asked_for():
+def test_only_so_many_users_are_followed_as_asked_for():
     [found], about = audit_training(Frugal(min_support=1, messages=1, factors=4), PEOPLE, people=7)
     assert (about["people_followed"], about["people_attacked"]) == (7, 7)
     assert found.attacks["reading"]["recall"] == 1
 
 
-def test_nobody_is_found_where_nobody_answers():
+def test_no_user_is_found_where_none_answers():
     alone = Interactions.from_columns([0, 0, 1, 1], [0, 1, 1, 2])
     [found], _ = audit_training(Frugal(min_support=1, messages=1, factors=2, dropout=1.0), alone, sees="sums")
     assert found.disclosed_share == 0

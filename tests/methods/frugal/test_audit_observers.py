@@ -35,7 +35,7 @@ def test_two_servers_that_collude_read_everything_that_messages_were_made_from(s
     assert "epsilon" not in about
 
 
-def test_one_server_has_the_promise_and_an_outsider_a_better_one():
+def test_one_server_has_the_guarantee_and_an_outsider_a_better_one():
     leader, helper, outsider = (audited(noisy(), sees)[1] for sees in ("leader", "helper", "outsider"))
     assert leader["epsilon"] == helper["epsilon"] == pytest.approx(noisy().report["epsilon"])
     assert outsider["epsilon"] < leader["epsilon"]
@@ -45,7 +45,7 @@ def test_one_server_has_the_promise_and_an_outsider_a_better_one():
 
 @pytest.mark.parametrize("sees", ["sums", "leader", "helper", "outsider"])
 @pytest.mark.parametrize("model", [noisy, plain], ids=["noise", "no noise"])
-def test_sums_over_everybody_tell_no_more_than_popularity(sees, model):
+def test_sums_over_all_users_tell_no_more_than_popularity(sees, model):
     found, about = audited(model(), sees)
     assert found.best["gain_high"] <= 0.02
     assert found.best["gain_low"] <= found.best["gain"] <= found.best["gain_high"]

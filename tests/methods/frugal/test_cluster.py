@@ -45,7 +45,7 @@ def test_a_cluster_learns_the_bits_of_one_machine_and_survives_a_lost_shard():
         np.testing.assert_array_equal(alone.item_vectors, spread.item_vectors)
 
 
-def test_more_shards_than_districts_are_refused():
+def test_more_shards_than_partitions_are_refused():
     with (
         pytest.raises(SettingError, match="99"),
         ENGINES["cluster"](people(), Machines("local", 99)),

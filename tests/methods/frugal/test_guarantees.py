@@ -41,7 +41,7 @@ def played(federation):
 
 
 @pytest.mark.parametrize("life", LIVES)
-def test_nobody_ever_sends_more_messages_than_they_allow(life):
+def test_no_user_ever_sends_more_messages_than_they_allow(life):
     federation = squares_federation(PEOPLE, **LIVES[life])
     sent, fleet = played(federation)
     times = np.bincount([user for _, user in sent], minlength=PEOPLE.n_users)
@@ -64,13 +64,13 @@ def test_a_run_that_is_cut_and_gone_on_with_spends_no_message_twice(life, engine
     assert (whole.spent <= whole.recipe.messages).all()
 
 
-def test_everybody_who_is_there_sends_all_they_allow():
+def test_every_user_who_is_there_sends_all_they_allow():
     federation = squares_federation(PEOPLE, messages=3, cohorts=3, allowed=OWN_BUDGETS)
     reference.play(federation, federation.recipe.rounds)
     np.testing.assert_array_equal(federation.spent, np.minimum(OWN_BUDGETS, 3))
 
 
-def test_a_device_that_has_spent_its_messages_sends_no_more():
+def test_a_client_that_has_spent_its_messages_sends_no_more():
     federation = squares_federation(PEOPLE, messages=1)
     device = devices_of(federation)[0]
     message = np.ones(PEOPLE.n_items, np.float32), np.ones(5, np.float32), 1.0
@@ -105,7 +105,7 @@ def test_nothing_that_is_held_back_changes_any_message():
     assert compared == 3
 
 
-def test_at_home_the_whole_history_is_used_whatever_is_held_back():
+def test_at_home_the_complete_history_is_used_whatever_is_held_back():
     careful = [Policy(sharing="fixed-subset", pi=0.4, basis="shared") for _ in range(PEOPLE.n_users)]
     federation = squares_federation(PEOPLE, policies=careful, messages=2)
     compiled.play(federation, 2)
@@ -160,7 +160,7 @@ def test_a_clip_that_no_message_reaches_changes_nothing():
     assert all(one[key].scale == two[key].scale for key in one)
 
 
-def test_somebody_who_takes_part_with_nothing_is_never_asked():
+def test_someone_who_takes_part_with_nothing_is_never_asked():
     paused = [
         Policy(sharing="fixed-subset", pi=1.0 if user else 0.0, basis="shared", paused=user == 1)
         for user in range(PEOPLE.n_users)

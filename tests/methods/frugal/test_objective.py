@@ -47,7 +47,7 @@ def test_the_gram_matrix_is_the_product_with_itself(items):
 
 
 @every_objective
-def test_no_small_change_of_a_solved_person_lowers_the_cost(objective, data, items):
+def test_no_small_change_of_a_solved_user_lowers_the_cost(objective, data, items):
     users = solved(objective, data, items).astype(np.float64)
     best = cost(objective, data, items, users)
     rng = np.random.default_rng(3)

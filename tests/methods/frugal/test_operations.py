@@ -18,7 +18,7 @@ def found():
     return fcf_cost(vectors, [DATA.profiles.of(user) for user in range(DATA.n_users)])
 
 
-def test_devices_and_server_compute_what_the_paper_counts(found):
+def test_clients_and_server_compute_what_the_paper_counts(found):
     formula = fcf_of_paper(size=len(DATA) / DATA.n_users, users=DATA.n_users, items=DATA.n_items, factors=20)
     assert found.server_operations == pytest.approx(formula.server_operations, rel=0.001)
     assert found.device_operations == pytest.approx(formula.device_operations, rel=0.1)

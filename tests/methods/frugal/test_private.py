@@ -36,7 +36,7 @@ def chances_of(seed, user, number, count):
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])
-def test_removing_a_person_changes_a_sum_by_at_most_the_largest_length(rounds):
+def test_removing_a_user_changes_a_sum_by_at_most_the_largest_length(rounds):
     federation = squares_federation(PEOPLE, messages=5, sigma=1.0)
     compiled.play(federation, rounds)
     with_everybody = sum_in_ring(federation, ALL_USERS)
@@ -174,7 +174,7 @@ def canary():
 
 
 @pytest.mark.slow
-def test_an_attack_on_a_canary_stays_below_the_promise_and_without_noise_goes_far_beyond_it():
+def test_an_attack_on_a_canary_stays_below_the_guarantee_and_without_noise_goes_far_beyond_it():
     claimed = 3.0
     plan = planned(mu_for(claimed, 1e-6), 3, PEOPLE.n_users, PEOPLE.n_items, 5)
     found = lower_bound(plan, canary(), 3000)

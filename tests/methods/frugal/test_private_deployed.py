@@ -38,7 +38,7 @@ def chances(count, seed=2):
 
 
 @pytest.mark.parametrize("stage", [0, 1])
-def test_a_devices_message_is_the_simulations_but_for_the_last_bits(stage):
+def test_a_clients_message_is_the_simulations_but_for_the_last_bits(stage):
     """The kernel may fuse a product and a sum; so a number is the same, or off by one where chance was at its edge."""
     _, weights, vectors = model_of_two_tastes()
     columns = 1 if stage == 0 else FACTORS - 1

@@ -68,7 +68,7 @@ def town():
     return fr.city(people=300, places=250, checkins=9000)
 
 
-def test_peoples_vectors_lie_as_the_model_tells(town):
+def test_users_vectors_lie_as_the_model_tells(town):
     model = fr.Frugal(min_support=1, factors=16, messages=5, activity=0.0, broadcast="float32").fit(town)
     having = np.bincount(town.items, minlength=town.n_items) / town.n_users
     told = spectral_tastes(model.item_vectors, model.item_weights, model.regulariser, having, town.n_users)

@@ -24,7 +24,7 @@ def own_taste(model, n=4):
     return np.mean([int(found.item) % 2 == user % 2 for user in range(20) for found in model.recommend(user, n)])
 
 
-def test_two_tastes_are_told_apart_with_thirty_messages_of_everybody():
+def test_two_tastes_are_distinguished_with_thirty_messages_of_every_user():
     model = Frugal(**SETTINGS).fit(DATA)
     assert own_taste(model) == 1
     assert model.report["messages"] == model.report["rounds"] == 30
@@ -56,7 +56,7 @@ def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_bits(tmp_path):
     np.testing.assert_array_equal(whole.home_vectors, resumed.home_vectors)
 
 
-def test_what_is_saved_is_what_is_loaded_and_takes_in_somebody_new(tmp_path):
+def test_what_is_saved_is_what_is_loaded_and_takes_in_a_new_user(tmp_path):
     model = Frugal(**SETTINGS).fit(DATA)
     model.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
@@ -65,13 +65,13 @@ def test_what_is_saved_is_what_is_loaded_and_takes_in_somebody_new(tmp_path):
     assert all(int(found.item) % 2 == 0 for found in enrol(loaded, [0, 2, 4]).recommend(4))
 
 
-def test_cohorts_take_turns_and_everybody_sends_their_messages():
+def test_cohorts_take_turns_and_every_user_sends_their_messages():
     model = Frugal(loss="pairs", messages=3, cohorts=4, factors=4).fit(DATA)
     assert (model.report["rounds"], model.report["messages"]) == (12, 3)
     assert model.communication()["uploads"] == 3 * DATA.n_users
 
 
-def test_nobody_sends_more_messages_than_they_allow():
+def test_no_user_sends_more_messages_than_they_allow():
     policies = [
         Policy(sharing="fixed-subset", pi=1.0, basis="shared", messages=user % 3) for user in range(DATA.n_users)
     ]
@@ -81,7 +81,7 @@ def test_nobody_sends_more_messages_than_they_allow():
     assert len(model.recommend(0)) > 0  # who has no message left is still recommended to
 
 
-def test_whoever_is_away_keeps_their_messages_for_later():
+def test_who_is_away_keeps_their_messages_for_later():
     model = Frugal(loss="pairs", messages=3, rounds=40, online=0.3, factors=4).fit(DATA)
     assert model.report["messages"] == 3
     assert model.communication()["uploads"] == 3 * DATA.n_users
@@ -124,7 +124,7 @@ def test_a_setting_that_makes_no_sense_is_refused(settings, complaint):
         ({}, Policy(sharing="all", pi=1.0, basis="history"), "tossed again for every message"),
     ],
 )
-def test_a_population_that_cannot_keep_the_promise_is_refused(settings, policy, complaint):
+def test_a_population_that_cannot_keep_the_guarantee_is_refused(settings, policy, complaint):
     policies = None if policy is None else [policy] * DATA.n_users
     with pytest.raises(SettingError, match=complaint):
         Frugal(**SETTINGS | settings).fit(DATA, policies=policies)

@@ -21,7 +21,7 @@ DATA = fr.city(400, 60, 8_000, seed=3)
 SPLIT = fr.split_temporal(DATA, test=0.2)
 
 
-def test_the_report_tells_the_promise_and_the_messages():
+def test_the_report_tells_the_guarantee_and_the_messages():
     model = Frugal(min_support=1, epsilon=4.0).fit(SPLIT.train)
     assert model.report["epsilon"] == pytest.approx(4, abs=0.01)
     assert model.report["delta"] == 1e-6
@@ -58,7 +58,7 @@ def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_bits(tmp_path):
     np.testing.assert_array_equal(whole.item_vectors, resumed.item_vectors)
 
 
-def test_what_is_kept_is_opened_evaluated_and_takes_in_somebody_new(tmp_path):
+def test_what_is_kept_is_opened_evaluated_and_takes_in_a_new_user(tmp_path):
     out = tmp_path / "model"
     command = ["train", "frugal", "--data", "city", "--min-interactions", "20", "--epsilon", "4", "--out", str(out)]
     trained = CliRunner().invoke(federank, [*command, "--quiet"])

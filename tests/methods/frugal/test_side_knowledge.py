@@ -58,5 +58,5 @@ def test_an_attacker_on_noise_is_no_better_inside(people):
     assert all(abs(figures["advantage"]) < 0.15 for figures in found.values())
 
 
-def test_nobody_to_attack_gives_nothing(people):
+def test_no_user_to_attack_gives_nothing(people):
     assert side_knowledge(Frugal(min_support=1, messages=2, factors=4).fit(people), known=40) == {}

@@ -53,7 +53,7 @@ def test_what_was_rounded_once_is_not_changed_by_rounding_it_again(vectors):
 
 
 @pytest.mark.parametrize("broadcast", ["int8", "float32"])
-def test_a_broadcast_of_some_rows_tells_them_as_the_whole_one_does(broadcast):
+def test_a_broadcast_of_some_rows_tells_them_as_the_complete_one_does(broadcast):
     federation = squares_federation(PEOPLE, messages=1, broadcast=broadcast)
     some = np.array([2, 3, 17], np.int32)
     model = 4, 0.5, federation.item_vectors, federation.weights
@@ -78,7 +78,7 @@ def update(strengths=PEOPLE.n_items, factors=FACTORS, scale=1.0, fill=0.5):
         (update()._replace(strengths=np.ones(PEOPLE.n_items)), "32-bit floats"),
     ],
 )
-def test_a_fold_refuses_a_bad_message_whole_and_leaves_the_model_as_it_was(bad, complaint):
+def test_a_fold_refuses_a_bad_message_entirely_and_leaves_the_model_as_it_was(bad, complaint):
     federation = squares_federation(PEOPLE, messages=2)
     shared = federation.shared
     before = shared.vectors.copy()
@@ -111,14 +111,14 @@ def test_messages_that_say_nothing_change_nothing(server):
 
 
 @pytest.mark.parametrize("histories", [[[0, 1], [2, 3]], [[0, 1, 2, 3]]])
-def test_people_who_share_nothing_leave_the_first_model_and_finite_numbers(histories):
+def test_users_who_share_nothing_leave_the_first_model_and_finite_numbers(histories):
     model = fr.Frugal(min_support=1, factors=2, messages=3, broadcast="float32").fit(people_with(histories, 4))
     first = squares_federation(model.training, factors=2, messages=3, broadcast="float32")
     np.testing.assert_array_equal(model.item_vectors, first.item_vectors)
     assert np.isfinite(model.user_vectors).all()
 
 
-def test_somebody_who_shares_nothing_with_those_before_still_has_something_to_say():
+def test_someone_who_shares_nothing_with_those_before_still_has_something_to_say():
     data = people_with([[0, 1], [0, 1], [2, 3], [2, 3]], 6)
     federation = squares_federation(data, factors=4, messages=1)
     recipe, shared = federation.recipe, federation.shared
@@ -133,7 +133,7 @@ def test_somebody_who_shares_nothing_with_those_before_still_has_something_to_sa
     assert others[3] > 3 * np.abs(others[[0, 1, 4, 5]]).max()
 
 
-def test_lambda_follows_what_all_cohorts_said_where_each_is_of_two_people():
+def test_lambda_follows_what_all_cohorts_said_where_each_is_of_two_users():
     federation = squares_federation(PEOPLE, messages=1, cohorts=40, alpha=1.0)
     compiled.play(federation, federation.recipe.rounds)
     assert federation.regulariser[0] > 0.5
@@ -148,7 +148,7 @@ def test_a_shrinkage_above_1_loses_no_direction():
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
-def test_people_who_cannot_be_solved_for_are_told_in_a_sentence(engine, alpha):
+def test_users_who_cannot_be_solved_for_are_reported(engine, alpha):
     data = people_with([[0, 1]] * 6, 5)  # they span one direction, and nothing pulls towards zero
     federation = squares_federation(data, factors=3, regulariser=0.0, alpha=alpha)
     federation.item_vectors[:, 1] = federation.item_vectors[:, 0]
@@ -169,7 +169,7 @@ def test_people_who_cannot_be_solved_for_are_told_in_a_sentence(engine, alpha):
         (5000, 40_000, 96),
     ],
 )
-def test_vectors_are_shorter_where_people_or_items_are_few_and_longer_where_items_are_many(people, items, factors):
+def test_vectors_are_shorter_where_users_or_items_are_few_and_longer_where_items_are_many(people, items, factors):
     assert factors_for(SquaresSettings(), people, items) == factors
     assert factors_for(SquaresSettings(min_support=1, factors=3), people, items) == 3
 
@@ -195,7 +195,7 @@ def test_the_sums_of_the_compiled_engine_are_those_of_the_messages_written_out()
     assert sums.messages == len(messages) == PEOPLE.n_users
 
 
-def test_a_newcomer_is_solved_for_as_those_are_who_were_there():
+def test_a_new_user_is_solved_for_as_those_are_who_were_there():
     model = fr.Frugal(min_support=1, messages=2, factors=4).fit(PEOPLE)
     for user in (0, 7, 33):
         vector = model.enrolled(PEOPLE.profiles.of(user))
@@ -205,7 +205,7 @@ def test_a_newcomer_is_solved_for_as_those_are_who_were_there():
 
 
 @pytest.mark.parametrize("settings", [{"messages": 3}, {"messages": 1, "cohorts": 3}, {"messages": 3, "alpha": 1.0}])
-def test_an_item_that_nobody_has_is_in_nobodys_list_before_others(settings):
+def test_an_item_that_no_user_has_is_in_no_users_list_before_others(settings):
     tastes = two_tastes(people=60, items=24, seen=8)
     data = people_with([tastes.profiles.of(user) for user in range(60)], n_items=25)
     federation = squares_federation(data, **(settings | {"factors": 4}))
@@ -230,6 +230,6 @@ def test_a_history_of_everything_or_of_nothing_is_an_answer_like_any_other(setti
     assert federation.spent[1] == 0  # and nothing is asked
 
 
-def test_where_nobody_has_anything_to_take_part_with_that_is_said():
+def test_where_no_user_has_anything_to_take_part_with_that_is_an_error():
     with pytest.raises(SettingError):
         fr.Frugal(min_support=1, factors=3, pi=0.0).fit(PEOPLE)

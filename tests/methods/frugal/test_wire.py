@@ -52,7 +52,7 @@ def test_an_update_survives_the_wire():
 
 @pytest.mark.parametrize("items", [None, [0, 2, 6], [0, 1, 2], []])
 @pytest.mark.parametrize("as_codes", [True, False])
-def test_a_broadcast_survives_the_wire_whole_or_in_part(items, as_codes):
+def test_a_broadcast_survives_the_wire_complete_or_in_part(items, as_codes):
     sent = a_broadcast(items, as_codes=as_codes)
     received = decode_frugal_broadcast(encode_frugal_broadcast(sent, ITEMS), FACTORS, ITEMS)
     same(sent, received)
@@ -112,7 +112,7 @@ def update_parts(**changed):
         ({"history": np.ones(2, np.int32)}, "An Update has the parts 'scale', 'strengths', 'vector'; found 'history'"),
     ],
 )
-def test_an_update_that_breaks_the_protocol_is_refused_in_a_sentence(changed, complaint):
+def test_an_update_that_breaks_the_protocol_is_refused(changed, complaint):
     with pytest.raises(BadMessage, match=complaint):
         decode_frugal_update(save(update_parts(**changed)), FACTORS, ITEMS)
 
@@ -148,7 +148,7 @@ def broadcast_bytes(drop=(), about=None, **changed):
         (broadcast_bytes(drop=["codes", "scales"], vectors=np.full((ITEMS, FACTORS), np.nan, np.float32)), "finite"),
     ],
 )
-def test_a_broadcast_that_breaks_the_protocol_is_refused_in_a_sentence(message, complaint):
+def test_a_broadcast_that_breaks_the_protocol_is_refused(message, complaint):
     with pytest.raises(BadMessage, match=complaint):
         decode_frugal_broadcast(message, FACTORS, ITEMS)
 

@@ -61,7 +61,7 @@ def directions():
 
 
 @pytest.mark.parametrize("parameters", SIZES)
-def test_a_search_over_shapes_and_draws_finds_nothing_louder_than_stated(parameters):
+def test_a_search_over_shapes_and_draws_finds_nothing_longer_than_stated(parameters):
     """For each draw of projections, the loudest scaling of each shape that would still have passed."""
     unit = 2.0**16  # fine enough that rounding is no matter; projections are linear
     vectors = [in_ring(np.round(direction * unit).astype(np.int64)) for direction in directions()]
@@ -117,7 +117,7 @@ def test_a_message_made_for_one_reports_projections_fails_with_its_own():
         assert not accepted(LIGHT, terms, key, upload)
 
 
-def test_the_passing_norm_is_told_for_what_was_proved_only():
+def test_the_passing_norm_is_reported_for_what_was_proved_only():
     assert (passing_norm(), passing_norm(64), passing_norm(128, 60)) == (2.2, 3.0, 3.1)
     with pytest.raises(SettingError, match="20, 40, 60 bits; found 30"):
         passing_norm(128, 30)

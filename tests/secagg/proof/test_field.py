@@ -16,7 +16,7 @@ pairs = st.lists(st.tuples(elements, elements), min_size=1, max_size=200)
 
 @settings(max_examples=30, deadline=None)
 @given(pairs)
-def test_arithmetic_is_that_of_whole_numbers_modulo_p(numbers):
+def test_arithmetic_is_that_of_integers_modulo_p(numbers):
     one, other = (np.array(side, dtype=np.uint64) for side in zip(*numbers, strict=True))
     assert field.sums(one, other).tolist() == [(a + b) % MODULUS for a, b in numbers]
     assert field.differences(one, other).tolist() == [(a - b) % MODULUS for a, b in numbers]

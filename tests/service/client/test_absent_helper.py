@@ -40,7 +40,7 @@ def status(leader):
     return httpx.get(f"{leader.address}/api/v1/status").json()
 
 
-def test_a_new_device_is_told_and_nothing_is_left_behind(tmp_path, monkeypatch):
+def test_a_new_client_is_told_and_nothing_is_left_behind(tmp_path, monkeypatch):
     monkeypatch.setattr(sums, "_ATTEMPTS", 1)
     (tmp_path / "me.csv").write_text("item\n" + "\n".join(HISTORIES[0]) + "\n")
     given = ["--profile", str(tmp_path / "me.csv"), "--state", str(tmp_path / "device.sqlite"), "--pi", "1"]
@@ -58,7 +58,7 @@ def test_a_new_device_is_told_and_nothing_is_left_behind(tmp_path, monkeypatch):
         assert status(leader)["devices"] == 1
 
 
-def test_a_device_that_waits_says_why_and_goes_on(tmp_path, monkeypatch):
+def test_a_client_that_waits_says_why_and_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(federation, "LONG_POLL", 1)
     with two_processes(tmp_path) as (leader, helper):
         homes = [Home(leader.address, tmp_path, number) for number in range(LEAST)]

@@ -152,7 +152,7 @@ def test_plain_http_is_for_this_machine(address):
 
 
 @pytest.mark.parametrize("address", ["http://example.org", "http://10.0.0.1:8470", "http://localhost.example.org"])
-def test_plain_http_to_another_machine_must_be_said_out_loud(address):
+def test_plain_http_to_another_machine_must_be_explicit(address):
     with pytest.raises(SettingError, match="--insecure"):
         checked_address(address)
     assert checked_address(address, insecure=True) == address

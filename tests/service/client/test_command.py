@@ -78,14 +78,14 @@ def test_a_policy_that_cannot_be_is_refused_before_anything_is_asked_for(federat
     assert ("POST", "/api/v1/devices") not in federation.asked
 
 
-def test_a_history_that_the_federation_does_not_know_is_a_sentence(federation, state, history):
+def test_a_history_that_the_federation_does_not_know_is_an_error(federation, state, history):
     history.write_text("item\nNowhere\n")
     complaint("--server", federation.address, "--profile", history, "--state", state, "--pi", 1)
     assert not state.exists()
 
 
 @pytest.mark.parametrize("word", ["ledger", "recommend", "policy", "pause", "resume", "leave", "export"])
-def test_every_command_needs_a_device(state, word):
+def test_every_command_needs_a_client(state, word):
     assert str(state) in complaint(word, "--state", state)
 
 
@@ -139,7 +139,7 @@ def test_a_policy_is_changed_part_by_part_and_kept_on_the_never_list(enrolled, s
     assert json.loads(told("policy", "--state", state, "--json").stdout) == now
 
 
-def test_a_paused_device_sends_nothing_until_it_is_resumed(federation, enrolled, state):
+def test_a_paused_client_sends_nothing_until_it_is_resumed(federation, enrolled, state):
     told("pause", "--state", state)
     assert "paused" in told("--state", state, "--rounds", 1).stderr
     assert len(federation.uploads) == 2
@@ -166,7 +166,7 @@ def device_process(*words):
 
 
 @pytest.mark.slow
-def test_a_device_that_is_stopped_by_its_owner_ends_cleanly_and_another_cannot_join_it(federation, enrolled, state):
+def test_a_client_that_is_stopped_by_its_owner_ends_cleanly_and_another_cannot_join_it(federation, enrolled, state):
     federation.fault("GET", "/work", *[(204, {}, b"")] * 10_000)
     process = device_process("--state", state)
     while sum("/work" in path for _, path in federation.asked) < 3:  # two rounds before, and now it waits
@@ -184,7 +184,7 @@ def test_a_device_that_is_stopped_by_its_owner_ends_cleanly_and_another_cannot_j
 
 
 @pytest.mark.slow
-def test_a_device_takes_part_over_tls_only_with_a_certificate_that_it_trusts(tmp_path, state):
+def test_a_client_takes_part_over_tls_only_with_a_certificate_that_it_trusts(tmp_path, state):
     history = tmp_path / "me.csv"
     history.write_text("item\n3\n42\n7\n")
     options = ("--data", "city", "--self-signed", "--target", 1, "--over-selection", 1, "--triples", 5)

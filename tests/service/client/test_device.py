@@ -89,14 +89,14 @@ def home(federation, tmp_path):
     return Home(federation, tmp_path)
 
 
-def test_enrolling_tells_the_server_nothing_about_the_person(home):
+def test_enrolling_tells_the_server_nothing_about_the_user(home):
     posts = [asked for asked in home.federation.asked if asked[0] == "POST"]
     assert posts == [("POST", "/api/v1/devices")]
     assert home.read(DeviceStore.profile).tolist() == HISTORY
     assert home.read(DeviceStore.identity).token == "t1"
 
 
-def test_two_devices_never_draw_alike(federation, tmp_path):
+def test_two_clients_never_draw_alike(federation, tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     usual = enrol.__kwdefaults__["random_bits"]
@@ -106,7 +106,7 @@ def test_two_devices_never_draw_alike(federation, tmp_path):
     assert (one.seed, one.user) != (two.seed, two.user)
 
 
-def test_a_device_sends_what_the_protocol_computes_from_its_state(home):
+def test_a_client_sends_what_the_protocol_computes_from_its_state(home):
     identity, model = home.read(DeviceStore.identity), home.model()
     assert home.take_part(1) == 1
     expected = method_update(identity, ALL_OF_IT, HISTORY, model, 0)
@@ -117,7 +117,7 @@ def test_a_device_sends_what_the_protocol_computes_from_its_state(home):
 
 
 @pytest.mark.parametrize(("spec", "most", "pairs"), [(1, None, 1), (9, None, 5), (9, 7, 7), (None, 7, 5)])
-def test_a_device_trains_on_as_many_pairs_as_its_owner_wishes_and_the_federation_allows(
+def test_a_client_trains_on_as_many_pairs_as_its_owner_allows_and_the_federation_allows(
     federation, tmp_path, monkeypatch, spec, most, pairs
 ):
     recipe = federation.recipe() | ({} if most is None else {"most_triples": most})
@@ -150,7 +150,7 @@ def test_the_ledger_holds_what_an_observer_of_the_uploads_sees(home):
     assert liked
 
 
-def test_a_device_asks_only_for_the_rows_that_have_changed(home):
+def test_a_client_asks_only_for_the_rows_that_have_changed(home):
     home.federation.fault("GET", "/tasks", (200, {}, rows(range(ITEMS), 0, 0)), (200, {}, rows([3, 5], 1, 1, seed=9)))
     home.take_part(2)
     fetched = [path for method, path in home.federation.asked if path.startswith("/api/v1/tasks") and "have" in path]
@@ -171,7 +171,7 @@ def test_a_device_asks_only_for_the_rows_that_have_changed(home):
         Policy(sharing="all", pi=1.0, basis="history", budget=0),
     ],
 )
-def test_no_liked_item_leaves_a_device_whose_owner_allows_none(federation, tmp_path, policy):
+def test_no_liked_item_leaves_a_client_whose_owner_allows_none(federation, tmp_path, policy):
     home = Home(federation, tmp_path, policy)
     assert home.take_part(3) == 3
     for _, body in federation.uploads:
@@ -179,7 +179,7 @@ def test_no_liked_item_leaves_a_device_whose_owner_allows_none(federation, tmp_p
     assert home.read(DeviceStore.ledger).disclosed(HISTORY) == 0
 
 
-def test_a_budget_holds_for_life(federation, tmp_path):
+def test_a_budget_holds_for_a_lifetime(federation, tmp_path):
     home = Home(federation, tmp_path, Policy(sharing="all", pi=1.0, basis="history", budget=2))
     home.take_part(8)
     liked = set()
@@ -191,7 +191,7 @@ def test_a_budget_holds_for_life(federation, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("taking_back", ["forbidden", "removed"])
-def test_what_was_sent_counts_for_life_when_its_owner_takes_it_back(federation, tmp_path, taking_back):
+def test_what_was_sent_counts_for_a_lifetime_when_its_owner_takes_it_back(federation, tmp_path, taking_back):
     budgeted = Policy(sharing="all", pi=1.0, basis="history", budget=2)
     home = Home(federation, tmp_path, budgeted)
     home.take_part(8)
@@ -209,7 +209,7 @@ def test_what_was_sent_counts_for_life_when_its_owner_takes_it_back(federation, 
 
 
 @pytest.mark.parametrize("policy", [Policy(sharing="fixed-subset", pi=0.0, basis="shared"), ALL_OF_IT])
-def test_a_device_with_nothing_to_show_or_paused_does_not_even_ask_for_work(federation, tmp_path, policy):
+def test_a_client_with_nothing_to_show_or_paused_does_not_even_ask_for_work(federation, tmp_path, policy):
     home = Home(federation, tmp_path, policy)
     if policy == ALL_OF_IT:
         home.read(DeviceStore.write_policy, Policy(sharing="all", pi=1.0, basis="history", paused=True))
@@ -309,7 +309,7 @@ def begin_anew(federation):
     federation.fault("POST", "/devices", (201, {}, json.dumps({"device": "d2", "token": "t2"}).encode()))
 
 
-def test_a_device_enrols_in_a_federation_that_was_begun_anew_and_keeps_what_is_its_owners(home):
+def test_a_client_enrols_in_a_federation_that_was_started_again_and_keeps_what_is_its_owners(home):
     home.take_part(3)
     before = home.everything()
     sql = sqlite3.connect(home.path)
@@ -332,7 +332,7 @@ def test_a_device_enrols_in_a_federation_that_was_begun_anew_and_keeps_what_is_i
     assert home.read(DeviceStore.rounds) == 1
 
 
-def test_a_device_that_runs_while_the_federation_is_begun_anew_goes_on_in_the_new_one(home):
+def test_a_client_that_runs_while_the_federation_is_started_again_goes_on_in_the_new_one(home):
     home.take_part(2)
     federation = home.federation
     federation.fault("GET", "/federation", (200, {}, json.dumps(federation.info()).encode()))
@@ -344,7 +344,7 @@ def test_a_device_that_runs_while_the_federation_is_begun_anew_goes_on_in_the_ne
     assert home.read(DeviceStore.identity).token == "t2"
 
 
-def test_a_device_that_a_restored_store_does_not_know_enrols_again_and_keeps_all_that_it_has(home):
+def test_a_client_that_a_restored_store_does_not_know_enrols_again_and_keeps_all_that_it_has(home):
     home.take_part(3)
     federation, before = home.federation, home.everything()
     no_users = (401, {}, json.dumps({"error": "unknown-device", "message": "Nobody."}).encode())
@@ -364,7 +364,7 @@ def test_a_device_that_a_restored_store_does_not_know_enrols_again_and_keeps_all
         home.take_part(1)
 
 
-def test_an_enrolment_anew_that_fails_leaves_the_device_as_it_was(home):
+def test_an_enrolment_again_that_fails_leaves_the_client_as_it_was(home):
     home.take_part(1)
     before = home.everything()
     begin_anew(home.federation)
@@ -487,7 +487,7 @@ def test_a_full_disk_keeps_a_round_from_being_sent(home):
 
 @pytest.mark.parametrize("column", ["vector", "content"])
 @pytest.mark.parametrize("content", [b"", bytes(7), np.full(FACTORS, np.nan, np.float32).tobytes()])
-def test_numbers_that_are_damaged_in_the_file_are_a_sentence(home, column, content):
+def test_numbers_that_are_damaged_in_the_file_are_an_error(home, column, content):
     sql = sqlite3.connect(home.path)
     sql.execute(f"UPDATE {'person' if column == 'vector' else 'model'} SET {column} = ?", (content,))
     sql.commit()
@@ -498,7 +498,7 @@ def test_numbers_that_are_damaged_in_the_file_are_a_sentence(home, column, conte
 
 
 @pytest.mark.slow
-def test_a_device_killed_while_it_sends_goes_on_with_the_same_bytes(home):
+def test_a_client_killed_while_it_sends_goes_on_with_the_same_bytes(home):
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
@@ -695,13 +695,13 @@ def test_a_round_that_is_over_before_the_model_came_is_passed_over(home):
     assert home.everything() == before
 
 
-def test_a_token_that_has_died_ends_the_work_with_a_sentence(home):
+def test_a_token_that_has_died_ends_the_work(home):
     home.federation.fault("GET", "/work", (401, {}, b'{"error": "token", "message": "No such device."}'))
     with pytest.raises(Refused, match="No such device"):
         home.take_part(1)
 
 
-def test_a_server_that_is_away_at_enrolment_is_a_sentence_and_leaves_no_file(federation, tmp_path):
+def test_a_server_that_is_away_at_enrolment_is_an_error_and_leaves_no_file(federation, tmp_path):
     federation.fault("POST", "/devices", *[(503, {}, b"")] * 9)
     with pytest.raises(NoAnswer):
         Home(federation, tmp_path)
@@ -721,7 +721,7 @@ def test_recommending_needs_no_network_and_leaves_out_what_the_owner_has(home):
     assert scores[0] == pytest.approx(np.delete(expected, HISTORY).max(), abs=1e-5)
 
 
-def test_who_takes_part_with_an_outward_profile_is_recommended_to_from_the_home_vector(federation, tmp_path):
+def test_who_takes_part_with_a_shared_profile_is_recommended_to_from_the_home_vector(federation, tmp_path):
     home = Home(federation, tmp_path, Policy(sharing="fixed-subset", pi=0.5, basis="shared"))
     home.take_part(1)
     home.read(recommend, 3)

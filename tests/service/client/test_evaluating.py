@@ -56,7 +56,7 @@ def test_the_item_that_is_held_back_is_in_nothing_that_leaves(federation, tmp_pa
     assert any("was not counted" in line for line in told), "a server that knows nothing of it does no harm"
 
 
-def test_one_answer_leaves_about_a_version_and_few_in_a_life(federation, tmp_path):
+def test_one_answer_leaves_about_a_version_and_few_in_a_lifetime(federation, tmp_path):
     path = enrolled(federation, tmp_path, evaluates=True)
     with DeviceStore(path) as store, client_of(federation) as client:
         for version in range(1, MOST_ANSWERS + 3):
@@ -80,7 +80,7 @@ def test_the_truth_is_whether_the_item_is_among_the_first_ten(federation, tmp_pa
         assert not found(store, identity, model, held_back)
 
 
-def test_nobody_answers_who_has_not_agreed_and_one_item_is_too_few(federation, tmp_path):
+def test_no_client_answers_who_has_not_agreed_and_one_item_is_too_few(federation, tmp_path):
     path = enrolled(federation, tmp_path, evaluates=False)
     with DeviceStore(path) as store, client_of(federation) as client:
         assert store.held_back() is None

@@ -95,12 +95,12 @@ def same(one, other):
     return all(np.array_equal(part, twin) for part, twin in zip(one, other, strict=True))
 
 
-def test_a_device_sends_what_the_protocol_computes_from_its_history(home):
+def test_a_client_sends_what_the_protocol_computes_from_its_history(home):
     assert home.take_part(1) == 1
     assert [same(update, expected(home.federation, HISTORY)) for update in sent_by(home.federation)] == [True]
 
 
-def test_a_device_sends_its_messages_and_then_no_other_however_often_it_is_invited(home):
+def test_a_client_sends_its_messages_and_then_no_other_however_often_it_is_invited(home):
     assert home.take_part(9) == MESSAGES
     assert home.take_part(9) == 0
     assert len(home.federation.uploads) == MESSAGES
@@ -112,7 +112,7 @@ def test_a_device_sends_its_messages_and_then_no_other_however_often_it_is_invit
     ]
 
 
-def test_a_device_that_has_sent_its_messages_still_gets_models_and_recommends_from_them(home):
+def test_a_client_that_has_sent_its_messages_still_gets_models_and_recommends_from_them(home):
     home.take_part(9)
     home.federation.version = 40
     home.take_part(1)
@@ -136,7 +136,7 @@ def test_a_server_that_asks_for_more_messages_than_it_promised_gets_nothing(home
     assert len(home.federation.uploads) == 2
 
 
-def test_messages_count_for_life_also_where_the_federation_is_begun_anew(home):
+def test_messages_count_for_a_lifetime_also_where_the_federation_is_started_again(home):
     home.take_part(2)
     home.federation.federation_id = "e" * 32
     assert home.take_part(9) == 1
@@ -192,7 +192,7 @@ def test_a_policy_that_few_messages_cannot_keep_is_refused_before_enrolling(fede
     assert ("POST", "/api/v1/devices") not in federation.asked
 
 
-def test_a_paused_device_sends_nothing_and_loses_no_message(home):
+def test_a_paused_client_sends_nothing_and_loses_no_message(home):
     home.read(DeviceStore.write_policy, Policy(sharing="fixed-subset", pi=1.0, basis="shared", paused=True))
     assert home.take_part(5) == 0
     home.read(DeviceStore.write_policy, ALL_OF_IT)
@@ -226,7 +226,7 @@ def test_a_message_that_was_interrupted_is_sent_again_with_the_same_bytes_and_co
     assert home.federation.stored["ticket9"] == home.federation.uploads[0][1]
 
 
-def test_recommendations_come_from_the_whole_history_in_closed_form(federation, tmp_path):
+def test_recommendations_come_from_the_complete_history_in_closed_form(federation, tmp_path):
     home = Home(federation, tmp_path, HALF)
     vector = own_vector(recipe_of(federation), the_model(), np.array(HISTORY, dtype=np.int32))
     scores = rows_of(the_model()) @ vector
@@ -236,7 +236,7 @@ def test_recommendations_come_from_the_whole_history_in_closed_form(federation, 
     assert [suggestion.score for suggestion in listed] == pytest.approx(scores[best])
 
 
-def test_a_model_that_cannot_be_solved_with_is_told_in_a_sentence_and_nothing_is_sent(home):
+def test_a_model_that_cannot_be_solved_with_is_an_error_and_nothing_is_sent(home):
     flat = {"regulariser": np.zeros(1), "vectors": np.zeros((ITEMS, FACTORS), np.float32)}
     home.federation.fault("GET", "/tasks", (200, {}, packed(flat, 0, 0)))
     with pytest.raises(BadAnswer, match=r"run out of range .*nothing was sent"):

@@ -43,12 +43,12 @@ def test_a_title_that_two_items_have_names_neither(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "user,place\n1,2\n", "date,item\n2024-01-01\n"])
-def test_a_file_of_another_form_is_a_sentence(tmp_path, text):
+def test_a_file_of_another_form_is_an_error(tmp_path, text):
     with pytest.raises(BadFile, match="item"):
         read_profile(written(tmp_path, text), CATALOGUE)
 
 
-def test_a_missing_file_and_a_binary_one_are_sentences(tmp_path):
+def test_a_missing_file_and_a_binary_one_are_errors(tmp_path):
     with pytest.raises(BadFile, match="no file"):
         read_profile(tmp_path / "none.csv", CATALOGUE)
     binary = tmp_path / "me.csv"

@@ -79,7 +79,7 @@ def test_no_other_upload_leaves_while_a_round_is_open(home):
     assert sum(clock.slept) >= 1 + 2 + 4 + 8
 
 
-def test_a_device_waits_longer_after_each_discarded_round(home):
+def test_a_client_waits_longer_after_each_discarded_round(home):
     home.federation.outcomes = ["abandoned"] * 4
     left = play(home, 6, Clock())
     waits = [later - earlier for earlier, later in pairwise(left)]
@@ -150,7 +150,7 @@ def test_an_item_added_between_two_uploads_is_in_the_next(tmp_path):
         assert home.read(lambda store: store.ledger().entries[ITEMS - 1].times_liked) == 1
 
 
-def test_a_device_paused_within_a_period_uploads_nothing_after_it(daily):
+def test_a_client_paused_within_a_period_uploads_nothing_after_it(daily):
     clock = Clock()
 
     class Ended(Exception):

@@ -57,7 +57,7 @@ def sent(federation):
     return [wire.decode(ItemGradients, PMF(n_items=ITEMS, factors=FACTORS), body) for _, body in federation.uploads]
 
 
-def test_a_history_of_stars_is_kept_and_the_owner_is_told_what_leaves(enrolled, state):
+def test_a_history_of_stars_is_kept_and_the_owner_sees_what_leaves(enrolled, state):
     words = enrolled().stderr
     assert "Matched 4 of 5" in words
     with DeviceStore(state) as store:
@@ -142,7 +142,7 @@ def test_a_rating_changes_and_is_taken_back(federation, enrolled, state):
         ("good", "is 'good', which is no number"),
     ],
 )
-def test_what_is_no_rating_is_refused_in_a_sentence(enrolled, state, stars, sentence):
+def test_what_is_no_rating_is_refused(enrolled, state, stars, sentence):
     enrolled()
     assert sentence in complaint("rate", "Place 2", stars, "--state", state)
 
@@ -174,7 +174,7 @@ def test_one_rating_is_enough_and_cannot_be_removed(federation, state, tmp_path)
     assert "only rating" in complaint("rate", "101", "none", "--state", state)
 
 
-def test_nobody_rates_the_whole_catalogue_where_ratings_are_hidden_among_others(enrolled, state):
+def test_no_client_rates_the_complete_catalogue_where_ratings_are_hidden_among_others(enrolled, state):
     enrolled()
     for item in range(ITEMS - 1):
         told("rate", 100 + item, 3, "--state", state)
@@ -209,7 +209,7 @@ def test_a_federation_of_likes_knows_no_stars(state, tmp_path):
     complaint("predict", "101", "--state", state)
 
 
-def test_a_rating_is_held_back_and_how_near_it_is_predicted_is_told_deniably(federation, enrolled, state):
+def test_a_rating_is_held_back_and_how_near_it_is_predicted_is_reported_deniably(federation, enrolled, state):
     enrolled("--evaluate")
     with DeviceStore(state) as store:
         identity, held_back = store.identity(), store.held_back()
@@ -241,7 +241,7 @@ def test_a_coin_decides_whether_an_answer_is_about_the_error_or_its_square(enrol
     ]
 
 
-def test_many_devices_give_both_errors_though_each_answer_is_rounded_and_randomised():
+def test_many_clients_give_both_errors_though_each_answer_is_rounded_and_randomised():
     rng = np.random.default_rng(5)
     errors = rng.choice([0.0, 0.5, 1.0, 2.0, 3.0], 400_000, p=[0.2, 0.3, 0.3, 0.15, 0.05])
     counts = {False: [0, 0], True: [0, 0]}

@@ -66,7 +66,7 @@ def expected(store, stars, model):
     return secure_vector(method, 0, update)
 
 
-def test_people_who_rated_one_thing_everything_and_some_are_added_up(servers, tmp_path, monkeypatch):
+def test_users_who_rated_one_thing_everything_and_some_are_added_up(servers, tmp_path, monkeypatch):
     leader, helper = servers
     totals = []  # what the leader aggregates: without noise it keeps no sum
     monkeypatch.setattr(secure_rounds, "centred", lambda ring: totals.append(centred(ring)) or totals[-1])
@@ -116,7 +116,7 @@ def test_people_who_rated_one_thing_everything_and_some_are_added_up(servers, tm
         ),
     ],
 )
-def test_what_cannot_be_is_refused_before_there_is_a_device(servers, tmp_path, text, choices, sentence):
+def test_what_cannot_be_is_refused_before_there_is_a_client(servers, tmp_path, text, choices, sentence):
     leader, _ = servers
     profile, state = tmp_path / "bad.csv", tmp_path / "bad.sqlite"
     profile.write_text(text)

@@ -53,13 +53,13 @@ def test_a_making_that_fails_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_device_is_never_replaced_by_a_new_one(path):
+def test_a_client_is_never_replaced_by_a_new_one(path):
     with pytest.raises(BadState, match="there already"), created(path):
         pass
     assert items(path) == [7]
 
 
-def test_of_two_processes_that_make_the_same_device_one_is_told(tmp_path):
+def test_of_two_processes_that_make_the_same_client_one_fails(tmp_path):
     path = tmp_path / "device.sqlite"
     with pytest.raises(BadState, match="in the meantime"), created(path):
         path.write_bytes(b"another's")
@@ -113,7 +113,7 @@ def test_a_file_of_another_format_is_refused(path, other):
         DeviceStore(path)
 
 
-def test_somebody_elses_database_is_refused(tmp_path):
+def test_another_users_database_is_refused(tmp_path):
     path = tmp_path / "other.sqlite"
     sql = sqlite3.connect(path)
     sql.execute("CREATE TABLE things (one INTEGER)")
@@ -124,7 +124,7 @@ def test_somebody_elses_database_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["no database", "cut", "holes"])
-def test_a_damaged_file_is_a_sentence(path, damage):
+def test_a_damaged_file_is_an_error(path, damage):
     content = bytearray(path.read_bytes())
     if damage == "no database":
         content[:100] = bytes(100)
@@ -171,7 +171,7 @@ def test_taking_part_leaves_the_locks_of_sqlite_alone(path):
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_a_sentence_and_keeps_the_last_state(path):
+def test_a_full_disk_is_an_error_and_keeps_the_last_state(path):
     # A process that may not write files beyond a size meets the same fault as one on a full disk.
     program = (
         "import resource, signal, sys\n"

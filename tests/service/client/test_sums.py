@@ -135,7 +135,7 @@ def everybody_once(homes):
     return stored
 
 
-def test_devices_take_part_and_the_model_follows(servers, tmp_path):
+def test_clients_take_part_and_the_model_follows(servers, tmp_path):
     leader, helper = servers
     homes = [Home(leader.address, tmp_path, number) for number in range(LEAST)]
     assert everybody_once(homes) == [1] * LEAST
@@ -151,7 +151,7 @@ def test_devices_take_part_and_the_model_follows(servers, tmp_path):
         assert pinned.config.helper_public() == helper.service.helper.identity.public
 
 
-def test_a_device_whose_message_was_left_out_is_told_so_once_and_the_message_stays_spent(
+def test_a_client_whose_message_was_left_out_is_told_so_once_and_the_message_stays_spent(
     servers, tmp_path, monkeypatch
 ):
     leader, _ = servers
@@ -211,7 +211,7 @@ def _other_key():
     return public_key_of(new_private_key()).hex()
 
 
-def test_a_device_does_not_enrol_where_the_helper_cannot_be_asked(servers, tmp_path, monkeypatch):
+def test_a_client_does_not_enrol_where_the_helper_cannot_be_asked(servers, tmp_path, monkeypatch):
     leader, helper = servers
     monkeypatch.setattr(sums, "_ATTEMPTS", 1)
     helper.stop()
@@ -223,7 +223,7 @@ def test_a_device_does_not_enrol_where_the_helper_cannot_be_asked(servers, tmp_p
 
 
 @pytest.mark.parametrize("change", ["model", "key", "round", "config"])
-def test_attack_another_offer_for_one_person(servers, tmp_path, monkeypatch, change):
+def test_attack_another_offer_for_one_user(servers, tmp_path, monkeypatch, change):
     """Whatever the leader says of a round that the helper has not signed, or signed for something else, is refused."""
     leader, _ = servers
     home = Home(leader.address, tmp_path)
@@ -302,7 +302,7 @@ def test_attack_starting_a_new_federation_with_less_noise_or_another_helper(tmp_
                     other.stop()
 
 
-def test_a_fleet_plays_it_until_everybody_has_sent_all(tmp_path):
+def test_simulated_clients_play_it_until_every_client_has_sent_all(tmp_path):
     from tests.service.federations import small_world
 
     data = small_world()
@@ -371,7 +371,7 @@ def town_rows():
     return [(f"person {user}", f"place-{item:03d}") for user, item in zip(data.users, data.items, strict=True)]
 
 
-def test_every_message_of_a_life_has_its_noise_and_the_device_counts_it(tmp_path):
+def test_every_message_of_a_lifetime_has_its_noise_and_the_client_counts_it(tmp_path):
     with two_servers(tmp_path, sigma=2.0, messages=2, clip=None) as (leader, helper):
         homes = [Home(leader.address, tmp_path, number) for number in range(LEAST)]
         config = homes[0].read(lambda store: store.identity().sums.config)
@@ -407,7 +407,7 @@ def test_a_message_beyond_what_was_promised_is_not_made():
     assert can_afford(quiet, offer(noise=0)[0], 0.0)
 
 
-def test_attack_another_list_of_items_for_one_person(servers, tmp_path, monkeypatch):
+def test_attack_another_list_of_items_for_one_user(servers, tmp_path, monkeypatch):
     leader, _ = servers
     real = enrolment.fetch_catalogue
 

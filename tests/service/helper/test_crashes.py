@@ -148,7 +148,7 @@ async def test_two_helpers_processes_on_one_store_give_one_answer(store, tmp_pat
 
 @pytest.mark.parametrize("moment", ["the round is looked up", "its key is looked for"])
 @in_a_loop
-async def test_whoever_is_overtaken_by_another_process_gets_the_same_answer(store, tmp_path, monkeypatch, moment):
+async def test_who_is_overtaken_by_another_process_gets_the_same_answer(store, tmp_path, monkeypatch, moment):
     """The other process answers, and destroys the key, right after this one has found the round open."""
     async with helping(store, tmp_path) as (service, client), helping(store, tmp_path) as (other, _):
         leader = await Leader.of(client, noise=4096)
@@ -261,7 +261,7 @@ async def test_killed_again_and_again_it_answers_every_round_once(tmp_path, memo
 
 
 @pytest.mark.slow
-def test_the_command_says_who_it_is_and_ends_when_told(tmp_path, memory):
+def test_the_command_says_who_it_is_and_ends_on_request(tmp_path, memory):
     process = HelperProcess(tmp_path, memory, "--self-signed").start()
     try:
         said = "".join(process.said)

@@ -98,7 +98,7 @@ async def test_attack_a_cohort_that_is_too_small_or_filled_up_with_repeats(sqlit
 
 
 @in_a_loop
-async def test_what_does_not_stand_is_told_and_why_is_not(sqlite_store, tmp_path):
+async def test_what_does_not_stand_is_reported_and_why_is_not(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (_, client):
         leader = await Leader.of(client)
         played = Played(await leader.offer(0))
@@ -109,7 +109,7 @@ async def test_what_does_not_stand_is_told_and_why_is_not(sqlite_store, tmp_path
 
 
 @in_a_loop
-async def test_attack_another_offer_for_one_person(sqlite_store, tmp_path):
+async def test_attack_another_offer_for_one_user(sqlite_store, tmp_path):
     """A round has one offer: another model, version, stage or time for the same number is refused."""
     async with helping(sqlite_store, tmp_path) as (_, client):
         leader = await Leader.of(client)
@@ -228,7 +228,7 @@ def plain(statement):
 
 
 @in_a_loop
-async def test_what_is_not_of_the_protocol_is_refused_with_a_sentence_and_a_count(sqlite_store, tmp_path):
+async def test_what_is_not_of_the_protocol_is_refused_and_a_count(sqlite_store, tmp_path):
     log = io.StringIO()
     async with helping(sqlite_store, tmp_path, log=Log(log)) as (service, client):
         leader = await Leader.of(client)
@@ -256,7 +256,7 @@ async def test_what_is_not_of_the_protocol_is_refused_with_a_sentence_and_a_coun
 
 
 @in_a_loop
-async def test_anybody_sees_who_it_is_and_how_it_is(sqlite_store, tmp_path):
+async def test_anyone_sees_who_it_is_and_how_it_is(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (service, client):
         told = await client.get("/identity")
         key = bytes.fromhex(told.json()["key"])

@@ -50,7 +50,9 @@ async def test_a_federation_says_what_it_is(sqlite_store):
 
 
 @in_a_loop
-async def test_a_federation_begun_anew_is_told_from_the_old_one_by_all_that_a_device_asks(sqlite_store, tmp_path):
+async def test_a_federation_started_again_is_distinguished_from_the_old_one_by_all_that_a_client_asks(
+    sqlite_store, tmp_path
+):
     told = []
     for store in (sqlite_store, sqlite_store, f"sqlite:///{tmp_path / 'anew.sqlite'}"):
         async with serving(store) as running:
@@ -100,7 +102,7 @@ async def test_the_page_comes_compressed_to_who_can_unpack_it_and_once(sqlite_st
 
 
 @in_a_loop
-async def test_the_model_comes_whole_or_as_the_rows_changed_since_a_version(sqlite_store):
+async def test_the_model_comes_complete_or_as_the_rows_changed_since_a_version(sqlite_store):
     async with serving(sqlite_store, {"target": 1} | PATIENT) as running:
         first = await running.client.get("/api/v1/model")
         assert first.headers["ETag"].endswith('-v0"')
@@ -134,7 +136,7 @@ async def test_a_broadcast_names_its_round_and_version(sqlite_store, tmp_path):
 
 
 @in_a_loop
-async def test_a_left_device_is_forgotten_and_its_token_dies(store):
+async def test_a_left_client_is_forgotten_and_its_token_dies(store):
     async with serving(store, {"target": 2} | PATIENT) as running:
         device, other = await running.device(), await running.device()
         ticket = await device.ticket()
@@ -183,7 +185,7 @@ async def test_status_counts_what_has_happened(sqlite_store):
 
 @pytest.mark.parametrize("path", ["/api/v1/work", "/api/v1/tasks/x", "/api/v1/tasks/x/update", "/api/v1/devices/me"])
 @in_a_loop
-async def test_nobody_takes_part_without_a_token(sqlite_store, path):
+async def test_no_client_takes_part_without_a_token(sqlite_store, path):
     method = {"update": "POST", "me": "DELETE"}.get(path.rsplit("/", 1)[-1], "GET")
     async with serving(sqlite_store) as running:
         for headers in ({}, {"Authorization": "Bearer " + "x" * 43}, {"Authorization": "Basic eDp5"}):
@@ -192,7 +194,7 @@ async def test_nobody_takes_part_without_a_token(sqlite_store, path):
 
 
 @in_a_loop
-async def test_unknown_places_and_methods_are_refused_in_a_sentence(sqlite_store):
+async def test_unknown_places_and_methods_are_refused(sqlite_store):
     async with serving(sqlite_store) as running:
         for method, path, status in (("GET", "/api/v1/nothing", 404), ("PUT", "/api/v1/status", 405)):
             answer = await running.client.request(method, path)
@@ -266,7 +268,7 @@ async def test_only_the_operator_sees_the_overview(sqlite_store):
 
 @pytest.mark.slow
 @in_a_loop
-async def test_the_operator_publishes_accuracy_for_everybody_to_see(sqlite_store):
+async def test_the_operator_publishes_accuracy_for_every_client_to_see(sqlite_store):
     async with serving(sqlite_store) as running:
         place = "/admin/api/v1/accuracy"
         for bad in ({}, {"precision@10": "high"}, {"precision@10": float("nan")}, {"x": True}, {"x": 10**400}):
@@ -306,7 +308,7 @@ async def test_every_answer_keeps_a_browser_safe(sqlite_store):
 
 
 @in_a_loop
-async def test_logs_tell_what_happened_and_nothing_about_anybody(sqlite_store):
+async def test_logs_tell_what_happened_and_nothing_about_anyone(sqlite_store):
     lines = io.StringIO()
     async with serving(sqlite_store, {"target": 1} | PATIENT, log=Log(lines)) as running:
         device = await running.device()
@@ -322,7 +324,7 @@ async def test_logs_tell_what_happened_and_nothing_about_anybody(sqlite_store):
 
 
 @in_a_loop
-async def test_a_fault_of_ours_is_a_sentence_and_no_stack_trace(sqlite_store, monkeypatch):
+async def test_a_fault_of_ours_is_an_error_and_no_stack_trace(sqlite_store, monkeypatch):
     lines = io.StringIO()
     async with serving(sqlite_store, log=Log(lines)) as running:
         device = await running.device()

@@ -21,7 +21,7 @@ def update_of(items, biases, seed=0):
 
 
 @in_a_loop
-async def test_an_update_that_no_device_can_have_sent_is_refused_and_counted(sqlite_store):
+async def test_an_update_that_no_client_can_have_sent_is_refused_and_counted(sqlite_store):
     async with serving(sqlite_store, {"target": 1} | PATIENT, DEFENDED) as running:
         device = await running.device()
         ticket = await device.ticket()

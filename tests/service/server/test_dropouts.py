@@ -18,7 +18,7 @@ def impatient(monkeypatch):
 
 
 @in_a_loop
-async def test_a_ticket_that_is_not_answered_is_given_to_somebody_else_before_the_deadline(sqlite_store):
+async def test_a_ticket_that_is_not_answered_is_given_to_someone_else_before_the_deadline(sqlite_store):
     async with serving(sqlite_store, {"target": 2, "over_selection": 1.0} | PATIENT) as running:
         silent = [await running.device() for _ in range(2)]
         for device in silent:
@@ -41,7 +41,7 @@ async def test_who_answers_after_all_is_counted_if_the_round_is_open(sqlite_stor
 
 
 @in_a_loop
-async def test_devices_that_miss_rounds_in_a_row_are_asked_last(sqlite_store):
+async def test_clients_that_miss_rounds_in_a_row_are_asked_last(sqlite_store):
     async with serving(sqlite_store, {"target": 1, "over_selection": 1.0} | PATIENT) as running:
         silent, lively = await running.device(), await running.device()
         for number in range(2):
@@ -62,7 +62,7 @@ async def test_devices_that_miss_rounds_in_a_row_are_asked_last(sqlite_store):
 
 
 @in_a_loop
-async def test_a_federation_goes_on_though_most_of_its_devices_are_silent(sqlite_store):
+async def test_a_federation_goes_on_though_most_of_its_clients_are_silent(sqlite_store):
     async with serving(sqlite_store, {"target": 5, "over_selection": 1.3} | PATIENT) as running:
         ending = asyncio.Event()
 

@@ -42,7 +42,7 @@ async def test_a_head_that_is_too_long_is_refused(sqlite_store, head, status):
 
 
 @in_a_loop
-async def test_a_header_without_end_is_cut_before_it_is_whole(sqlite_store):
+async def test_a_header_without_end_is_cut_before_it_is_complete(sqlite_store):
     async with serving(sqlite_store) as running, on_a_socket(running) as port:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         sent, part = 0, b"y" * 16384

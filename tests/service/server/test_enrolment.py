@@ -17,7 +17,7 @@ async def invitations(running, count):
 
 
 @in_a_loop
-async def test_where_only_the_invited_enrol_an_invitation_lets_one_device_in(store):
+async def test_where_only_the_invited_enrol_an_invitation_lets_one_client_in(store):
     async with serving(store, PATIENT, {"invited_only": True}) as running:
         first, second = await invitations(running, 2)
         answers = []
@@ -60,7 +60,7 @@ def test_the_commands_ask_for_what_they_need():
         assert flag in CliRunner().invoke(federank, [*words, "--help-all" if words[0] == "serve" else "--help"]).output
 
 
-def test_a_device_brings_its_invitation():
+def test_a_client_brings_its_invitation():
     from tests.service.client.worlds import scripted_federation
 
     from federank.service.client.federation import register
@@ -77,5 +77,5 @@ def test_a_device_brings_its_invitation():
 
 
 @pytest.mark.parametrize("address", ["203.0.113.9", "2001:db8::1"])
-def test_without_limits_nobody_is_counted(address):
+def test_without_limits_no_client_is_counted(address):
     assert TokenBuckets(0.0).take(address) == 0.0

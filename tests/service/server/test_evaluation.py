@@ -64,7 +64,7 @@ async def test_one_client_cannot_roll_a_federation_back(store):
 
 
 @in_a_loop
-async def test_a_fall_is_told_from_chance_and_undone_once(sqlite_store, monkeypatch):
+async def test_a_fall_is_distinguished_from_chance_and_undone_once(sqlite_store, monkeypatch):
     monkeypatch.setattr(hits, "WINDOW", 100)
     async with serving(sqlite_store, ONE, {"roll_back_when_worse": True, "keep_updates": True}) as running:
         device = await running.device()
@@ -108,7 +108,7 @@ def test_few_answers_are_no_share_beyond_0_and_1():
         assert 0 <= entry["mae_low"] <= entry["mae"] <= entry["mae_high"] <= 4
 
 
-def test_where_ratings_are_judged_an_interval_is_told_in_stars():
+def test_where_ratings_are_judged_an_interval_is_reported_in_stars():
     found = report_of(Judged(3, 100, 60), span=4.0)
     assert found["mae_low"] < found["mae"] < found["mae_high"]
     assert found["mae"] == round(4 * (1 - found["share"]), 4)

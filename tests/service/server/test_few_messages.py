@@ -114,7 +114,7 @@ async def test_cohorts_that_come_as_they_come_are_folded_as_in_the_simulation(st
 
 
 @in_a_loop
-async def test_a_device_is_invited_as_often_as_it_has_messages_and_never_twice_to_a_round(store):
+async def test_a_client_is_invited_as_often_as_it_has_messages_and_never_twice_to_a_round(store):
     async with serving(few(store, {"target": 2})) as running:
         known, other, *more = [await running.device() for _ in range(4)]
         for version in (1, 2):
@@ -151,7 +151,7 @@ def test_those_who_were_invited_least_often_come_first(store):
 
 
 @in_a_loop
-async def test_invitations_are_remembered_by_a_worker_that_was_started_anew(store):
+async def test_invitations_are_remembered_by_a_worker_that_was_started_again(store):
     async with serving(few(store, messages=1)) as running:
         device = await running.device()
         ticket = await device.ticket()
@@ -169,7 +169,7 @@ async def test_invitations_are_remembered_by_a_worker_that_was_started_anew(stor
 
 
 @in_a_loop
-async def test_devices_are_told_all_that_they_need_and_no_more(store):
+async def test_clients_are_sent_all_that_they_need_and_no_more(store):
     async with serving(few(store)) as running:
         told = (await running.client.get("/api/v1/federation")).json()
     assert told["method"] == "frugal"
@@ -246,7 +246,7 @@ def test_a_message_is_scaled_down_to_the_longest_that_is_allowed():
 
 
 @pytest.mark.parametrize("history", [[0], [0, 3, 5]])
-def test_a_cohort_in_which_nobody_shares_anything_leaves_the_model_and_is_not_forgotten(history):
+def test_a_cohort_in_which_no_client_shares_anything_leaves_the_model_and_is_not_forgotten(history):
     settings = squares.settle(settings_of(), small_world(), None)
     model = first_model(squares.first_content(settings, small_world(), None))
     told = decode_frugal_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
@@ -270,7 +270,7 @@ def test_more_may_have_spoken_than_are_still_there(devices):
     assert all(np.isfinite(table).all() for table in (*content.tables.values(), *again.tables.values()))
 
 
-def test_a_pull_that_is_too_strong_for_the_first_people_waits_for_more_of_them():
+def test_a_pull_that_is_too_strong_for_the_first_users_waits_for_more_of_them():
     settings = squares.settle(settings_of(regulariser=2.5), small_world(), None)
     model = first_model(squares.first_content(settings, small_world(), None))
     told = decode_frugal_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
@@ -300,7 +300,7 @@ def people_of(histories):
     return Interactions.from_columns(users, [f"item-{item:02d}" for history in histories for item in history])
 
 
-def test_a_federation_can_start_from_a_trained_model_and_newcomers_add_to_it():
+def test_a_federation_can_start_from_a_trained_model_and_new_users_add_to_it():
     trained = fr.Frugal(min_support=1, factors=FACTORS, messages=3).fit(people_of(HISTORIES * 5))
     settings = squares.settle(settings_of(factors=None), small_world(), trained)
     content = squares.first_content(settings, small_world(), trained)
@@ -332,12 +332,12 @@ def test_a_federation_can_start_from_a_trained_model_and_newcomers_add_to_it():
         ({}, object(), ModelError, "something else"),
     ],
 )
-def test_a_federation_that_cannot_be_is_refused_with_a_sentence(given, trained, error, says):
+def test_a_federation_that_cannot_be_is_refused(given, trained, error, says):
     with pytest.raises(error, match=says):
         squares.settle(settings_of(**given), small_world(), trained)
 
 
-def test_a_suggestion_that_devices_cannot_follow_is_not_made(store):
+def test_a_suggestion_that_clients_cannot_follow_is_not_made(store):
     suggested = {"sharing": "all", "pi": 0.3, "basis": "history"}
     demand = Demand(data=small_world, source="small", method="frugal", plain=True, suggested_policy=suggested)
     with pytest.raises(SettingError, match="fixed-subset or randomized-response is needed"):

@@ -64,7 +64,7 @@ def test_an_address_is_counted_by_what_its_owner_cannot_change_at_will(address, 
 
 
 @in_a_loop
-async def test_one_network_cannot_enrol_devices_by_changing_its_address(sqlite_store):
+async def test_one_network_cannot_enrol_clients_by_changing_its_address(sqlite_store):
     async with serving(sqlite_store, trust={"enrolment_rate": 0.001, "address_rate": 0.001}) as running:
         answers = []
         for number in range(25):
@@ -84,7 +84,7 @@ def test_workers_of_one_machine_divide_what_an_address_may_ask():
 
 
 @in_a_loop
-async def test_a_hasty_device_is_told_when_to_come_back_and_others_are_served(sqlite_store):
+async def test_a_hasty_client_learns_when_to_come_back_and_others_are_served(sqlite_store):
     async with serving(sqlite_store, {"target": 9} | PATIENT, {"device_rate": 0.5}) as running:
         hasty, calm = await running.device(), await running.device()
         ticket = await hasty.ticket()
@@ -98,7 +98,7 @@ async def test_a_hasty_device_is_told_when_to_come_back_and_others_are_served(sq
 
 
 @in_a_loop
-async def test_one_address_cannot_enrol_devices_without_end(sqlite_store):
+async def test_one_address_cannot_enrol_clients_without_end(sqlite_store):
     async with serving(sqlite_store, trust={"enrolment_rate": 0.001}) as running:
         answers = [(await running.client.post("/api/v1/devices", json={})).status_code for _ in range(25)]
         assert answers == [201] * 20 + [429] * 5
@@ -232,7 +232,7 @@ async def test_a_cut_connection_stores_nothing_and_frees_its_place(sqlite_store)
 
 
 @in_a_loop
-async def test_a_device_that_hangs_up_while_it_waits_is_not_given_a_ticket(sqlite_store):
+async def test_a_client_that_hangs_up_while_it_waits_is_not_given_a_ticket(sqlite_store):
     one_place = {"target": 1, "over_selection": 1.0} | PATIENT
     async with serving(sqlite_store, one_place) as running, on_a_socket(running) as port:
         busy, gone, patient = [await running.device() for _ in range(3)]

@@ -44,7 +44,7 @@ def test_a_round_that_is_not_open_has_no_ticket_to_give(connection):
     assert nothing[:3] == ([], set(), set()), "nor has one that has not begun"
 
 
-def test_devices_departures_and_abandoned_rounds_are_counted_as_they_happen(connection):
+def test_clients_departures_and_abandoned_rounds_are_counted_as_they_happen(connection):
     for name in ("one", "two", "three"):
         enrol(connection, name, name.encode())
     for name in ("two", "two", "nobody"):

@@ -58,7 +58,7 @@ async def play(running, rounds, seed=0):
 
 
 @in_a_loop
-async def test_an_earlier_version_is_published_as_a_new_one_and_devices_follow(store):
+async def test_an_earlier_version_is_published_as_a_new_one_and_clients_follow(store):
     async with serving(store, ONE, KEEP) as running:
         await play(running, 2)
         earlier = running.service.latest.model
@@ -133,7 +133,7 @@ def test_versions_are_kept_by_the_stated_rule_and_each_of_them_can_be_worked_out
 
 
 @in_a_loop
-async def test_an_update_that_is_not_folded_is_withdrawn_when_its_device_leaves(store):
+async def test_an_update_that_is_not_folded_is_withdrawn_when_its_client_leaves(store):
     async with serving(store, {"target": 2} | PATIENT, KEEP) as running:
         leaving, staying, other = [await running.device() for _ in range(3)]
         before = running.service.latest.model
@@ -152,7 +152,7 @@ async def test_an_update_that_is_not_folded_is_withdrawn_when_its_device_leaves(
 
 
 @in_a_loop
-async def test_a_banned_device_is_refused_and_its_update_withdrawn(store):
+async def test_a_banned_client_is_refused_and_its_update_withdrawn(store):
     async with serving(store, {"target": 2} | PATIENT) as running:
         banned, other = [await running.device() for _ in range(2)]
         ticket = await banned.ticket()
@@ -275,7 +275,7 @@ def test_the_commands_of_an_operator_work_on_a_running_federation(tmp_path):
 
 
 @in_a_loop
-async def test_an_exported_model_starts_a_new_federation_and_is_judged_as_devices_would_be(sqlite_store, tmp_path):
+async def test_an_exported_model_starts_a_new_federation_and_is_judged_as_clients_would_be(sqlite_store, tmp_path):
     from federank.data.splits import split_random
     from federank.evaluation.evaluate import evaluate
     from federank.service.operator import recommender_of
@@ -314,7 +314,7 @@ async def test_the_overview_names_what_a_fold_moved_most_and_where_reports_came_
 
 
 @in_a_loop
-async def test_the_overview_tells_when_rounds_ended_and_how_many_devices_there_were(store):
+async def test_the_overview_tells_when_rounds_ended_and_how_many_clients_there_were(store):
     async with serving(store, ONE) as running:
         staying = await running.device()
         await play(running, 1)

@@ -113,7 +113,7 @@ async def test_a_federation_of_another_package_learns_and_remembers_over_a_resta
 
 
 @in_a_loop
-async def test_what_a_fold_remembers_is_kept_with_the_newest_versions_and_with_whole_ones(counting, monkeypatch):
+async def test_what_a_fold_remembers_is_kept_with_the_newest_versions_and_with_complete_ones(counting, monkeypatch):
     monkeypatch.setattr(versions, "KEPT_STATES", 2)
     async with serving(counting) as running:
         for version in (1, 2, 3):
@@ -174,7 +174,7 @@ def test_a_store_keeps_its_method_and_its_settings(counting):
     assert (config.served.name, config.settings.step) == ("counting", 0.5)
 
 
-def test_a_method_that_this_version_does_not_know_is_told_in_a_sentence(counting, monkeypatch):
+def test_a_method_that_this_version_does_not_know_is_reported(counting, monkeypatch):
     monkeypatch.delitem(extensions._registered["methods"], "counting")
     with opened(counting) as connection, pytest.raises(StoreError, match="method is counting, and this version"):
         read_config(connection)

@@ -78,7 +78,7 @@ def test_the_scale_is_found_in_the_data_and_ratings_off_the_range_are_refused():
         settle(settings(highest=4.0), data, None)
 
 
-def test_an_iteration_passes_with_as_many_reports_as_there_are_devices():
+def test_an_iteration_passes_with_as_many_reports_as_there_are_clients():
     model, recipe = published(), step_of(settings(), 4)
     for _ in range(3):
         model = model.followed_by(SERVED_PMF.fold(recipe, model, 0, [update(), update(1)]))
@@ -88,7 +88,7 @@ def test_an_iteration_passes_with_as_many_reports_as_there_are_devices():
     assert np.flatnonzero(model.content.tables["reported"]).tolist() == [1, 4, 9]
 
 
-def test_with_everybody_and_no_prior_count_an_item_steps_by_the_mean_of_its_reports():
+def test_with_every_client_and_no_prior_count_an_item_steps_by_the_mean_of_its_reports():
     model, recipe = published(), step_of(settings(prior_count=0.0, learning_rate=0.8), 2)
     one, other = update(), update(1, items=(4, 7))
     after = model.followed_by(SERVED_PMF.fold(recipe, model, 0, [one, other]))
@@ -99,7 +99,7 @@ def test_with_everybody_and_no_prior_count_an_item_steps_by_the_mean_of_its_repo
     np.testing.assert_allclose((after.vectors - again.vectors)[7], 0.72 * other.vectors[1], atol=1e-6)
 
 
-def test_small_rounds_move_an_item_as_far_as_one_round_with_everybody():
+def test_small_rounds_move_an_item_as_far_as_one_round_with_every_client():
     """Ten rounds of two are an iteration of twenty clients; item 4 is in every upload, item 7 in one of five."""
     uploads = [update(n, items=(4, 7) if n % 5 == 0 else (4,)) for n in range(20)]
     all_users, small = published(), published()
@@ -172,7 +172,7 @@ def test_a_federation_goes_on_from_a_trained_model_of_its_own_method():
         settle(SERVED_SVDPP.settings(factors=FACTORS), data, trained)
 
 
-def test_what_a_federation_of_ratings_cannot_be_is_refused_in_a_sentence(tmp_path):
+def test_what_a_federation_of_ratings_cannot_be_is_refused(tmp_path):
     store = f"sqlite:///{tmp_path / 'f.sqlite'}"
     for demand, match in (
         ({"settings": {"triples": 4}}, "has no --triples"),
@@ -193,7 +193,7 @@ def test_clients_are_advised_to_hide_each_rating_behind_a_virtual_one(served):
 
 
 @in_a_loop
-async def test_devices_are_told_the_scale_the_suggestion_and_the_iteration(sqlite_store):
+async def test_clients_are_sent_the_scale_the_suggestion_and_the_iteration(sqlite_store):
     chosen = settings(rho=1.5)
     async with rated_service(sqlite_store, chosen, {"refuse_implausible": True}) as running:
         client, service = running.client, running.service

@@ -44,7 +44,7 @@ async def test_a_round_ends_when_the_target_is_reached_and_moves_the_model_by_th
 
 
 @in_a_loop
-async def test_a_device_is_told_only_the_rows_that_changed(store):
+async def test_a_client_is_sent_only_the_rows_that_changed(store):
     async with serving(store, {"target": 1, "over_selection": 1.0} | PATIENT) as running:
         device = await running.device()
         update = some_update(1, rows=2)
@@ -112,7 +112,7 @@ async def test_many_equal_uploads_at_once_are_stored_once(store):
 
 
 @in_a_loop
-async def test_a_ticket_is_good_for_the_device_it_was_given_to_only(store):
+async def test_a_ticket_is_good_for_the_client_it_was_given_to_only(store):
     async with serving(store, {"target": 2} | PATIENT) as running:
         one, other = await running.device(), await running.device()
         ticket = await one.ticket()
@@ -124,7 +124,7 @@ async def test_a_ticket_is_good_for_the_device_it_was_given_to_only(store):
 
 @pytest.mark.slow
 @in_a_loop
-async def test_no_more_devices_than_the_over_selection_are_given_a_round(store):
+async def test_no_more_clients_than_the_over_selection_are_given_a_round(store):
     async with serving(store, {"target": 2, "over_selection": 1.5} | PATIENT) as running:
         devices = [await running.device() for _ in range(5)]
         answers = await asyncio.gather(*(device.work(wait=1) for device in devices))
@@ -132,7 +132,7 @@ async def test_no_more_devices_than_the_over_selection_are_given_a_round(store):
 
 
 @in_a_loop
-async def test_a_device_that_asks_again_is_given_the_same_ticket_until_it_has_reported(store):
+async def test_a_client_that_asks_again_is_given_the_same_ticket_until_it_has_reported(store):
     async with serving(store, {"target": 2, "over_selection": 1.0} | PATIENT) as running:
         device = await running.device()
         ticket = await device.ticket()
@@ -269,7 +269,7 @@ async def test_rounds_go_on_where_they_were_after_a_restart(store):
 
 
 @in_a_loop
-async def test_a_round_that_was_closed_but_not_folded_is_folded_by_whoever_comes_next(store):
+async def test_a_round_that_was_closed_but_not_folded_is_folded_by_the_next(store):
     from federank.service.server.store.queries import close_round
 
     rounds = {"target": 9} | PATIENT

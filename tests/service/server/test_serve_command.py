@@ -121,7 +121,7 @@ def test_a_local_helper_is_the_same_one_at_a_later_start(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("flag", ["--port", "--admin-port"])
-def test_a_port_in_use_is_told_before_a_federation_is_founded_whose_token_nobody_would_see(flag, tmp_path):
+def test_a_port_in_use_is_reported_before_a_federation_is_founded_whose_token_no_client_would_see(flag, tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -153,7 +153,7 @@ def test_items_are_called_as_the_operator_says_or_as_a_known_set_does(tmp_path, 
     assert told == [places, places, corners, corners]
 
 
-def test_a_new_federation_takes_an_upload_per_day_unless_told_otherwise(tmp_path, monkeypatch):
+def test_a_new_federation_takes_an_upload_per_day_by_default(tmp_path, monkeypatch):
     monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
     periods = []
     for name, flags in (

@@ -66,7 +66,7 @@ def moved(model, rows=slice(None)):
     return model.followed_by(Content({**model.content.tables, "vectors": vectors}))
 
 
-def test_tables_are_created_once_by_whoever_comes_first(store):
+def test_tables_are_created_once_by_the_first(store):
     created = []
 
     def open_store():
@@ -351,7 +351,7 @@ def test_an_address_that_cannot_be_understood_is_refused_without_its_password():
 
 
 @pytest.mark.parametrize("password", ["s3/cret", "1/s3cret", "s3@cret", "s3?cret", "s3#cret", "s3/c?r@et"])
-def test_no_part_of_a_password_is_told_by_a_server_that_is_away(password):
+def test_no_part_of_a_password_is_reported_by_a_server_that_is_away(password):
     with pytest.raises((StoreAway, StoreError)) as refusal:
         Database(f"postgresql://me:{password}@127.0.0.1:1/name").connect()
     assert "s3" not in str(refusal.value)
@@ -359,7 +359,7 @@ def test_no_part_of_a_password_is_told_by_a_server_that_is_away(password):
 
 
 @pytest.mark.slow
-def test_a_user_who_may_not_make_tables_is_told(postgresql_server):
+def test_a_user_who_may_not_make_tables_is_reported(postgresql_server):
     owner = Database(postgresql_server.database())
     with owner.connection() as connection:
         connection.run("DROP ROLE IF EXISTS stranger")
@@ -371,7 +371,7 @@ def test_a_user_who_may_not_make_tables_is_told(postgresql_server):
     owner.close()
 
 
-def test_a_place_that_cannot_hold_a_store_is_told_as_away(tmp_path):
+def test_a_place_that_cannot_hold_a_store_is_reported_as_away(tmp_path):
     with pytest.raises(StoreAway), Database(f"sqlite:///{tmp_path}/no/such/folder.sqlite").connection():
         pass
     (tmp_path / "text").write_text("this is not a database, and longer than a header of one " * 30)
@@ -382,7 +382,7 @@ def test_a_place_that_cannot_hold_a_store_is_told_as_away(tmp_path):
 
 
 @given(st.text(max_size=60), st.integers(0, 2**63), st.integers(0, 2**63))
-def test_tickets_are_read_by_whom_they_were_given_to_and_by_nobody_else(device, number, version):
+def test_tickets_are_read_by_whom_they_were_given_to_and_by_no_other(device, number, version):
     ticket = make_ticket(KEY, device, number, version)
     assert read_ticket(KEY, device, str(ticket)) == ticket
     assert read_ticket(KEY, device + "x", str(ticket)) is None
@@ -397,7 +397,7 @@ def test_no_made_up_ticket_is_taken(text):
     assert read_ticket(KEY, "d", shown) is None
 
 
-def test_uploads_are_added_up_in_the_order_of_their_digests_whoever_arrived_first(database):
+def test_uploads_are_added_up_in_the_order_of_their_digests_whatever_arrived_first(database):
     with database.connection() as connection:
         open_round(connection, 0, 0)
         arrived = [upload(seed, device=f"device {seed}") for seed in (9, 2, 250, 7, 1)]
@@ -422,7 +422,7 @@ def play_rounds(connection, count):
         versions.publish(connection, number, model, {"drift": 0.0, "seconds": 0.0}, False)
 
 
-def test_a_late_retry_is_told_that_its_upload_was_stored_rounds_ago(database):
+def test_a_late_retry_learns_that_its_upload_was_stored_rounds_ago(database):
     with database.connection() as connection:
         play_rounds(connection, 4)
         assert keep(connection, upload(1)) == ["again"]

@@ -23,7 +23,7 @@ def test_what_cannot_be_played_is_refused(words, needed):
     assert needed in complaint("--server", "http://127.0.0.1:1", *words)
 
 
-def test_people_of_another_catalogue_cannot_be_played(tmp_path):
+def test_users_of_another_catalogue_cannot_be_played(tmp_path):
     path = tmp_path / "others.csv"
     path.write_text("user,item\n1,a\n1,b\n2,c\n")
     with scripted_federation() as federation:
@@ -31,7 +31,7 @@ def test_people_of_another_catalogue_cannot_be_played(tmp_path):
     assert "the same data" in told
 
 
-def test_more_devices_than_people_are_refused(tmp_path):
+def test_more_clients_than_users_are_refused(tmp_path):
     path = tmp_path / "people.csv"
     path.write_text("user,item\n1,101\n1,102\n2,103\n")
     with scripted_federation() as federation:

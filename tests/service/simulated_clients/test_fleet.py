@@ -64,7 +64,7 @@ def ids_of(federation):
         {"pi": 0.5, "sharing": "fixed-subset", "basis": "shared"},
     ],
 )
-def test_a_virtual_device_sends_what_the_protocol_computes(federation, specs):
+def test_a_virtual_client_sends_what_the_protocol_computes(federation, specs):
     info, data = info_of(federation), people()
     devices = simulated_clients(info, ids_of(federation), data, 7, specs)
     told = read_rows(rows(range(ITEMS), 0, 0), info_of(federation))
@@ -95,7 +95,7 @@ def test_items_are_matched_to_the_catalogue_by_id(federation):
         assert (np.diff(devices.profiles.of(user)) > 0).all()
 
 
-def test_a_server_that_shows_two_devices_different_models_is_found_out(federation):
+def test_a_server_that_shows_two_clients_different_models_is_found_out(federation):
     models = Models(info_of(federation))
     first = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), info_of(federation)))
     models.receive(first, read_rows(rows([2, 3], 1, 1, seed=1), info_of(federation)))
@@ -103,7 +103,7 @@ def test_a_server_that_shows_two_devices_different_models_is_found_out(federatio
         models.receive(None, read_rows(rows(range(ITEMS), 1, 1, seed=2), info_of(federation)))
 
 
-def test_rows_that_changed_are_laid_over_those_that_a_device_has(federation):
+def test_rows_that_changed_are_laid_over_those_that_a_client_has(federation):
     models = Models(info_of(federation))
     before = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), info_of(federation)))
     changed = read_rows(rows([2, 3], 1, 1, seed=1), info_of(federation))
@@ -114,7 +114,7 @@ def test_rows_that_changed_are_laid_over_those_that_a_device_has(federation):
     assert models.known(None, 1) is None
 
 
-def test_a_device_that_lags_far_behind_keeps_the_model_it_has(federation):
+def test_a_client_that_lags_far_behind_keeps_the_model_it_has(federation):
     models = Models(info_of(federation))
     first = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), info_of(federation)))
     newest = first
@@ -218,7 +218,7 @@ def test_a_server_that_offers_nothing_but_older_rounds_is_found_out(federation, 
         play_a_fleet(federation, rounds=30)
 
 
-def test_a_fleet_waits_for_a_rate_limit_as_long_as_it_takes(federation, monkeypatch):
+def test_simulated_clients_wait_for_a_rate_limit_as_long_as_it_takes(federation, monkeypatch):
     monkeypatch.setattr(fleet_module, "FIRST_PAUSE", 0.001)
     body = json.dumps({"error": "too-many", "message": "Too many requests."}).encode()
     limits = [(429, {"Retry-After": "0.01"}, body)] * (fleet_module.ATTEMPTS + 2)
@@ -230,7 +230,7 @@ def test_a_fleet_waits_for_a_rate_limit_as_long_as_it_takes(federation, monkeypa
     assert len(notes) == 1
 
 
-def test_a_refused_enrolment_ends_a_fleet(federation):
+def test_a_refused_enrolment_ends_simulated_clients(federation):
     federation.fault("POST", "/devices", (403, {}, b'{"error": "not-invited", "message": "No."}'))
     with pytest.raises(BadAnswer, match="403"):
         play_a_fleet(federation, rounds=2)
@@ -274,7 +274,7 @@ def shared_model(address, ca=None):
     [{"pi": 0.5}, {"pi": 0.5, "sharing": "randomized-response", "item_epsilon": 2.0}],
     ids=["all", "randomized-response"],
 )
-def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(tmp_path, specs):
+def test_a_federation_where_every_client_answers_learns_what_the_simulation_learns(tmp_path, specs):
     data = small_city()
     path = written(data, tmp_path)
     options = ("--data", path, "--target", data.n_users, "--minimum", data.n_users, "--over-selection", 1)
@@ -295,7 +295,7 @@ def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(
 
 
 @pytest.mark.slow
-def test_a_fleet_enrols_within_the_servers_limits(tmp_path):
+def test_simulated_clients_enrol_within_the_servers_limits(tmp_path):
     data = fr.city(people=44, places=150, checkins=700)
     # A limit of 4 enrolments per second has a burst of 40.
     options = ("--data", written(data, tmp_path), "--target", 44, "--minimum", 44, "--enrolment-rate", 4)
@@ -306,7 +306,7 @@ def test_a_fleet_enrols_within_the_servers_limits(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_server_learns_over_tls_although_a_third_of_the_devices_vanish_in_every_round(tmp_path):
+def test_a_server_learns_over_tls_although_a_third_of_the_clients_vanish_in_every_round(tmp_path):
     data = small_city()
     path = written(data, tmp_path)
     options = ("--data", path, "--target", 20, "--minimum", 5, "--over-selection", 1.8, "--deadline", 3)
@@ -346,7 +346,7 @@ def popular_precision(split):
 
 
 @pytest.mark.slow
-def test_a_fleet_of_processes_in_the_city_is_as_accurate_as_the_simulation(tmp_path):
+def test_processes_of_simulated_clients_in_the_city_are_as_accurate_as_the_simulation(tmp_path):
     path = written(fr.city(people=100, places=120, checkins=2500), tmp_path)
     data = fr.load(path)
     split = fr.split_temporal(data, 0.2)
@@ -361,7 +361,7 @@ def test_a_fleet_of_processes_in_the_city_is_as_accurate_as_the_simulation(tmp_p
 
 
 @pytest.mark.slow
-def test_a_fleet_on_movielens_100k_is_as_accurate_as_the_simulation(tmp_path, real_data, monkeypatch):
+def test_simulated_clients_on_movielens_100k_are_as_accurate_as_the_simulation(tmp_path, real_data, monkeypatch):
     monkeypatch.setenv("FEDERANK_DATA", str(real_data))
     split = fr.split_temporal(fr.load("ml-100k"), 0.2)
     # Anyone who asks first is given the ticket: other people than the simulation draws, so as accurate, not the same.

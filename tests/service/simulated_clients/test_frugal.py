@@ -45,7 +45,7 @@ def devices_of(federation, **specs):
 @pytest.mark.parametrize(
     "specs", [{}, {"pi": 0.5}, {"pi": 0.5, "sharing": "randomized-response", "item_epsilon": 1.0}, {"budget": 2}]
 )
-def test_a_virtual_device_sends_what_the_protocol_computes(federation, specs):
+def test_a_virtual_client_sends_what_the_protocol_computes(federation, specs):
     info, devices = devices_of(federation, **specs)
     content = squares_rows(range(ITEMS), 0, 0)
     model, told = (
@@ -69,7 +69,7 @@ def test_policies_that_few_messages_cannot_keep_are_refused(federation, specs):
         devices_of(federation, **specs)
 
 
-def test_a_fleet_ends_when_everybody_has_sent_their_messages(federation):
+def test_simulated_clients_end_when_every_client_has_sent_their_messages(federation):
     info, devices = devices_of(federation)
     users = devices.participants[:1].tolist()  # each of its uploads makes a version, so it can serve one at a time
     tally = asyncio.run(Fleet(Plan(address=federation.address), devices, Models(info), users).play())
@@ -109,7 +109,7 @@ def test_no_upload_is_withdrawn_with_a_client_that_leaves(tmp_path):
     assert tally.interactions == 9 * 4, "more than the twelve uploads of the first six"
 
 
-def test_a_device_that_the_server_invites_no_more_takes_no_part(federation):
+def test_a_client_that_the_server_invites_no_more_takes_no_part(federation):
     info, devices = devices_of(federation)
     no = json.dumps({"error": "spent", "message": "Invited twice."}).encode()
     federation.fault("GET", "/work", *[(409, {}, no)] * 2)
@@ -127,7 +127,7 @@ def written(data, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("specs", [{}, {"pi": 0.5, "sharing": "fixed-subset"}], ids=["everything", "half"])
-def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(tmp_path, specs):
+def test_a_federation_where_every_client_answers_learns_what_the_simulation_learns(tmp_path, specs):
     data = fr.load(written(fr.city(people=60, places=80, checkins=1500), tmp_path))
     options = ("--data", tmp_path / "city.tsv", "--target", data.n_users, "--minimum", data.n_users)
     with served(
@@ -147,7 +147,7 @@ def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(
 
 
 @pytest.mark.slow
-def test_people_who_come_in_small_cohorts_teach_the_model_nearly_as_much(tmp_path):
+def test_users_who_come_in_small_cohorts_teach_the_model_nearly_as_much(tmp_path):
     data = fr.load(written(fr.city(people=200, places=200, checkins=6000), tmp_path))
     split = fr.split_temporal(data, 0.2)
     options = ("--data", tmp_path / "city.tsv", "--target", 20, "--method", "frugal", "--min-support", 1)

@@ -233,7 +233,7 @@ def test_a_clients_upload_is_the_simulated_one_and_its_ledger_says_what_is_in_it
         played.play()
 
 
-def test_items_without_support_are_recommended_to_nobody():
+def test_items_without_support_are_recommended_to_no_client():
     played = Federation()
     for _ in range(MESSAGES):
         played.play()

@@ -51,7 +51,7 @@ def play(address, rounds=ROUNDS, **specs):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "kind"), [("pmf", PMF), ("svdpp", SVDPlusPlus)])
-def test_a_fleet_over_http_learns_the_model_of_the_simulation(tmp_path, method, kind):
+def test_simulated_clients_over_http_learn_the_model_of_the_simulation(tmp_path, method, kind):
     chosen = SETTINGS | AS_PUBLISHED | {"learning_rate": RATES[method]}
     with served(tmp_path, "--data", written(tmp_path), "--method", method, *flags(chosen), *ROUND) as address:
         played, _, model = play(address)

@@ -64,7 +64,7 @@ def test_without_noise_the_sums_give_the_model_of_the_simulation(tmp_path, helpe
 
 
 @pytest.mark.slow
-def test_with_noise_versions_are_recomputed_and_nobody_sends_more_than_was_promised(tmp_path, helper):
+def test_with_noise_versions_are_recomputed_and_no_client_sends_more_than_was_promised(tmp_path, helper):
     with serving(tmp_path, helper, "pmf", "--sigma", "0.5", "--clip", "8", "--uploads-per-client", "2") as address:
         rehearsal = Rehearsal(plan=Plan(address=address), data=people(), seed=3, specs={})
         played = rehearse(rehearsal)  # ends because no one has a message left
@@ -90,7 +90,7 @@ def test_a_sum_that_leaves_the_scale_is_not_applied_and_versions_are_still_verif
 @pytest.mark.parametrize(
     ("sigma", "guarantee", "is_warned"), [(0.0, "none: sums carry no noise", False), (2.0, "epsilon", True)]
 )
-def test_the_operator_is_told_the_promise_and_what_noise_does_to_ratings(
+def test_the_operator_is_sent_the_guarantee_and_what_noise_does_to_ratings(
     tmp_path, helper, capsys, sigma, guarantee, is_warned
 ):
     store, sums = f"sqlite:///{tmp_path / 'f.sqlite'}", SumsDemand(helper=helper.origin, sigma=sigma, least_cohort=20)
@@ -102,7 +102,7 @@ def test_the_operator_is_told_the_promise_and_what_noise_does_to_ratings(
 
 
 @pytest.mark.parametrize("method", ["frugal", "pmf", "fpl"])
-def test_the_operator_is_told_that_a_server_without_a_helper_reads_every_message(tmp_path, capsys, method):
+def test_the_operator_learns_that_a_server_without_a_helper_reads_every_message(tmp_path, capsys, method):
     store = f"sqlite:///{tmp_path / 'f.sqlite'}"
     settings = {"min_support": 1} if method == "frugal" else {}
     open_store(store, Demand(data=people, source="two", method=method, plain=True, accepts_few=True, settings=settings))

@@ -110,7 +110,7 @@ def test_the_browser_plays_rounds_as_python_does(town, visit):
         assert_same_rounds(answer, expected)
 
 
-def test_a_full_round_with_three_browsers_and_twenty_python_devices(visit, tmp_path):
+def test_a_full_round_with_three_browsers_and_twenty_python_clients(visit, tmp_path):
     with serving(tmp_path, rounds={"target": 23, "over_selection": 1.0, "deadline": 60.0}) as server:
         visitors = [visit(server).open().pick(5) for _ in range(3)]
         program = Path(__file__).with_name("neighbours.py")
@@ -191,7 +191,7 @@ def test_a_reload_goes_on_where_it_was(server, visit):
     assert server.get("status").json()["devices"] == 1
 
 
-def test_leaving_erases_everything_here_and_the_device_there(server, visit):
+def test_leaving_erases_everything_here_and_the_client_there(server, visit):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     page = visitor.page
     page.locator("#leave").click()

@@ -172,7 +172,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_model_is_told_and_tried_again(town, visit, name):
+def test_a_wrong_model_is_reported_and_tried_again(town, visit, name):
     status, body, told = WRONG[name]
     visitor = visit(town)
     headers = {"X-Model-Version": "0"}
@@ -193,7 +193,7 @@ def test_a_wrong_model_is_told_and_tried_again(town, visit, name):
         ("catalogue", '{"digest": "x", "items": []}', "detail.unusable catalogue (150)"),
     ],
 )
-def test_other_wrong_answers_are_told_too(town, visit, path, body, told):
+def test_other_wrong_answers_are_reported_too(town, visit, path, body, told):
     visitor = visit(town)
     visitor.context.route(f"**/api/v1/{path}", lambda route: route.fulfill(body=body))
     visitor.page.goto(town.public)
@@ -220,7 +220,7 @@ def test_a_round_that_a_lagging_worker_offers_is_passed_over(server, visit):
     assert_told_once(visitor, server)
 
 
-def test_a_ticket_that_came_too_late_is_told_and_not_sent_again(server, visit):
+def test_a_ticket_that_came_too_late_is_reported_and_not_sent_again(server, visit):
     visitor = visit(server).open().pick(5)
     refusal = '{"error": "late", "message": "The round has ended without this Update; wait for the next."}'
     visitor.context.route("**/update", lambda route: route.fulfill(status=410, body=refusal))
@@ -251,7 +251,7 @@ def test_the_operators_page_shows_rounds_and_keeps_the_token_in_the_tab(server, 
     assert page.evaluate(stores) == [[], [], ""]
 
 
-def test_storage_that_is_cleared_from_outside_is_told_and_nothing_more_is_sent(server, visit, words):
+def test_storage_that_is_cleared_from_outside_is_reported_and_nothing_more_is_sent(server, visit, words):
     visitor = visit(server).open().pick(4).share("all").take_part().wait_for_rounds(1)
     visitor.page.evaluate(
         "() => new Promise((resolve) => (indexedDB.deleteDatabase('federank').onsuccess = () => resolve()))"

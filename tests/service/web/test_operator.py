@@ -72,7 +72,7 @@ def test_an_axis_has_its_unit_and_the_clock_stands_below(operator, town):
     assert told[-2:] == ["13:00", "6"], "the last round, and when it ended"
 
 
-def test_a_day_or_a_second_is_told_where_minutes_do_not_say_enough(operator, town):
+def test_a_day_or_a_second_is_reported_where_minutes_do_not_say_enough(operator, town):
     days = [a_round(number, ended=NOON + number * 30 * HOUR) for number in range(3)]
     assert any(re.search(r"\w{3} \d+", text) for text in texts(operator(town, overview=overview(*days)), REPORTS))
     seconds = [a_round(number, ended=NOON + number) for number in range(3)]
@@ -136,7 +136,7 @@ def test_two_hundred_rounds_fold_and_what_was_opened_stays_open(operator, town):
     expect(page.locator("#rounds-table")).to_have_attribute("open", "")
 
 
-def test_devices_that_join_and_leave_are_seen_on_a_real_federation(operator, server, visit):
+def test_clients_that_join_and_leave_are_seen_on_a_real_federation(operator, server, visit):
     def enrol():
         return httpx.post(f"{server.public}/api/v1/devices", json={}).json()["token"]
 

@@ -51,7 +51,7 @@ def test_missing_items_are_found_by_their_rank(ask):
     assert ask({"kind": "absent", "profile": profile, "ranks": ranks}) == [expected]
 
 
-def test_a_device_draws_the_same_first_vector(ask):
+def test_a_client_draws_the_same_first_vector(ask):
     [found] = ask({"kind": "normal", "factors": 21, "seed": 7, "user": 3_000_000_000, "scale": 0.1})
     expected = normal_rows(1, 21, seed=7, purpose=USER_FACTORS, scale=0.1, first_row=3_000_000_000)[0]
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
@@ -167,12 +167,12 @@ def test_a_broadcast_that_is_not_one_is_refused(ask):
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_what_the_page_refuses_a_python_device_refuses_too(name):
+def test_what_the_page_refuses_a_python_client_refuses_too(name):
     with pytest.raises(BadMessage):
         decode_rows(FPLModel, FPL(n_items=40, factors=3), spoilt(name))
 
 
-def test_policies_give_the_same_outward_profiles(ask):
+def test_policies_give_the_same_shared_profiles(ask):
     # Sent before and still there; sent, and removed or forbidden since; more than may leave.
     before = ((), (8, 55), (1, 8, 59), (3, 5, 8), (0, 1, 4, 6, 7, 9), (-2, -1, 34), tuple(range(ITEMS)))
     asked = [question_of_outward(policy, sent) for policy in POLICIES.values() for sent in before]
@@ -189,7 +189,7 @@ def test_rounds_give_the_same_pairs_and_updates(ask, settings):
 
 
 @pytest.mark.parametrize(("spec", "most"), [(2, None), (9, None), (9, 6)])
-def test_a_device_trains_on_as_many_pairs_as_its_owner_wishes_and_the_federation_allows(ask, spec, most):
+def test_a_client_trains_on_as_many_pairs_as_its_owner_allows_and_the_federation_allows(ask, spec, most):
     policy = replace(POLICIES["fixed-subset"], triples=spec)
     question, expected = question_of_rounds(policy, rounds=1, triples=4, factors=3, most_triples=most)
     [answer] = ask(question)

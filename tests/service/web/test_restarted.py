@@ -28,9 +28,7 @@ def assert_same_model(kept, server):
     assert np.array_equal(np.array(kept["biases"], np.float32), arrays["biases"])
 
 
-def test_a_visitor_keeps_the_list_and_joins_the_new_federation_only_when_told_to(
-    server, visit, words, tmp_path_factory
-):
+def test_a_visitor_keeps_the_list_and_joins_the_new_federation_only_when_asked(server, visit, words, tmp_path_factory):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(2)
     rest(visitor)
     before = visitor.stored()
@@ -82,7 +80,7 @@ def test_a_page_that_stays_open_notices_and_stops_to_take_part(server, visit, wo
     server.start()
 
 
-def test_a_backup_that_was_put_back_is_told_and_the_newer_model_is_kept(server, visit, tmp_path):
+def test_a_backup_that_was_put_back_is_reported_and_the_newer_model_is_kept(server, visit, tmp_path):
     server.stop()
     shutil.copytree(tmp_path, tmp_path / "copy")
     server.start()

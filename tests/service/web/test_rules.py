@@ -15,7 +15,7 @@ def constants(script):
     return {name: eval(value, {"__builtins__": {}}) for name, value in found}
 
 
-def test_the_page_and_the_python_device_keep_the_same_rules():
+def test_the_page_and_the_python_client_keep_the_same_rules():
     of_python = {name: value for name, value in vars(rules).items() if name.isupper()}
     of_the_page = constants("client/rules.js")
     assert of_the_page == {name: list(v) if isinstance(v, tuple) else v for name, v in of_python.items()}
@@ -26,7 +26,7 @@ def test_the_page_learns_at_home_in_as_many_steps():
     assert constants("methods/fpl.js")["HOME_STEPS"] == HOME_STEPS
 
 
-def test_no_other_file_of_a_device_sets_a_rule_of_its_own():
+def test_no_other_file_of_a_client_sets_a_rule_of_its_own():
     names = [name for name in vars(rules) if name.isupper()]
     folders = [Path(rules.__file__).parent, Path(rules.__file__).parents[1] / "fleet", PAGE]
     files = [file for folder in folders for pattern in ("*.py", "*.js") for file in folder.rglob(pattern)]

@@ -28,7 +28,7 @@ def is_found(visitor, title):
     expect(visitor.page.locator(f'#grid .tile[aria-label="{title}"]')).to_be_visible(timeout=PATIENCE)
 
 
-def test_who_takes_part_goes_on_with_the_new_items_and_keeps_what_was_chosen_for_life(server, visit):
+def test_who_takes_part_goes_on_with_the_new_items_and_keeps_what_was_chosen_for_a_lifetime(server, visit):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     joined = visitor.stored()["records"]["joined"]
     items = server.get("federation").json()["items"]

@@ -162,7 +162,7 @@ def test_masks_are_the_same_words(ask, length):
     assert found == mask(seed, context, length).tobytes().hex()
 
 
-def test_messages_are_rounded_to_the_same_whole_numbers(ask):
+def test_messages_are_rounded_to_the_same_integers(ask):
     rng = np.random.default_rng(4)
     cases = [
         (rng.normal(0, scale, size), clip, rng.integers(0, 2**16, size).astype(np.uint16))
@@ -176,7 +176,7 @@ def test_messages_are_rounded_to_the_same_whole_numbers(ask):
         np.testing.assert_array_equal(found, round_message(values, clip, chances))
 
 
-def test_messages_under_a_promise_are_the_same_whole_numbers(ask):
+def test_messages_under_a_guarantee_are_the_same_integers(ask):
     """Sums in the same order, nothing fused: not one of thousands of numbers differs."""
     rng = np.random.default_rng(11)
     questions, mine = [], []
@@ -194,7 +194,7 @@ def test_messages_under_a_promise_are_the_same_whole_numbers(ask):
     assert ask(*questions) == mine
 
 
-def test_what_a_life_may_tell_is_the_same_number(ask):
+def test_the_privacy_loss_of_a_lifetime_is_the_same_number(ask):
     mine = secagg_config()
     [found] = ask({"kind": "mostTold", "config": json.loads(mine.to_bytes())})
     assert found == pytest.approx(mine.mu() ** 2, rel=1e-12)
@@ -208,7 +208,7 @@ def test_what_is_not_finite_is_refused_before_rounding_in_both_languages(ask, wr
         round_message(np.array([1.0, float(wrong)]), 1.0, np.zeros(2, dtype=np.uint16))
 
 
-def test_a_season_that_follows_is_told_from_one_that_does_not_in_both_languages(ask):
+def test_a_season_that_follows_is_distinguished_from_one_that_does_not_in_both_languages(ask):
     servers = [new_private_key() for _ in range(3)]
     leader, helper, later = map(public_key_of, servers)
     before = secagg_config(leader_key=leader.hex(), helper_key=helper.hex())
@@ -430,7 +430,7 @@ def test_a_message_that_is_too_long_does_not_leave_the_page(ask):
     assert found[1:] == [{"refused": "upload.norm"}, {"refused": "upload.length"}]
 
 
-def test_chances_of_large_messages_are_drawn_whole(ask):
+def test_chances_of_large_messages_are_drawn_entirely(ask):
     [found] = ask({"kind": "chances", "length": 100_000})
     assert len(found) == 100_000
     assert abs(np.mean(found[-20_000:]) / 2**16 - 0.5) < 0.02

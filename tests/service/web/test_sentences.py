@@ -86,14 +86,14 @@ def test_what_has_left_is_counted_as_the_ledger_counts_it(said, words, language,
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_nothing_is_said_to_have_left_before_anything_has(said, words, language):
+def test_nothing_is_an_error_to_have_left_before_anything_has(said, words, language):
     for state in (view(), view(taking=True), view(history=[])):
         [lock, sentence] = said(["lock", state, 0], ["whatHasLeft", state], language=language)
         assert lock["kind"] == "closed"
         assert sentence == words[language]["report.soon" if state["taking"] else "report.nothing"]
 
 
-def test_what_waits_is_told_at_the_top(said):
+def test_what_waits_is_reported_at_the_top(said):
     waiting = view(taking=True, hold=5000)
     assert [found["kind"] for found in said(["lock", waiting, 1000], ["lock", waiting, 6000])] == ["hold", "closed"]
 
@@ -170,7 +170,7 @@ def test_an_epsilon_is_claimed_only_where_there_is_one_and_is_rounded_up(said):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_is_done_now_is_told_in_every_state(said, words, language):
+def test_what_is_done_now_is_reported_in_every_state(said, words, language):
     own = words[language]
     far = 8.64e15
     states = [
@@ -185,7 +185,7 @@ def test_what_is_done_now_is_told_in_every_state(said, words, language):
     assert said(["nowDoing", view(taking=True, hold=far)], language=language) == [""]
 
 
-def test_a_period_is_told_in_its_largest_unit(said):
+def test_a_period_is_reported_in_its_largest_unit(said):
     assert said(["duration", 86_400], ["duration", 60], ["duration", 5400]) == ["1 day", "1 minute", "2 hours"]
     [often] = said(["howOften", view(messages={"made": 0, "most": 5}, period=60)])
     assert "5" in often
@@ -201,6 +201,6 @@ def test_a_title_is_shown_in_the_readers_language_and_marked_where_it_is_not(sai
     assert said(["titleOf", film], language=language) == [{"name": name, "lang": marked}]
 
 
-def test_a_fault_without_a_sentence_is_told_by_its_code(said, words):
+def test_a_fault_without_a_sentence_is_reported_by_its_code(said, words):
     [told] = said(["nowDoing", view(taking=True, blocked=["wire.shape", {"name": "items"}])])
     assert told == words["en"]["fault.technical"].format(code="wire.shape items")

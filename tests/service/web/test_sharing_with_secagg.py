@@ -116,7 +116,7 @@ SPOIL = """async () => {
 """Flips a bit of the message that waits to be sent, as a broken disk would."""
 
 
-def test_a_message_that_is_left_out_is_told_to_its_owner_and_stays_spent(helper, visit, tmp_path):
+def test_a_message_that_is_left_out_is_reported_to_its_owner_and_stays_spent(helper, visit, tmp_path):
     with leading(tmp_path, helper) as server:
         visitor = visit(server).open().pick(4)
         visitor.context.route("**/update", lambda route: route.abort())
@@ -203,7 +203,7 @@ def invited_once(visitor):
     visitor.context.route(WORK, pass_on)
 
 
-def test_a_weaker_promise_is_refused_and_messages_count_across_federations(helper, visit, tmp_path):
+def test_a_weaker_guarantee_is_refused_and_messages_count_across_federations(helper, visit, tmp_path):
     """Begun again at the same address: with as much as before nothing is left to send, with less nothing is sent."""
     for name in ("first", "second", "third", "plain"):
         (tmp_path / name).mkdir()

@@ -66,7 +66,7 @@ def predicted(copies, history):
     return best, float(np.clip(told[best], 1, 5))
 
 
-def test_two_browsers_and_fifty_devices_play_ten_rounds_through_a_crash(browser, tmp_path):
+def test_two_browsers_and_fifty_clients_play_ten_rounds_through_a_crash(browser, tmp_path):
     rounds = {"target": PEOPLE + 2, "over_selection": 1.0, "deadline": 600.0}
     with serving(tmp_path, method="pmf", opinions=FILMS, rounds=rounds, noun=NOUN) as server:
         one, other = (Visitor(browser, server.public).open() for _ in range(2))

@@ -75,7 +75,7 @@ def test_a_reload_without_a_network_shows_the_list_and_recommendations(town, vis
     assert len(visitor.stored()["history"]) == 5
 
 
-def test_a_new_version_of_the_page_takes_the_old_ones_place_as_a_whole(town, visitor, tmp_path):
+def test_a_new_version_of_the_page_takes_the_old_ones_place_completely(town, visitor, tmp_path):
     page = visitor.open().pick(3).page
     before = wait_until_kept(visitor)
     town.stop()

@@ -53,7 +53,9 @@ async def test_the_helper_changes_its_key_twice_in_the_middle_of_a_round(sqlite_
 
 @pytest.mark.slow
 @in_a_loop
-async def test_an_answer_that_was_lost_is_told_again_by_a_helper_with_a_new_key(sqlite_store, tmp_path, monkeypatch):
+async def test_an_answer_that_was_lost_is_reported_again_by_a_helper_with_a_new_key(
+    sqlite_store, tmp_path, monkeypatch
+):
     """Its record has the old signature: the leader knows all keys of the helper's life, and folds once."""
     real, lost = store.put_answer, []
 
@@ -96,7 +98,7 @@ async def test_clocks_that_are_minutes_apart_end_no_round(sqlite_store, tmp_path
     assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages], 3).vectors)
 
 
-def test_whoever_waits_for_a_helper_that_does_not_answer_has_made_no_store(tmp_path):
+def test_who_waits_for_a_helper_that_does_not_answer_has_made_no_store(tmp_path):
     """It takes the connection and says nothing. Until it answers there is no file: anyone who gives up leaves none."""
     path, refused = tmp_path / "leader.sqlite", []
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -35,7 +35,7 @@ async def outcome(device, ticket):
 
 
 @in_a_loop
-async def test_attack_a_loud_message_is_in_no_sum_and_everybody_concerned_is_told(sqlite_store, tmp_path):
+async def test_attack_a_too_long_message_is_in_no_sum_and_every_client_concerned_is_told(sqlite_store, tmp_path):
     """The model is that of the honest three; the operator sees the count, the malicious client a sentence; its
     message is spent.
     """

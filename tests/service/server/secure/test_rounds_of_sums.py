@@ -88,7 +88,7 @@ async def test_no_upload_is_kept_and_none_can_be_read(sqlite_store, tmp_path):
 
 
 @in_a_loop
-async def test_a_share_that_is_in_the_sum_stays_when_its_device_leaves(sqlite_store, tmp_path):
+async def test_a_share_that_is_in_the_sum_stays_when_its_client_leaves(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (_, running):
         people = [await running.device() for _ in range(3)]
         first = await take_part(people[0], HISTORIES[0])
@@ -208,7 +208,7 @@ async def test_a_cohort_in_which_too_few_stand_is_abandoned(sqlite_store, tmp_pa
 
 
 @in_a_loop
-async def test_an_upload_of_another_form_is_refused_with_a_sentence(sqlite_store, tmp_path):
+async def test_an_upload_of_another_form_is_refused(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (_, running):
         device = await running.device()
         ticket = await device.ticket()
@@ -225,7 +225,7 @@ async def test_an_upload_of_another_form_is_refused_with_a_sentence(sqlite_store
 
 
 @in_a_loop
-async def test_what_anybody_can_fetch(sqlite_store, tmp_path):
+async def test_what_anyone_can_fetch(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (helper, running):
         info = (await running.client.get("/api/v1/federation")).json()
         assert (info["uploads"], info["method"]) == ("sums", "frugal-sums")  # no plain device takes part by mistake
@@ -245,7 +245,7 @@ async def test_what_anybody_can_fetch(sqlite_store, tmp_path):
         assert listed == [{"round": 0, "state": "open", "version": 0, "config": name}]
 
 
-def test_nobody_keeps_uploads_of_sums_or_folds_them_as_they_come(tmp_path, sqlite_store):
+def test_no_client_keeps_uploads_of_sums_or_folds_them_as_they_come(tmp_path, sqlite_store):
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
         sums = SumsDemand(helper=helper.origin)
         demand = Demand(data=small_world, source="small", method="frugal", sums=sums, settings={"min_support": 1})
