@@ -33,8 +33,8 @@ from tests.service.web.browsing import Visitor, browsing, serving
 
 FACTORS, TRIPLES = 20, 132
 LOCAL_WORK = """async ({ items, factors, triples }) => {
-  const [policies, ranking, protocol] = await Promise.all(
-    ["privacy/policy", "methods/ranking", "methods/fpl"].map((name) => import(`/${name}.js`)));
+  const [schemas, wire, policies, ranking, protocol] = await Promise.all(
+    ["schemas", "federation/wire", "privacy/policy", "methods/ranking", "methods/fpl"].map((name) => import(`/${name}.js`)));
   const recipe = protocol.recipeFor({ factors, triples, learning_rate: 0.05, user_regulariser: 0.05,
     positive_regulariser: 0.05, negative_regulariser: 0.005, order: "as-in-code", initial_scale: 0.1 });
   const values = (count) => Float32Array.from({ length: count }, () => Math.random() - 0.5);
@@ -54,7 +54,8 @@ LOCAL_WORK = """async ({ items, factors, triples }) => {
     const shared = policies.sharedProfile(policy, 1, 2, history, items);
     const person = { seed: 1, user: 2, vector: values(factors), pi: 0.3, triples, ...shared };
     const gradients = protocol.compute(recipe, person, { ...broadcast, roundNumber: time });
-    protocol.encodeUpdate(protocol.share(recipe, person, time, gradients));
+    const update = protocol.share(recipe, person, time, gradients);
+    wire.encodeRecord(schemas.MESSAGES["fpl-update"], update, { rows: update.items.length, factors });
   });
   const vector = protocol.homeVector(recipe, 1, 2, history, broadcast);
   const left = new Set(history);

@@ -6,8 +6,8 @@ plain JSON back.
 
 /** Everything that is asked about, from the modules that have it. */
 export async function protocolAt(load) {
-  const files = ["federation/rng", "federation/wire", "privacy/policy", "privacy/ledger"];
-  const methods = ["methods/ranking", "methods/fpl", "methods/frugal", "methods/fedrec"];
+  const files = ["schemas", "federation/rng", "federation/wire", "privacy/policy", "privacy/ledger"];
+  const methods = ["methods/registry", "methods/ranking", "methods/fpl", "methods/frugal", "methods/fedrec"];
   return Object.assign({}, ...(await Promise.all([...files, ...methods].map((name) => load(`${name}.js`)))));
 }
 
@@ -25,6 +25,14 @@ export function answers(protocol, questions, told = String) {
     biases: floats(biases),
   });
   const kinds = {
+    settings: ({ method, recipe }) => {
+      try {
+        protocol.checkSettings(method, recipe);
+        return null;
+      } catch (fault) {
+        return fault.said[1].what;
+      }
+    },
     words: ({ of }) => of.map((five) => protocol.words(...five)),
     below: ({ of }) => of.map(([word, count]) => protocol.below(word, count)),
     absent: ({ profile, ranks }) => ranks.map((rank) => protocol.absentItem(profile, rank)),
@@ -127,14 +135,19 @@ export function answers(protocol, questions, told = String) {
           sampled: update.sampled,
           vector: [...rater.vector],
           taste: [...protocol.foldedIn(given.vectors, rater.items, rater.ratings, recipe.factors)],
-          bytes: [...protocol.encodeRatingUpdate(update, recipe.factors)],
+          bytes: [
+            ...protocol.encodeRecord(protocol.MESSAGES["pmf-update"], update, {
+              rows: update.items.length,
+              factors: recipe.factors,
+            }),
+          ],
           dense: [...protocol.denseGradients(update, recipe.factors, items)],
         };
       });
     },
     ratingsDecoded: ({ body, factors, items }) => {
       try {
-        const read = protocol.decodeRatingRows(Uint8Array.from(body).buffer, factors, items);
+        const read = protocol.decodeRatingRows(Uint8Array.from(body).buffer, { items, factors });
         return {
           version: read.version,
           iteration: read.iteration,
@@ -155,12 +168,15 @@ export function answers(protocol, questions, told = String) {
         items,
         Int32Array.from(sampled),
       ),
-    encoded: ({ items, vectors, biases }) => [
-      ...protocol.encodeUpdate({ items: Int32Array.from(items), vectors: floats(vectors), biases: floats(biases) }),
-    ],
+    encoded: ({ items, vectors, biases }) => {
+      const update = { items: Int32Array.from(items), vectors: floats(vectors), biases: floats(biases) };
+      const sizes = { rows: items.length, factors: vectors.length / items.length };
+      return [...protocol.encodeRecord(protocol.MESSAGES["fpl-update"], update, sizes)];
+    },
     decoded: ({ body, factors, items }) => {
       try {
-        const broadcast = protocol.decodeBroadcast(Uint8Array.from(body).buffer, factors, items);
+        const sizes = { items, factors };
+        const broadcast = protocol.decodeRows(protocol.MESSAGES["fpl-broadcast"], Uint8Array.from(body).buffer, sizes);
         return { round: broadcast.roundNumber, version: broadcast.version, ...plain(broadcast) };
       } catch (fault) {
         if (!(fault instanceof protocol.BadMessage)) throw fault;

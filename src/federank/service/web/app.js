@@ -13,7 +13,7 @@ import * as item from "./show/item.js";
 import { language, remember, remembered, say, worded } from "./show/language.js";
 import * as leaves from "./show/leaves.js";
 import * as mine from "./show/mine.js";
-import { joiningCode, lockIcon } from "./show/pictures.js";
+import { joiningCode, picture } from "./show/pictures.js";
 import { federationIn, lock, on, valuesOf } from "./show/sentences.js";
 import * as shelves from "./show/shelves.js";
 import { prepareTexts } from "./show/texts.js";
@@ -57,7 +57,8 @@ function showTop() {
       : null,
   );
   const { text, kind } = lock(view, Date.now());
-  if (byId("lock").textContent !== text) fill(byId("lock"), lockIcon(kind), element("span", {}, text));
+  if (byId("lock").textContent !== text)
+    fill(byId("lock"), picture(kind === "closed" ? "lock" : "plane"), element("span", {}, text));
   byId("lock").dataset.kind = kind;
   showFriend();
 }

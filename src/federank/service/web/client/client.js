@@ -7,7 +7,7 @@ database at any time, so everything is read again before a round.
 
 import { fetchModel, isSecure } from "./federation.js";
 import { BadAnswer } from "./http.js";
-import { LONGEST_PERIOD } from "./rules.js";
+import { LONGEST_PERIOD } from "../schemas.js";
 import { taught } from "./shelves.js";
 import { noticeOf, seasonOf, seasonOfRound } from "./seasons.js";
 import { StorageFull, readEverything, write } from "./store.js";

@@ -9,8 +9,8 @@ import { indexed } from "./catalogue.js";
 import { Client, emptyModel, layOver, older, refuseAnother } from "./client.js";
 import { fetchCatalogue, fetchInfo, fetchModel, isSecure, register, shapeOf, unregister } from "./federation.js";
 import { BadAnswer, NoAnswer, sleep } from "./http.js";
-import { ended } from "./outcomes.js";
-import { MOST_OLDER_OFFERS } from "./rules.js";
+import { dropped } from "./outcomes.js";
+import { MOST_OLDER_OFFERS } from "../schemas.js";
 import { followSeason, hasNewSeason, promised, seasonOf } from "./seasons.js";
 import { StorageFull, eraseEverything, openStore, read, readEverything, write } from "./store.js";
 import { Fault } from "../faults.js";
@@ -181,22 +181,16 @@ async function settle(client) {
 /** The federation that was joined is no more: its keys, its vector and what was on its way to it are dropped.
  * @type {(database: IDBDatabase) => Promise<void>} */
 async function partFromTheOldOne(database) {
-  const { identity, pending, rounds } = await readEverything(database);
-  const waiting = new Set(pending.map(({ ticket }) => ticket));
-  const unsent = rounds
-    .filter(({ ticket }) => waiting.has(ticket))
-    .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["detail.restarted"] }]);
+  const kept = await readEverything(database);
   const records = {
-    identity: identity && { ...identity, device: null, token: null },
+    identity: kept.identity && { ...kept.identity, device: null, token: null },
     federation_id: undefined,
     vector: undefined,
     answered: undefined,
     taking: false,
     restarted: true,
   };
-  const dropped = Object.fromEntries(pending.map(({ ticket }) => [ticket, undefined]));
-  const settled = Object.fromEntries([...ended(rounds), ...unsent]);
-  await write(database, { records, pending: dropped, rounds: settled }, { choice: true });
+  await write(database, { records, ...dropped(kept, ["detail.restarted"]) }, { choice: true });
 }
 
 /** The token of this device, which joins if it has none.

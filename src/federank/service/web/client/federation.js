@@ -8,7 +8,7 @@ import { BadAnswer, bytesOf, jsonIn, jsonOf, needed, request, isIntegerIn } from
 import { itemFrom } from "../federation/item.js";
 import { BadMessage } from "../federation/wire.js";
 import { methodOf } from "../methods/registry.js";
-import * as rules from "./rules.js";
+import * as rules from "../schemas.js";
 
 /** @import { Item } from "../federation/item.js" */
 /** @import { Method } from "../methods/registry.js" */

@@ -8,7 +8,7 @@ who a helper is (sums.js) is asked at the helper's own address.
 Retries and their backoff are participation.js's business; which requests there are, federation.js's.
 */
 
-import { LONGEST_RETRY_AFTER, MOST_SMALL_BYTES } from "./rules.js";
+import { LONGEST_RETRY_AFTER, MOST_SMALL_BYTES } from "../schemas.js";
 import { Fault } from "../faults.js";
 
 /** @import { Key, Said } from "../faults.js" */
@@ -80,14 +80,10 @@ export async function request(path, { token, timeout = 30_000, signal, origin, .
 /** @type {(response: Response) => Promise<Refused>} */
 async function refusal(response) {
   try {
-    const { error, message } = JSON.parse(await textOf(response, MOST_SMALL_BYTES));
-    const slug = String(error);
-    const reason = String(message).slice(0, 500);
-    return new Refused(
-      response.status,
-      slug,
-      Object.hasOwn(REFUSALS, slug) ? [REFUSALS[slug]] : ["fault.refused", { reason }],
-    );
+    const { error, message } = await jsonOf(response);
+    const [slug, reason] = [String(error), String(message).slice(0, 500)];
+    const isKnown = Object.hasOwn(REFUSALS, slug);
+    return new Refused(response.status, slug, isKnown ? [REFUSALS[slug]] : ["fault.refused", { reason }]);
   } catch {
     return new Refused(response.status, "refused", ["fault.refused", { reason: String(response.status) }]);
   }
@@ -112,28 +108,16 @@ export async function bytesOf(response, largest) {
     if (fault instanceof BadAnswer) throw fault;
     throw new NoAnswer(["fault.unreachable"]);
   }
-  const body = new Uint8Array(size);
-  let index = 0;
-  for (const piece of pieces) {
-    body.set(piece, index);
-    index += piece.length;
-  }
-  return body;
+  return new Uint8Array(await new Blob(pieces).arrayBuffer());
 }
 
-/** @type {(response: Response, largest: number) => Promise<string>} */
-async function textOf(response, largest) {
-  return new TextDecoder().decode(await bytesOf(response, largest));
+/** The JSON of a small body, which may be anything.
+ * @type {(response: Response) => Promise<any>} */
+export async function jsonOf(response) {
+  return jsonIn(await bytesOf(response, MOST_SMALL_BYTES));
 }
 
-/** The JSON of a body, which may be anything.
- * @type {(response: Response, largest?: number) => Promise<any>} */
-export async function jsonOf(response, largest = MOST_SMALL_BYTES) {
-  return jsonIn(await bytesOf(response, largest));
-}
-
-/** The same of a body's bytes.
- * @type {(body: Uint8Array) => any} */
+/** @type {(body: Uint8Array) => any} */
 export function jsonIn(body) {
   try {
     return JSON.parse(new TextDecoder().decode(body));

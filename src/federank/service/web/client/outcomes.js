@@ -13,13 +13,14 @@ file is service/client/outcomes.py.
 
 import { fetchOutcome, isSecure } from "./federation.js";
 import { Refused } from "./http.js";
-import { FIRST_WAIT, LONGEST_WAIT, MOST_PERIODS } from "./rules.js";
+import { FIRST_WAIT, LONGEST_WAIT, MOST_PERIODS } from "../schemas.js";
 import { write } from "./store.js";
 
 /** @import { Client } from "./client.js" */
 /** @import { Outcome } from "./federation.js" */
 /** @import { Say } from "./participation.js" */
-/** @import { KeptRound } from "./store.js" */
+/** @import { Changes, Kept, KeptRound } from "./store.js" */
+/** @import { Said } from "../faults.js" */
 
 /** Why messages are left out, by the server's word for it. */
 const LEFT_OUT = ["norm-too-large", "unopened", "copied", "malformed"];
@@ -114,9 +115,13 @@ async function absent(client, round, record, members) {
     : { outcome: "unknown" };
 }
 
-/** What becomes of uploads that cannot be asked about any more.
- * @type {(rounds: KeptRound[]) => [string, KeptRound][]} */
-export const ended = (rounds) =>
-  rounds
-    .filter(({ outcome }) => outcome === "received")
-    .map((round) => [round.ticket, { ...round, outcome: "unknown" }]);
+/** What changes where uploads can be neither sent nor asked about any more.
+ * @type {(kept: Pick<Kept, "pending" | "rounds">, why: Said) => Pick<Changes, "pending" | "rounds">} */
+export function dropped({ pending, rounds }, why) {
+  const unsent = Object.fromEntries(pending.map(({ ticket }) => [ticket, undefined]));
+  const settled = rounds.flatMap((round) => {
+    if (round.ticket in unsent) return [[round.ticket, { ...round, outcome: "not used", why }]];
+    return round.outcome === "received" ? [[round.ticket, { ...round, outcome: "unknown" }]] : [];
+  });
+  return { pending: unsent, rounds: Object.fromEntries(settled) };
+}

@@ -5,8 +5,8 @@ only sums of messages are ever read, a message is split before it is written dow
 import { Restarted, enrolled, followTo } from "./enrolment.js";
 import { fetchRows, isPlain, isSecure, sendUpdate, waitForWork } from "./federation.js";
 import { BadAnswer, NoAnswer, Refused, sleep } from "./http.js";
-import { askOutcomes, ended, isWaiting, waitAfter } from "./outcomes.js";
-import { BETWEEN_POLLS, FIRST_BACKOFF, LONGEST_BACKOFF, LONG_POLL, MOST_OLDER_OFFERS } from "./rules.js";
+import { askOutcomes, dropped, isWaiting, waitAfter } from "./outcomes.js";
+import { BETWEEN_POLLS, FIRST_BACKOFF, LONGEST_BACKOFF, LONG_POLL, MOST_OLDER_OFFERS } from "../schemas.js";
 import { isOver, seasonOf, untilOf } from "./seasons.js";
 import { Outdated, StorageFull, write } from "./store.js";
 import { BadMessage } from "../federation/wire.js";
@@ -272,15 +272,8 @@ async function afterFault(client, fault, backoff, say) {
 /** A token that the server refuses is dropped, and with it what was on its way under it.
  * @type {(client: Client) => Promise<void>} */
 async function forgetToken(client) {
-  const { identity, pending, rounds } = client.kept;
-  const waiting = new Set(pending.map(({ ticket }) => ticket));
-  const dropped = rounds
-    .filter(({ ticket }) => waiting.has(ticket))
-    .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["detail.unknown-client"] }]);
-  const changes = {
-    records: { identity: { ...identity, device: null, token: null } },
-    pending: Object.fromEntries(pending.map(({ ticket }) => [ticket, undefined])),
-    rounds: Object.fromEntries([...ended(rounds), ...dropped]),
-  };
+  const { identity } = client.kept;
+  const records = { identity: { ...identity, device: null, token: null } };
+  const changes = { records, ...dropped(client.kept, ["detail.unknown-client"]) };
   await write(client.database, changes, { device: identity?.device });
 }

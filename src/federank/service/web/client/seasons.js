@@ -7,7 +7,7 @@ takes part again; any other goes on. Items keep their numbers. The twin of this 
 
 import { isSecure } from "./federation.js";
 import { BadAnswer } from "./http.js";
-import { ended } from "./outcomes.js";
+import { dropped } from "./outcomes.js";
 import { readEverything, write } from "./store.js";
 import { epsilonOfMu } from "../privacy/accountant.js";
 
@@ -71,10 +71,6 @@ export async function followSeason(client) {
     ...weaker(before.at(-1), season, kept.sums, met.config),
     ...beyond(before, kept.rounds, season, met.config),
   ];
-  const waiting = new Set(kept.pending.map(({ ticket }) => ticket));
-  const unsent = kept.rounds
-    .filter(({ ticket }) => waiting.has(ticket))
-    .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["detail.season"] }]);
   const changes = {
     seasons: [...before, season],
     answered: undefined,
@@ -82,9 +78,7 @@ export async function followSeason(client) {
     ...(codes.length && { taking: false, policy: { ...kept.policy, messages: null } }),
     seasonBegun: codes.join(", "),
   };
-  const dropped = Object.fromEntries(kept.pending.map(({ ticket }) => [ticket, undefined]));
-  const rounds = Object.fromEntries([...ended(kept.rounds), ...unsent]);
-  await write(database, { records: changes, pending: dropped, rounds }, { choice: true });
+  await write(database, { records: changes, ...dropped(kept, ["detail.season"]) }, { choice: true });
 }
 
 /** In which ways a season protects less than the one before, by their codes.

@@ -9,7 +9,7 @@ A federation that is begun again must name the same helper and promise no less: 
 */
 
 import { BadAnswer, NoAnswer, bytesOf, jsonOf, request } from "./http.js";
-import { MOST_SMALL_BYTES } from "./rules.js";
+import { MOST_SMALL_BYTES, PUBLIC_BYTES, SIGNATURE_BYTES } from "../schemas.js";
 import { seasonOf, untilOf } from "./seasons.js";
 import { BadMessage } from "../federation/wire.js";
 import { columnsOfGradients } from "../methods/fedrec.js";
@@ -30,7 +30,7 @@ import {
   isCounting,
   mostDisclosed,
 } from "../secagg/config.js";
-import { PUBLIC_BYTES, SIGNATURE_BYTES, fingerprint, follow } from "../secagg/keys.js";
+import { fingerprint, follow } from "../secagg/keys.js";
 import { sendChecked } from "../secagg/proof.js";
 import { roundMessage } from "../secagg/ring.js";
 import {

@@ -3,19 +3,16 @@
 import { isPlain } from "./federation.js";
 import { waitAfter } from "./outcomes.js";
 import { blockedBy, isFinal } from "./participation.js";
-import { LONGEST_TEXT } from "./rules.js";
+import { LONGEST_TEXT } from "../schemas.js";
 import { linesOf } from "./seasons.js";
 import { holds } from "../federation/rng.js";
 import { decoyRate } from "../privacy/policy.js";
 
 /** @import { Client } from "./client.js" */
-/** @import { SeasonLine } from "./seasons.js" */
 /** @import { Promised } from "./secure.js" */
-/** @import { Choice, KeptEntry, KeptRound } from "./store.js" */
 /** @import { Said } from "../faults.js" */
 /** @import { SharedProfile } from "../privacy/policy.js" */
 /** @import { Noun } from "../show/language.js" */
-/** @import { Scale } from "../show/stars.js" */
 
 /** An address for others on the same network, with a code to scan in rows of 0 and 1.
  * @typedef {{ address: string, fingerprint: string | null, code: string[] }} Joining */
@@ -33,34 +30,7 @@ const ITEM = { one: "item", many: "items" };
  * @typedef {{ says: Said, state: string }} Progress */
 
 /** Everything the page shows, except search results, shelves and guesses, which it asks for.
- * @typedef {object} View
- * @property {{ name: string, description: string, runBy: string, language: string, translations: Record<string, any>, items: number, noun: Noun, seen: string | null, joining: Joining | null, pi: number, scale: Scale | null }} federation
- * @property {Said | null} notice
- * @property {number | null} version
- * @property {boolean} fresh whether the model has learnt from no client yet
- * @property {{ made: number, most: number } | null} messages of this season, where they are counted
- * @property {boolean} plain whether the server reads messages
- * @property {Promised | null} promised where it does not: who the two servers are, and what their noise is worth
- * @property {{ seasons: SeasonLine[], total: SeasonLine } | null} seasons where this device was in more than one
- * @property {{ name: string, count: number }[]} categories
- * @property {number[]} decades
- * @property {OwnItem[]} history
- * @property {ShownItem[]} down what was turned down, or is known already
- * @property {ShownItem[]} later
- * @property {number} missing
- * @property {Choice} choice
- * @property {number} decoys items in a message that are not the user's, on average
- * @property {Said | null} blocked
- * @property {boolean} sealed whether nothing leaves any more, whatever its owner chooses
- * @property {boolean} taking
- * @property {number | null} hold until when what may leave for the first time waits
- * @property {number} next when the next upload may leave
- * @property {number} period seconds between two uploads
- * @property {Progress} progress
- * @property {boolean} helperAway whether the leader gets no answer from the helper, as of the last status
- * @property {number} pending
- * @property {KeptEntry[]} ledger
- * @property {KeptRound[]} rounds */
+ * @typedef {Awaited<ReturnType<typeof viewOf>>} View */
 
 /** One item, as the page shows it.
  * @type {(client: Client, number: number) => ShownItem} */
@@ -95,7 +65,8 @@ async function promisedTo({ met, kept, choice }) {
 const NOTHING = { profile: new Int32Array(0), real: [], allowed: [], lifelong: true };
 
 /** How things stand.
- * @type {(client: Client, progress: Progress) => Promise<View>} */
+ * @param {Client} client
+ * @param {Progress} progress */
 export async function viewOf(client, progress) {
   const blocked = await blockedBy(client);
   const sealed = isFinal(blocked);
@@ -106,6 +77,7 @@ export async function viewOf(client, progress) {
   const { waiting, info, method, choice } = client;
   const { numberOf, items } = client.catalogue;
   const kept = new Map(client.kept.history.map((owned) => [owned.id, owned]));
+  /** @type {OwnItem[]} */
   const history = Array.from(client.history, (number) => {
     const item = described(client, number);
     const mayLeave = real.has(number);
@@ -130,19 +102,20 @@ export async function viewOf(client, progress) {
       description: short(info.description),
       runBy: short(info.run_by),
       language: short(info.language),
-      translations: Object(info.translations),
+      translations: /** @type {Record<string, any>} */ (Object(info.translations)),
       items: items.length,
       scale: method.scale ?? null,
       noun: nounOf(info.noun),
-      joining: info.joining ?? null, // the operator's own, as this page is
+      joining: /** @type {Joining | null} */ (info.joining ?? null), // the operator's own, as this page is
       seen: short(info.seen) || null,
       pi: Number(info.suggested_policy?.pi) || 0,
     },
     notice: client.notice,
     version: client.model.version,
-    fresh: client.isFresh,
+    fresh: client.isFresh, // whether the model has learnt from no client yet
+    // Of this season, where they are counted.
     messages: method.messages === null ? null : { made: client.spent, most: choice.messages ?? 0 },
-    plain: isPlain(info),
+    plain: isPlain(info), // whether the server reads messages
     promised: await promisedTo(client),
     seasons: linesOf(client),
     categories: client.catalogue.categories.map((name) => ({
@@ -157,7 +130,7 @@ export async function viewOf(client, progress) {
     choice,
     decoys: method.scale ? (choice.rho ?? 0) * real.size : Math.round(decoyRate(choice) * items.length),
     blocked,
-    sealed,
+    sealed, // nothing leaves any more, whatever its owner chooses
     taking: client.kept.taking,
     hold: hold > 0 ? hold : null,
     next: Date.now() + waitAfter(client.kept.rounds, Date.now(), client.period),

@@ -108,6 +108,56 @@ function readHeader(buffer) {
   return { header, first };
 }
 
+/** An array of a record: its type, what its axes are, and the bounds of its numbers; an `index` names items, ascending.
+ * @typedef {{ kind: Kind, axes: (string | number)[], index?: boolean, minimum?: number, maximum?: number }} Part */
+
+/** The arrays of a record by their names (schemas.js).
+ * @typedef {Record<string, Part>} Schema */
+
+/** @type {(axes: (string | number)[], sizes: Record<string, number>) => number[]} */
+const shapeOf = (axes, sizes) => axes.map((axis) => (typeof axis === "number" ? axis : sizes[axis]));
+
+/** The bytes of a record; an array without numbers is not sent.
+ * @type {(schema: Schema, record: Record<string, any>, sizes: Record<string, number>) => Uint8Array<ArrayBuffer>} */
+export const encodeRecord = (schema, record, sizes) =>
+  encodeParts(
+    Object.fromEntries(
+      Object.entries(schema)
+        .filter(([name]) => record[name].length)
+        .map(([name, { axes }]) => [name, { values: record[name], shape: shapeOf(axes, sizes) }]),
+    ),
+  );
+
+/** Rows of a broadcast from the wire, once they are sure to be some; a full broadcast names no items.
+ * @type {(schema: Schema, buffer: ArrayBuffer, sizes: Record<string, number>) => any} */
+export function decodeRows(schema, buffer, sizes) {
+  const kinds = Object.fromEntries(Object.entries(schema).map(([name, { kind }]) => [name, kind]));
+  const parts = decodeParts(buffer, {}, { ...kinds, items: "I32" });
+  const rows = parts.arrays.items ? parts.arrays.items.values.length : sizes.items;
+  /** @type {Int32Array} */
+  const items = parts.arrays.items ? shaped(parts, "items", [rows]) : Int32Array.from({ length: rows }, (_, n) => n);
+  checkItems(items, sizes.items);
+  /** @type {Record<string, Numbers>} */
+  const arrays = {};
+  for (const [name, { kind, axes }] of Object.entries(schema)) {
+    const shape = shapeOf(axes, { ...sizes, items: rows });
+    arrays[name] = sizeOf(shape) || parts.arrays[name] ? shaped(parts, name, shape) : new KINDS[kind](0);
+  }
+  checkRecord(schema, arrays, sizes.items);
+  return { roundNumber: numberOf(parts, "round"), version: numberOf(parts, "version"), items, ...arrays };
+}
+
+/** Refuse numbers that are not as a record declares them.
+ * @type {(schema: Schema, record: Record<string, any>, nItems: number) => void} */
+export function checkRecord(schema, record, nItems) {
+  for (const [name, { index, minimum = -Infinity, maximum = Infinity }] of Object.entries(schema)) {
+    checkFinite(record[name]);
+    if (index) checkItems(record[name], nItems);
+    for (const value of record[name])
+      if (value < minimum || value > maximum) throw new BadMessage(["wire.bounds", { name }]);
+  }
+}
+
 /** A part's values, which must have this shape.
  * @template {Numbers} T
  * @param {Parts} parts

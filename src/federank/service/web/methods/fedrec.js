@@ -9,10 +9,10 @@ all ratings of the user best (fold-in). Sums are in double precision, results in
 SVD++ has no client here: its uploads have a second list, which names the rated items.
 */
 
-import { BadAnswer, needed, positive, isIntegerIn } from "../client/http.js";
-import { MOST_FACTORS, MOST_MESSAGES, MOST_PASSES } from "../client/rules.js";
+import { BadAnswer, needed } from "../client/http.js";
+import { MESSAGES } from "../schemas.js";
 import { USER_FACTORS, WORDS, absentItem, below, words } from "../federation/rng.js";
-import { BadMessage, checkFinite, checkItems, decodeParts, encodeParts, numberOf, shaped } from "../federation/wire.js";
+import { BadMessage, checkRecord, decodeRows, encodeRecord } from "../federation/wire.js";
 import { addProducts, mirror, solve } from "./linear.js";
 import { recordMessage, recordRatings, sampledEver } from "../privacy/ledger.js";
 import { NOTHING_HIDDEN } from "../privacy/policy.js";
@@ -27,35 +27,10 @@ import { scores } from "./ranking.js";
  * @typedef {{ roundNumber: number, version: number, iteration: number, items: Int32Array, vectors: Float32Array,
  *   weights: Float32Array }} RatingRows */
 
-/** The bytes of an update.
- * @type {(update: RatingUpdate, factors: number) => Uint8Array<ArrayBuffer>} */
-export const encodeRatingUpdate = ({ items, vectors }, factors) =>
-  encodeParts({
-    items: { values: items, shape: [items.length] },
-    vectors: { values: vectors, shape: [items.length, factors] },
-  });
-
-/** A broadcast from the wire, once it is sure to be one; a full one names no items.
- * @type {(buffer: ArrayBuffer, factors: number, nItems: number) => RatingRows} */
-export function decodeRatingRows(buffer, factors, nItems) {
-  const tables = /** @type {const} */ ({ vectors: "F32", reported: "I8", items: "I32" });
-  const parts = decodeParts(buffer, { iteration: "I32" }, tables);
-  const rows = parts.arrays.items ? parts.arrays.items.values.length : nItems;
-  /** @type {Int32Array} */
-  const items = parts.arrays.items ? shaped(parts, "items", [rows]) : Int32Array.from({ length: rows }, (_, n) => n);
-  checkItems(items, nItems);
-  // Arrays without numbers are not sent.
-  if (rows && !(parts.arrays.vectors && parts.arrays.reported)) throw new BadMessage(["wire.reported"]);
-  /** @type {Float32Array} */
-  const vectors = rows ? shaped(parts, "vectors", [rows, factors]) : new Float32Array(0);
-  /** @type {Int8Array} */
-  const reported = rows ? shaped(parts, "reported", [rows]) : new Int8Array(0);
-  /** @type {Int32Array} */
-  const [iteration] = shaped(parts, "iteration", [1]);
-  if (reported.some((flag) => flag !== 0 && flag !== 1) || iteration < 0) throw new BadMessage(["wire.reported"]);
-  checkFinite(vectors);
-  const numbers = { roundNumber: numberOf(parts, "round"), version: numberOf(parts, "version"), iteration };
-  return { ...numbers, items, vectors, weights: Float32Array.from(reported) };
+/** @type {(buffer: ArrayBuffer, sizes: { items: number, factors: number }) => RatingRows} */
+export function decodeRatingRows(buffer, sizes) {
+  const { reported, iteration, ...rows } = decodeRows(MESSAGES["pmf-broadcast"], buffer, sizes);
+  return { ...rows, weights: Float32Array.from(reported), iteration: iteration[0] };
 }
 
 // Virtual ratings: of items that the user has not rated, so that an upload does not say which are which.
@@ -260,25 +235,18 @@ export function denseGradients({ items, vectors }, factors, nItems) {
 
 // The method as the client sees it: the items that may leave, and sampled ones among them.
 
-const RATES = ["learning_rate", "decay", "regulariser", "initial_range", "step"];
-
 /** @type {(published: any, isSecure: boolean) => Method} */
 export function fedrec(published, isSecure) {
-  const { factors, lowest, highest, step, uploads_per_client: uploads, clip } = published;
-  needed(isIntegerIn(factors, 1, MOST_FACTORS), "recipe");
-  for (const name of ["t_predict", "t_local"]) needed(isIntegerIn(published[name], 0, MOST_PASSES), `recipe (${name})`);
-  for (const name of RATES) needed(positive(published[name]), `recipe (${name})`);
-  needed(["mean", "zero"].includes(published.first_prediction), "recipe (first_prediction)");
-  needed(Number.isFinite(lowest) && Number.isFinite(highest) && lowest < highest, "recipe (lowest)");
+  const { factors, lowest, highest, step, uploads_per_client: uploads } = published;
+  needed(lowest < highest, "recipe (lowest)");
   needed((published.uploads === "secure") === isSecure, "recipe (uploads)");
-  needed(isIntegerIn(uploads, isSecure ? 1 : 0, MOST_MESSAGES), "recipe (uploads_per_client)");
-  if (isSecure) needed(positive(clip), "recipe (clip)");
+  needed(!isSecure || uploads, "recipe (uploads_per_client)");
   return {
     factors,
     messages: uploads || null,
     sharing: ["fixed-subset"],
     scale: { lowest, highest, step },
-    decode: (buffer, items) => decodeRatingRows(buffer, factors, items),
+    decode: (buffer, items) => decodeRatingRows(buffer, { items, factors }),
     popularity: (model) => (model.popular ??= lengths(model.vectors, factors)),
     scores,
     foldIn: (_, history, model, stars) => foldedIn(model.vectors, history, stars, factors),
@@ -301,13 +269,13 @@ export function fedrec(published, isSecure) {
       const rows = isSecure ? client.shape.items : update.items.length;
       if (rows > (task.most_rows ?? Infinity))
         throw new BadAnswer(["detail.most-rows", { most: task.most_rows, rows }]);
-      checkFinite(update.vectors);
+      checkRecord(MESSAGES["pmf-update"], update, client.shape.items);
       if (!rater.vector.every(Number.isFinite)) throw new BadMessage(["detail.out-of-range"]);
       const recorded = isSecure
         ? recordMessage(entries, task.round, sharedProfile)
         : recordRatings(entries, task.round, profile, update.sampled);
       return {
-        body: encodeRatingUpdate(update, factors),
+        body: encodeRecord(MESSAGES["pmf-update"], update, { rows: update.items.length, factors }),
         values: () => denseGradients(update, factors, client.shape.items),
         compared: update.sampled.length,
         liked: Array.from(profile),

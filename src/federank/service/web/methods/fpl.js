@@ -6,8 +6,8 @@
 The client draws pairs of an item it has and one it has not, steps its own vector and sends what the policy allows of the items' gradients.
 */
 
-import { BadAnswer, needed, positive, isIntegerIn } from "../client/http.js";
-import { MOST_FACTORS, MOST_TRIPLES } from "../client/rules.js";
+import { BadAnswer } from "../client/http.js";
+import { HOME_ROUND, HOME_STEPS, MESSAGES } from "../schemas.js";
 import {
   MASK,
   NEGATIVE,
@@ -20,7 +20,7 @@ import {
   normalRow,
   words,
 } from "../federation/rng.js";
-import { BadMessage, checkFinite, checkItems, decodeParts, encodeParts, numberOf, shaped } from "../federation/wire.js";
+import { BadMessage, checkRecord, decodeRows, encodeRecord } from "../federation/wire.js";
 import { record } from "../privacy/ledger.js";
 import { scores } from "./ranking.js";
 
@@ -32,47 +32,9 @@ import { scores } from "./ranking.js";
 /** Rows of the shared model, as of a round and a version.
  * @typedef {Update & { roundNumber: number, version: number }} Broadcast */
 
-/** The bytes of an Update.
- * @type {(update: Update) => Uint8Array<ArrayBuffer>} */
-export function encodeUpdate({ items, vectors, biases }) {
-  const rows = items.length;
-  return encodeParts({
-    items: { values: items, shape: [rows] },
-    vectors: { values: vectors, shape: [rows, rows ? vectors.length / rows : 0] },
-    biases: { values: biases, shape: [rows] },
-  });
-}
-
-/** A Broadcast (or the rows of a model) from the wire, once it is sure to be one. A full one names no items.
- * @type {(buffer: ArrayBuffer, factors: number, nItems: number) => Broadcast} */
-export function decodeBroadcast(buffer, factors, nItems) {
-  const parts = decodeParts(buffer, {}, { items: "I32", vectors: "F32", biases: "F32" });
-  const { items: named } = parts.arrays;
-  const rows = named ? named.values.length : nItems;
-  /** @type {Update} */
-  const update = {
-    items: named ? shaped(parts, "items", [rows]) : Int32Array.from({ length: nItems }, (_, item) => item),
-    vectors: rows ? shaped(parts, "vectors", [rows, factors]) : new Float32Array(0),
-    biases: rows ? shaped(parts, "biases", [rows]) : new Float32Array(0),
-  };
-  checkRows(update, nItems);
-  return { roundNumber: numberOf(parts, "round"), version: numberOf(parts, "version"), ...update };
-}
-
-/** Refuse rows that are not of the form the protocol asks for.
- * @type {(rows: Update, nItems: number) => void} */
-export function checkRows({ items, vectors, biases }, nItems) {
-  checkItems(items, nItems);
-  checkFinite(vectors, biases);
-}
-
 // Computation: on the device, with the user's own history, which stays there (methods/fpl/method.py).
 
-/** What `GET /federation` says of the method.
- * @typedef {{ factors: number, triples: number, most_triples?: number | null, order?: string, mask?: string, initial_scale: number, learning_rate: number,
- *   user_regulariser: number, positive_regulariser: number, negative_regulariser: number }} PublishedRecipe */
-
-/** The same, worked out.
+/** What `GET /federation` says of the method, worked out: the regularisers are multiples of the learning rate.
  * @typedef {{ factors: number, triples: number, mostTriples: number, summed: boolean, maskPerRow: boolean, initialScale: number, learningRate: number,
  *   userRegulariser: number, positiveRegulariser: number, negativeRegulariser: number }} Recipe */
 
@@ -83,16 +45,15 @@ export function checkRows({ items, vectors, biases }, nItems) {
  * @typedef {{ places: Int32Array, positives: Int32Array, negatives: Int32Array, coins: Uint32Array,
  *   slopes: Float32Array, positiveVectors: Float32Array, negativeVectors: Float32Array }} Gradients */
 
-const FARTHEST = 80; // 1 / (1 + e^80) is zero for every purpose
+const STEEPEST = 80; // 1 / (1 + e^80) is zero for every purpose
 
 /** 1 / (1 + e^x), for any x.
  * @type {(x: number) => number} */
 export function slope(x) {
-  return Math.fround(1 / (1 + Math.exp(Math.min(Math.max(x, -FARTHEST), FARTHEST))));
+  return Math.fround(1 / (1 + Math.exp(Math.min(Math.max(x, -STEEPEST), STEEPEST))));
 }
 
-/** What `GET /federation` says of the method, worked out: the regularisers are multiples of the learning rate.
- * @type {(published: PublishedRecipe) => Recipe} */
+/** @type {(published: any) => Recipe} */
 export function recipeFor(published) {
   const rate = published.learning_rate;
   return {
@@ -210,9 +171,6 @@ export function share({ factors, maskPerRow }, learner, roundNumber, gradients) 
 /** The public item factors, a row for each item of the catalogue.
  * @typedef {{ vectors: Float32Array, biases: Float32Array }} Model */
 
-const HOME_ROUND = 0xffffffff; // stands for the round in the home vector's draws, so that no round shares them
-export const HOME_STEPS = 1000;
-
 /** A vector learnt from an ascending history in this many steps; zero where no pair can be drawn.
  * @type {(recipe: Recipe, seed: number, user: number, history: Int32Array, model: Model, steps?: number) => Float32Array} */
 export function homeVector(recipe, seed, user, history, model, steps = HOME_STEPS) {
@@ -224,25 +182,17 @@ export function homeVector(recipe, seed, user, history, model, steps = HOME_STEP
 
 // Pairs on a device (fpl): every round some pairs are drawn, and the gradients of their items sent.
 
-const RATES = ["learning_rate", "user_regulariser", "positive_regulariser", "negative_regulariser", "initial_scale"];
-
 /** The method, with the recipe that a federation has published.
  * @type {(published: any) => Method} */
 export function fpl(published) {
   const { factors } = published;
-  needed(isIntegerIn(factors, 1, MOST_FACTORS) && isIntegerIn(published.triples, 1, MOST_TRIPLES), "recipe");
-  needed(
-    (published.most_triples ?? null) === null || isIntegerIn(published.most_triples, 1, MOST_TRIPLES),
-    "recipe (most_triples)",
-  );
-  for (const name of RATES) needed(positive(published[name]), `recipe (${name})`);
   const recipe = recipeFor(published);
   return {
     factors,
     messages: null,
     pairs: ({ triples }) => ownTriples(recipe, triples),
     sharing: ["fixed-subset", "randomized-response", "all"],
-    decode: (buffer, items) => decodeBroadcast(buffer, factors, items),
+    decode: (buffer, items) => decodeRows(MESSAGES["fpl-broadcast"], buffer, { items, factors }),
     popularity: ({ biases }) => biases,
     scores,
     foldIn: ({ seed, user }, history, model) => homeVector(recipe, seed, user, history, model),
@@ -262,11 +212,11 @@ export function fpl(published) {
       const rows = update.items.length;
       if (rows > (task.most_rows ?? Infinity))
         throw new BadAnswer(["detail.most-rows", { most: task.most_rows, rows }]);
-      checkRows(update, client.shape.items);
+      checkRecord(MESSAGES["fpl-update"], update, client.shape.items);
       if (!learner.vector.every(Number.isFinite)) throw new BadMessage(["detail.out-of-range"]);
       const liked = Array.from(update.items.filter((_, index) => update.biases[index] > 0));
       return {
-        body: encodeUpdate(update),
+        body: encodeRecord(MESSAGES["fpl-update"], update, { rows, factors }),
         compared: rows - liked.length,
         liked,
         pairs: learner.triples,

@@ -11,19 +11,16 @@ item of the profile.
 */
 
 import { BadAnswer, needed, positive, isIntegerIn } from "../client/http.js";
-import { MOST_FACTORS, MOST_MESSAGES, MOST_SUPPORT } from "../client/rules.js";
+import { C_INT, LEVELS, MOST_FACTORS, MOST_MESSAGES, MOST_SUPPORT } from "../schemas.js";
 import { BadMessage, checkFinite, checkItems, decodeParts, encodeParts, numberOf, shaped } from "../federation/wire.js";
 import { addProducts, mirror, solve } from "./linear.js";
 import { recordMessage } from "../privacy/ledger.js";
 import { scores } from "./ranking.js";
-import { C_INT } from "../secagg/ring.js";
 
 /** @import { Model } from "../client/client.js" */
 /** @import { Kind, Parts } from "../federation/wire.js" */
 /** @import { Method } from "./registry.js" */
 /** @import { SharedProfile } from "../privacy/policy.js" */
-
-export const LEVELS = 127; // a number of a Broadcast is a whole multiple, from -127 to 127, of its row's scale
 
 /** Rows of the item vectors as of a round and a version, the items' weights, and lambda.
  * @typedef {{ roundNumber: number, version: number, regulariser: number, items: Int32Array, weights: Float32Array,

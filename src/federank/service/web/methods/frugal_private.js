@@ -9,7 +9,7 @@ the same message to the last bit from the same chances.
 */
 
 import { BadMessage } from "../federation/wire.js";
-import { C_INT } from "../secagg/ring.js";
+import { C_INT } from "../schemas.js";
 
 const SHRINKING = 1 - 2 ** -12;
 const NOTHING = 1e-20;

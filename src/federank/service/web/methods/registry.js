@@ -9,6 +9,7 @@ foldIn, scores.
 */
 
 import { needed } from "../client/http.js";
+import { SETTINGS } from "../schemas.js";
 
 /** @import { Client, Model } from "../client/client.js" */
 /** @import { Rows, Task } from "../client/federation.js" */
@@ -42,9 +43,31 @@ const LOADED = {
   pmf: async (recipe, isSecure) => (await import("./fedrec.js")).fedrec(recipe, isSecure),
 };
 
+/** What a setting may be: one of some words, or a number in a range; `above` and `below` are not reached; an open one may be null.
+ * @typedef {{ choices?: string[], integer?: boolean, low?: number, high?: number, above?: number, below?: number, open?: boolean }} Setting */
+
+/** Settings of methods by their names.
+ * @typedef {Record<string, Record<string, Setting>>} Schemas */
+
+/** @type {(value: any, setting: Setting) => boolean} */
+function isSetting(value, { choices, integer, low = -Infinity, high = Infinity, above, below, open = false }) {
+  if (value === null) return open;
+  if (choices) return choices.includes(value);
+  const isWithin = value >= low && value <= high && value > (above ?? -Infinity) && value < (below ?? Infinity);
+  return Number.isFinite(value) && isWithin && (!integer || Number.isInteger(value));
+}
+
+/** Refuse settings of a method that are not as it declares them.
+ * @type {(name: string, recipe: any) => void} */
+export function checkSettings(name, recipe) {
+  for (const [setting, declared] of Object.entries(SETTINGS[name] ?? {}))
+    needed(isSetting(recipe[setting], declared), `recipe (${setting})`);
+}
+
 /** A method by its name, with a federation's recipe, as it runs where no single server reads a message or where one does.
  * @type {(name: string, recipe: any, isSecure?: boolean) => Promise<Method>} */
 export async function methodOf(name, recipe, isSecure = false) {
   needed(recipe !== null && typeof recipe === "object", "recipe");
+  checkSettings(name, recipe);
   return LOADED[name](recipe, isSecure);
 }

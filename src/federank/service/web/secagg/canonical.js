@@ -68,11 +68,6 @@ export function readCanonical(bytes, name) {
   throw new BadMessage(["statement.not-canonical", { name }]);
 }
 
-/** The type of each field, from the fields of each type.
- * @type {(byType: Record<string, string[]>) => Record<string, string>} */
-export const typesOf = (byType) =>
-  Object.fromEntries(Object.entries(byType).flatMap(([type, names]) => names.map((name) => [name, type])));
-
 /** Refuse a statement whose fields are not exactly these, of these types.
  * @type {(statement: Record<string, unknown>, name: string, fields: Record<string, string>) => void} */
 export function hasFields(statement, name, fields) {

@@ -1,16 +1,24 @@
 /* How large a norm check is (secagg/proof/parameters.py): everything follows from the number of projections. */
 
 import { BadMessage } from "../federation/wire.js";
-import { canonical, digest, hasFields, hexOf, hexadecimal, readCanonical, typesOf } from "./canonical.js";
-import { PUBLIC_BYTES, SUITE, publicKey, verify } from "./keys.js";
-import { C_INT } from "./ring.js";
+import {
+  C_INT,
+  FARTHEST,
+  FORMAT,
+  LEAST_DEVIATION,
+  LIMITS,
+  MOST_DEVIATION,
+  PUBLIC_BYTES,
+  RANGE_BITS,
+  RECIPES,
+  RING_BITS,
+  STATEMENTS,
+  SUITE,
+} from "../schemas.js";
+import { canonical, digest, hasFields, hexOf, hexadecimal, readCanonical } from "./canonical.js";
+import { publicKey, verify } from "./keys.js";
 
 /** @import { Bytes } from "./canonical.js" */
-
-export const RANGE_BITS = 16;
-export const MOST_LENGTH = 2 ** 25;
-/** @type {Record<number, number>} */
-const LIMITS = { 64: 95, 128: 144 };
 
 /** One size of the check.
  * @typedef {{ projections: number, limit: number, slackBits: number, wires: number, points: number, columns: number,
@@ -19,8 +27,9 @@ const LIMITS = { 64: 95, 128: 144 };
 /** The sizes that follow from a number of projections.
  * @type {(projections: number) => Parameters} */
 export function checkParameters(projections) {
-  if (!Object.hasOwn(LIMITS, projections)) throw new BadMessage(["upload.projections", { found: projections }]);
-  const limit = LIMITS[projections] * C_INT * C_INT;
+  const place = LIMITS.indexOf(projections); // sizes, each with its limit
+  const limit = LIMITS[place + 1] * C_INT * C_INT;
+  if (place % 2) throw new BadMessage(["upload.projections", { found: projections }]);
   const slackBits = limit.toString(2).length;
   const wires = (RANGE_BITS + 1) * projections + slackBits;
   const points = projections / 2;
@@ -38,26 +47,11 @@ export function checkParameters(projections) {
  *   season: number, before: string, starts_from: number, first: string, until: string, bound: number, ring: number, suite: string,
  *   projections: number, limit: number, proof_bytes: number, min_support?: number, format: string }} SecureConfig */
 
-export const PRIVATE = "private"; // the plan's own messages: what is popular first, then directions
-export const SPECTRAL = "spectral"; // Frugal's message, the same at every stage
-export const GRADIENTS = "gradients"; // ratings: gradients and a count for every item, the same at every stage
-const RECIPES = [PRIVATE, SPECTRAL, GRADIENTS];
-const FIXED = { bound: C_INT, ring: 32, suite: SUITE, format: "federank sums 1" };
-const FARTHEST = 9.1;
-const LEAST_DEVIATION = 64;
-const MOST_DEVIATION = 2 ** 22;
+/** The plan's own messages (what is popular first, then directions); Frugal's message; and for ratings gradients and a count for every
+item. The last two are the same at every stage. */
+export const [PRIVATE, SPECTRAL, GRADIENTS] = RECIPES;
+const FIXED = { bound: C_INT, ring: RING_BITS, suite: SUITE, format: FORMAT };
 
-const FIELDS = typesOf({
-  string: [
-    ...["federation_id", "catalogue", "settings", "recipe", "clip", "power", "delta"],
-    ...["helper_origin", "helper_key", "leader_key", "suite", "format", "before", "first", "until"],
-  ],
-  number: [
-    ...["items", "columns", "messages", "least_cohort", "largest_cohort"],
-    ...["projections", "limit", "proof_bytes", "bound", "ring", "season", "starts_from"],
-  ],
-  list: ["noises"],
-});
 /** A decimal text as a number, as Python writes numbers; not a number where it is none.
  * @type {(text: string) => number} */
 const numberOf = (text) => (/^-?[0-9][0-9.e+-]*$/.test(text) ? Number(text) : NaN);
@@ -67,7 +61,8 @@ const numberOf = (text) => (/^-?[0-9][0-9.e+-]*$/.test(text) ? Number(text) : Na
 export async function configFrom(bytes) {
   const config = readCanonical(bytes, "config");
   const hasSupport = Object.hasOwn(config, "min_support"); // named only where it is 2 or more
-  hasFields(config, "config", hasSupport ? { ...FIELDS, min_support: "number" } : FIELDS);
+  const named = Object.entries(STATEMENTS.config).filter(([name]) => hasSupport || name !== "min_support");
+  hasFields(config, "config", Object.fromEntries(named));
   if (hasSupport && !(Number.isInteger(config.min_support) && config.min_support >= 2))
     throw new BadMessage(["config.least", { name: "min_support" }]);
   checkProof(config);
@@ -138,7 +133,7 @@ function checkNoises({ noises, messages, largest_cohort: largest }) {
   for (const noise of noises)
     if (!Number.isInteger(noise) || ((noise || most) && !(LEAST_DEVIATION <= noise && noise <= MOST_DEVIATION)))
       throw new BadMessage(["config.noise"]);
-  if (largest * C_INT + 2 * FARTHEST * most >= 2 ** 31) throw new BadMessage(["config.wraps"]);
+  if (largest * C_INT + 2 * FARTHEST * most >= 2 ** (RING_BITS - 1)) throw new BadMessage(["config.wraps"]);
 }
 
 /** Whether items of few users are only in uploads of the first stage.

@@ -4,12 +4,10 @@ A device signs nothing. It compares fingerprints, and follows from an old key to
 */
 
 import { BadMessage } from "../federation/wire.js";
+import { PUBLIC_BYTES } from "../schemas.js";
 import { bytesOf, digest, hexOf, joined } from "./canonical.js";
 
 /** @import { Bytes } from "./canonical.js" */
-
-export const PUBLIC_BYTES = 65;
-export const SIGNATURE_BYTES = 64;
 
 /** Refuse a signature that this key has not made of this content for this purpose.
  * @type {(key: Bytes, purpose: string, content: Uint8Array, signature: Bytes) => Promise<void>} */
@@ -60,8 +58,7 @@ export async function follow(pinned, successions) {
 
 // Sealing (secagg/keys.py): HPKE's base mode, RFC 9180, with WebCrypto alone.
 
-export const SUITE = "DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM";
-export const OVERHEAD = 65 + 16;
+export const OVERHEAD = PUBLIC_BYTES + 16;
 
 const KEM = joined(bytesOf("KEM"), [0, 0x10]);
 const HPKE = joined(bytesOf("HPKE"), [0, 0x10, 0, 1, 0, 1]);

@@ -6,7 +6,7 @@ and 2^96 = -1 in the field. BigInt is used for a few constants alone; it is some
 
 import { BadMessage } from "../federation/wire.js";
 import { bytesOf, digest, inMemory, joined } from "./canonical.js";
-import { MOST_LENGTH, RANGE_BITS } from "./config.js";
+import { MOST_LENGTH, RANGE_BITS } from "../schemas.js";
 import { OVERHEAD, seal } from "./keys.js";
 import { KeyStream, SEED_BYTES } from "./ring.js";
 import { BLIND_BYTES, ID_BYTES, PART_BYTES, newSecrets, splitMessage, systemRandom } from "./upload.js";

@@ -5,6 +5,7 @@ starts at zero.
 */
 
 import { BadMessage } from "../federation/wire.js";
+import { C_INT } from "../schemas.js";
 import { bytesOf } from "./canonical.js";
 
 /** @import { Bytes } from "./canonical.js" */
@@ -53,7 +54,6 @@ export async function mask(seed, context, length) {
 
 // Rounding (secagg/ring.py): a message becomes integers of bounded length.
 
-export const C_INT = 4096;
 const SHRINKING = 1 - 2 ** -12;
 
 /** The message as integers of norm at most C_INT; `chances` are uniform 16-bit words, one for each number.

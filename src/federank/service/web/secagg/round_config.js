@@ -16,10 +16,10 @@ import {
   inMemory,
   joined,
   readCanonical,
-  typesOf,
 } from "./canonical.js";
 import { allowsLength, columnsOf, configDigest, lengthOf } from "./config.js";
-import { PUBLIC_BYTES, SIGNATURE_BYTES, publicKey, verify } from "./keys.js";
+import { CLOCKS_APART, PUBLIC_BYTES, SIGNATURE_BYTES, STATEMENTS } from "../schemas.js";
+import { publicKey, verify } from "./keys.js";
 
 /** @import { Bytes } from "./canonical.js" */
 /** @import { SecureConfig } from "./config.js" */
@@ -27,24 +27,17 @@ import { PUBLIC_BYTES, SIGNATURE_BYTES, publicKey, verify } from "./keys.js";
 /** @typedef {{ config: string, round: number, version: number, model: string, length: number, stage: number,
  *   columns: number, clip: string, scale: number, noise: number, key: string, expires: number }} RoundConfig */
 
-export const CLOCKS_APART = 600; // seconds by which a device's clock may be ahead of the helper's
-
-const FIELDS = typesOf({
-  string: ["config", "model", "clip", "key"],
-  number: ["round", "version", "length", "stage", "columns", "scale", "noise", "expires"],
-});
-
 /** What every report of the round is tied to.
  * @type {(roundConfig: RoundConfig) => Promise<Bytes>} */
 export const roundConfigDigest = (roundConfig) => digest("offer", bytesOf(canonical(roundConfig)));
 
 /** A statement of this kind, if the server of this public key has signed it.
- * @type {(kind: "offer" | "record", fields: Record<string, string>, bytes: Uint8Array, server: Bytes) => Promise<any>} */
-async function signedBy(kind, fields, bytes, server) {
+ * @type {(kind: "offer" | "record", bytes: Uint8Array, server: Bytes) => Promise<any>} */
+async function signedBy(kind, bytes, server) {
   const signed = readCanonical(bytes, kind);
   hasFields(signed, kind, { [kind]: "object", signature: "string" });
   const statement = signed[kind];
-  hasFields(statement, kind, fields);
+  hasFields(statement, kind, STATEMENTS[kind]);
   const signature = hexadecimal(signed.signature, SIGNATURE_BYTES, `${kind}.signature`);
   await verify(server, kind, bytesOf(canonical(statement)), signature);
   return statement;
@@ -53,7 +46,7 @@ async function signedBy(kind, fields, bytes, server) {
 /** A round config from the wire, if the helper has signed it.
  * @type {(bytes: Uint8Array, helper: Bytes) => Promise<RoundConfig>} */
 export async function readRoundConfig(bytes, helper) {
-  const roundConfig = await signedBy("offer", FIELDS, bytes, helper);
+  const roundConfig = await signedBy("offer", bytes, helper);
   const { round, version, stage, noise, expires, length } = roundConfig;
   for (const name of ["config", "model"]) hexadecimal(roundConfig[name], 32, `round-config.${name}`);
   await publicKey(hexadecimal(roundConfig.key, PUBLIC_BYTES, "round-config.key"), "ECDH", []);
@@ -110,15 +103,10 @@ export async function checkRoundConfig(roundConfig, config, model, now, rows = n
 export const FOLDED = "folded";
 export const ABANDONED = "abandoned"; // it has ended without a sum, and there will never be one
 
-const RECORD_FIELDS = typesOf({
-  string: ["config", "offer", "state", "set", "sum", "model"],
-  number: ["round", "messages", "people"],
-});
-
 /** A record, if the server of this public key has signed it.
  * @type {(bytes: Uint8Array, server: Bytes) => Promise<RoundRecord>} */
 export async function readRecord(bytes, server) {
-  const record = await signedBy("record", RECORD_FIELDS, bytes, server);
+  const record = await signedBy("record", bytes, server);
   if (![FOLDED, ABANDONED].includes(record.state)) throw new BadMessage(["statement.no-form"]);
   return record;
 }

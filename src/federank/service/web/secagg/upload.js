@@ -11,8 +11,9 @@ An upload has the same length for every client. From the same inputs it is the s
 
 import { BadMessage } from "../federation/wire.js";
 import { bytesOf, digest, hexadecimal, inMemory, joined } from "./canonical.js";
-import { OVERHEAD, PUBLIC_BYTES, seal } from "./keys.js";
-import { C_INT, SEED_BYTES, mask } from "./ring.js";
+import { C_INT, PUBLIC_BYTES } from "../schemas.js";
+import { OVERHEAD, seal } from "./keys.js";
+import { SEED_BYTES, mask } from "./ring.js";
 import { roundConfigDigest } from "./round_config.js";
 
 /** @import { Bytes } from "./canonical.js" */

@@ -7,7 +7,7 @@ import { button, byId, element, fill, folded } from "./elements.js";
 import { openItem } from "./item.js";
 import { counted, dated, language, number, say, sayWord } from "./language.js";
 import { download, save } from "./mine.js";
-import { crossing, icon, pips, ring } from "./pictures.js";
+import { picture, pips } from "./pictures.js";
 import { smallPosters, tile } from "./posters.js";
 import {
   here,
@@ -36,7 +36,7 @@ const SHOWN_NUMBERS = 4;
 const SMALL = 3; // posters of an upload that its line shows
 const MOST_UPLOADS = 60;
 const FEW = 0.3;
-const LEVELS = ["none", "few", "half", "all"]; // how much of a list may leave
+const SHARES = ["none", "few", "half", "all"]; // how much of a list may leave
 /** @type {View} */
 let view;
 /** @type {Act} */
@@ -118,7 +118,7 @@ function sheet() {
       element("p", {}, element("a", { class: "button", href: "#wall" }, say("for-you.pick"))),
     ];
   const { out, stays } = sides(view);
-  const levels = LEVELS.map((level) => {
+  const levels = SHARES.map((level) => {
     const pi = shareOf(level);
     const isOn = !choice.byHand && Math.abs(choice.pi - pi) < 1e-9;
     const choose = () => act("setPolicy", { change: { pi: mostOf(pi), byHand: null, neverIds: [] } });
@@ -159,7 +159,7 @@ function side(name, title, items, words) {
   return element(
     "section",
     { class: `panel side ${name}`, "aria-label": title },
-    element("h2", {}, icon(name === "stays" ? "lock" : "plane"), element("span", {}, title), count),
+    element("h2", {}, picture(name === "stays" ? "lock" : "plane"), element("span", {}, title), count),
     items.length ? element("ul", { class: "moving" }, ...items.map((item) => moving(item, name))) : null,
     element("p", { class: "quiet" }, words, canMove ? ` ${say(name === "out" ? "sheet.tap-out" : "sheet.tap")}` : ""),
   );
@@ -190,7 +190,7 @@ function who() {
   return element(
     "section",
     { class: "panel who", "data-readers": kind },
-    crossing(kind),
+    picture(kind, 72),
     element("div", {}, element("h2", {}, say("who.title")), element("p", {}, words)),
     warning ? element("p", { class: kind === "together" ? "warned" : "quiet" }, warning) : null,
   );
@@ -238,7 +238,7 @@ function held() {
   return element(
     "section",
     { class: "panel hold" },
-    element("span", { id: "ring" }),
+    element("span", { id: "ring", class: "ring", "aria-hidden": "true" }),
     element("p", { id: "hold-words", role: "timer" }),
     button(say("hold.stop"), stop, { "data-key": "stop" }),
     smallPosters(items, 2 * SMALL),
@@ -252,7 +252,8 @@ function tick() {
   const left = Math.max(0, Math.min(WAIT, Math.ceil((view.hold - Date.now()) / 1000)));
   if (place.dataset.left === String(left)) return;
   place.dataset.left = String(left);
-  fill(place, ring(left, WAIT));
+  place.style.setProperty("--share", String(left / WAIT));
+  place.textContent = String(left);
   byId("hold-words").textContent = say("hold.in", { count: left });
 }
 
@@ -278,7 +279,7 @@ function guess({ hidden: count, named, namedByPopularity: popular }) {
   return element(
     "section",
     { class: "panel side stays", id: "guess" },
-    element("h2", {}, icon("eye"), element("span", {}, say("guess.title", { count }))),
+    element("h2", {}, picture("eye"), element("span", {}, say("guess.title", { count }))),
     element("p", {}, `${say(view.plain ? "guess.tried" : "guess.joined")} ${words}`),
   );
 }
