@@ -34,7 +34,8 @@ from tests.service.web.browsing import Visitor, browsing, serving
 FACTORS, TRIPLES = 20, 132
 LOCAL_WORK = """async ({ items, factors, triples }) => {
   const [schemas, wire, policies, ranking, protocol] = await Promise.all(
-    ["schemas", "federation/wire", "privacy/policy", "methods/ranking", "methods/fpl"].map((name) => import(`/${name}.js`)));
+    ["schemas", "federation/wire", "privacy/policy", "methods/ranking", "methods/fpl"]
+      .map((name) => import(`/${name}.js`)));
   const recipe = protocol.recipeFor({ factors, triples, learning_rate: 0.05, user_regulariser: 0.05,
     positive_regulariser: 0.05, negative_regulariser: 0.005, order: "as-in-code", initial_scale: 0.1 });
   const values = (count) => Float32Array.from({ length: count }, () => Math.random() - 0.5);

@@ -135,7 +135,7 @@ _TEXTS = {
     "it": "Una demo: {what}. I primi consigli nascono dalle liste complete di persone inventate, e con te partecipano "
     "dispositivi simulati. Qui ogni dispositivo invia al massimo una volta al minuto; di solito, una volta al giorno.",
 }
-RUN_BY = "anyone who started this demonstration"
+RUN_BY = "whoever started this demo"
 
 
 def _texts(**worlds: tuple[str, str, str, str]) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,8 @@ import textwrap
 from dataclasses import fields
 from typing import Literal, get_args, get_origin, get_type_hints
 
+from tests.service.web.conftest import PAGE
+
 from federank.checks import _declared
 from federank.federation import wire
 from federank.methods.fpl.method import HOME_ROUND, HOME_STEPS
@@ -19,7 +21,6 @@ from federank.secagg import config, keys, ring, round_config
 from federank.secagg.exchange import RoundRecord
 from federank.secagg.proof import parameters
 from federank.service.client import rules
-from tests.service.web.conftest import PAGE
 
 FILE = PAGE / "schemas.js"
 HEAD = "/* What Python declares. Written by `python -m tests.service.web.schemas --write`; a test compares. */"
@@ -102,7 +103,9 @@ def plain(value):
 def generated():
     """The content of the file."""
     constants = [
-        f"export const {name} = {json.dumps(plain(value))};" for group in CONSTANTS.values() for name, value in group.items()
+        f"export const {name} = {json.dumps(plain(value))};"
+        for group in CONSTANTS.values()
+        for name, value in group.items()
     ]
     known = methods()
     records = {"config": config.SecaggConfig, "offer": round_config.Offer, "record": RoundRecord}
@@ -111,23 +114,26 @@ def generated():
         for name, kind in known.items()
         for way, record in (("broadcast", kind.records.sent), ("update", kind.records.update))
     }
-    return "\n\n".join(
-        [
-            HEAD,
-            "\n".join(constants),
-            written(
-                "SETTINGS",
-                'import("./methods/registry.js").Schemas',
-                {name: settings_of(kind) for name, kind in known.items()},
-            ),
-            written("MESSAGES", 'Record<string, import("./federation/wire.js").Schema>', messages),
-            written(
-                "STATEMENTS",
-                "Record<string, Record<string, string>>",
-                {name: statement_of(kind) for name, kind in records.items()},
-            ),
-        ]
-    ) + "\n"
+    return (
+        "\n\n".join(
+            [
+                HEAD,
+                "\n".join(constants),
+                written(
+                    "SETTINGS",
+                    'import("./methods/registry.js").Schemas',
+                    {name: settings_of(kind) for name, kind in known.items()},
+                ),
+                written("MESSAGES", 'Record<string, import("./federation/wire.js").Schema>', messages),
+                written(
+                    "STATEMENTS",
+                    "Record<string, Record<string, string>>",
+                    {name: statement_of(kind) for name, kind in records.items()},
+                ),
+            ]
+        )
+        + "\n"
+    )
 
 
 if __name__ == "__main__":

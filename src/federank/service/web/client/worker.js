@@ -312,7 +312,7 @@ const calls = {
       numbers: Array.from(values.subarray(item * columns, (item + 1) * columns)),
     }));
     rows.sort((one, other) => Math.hypot(...other.numbers) - Math.hypot(...one.numbers));
-    return { ...message, columns, rows: rows.slice(0, 6) };
+    return { ...message, columns, rows: rows.slice(0, 6).filter(({ numbers }) => numbers.some(Boolean)) };
   },
   async status() {
     const status = await fetchStatus();

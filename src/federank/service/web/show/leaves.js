@@ -5,7 +5,7 @@ what was sent and what became of it, with dates. Whatever goes out for the first
 import { ask } from "./ask.js";
 import { button, byId, element, fill, folded } from "./elements.js";
 import { openItem } from "./item.js";
-import { counted, dated, language, number, say, sayWord } from "./language.js";
+import { counted, dated, language, number, say, sayWord, worded } from "./language.js";
 import { download, save } from "./mine.js";
 import { picture, pips } from "./pictures.js";
 import { smallPosters, tile } from "./posters.js";
@@ -111,12 +111,14 @@ const mostOf = (pi) => (view.choice.sharing === "randomized-response" ? Math.min
 
 /** @type {() => Child[]} */
 function sheet() {
-  const { history, choice, federation, taking } = view;
+  const { history, choice, federation, taking, blocked } = view;
+  const isOver = blocked?.[0] === "blocked.season-over";
   if (!history.length)
     return [
       element("p", {}, say("sheet.pick-first")),
       element("p", {}, element("a", { class: "button", href: "#wall" }, say("for-you.pick"))),
     ];
+  if (readers(view) === "none") return [who()];
   const { out, stays } = sides(view);
   const levels = SHARES.map((level) => {
     const pi = shareOf(level);
@@ -144,8 +146,9 @@ function sheet() {
     side("stays", say("sheet.stays", { on: on() }), stays, say("sheet.stays-words")),
     side("out", say(view.plain ? "sheet.out-plain" : "sheet.out"), out, outWords),
     who(),
+    isOver ? element("p", { class: "warned" }, worded(blocked)) : null,
     element("p", { class: "go-row" }, button(words, go, { class: "yes wide", "data-key": "go" })),
-    taking ? null : element("p", { class: "go-row" }, notNow),
+    taking || !out.length ? null : element("p", { class: "go-row" }, notNow),
     taking || !out.length ? null : element("p", { class: "quiet center" }, say("sheet.fine", { count: WAIT })),
   ];
 }
@@ -315,9 +318,10 @@ async function showRaw() {
   const keep = () => download(new Blob([body], { type: "application/octet-stream" }), "message.bin");
   const lines = rows.map(({ title, numbers }) => {
     const first = numbers.slice(0, SHOWN_NUMBERS).map((value) => number(value, 3));
-    return element("li", {}, element("span", { class: "what" }, title), element("code", {}, `${first.join("  ")} …`));
+    const more = numbers.length > SHOWN_NUMBERS ? "  …" : "";
+    return element("li", {}, element("span", { class: "what" }, title), element("code", {}, first.join("  ") + more));
   });
-  const before = say("curious.before", { counted: counted(items, noun), columns });
+  const before = say("curious.before", { counted: counted(items, noun), count: columns });
   return fill(
     place,
     ...seasonLines(view).map((line) => element("p", {}, line)),

@@ -63,7 +63,7 @@ function ownTile(item) {
 
 /** @type {(item: ShownItem) => HTMLElement} */
 function laterTile(item) {
-  const label = say("undo-label", { title: titleOf(item).name });
+  const label = say("answer-label", { answer: say("item.done"), title: titleOf(item).name });
   const remove = () => act("later", { id: item.id, on: false });
   return element(
     "li",

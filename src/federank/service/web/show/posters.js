@@ -129,7 +129,7 @@ const MOTIFS = {
           each(8, () => `<rect x="${i * 26 + 4 + Math.floor(r() * 3) * 6}" y="${246 - high + Math.floor(r() * 9) * 11}" width="4" height="6" fill="${bright}"/>`);
       }),
     ({ dark, bright, mid, r }) => disc(100, 104, 44, bright) + path(`M84 120h32l${14 + r() * 10} 116H${70 - r() * 10}Z`, bright) + disc(100, 104, 30, dark) + path("M88 116h24l8 106H80Z", dark) + line("M30 40h24M150 40h22M24 250h30", mid, 5),
-    ({ bright, dark, pale, r }) => `<g transform="rotate(${-14 + r() * 28} 100 130)"><rect x="46" y="48" width="108" height="156" rx="10" fill="${pale}"/>` + path("M100 80C60 120 62 148 84 150c10 0 14-6 16-12 2 6 6 12 16 12 22-2 24-30-16-70z", dark) + path("M92 166h16l-5-24h-6z", dark) + disc(62, 66, 6, bright) + "</g>",
+    ({ bright, dark, pale, r }) => `<g transform="rotate(${-14 + r() * 28} 100 130)"><rect x="46" y="48" width="108" height="156" rx="10" fill="${pale}"/>` + (r() < 0.5 ? path("M100 80C60 120 62 148 84 150c10 0 14-6 16-12 2 6 6 12 16 12 22-2 24-30-16-70zM92 166h16l-5-24h-6z", dark) : path("M100 72L138 126L100 180L62 126Z", "#b02a37")) + disc(62, 66, 6, bright) + "</g>",
     ({ dark, bright, r }) => path(`M-20 250L${70 + r() * 50} -20H${150 + r() * 30}L220 260Z`, bright, 'opacity=".9"') + figure(112, 150, 44, dark),
   ],
   Drama: [
@@ -246,7 +246,7 @@ export function drawnPoster({ title, year, categories }, name) {
   // The rarer of an item's kinds says more: a drama that is also a war film is drawn as one.
   const main = known.find((category) => r() < (COMMON[category] ?? 0.8)) ?? known[0] ?? categories[0] ?? "";
   const [ground, accent, light] = HUES[main] ?? [hash(main || title) % 360, (hash(main || title) + 40) % 360, 28];
-  const turn = Math.round((r() - 0.5) * (main === "Action" ? 90 : 34));
+  const turn = Math.round((r() - 0.5) * (main === "Action" ? 90 : 56));
   const old = year !== null && year < 1970 ? 0.62 : 1; // faded ink
   /** @type {(hue: number, part: number, level: number) => string} */
   const hsl = (hue, part, level) => `hsl(${(hue + turn + 360) % 360} ${Math.round(part * old)}% ${Math.round(level)}%)`;
@@ -258,7 +258,8 @@ export function drawnPoster({ title, year, categories }, name) {
     r,
   };
   const ways = MOTIFS[main] ?? (main ? [patternOf(main)] : []);
-  const motif = ways.length ? ways[Math.floor(r() * ways.length)](ink) : "";
+  const shape = ways.length ? ways[Math.floor(r() * ways.length)](ink) : "";
+  const motif = shape && seed % 2 ? `<g transform="matrix(-1 0 0 1 200 0)">${shape}</g>` : shape; // half of them mirrored
   const serif = SERIF.has(main) && seed % 3 !== 0;
   const text = serif ? name : name.toUpperCase();
   const lines = linesOf(text);

@@ -136,13 +136,11 @@ export function whatHasLeft(view) {
   if (!rounds.length) return say(view.taking ? "report.soon" : "report.nothing");
   const { left, removed } = leftOf(view);
   const all = counted(history.length + removed, federation.noun);
-  const values = {
-    count: left + removed,
-    counted: all,
-    made: messages?.made ?? rounds.length,
-    most: messages?.most ?? 0,
-  };
-  return say(messages ? "report.of-most" : "report.in", values);
+  const values = { count: left + removed, counted: all };
+  // Messages of earlier seasons, and those of discarded rounds that are not charged, are none of this season's.
+  const sent = rounds.filter(({ outcome: word }) => word !== "held back").length;
+  if (sent === messages?.made) return say("report.of-most", { ...values, ...messages });
+  return say("report.in", { ...values, messages: say("messages", { count: sent }) });
 }
 
 /** What a client that takes part is doing; nothing where the report says it already.
