@@ -205,7 +205,7 @@ def measure_load(asked: argparse.Namespace, data: Path, store: str) -> dict[str,
             "interactions": interactions,
             "bytes_per_interaction": second["bytes_per_interaction"],
             "bytes_up_per_interaction": second["bytes_up_per_interaction"],
-            "whole_model_bytes": second["whole_model_bytes"],
+            "full_model_bytes": second["full_model_bytes"],
             "server_cpu_ms_per_interaction": round(1000 * took / interactions, 2),
             "not_counted": second["not_counted"],
         }

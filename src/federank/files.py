@@ -3,7 +3,7 @@
 What is written goes under another name first, in the same folder, and is renamed once it is finished and on the disk.
 A process that dies leaves the earlier file as it was. What a reader finds under a name is never half of something.
 
-    write_whole(path, content)       a file, from text, bytes or a function that fills it
+    atomic_write(path, content)       a file, from text, bytes or a function that fills it
     file_in_place(path)              a file, from something that insists on writing to a path
     folder_in_place(folder)          a folder
 """

@@ -79,7 +79,7 @@ def test_a_description_that_lacks_an_entry_is_refused(folder, entry):
 @pytest.mark.parametrize("name", ["model.safetensors", "devices.safetensors", "training/rows.parquet"])
 def test_a_missing_file_is_named(folder, name):
     (folder / name).unlink()
-    with pytest.raises(ModelError, match=f"{name} is missing; the model is not whole"):
+    with pytest.raises(ModelError, match=f"{name} is missing; the model is incomplete"):
         load_model(folder)
 
 

@@ -68,14 +68,14 @@ def budgets(store: DeviceStore) -> tuple[list[dict[str, Any]], dict[str, Any], d
         sent = [message for message in ledger.messages if message.season == kept.number]
         has_noise = is_summed and kept.mu is not None
         cost = math.fsum(cost_of(message.noise) for message in sent) if has_noise else None
-        promise = Totals(kept.uploads, None if kept.mu is None else kept.mu**2)
+        guarantee = Totals(kept.uploads, None if kept.mu is None else kept.mu**2)
         rows.append(
             {
                 "season": kept.season,
                 "sent": len(sent),
                 "uploads": kept.uploads,
                 "epsilon": Totals(None, cost).epsilon(delta),
-                "epsilon_promised": promise.epsilon(delta),
+                "epsilon_promised": guarantee.epsilon(delta),
                 "until": kept.until,
             }
         )

@@ -74,9 +74,9 @@ def restart_from(operator: Operator, /, version: int, as_json: bool, **given: An
     _begin(operator, as_json, {"start_from": version, **given})
 
 
-def _begin(operator: Operator, as_json: bool, wish: dict[str, Any]) -> None:
+def _begin(operator: Operator, as_json: bool, spec: dict[str, Any]) -> None:
     with operator.client() as client:
-        done = client.post("/seasons", {name: value for name, value in wish.items() if value is not None})
+        done = client.post("/seasons", {name: value for name, value in spec.items() if value is not None})
     if as_json:
         click.echo(json.dumps(done))
         return

@@ -118,7 +118,7 @@ def simulate(
             raise SettingError("When should the simulation end? Add --rounds N or --seconds X.")
         result = rehearse(rehearsal, processes)
         report = {"devices": len(result.users)} | result.tally.report()
-        report["whole_model_bytes"] = federation.info.most_model_bytes - 4096
+        report["full_model_bytes"] = federation.info.most_model_bytes - 4096
         if split is not None:
             federation = fetch_federation(client)  # another season may have begun meanwhile
             model = fetch_model(client, federation.info)
@@ -134,7 +134,7 @@ def _lines(report: dict[str, Any]) -> str:
     if report["interactions"]:
         lines.append(
             f"{report['bytes_per_interaction']:,} bytes per interaction ({report['bytes_up_per_interaction']:,} up); "
-            f"the full model is {report['whole_model_bytes']:,}"
+            f"the full model is {report['full_model_bytes']:,}"
         )
     for name in ("task", "upload", "interaction"):
         if f"{name}_ms" in report:

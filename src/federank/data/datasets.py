@@ -28,7 +28,7 @@ class KnownSet:
     name: str
     title: str
     interactions: int | None = None
-    """How many there are before any filter."""
+    """Number before any filter."""
     files: tuple[str, ...] = ()
     """File names looked for in the set's folder, in this order."""
     unpacked: tuple[str, ...] = ()

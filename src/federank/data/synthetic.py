@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from federank import checks
 from federank._numerics.arrays import IntVector, LongVector, RealVector
 from federank.data.interactions import Categories, Interactions, frozen, text_ids
-from federank.data.synthetic_names import KINDS, neighbourhood_names, place_names
+from federank.data.synthetic_names import KINDS, district_names, place_names
 from federank.errors import SettingError
 
 # Choices for the synthetic city that come out the same on every machine.
@@ -201,7 +201,7 @@ def _residuals(sizes: LongVector, seed: int) -> LongVector:
 
 def _titles(per_category: LongVector, neighbourhoods: LongVector, seed: int) -> list[str]:
     offset, *offsets = (draw_words((seed, Stream.NAMES), 1 + len(CATEGORIES)) % np.uint64(1 << 20)).tolist()
-    names = neighbourhood_names(int(neighbourhoods.max()) + 1, offset)
+    names = district_names(int(neighbourhoods.max()) + 1, offset)
     parts = np.split(neighbourhoods, np.cumsum(per_category)[:-1])
     return [
         title

@@ -80,7 +80,7 @@ STRIDE = 22_247
 """A prime, so that counting by it meets every combination before any comes again."""
 
 
-def neighbourhood_names(count: int, offset: int) -> list[str]:
+def district_names(count: int, offset: int) -> list[str]:
     """Different names for this many neighbourhoods; another offset gives other names."""
     combinations = len(CLIENTS_START) * len(CLIENTS_END)
     names = []

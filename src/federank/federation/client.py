@@ -236,7 +236,7 @@ class SecureClientMethod(NamedTuple):
     digest: Callable[[Model], bytes]
     """(model) -> what the round's offer must name it by."""
     messages: Callable[[Any], int] = lambda settings: int(settings.messages)
-    """(settings) -> how many uploads a client makes in its lifetime."""
+    """(settings) -> how many uploads a client makes over its lifetime."""
     unsaid: Mapping[str, Any] = MappingProxyType({})
     """What a setting is where the federation config's settings have none."""
     rows: Callable[[Model], int | None] = lambda _model: None
@@ -260,7 +260,7 @@ class ClientMethod:
     sharing_policy: Callable[[Policy], Policy]
     """The policy that decides what the client takes part with; raises where the method cannot keep it."""
     messages: Callable[[Any, Policy], int | None]
-    """(settings, policy) -> uploads in a lifetime at most; None: no limit."""
+    """(settings, policy) -> uploads over a lifetime at most; None: no limit."""
     play: Callable[[User, Model, Ledger, int], Played]
     """One round, recorded in the ledger; nothing is sent yet."""
     home_vector: Callable[[Any, int, int, History, Model], FloatVector]

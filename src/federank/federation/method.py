@@ -248,7 +248,7 @@ class FederatedMethod:
         return state
 
     def empty(self, stage: int = 0) -> Any:  # noqa: ARG002 (a method with stages has aggregates of several shapes)
-        """An empty aggregate for the given upload of a lifetime: zeros as declared."""
+        """An empty aggregate for the given upload per client: zeros as declared."""
         return wire.zeros(self.records.aggregate, self)
 
     def add(self, aggregate: Any, update: Any) -> None:

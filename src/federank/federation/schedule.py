@@ -19,7 +19,7 @@ class Schedule(NamedTuple):
     online: float  # probability that a client is there when a round begins
     dropout: float  # probability that a client takes part and its upload never arrives
     participants: IntVector  # clients that have something to take part with, ascending
-    uploads: IntVector  # per client: how many uploads it makes in its lifetime at most
+    uploads: IntVector  # per client: how many uploads it makes over its lifetime at most
 
 
 def selected(schedule: Schedule, round_number: int, sent: IntVector) -> IntVector:

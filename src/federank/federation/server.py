@@ -160,7 +160,7 @@ class UploadKind(NamedTuple):
 
 
 class Guarantee(NamedTuple):
-    """What sums guarantee of all messages of a lifetime, said in one of two ways."""
+    """What sums guarantee of all messages per client, said in one of two ways."""
 
     sigma: float | None  # each server's noise, in longest messages; 0: none
     epsilon: float | None
@@ -190,7 +190,7 @@ class SecureServerMethod(NamedTuple):
     plan: Callable[[Any, int, int, Guarantee], SecurePlan]
     """(settings, number of items, clients per round, guarantee) -> the plan of a new federation."""
     stage: Callable[[Any, Published], int]
-    """(settings, model) -> which of a lifetime's messages a round on it asks for."""
+    """(settings, model) -> which of a client's messages a round on it asks for."""
     digest: Callable[[Any, Published], bytes]
     """(settings, model) -> the digest of the model as clients read it."""
     fold: Callable[[Any, SecaggConfig, Published, int, IntVector, int], Content]
@@ -257,7 +257,7 @@ class ServerMethod:
     kinds: Mapping[str, UploadKind]
     """Every kind of upload that it takes; `plain` is one client's update, readable by the server."""
     invitations: Callable[[Any], int | None] = lambda _settings: None
-    """(settings) -> how often a client is invited in its lifetime at most; None: in every round."""
+    """(settings) -> how often a client is invited over its lifetime at most; None: in every round."""
     invitations_now: Callable[[Any, Published], int | None] = lambda _settings, _model: None
     """(settings, model) -> a lower bound on that as long as this is the model; None: no other."""
     form_of: Callable[[Any, Form, Published], Form] = lambda _settings, form, model: form._replace(

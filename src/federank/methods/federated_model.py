@@ -153,9 +153,9 @@ class FederatedModel(ChoosingUsers):
         # Client states follow the full history only of those who withhold nothing and have no decoys.
         self._complete = np.ones(data.n_users, dtype=np.bool_)
         if len(shared.starts):
-            outward = Profiles(shared.starts, shared.items)
+            shared_profiles = Profiles(shared.starts, shared.items)
             self._complete = np.array(
-                [np.array_equal(outward.of(user), data.profiles.of(user)) for user in range(data.n_users)]
+                [np.array_equal(shared_profiles.of(user), data.profiles.of(user)) for user in range(data.n_users)]
             )
 
     def factors_of(self, user: int) -> wire.Array:

@@ -3,8 +3,8 @@
     folds.json           how the data were divided, and the method with its settings
     fold-1/ ... fold-K/  a model each, with its split (see model_folder.py)
 
-The folder appears whole under its name, or not at all. Until then the models that are done lie beside it, in a folder
-whose name ends in `.unfinished`; a run that was stopped goes on from there.
+The folder appears complete under its name, or not at all. Until then the models that are done are in a folder beside
+it, whose name ends in `.unfinished`; a run that was stopped goes on from there.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def folds_in(folder: Path) -> list[Path]:
     positions = [folder / f"fold-{number}" for number in range(1, count + 1)]
     for position in positions:
         if not is_model(position):
-            raise ModelError(f"{position} is missing or not a model; the folds are not whole. Train them again.")
+            raise ModelError(f"{position} is missing or not a model; the folds are incomplete. Train them again.")
     return positions
 
 

@@ -1,4 +1,4 @@
-"""A trained model as a folder, safe to open from a stranger.
+"""A trained model as a folder, safe to open from an unknown source.
 
     model.json           kind, settings, data fingerprint, versions, and a digest of every other file
     model.safetensors    what a server may hold: item factors, biases
@@ -6,7 +6,7 @@
     training/            what was learnt from (Parquet): it belongs to the devices too
     split/               the parts of the split, where one was given: evaluation needs nothing else
 
-No file can carry code. A folder is written under a temporary name and renamed, so it is whole or not there.
+No file can carry code. A folder is written under a temporary name and renamed, so it is complete or not there.
 Reading checks that every file is there, unchanged and finite, and that its shapes fit.
 """
 
@@ -46,7 +46,7 @@ def _versions() -> dict[str, str]:
 
 
 def save_model(model: Recommender, folder: Path, split: Split | None = None, *, replaces: bool = True) -> None:
-    """Write a fitted model to a folder; an older model of the same name gives way once the new one is whole.
+    """Write a fitted model to a folder; an older model of the same name gives way once the new one is complete.
 
     With `replaces=False` a model that is there already, or appears meanwhile, stays and the new one is refused.
     """
@@ -185,7 +185,7 @@ def _check_digests(folder: Path, document: dict[str, Any]) -> None:
         if ".." in Path(name).parts or Path(name).is_absolute():
             raise ModelError(f"{folder / 'model.json'} names a file outside its folder ({name}); nothing was loaded.")
         if not path.is_file():
-            raise ModelError(f"{path} is missing; the model is not whole. Copy the whole folder, or train it again.")
+            raise ModelError(f"{path} is missing; the model is incomplete. Copy the full folder, or train it again.")
         if _digest(path) != digest:
             raise ModelError(f"{path} is not the file that was saved: its digest differs. It was changed or damaged.")
 

@@ -172,6 +172,6 @@ def _enrolled_with_ratings(model: LearnsRatings, history: Any) -> User:
     ratings = np.array(list(history.values()), dtype=np.float32)[order]
     low, high = model.settings.lowest, model.settings.highest
     if not np.isfinite(ratings).all() or ratings.min() < low or ratings.max() > high:
-        raise SettingError(f"The ratings of the history must lie between {low:g} and {high:g}, as this model's do.")
+        raise SettingError(f"The ratings of the history must be between {low:g} and {high:g}, as this model's do.")
     profile: IntVector = numbers[order]
     return User(model, model.rated(profile, ratings), profile)

@@ -83,7 +83,7 @@ def refuse_bad_ratings(data: Interactions, settings: Any) -> None:
     if len(wrong):
         row = wrong[0]
         raise DataError(
-            f"{len(wrong):,} of {len(data):,} ratings lie outside the declared range from {settings.lowest:g} to "
+            f"{len(wrong):,} of {len(data):,} ratings are outside the declared range from {settings.lowest:g} to "
             f"{settings.highest:g} (the first: user {data.user_ids[data.users[row]]} gave item "
             f"{data.item_ids[data.items[row]]} {data.ratings[row]:g}); declare another range, or fix them."
         )

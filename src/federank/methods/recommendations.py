@@ -80,7 +80,7 @@ class Recommendations:
         )
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the three-column file, whole or not at all."""
+        """Write the three-column file, completely or not at all."""
 
         write_recommendations(self, path)
 
@@ -101,7 +101,7 @@ _NEEDED = "three columns separated by tabs (user, item, score) and no header are
 
 
 def write_recommendations(recommendations: Recommendations, path: str | os.PathLike[str]) -> None:
-    """Write the three-column file, or what its name says it is, whole or not at all."""
+    """Write the three-column file, or what its name says it is, completely or not at all."""
     table = recommendations.table()
     kinds: dict[str, Callable[[IO[bytes]], object]] = {
         ".parquet": table.write_parquet,
@@ -252,7 +252,7 @@ def _refuse_unknown(rows: pl.DataFrame, kind: str, known: Ids, path: Path) -> No
 
 
 def _ids(column: pl.Series) -> Ids:
-    """Whole numbers if each is written as one is (no sign +, no leading zero), text otherwise."""
+    """Integers if each is written as one is (no sign +, no leading zero), text otherwise."""
     numbers = column.cast(pl.Int64, strict=False)
     if numbers.null_count() == 0 and (numbers.cast(pl.String) == column).all():
         return numbers.to_numpy()

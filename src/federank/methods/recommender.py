@@ -130,7 +130,7 @@ class Recommender(ABC):
     training: Interactions
     """What was learnt from: only the users and items that occur in it are known to the model."""
     report: dict[str, Any]
-    """What there is to tell about the training: time, epochs, communication."""
+    """What is reported about the training: time, epochs, communication."""
 
     def __init__(self, **settings: Any) -> None:
         """A method of ours shows its settings instead (constructor.py)."""
@@ -331,7 +331,7 @@ class Recommender(ABC):
         return self._fitted().profiles
 
     def save(self, folder: str | Path, split: Split | None = None, *, replaces: bool = True) -> None:
-        """Write the model to a folder of its own, whole or not at all; with the split, if evaluation is to follow.
+        """Write the model to a folder of its own, completely or not at all; with the split, if evaluation is to follow.
 
         An older model there gives way, unless `replaces` is false.
         """

@@ -276,7 +276,7 @@ def _by_id(settings: Suggests, train: Interactions, chosen: Mapping[Any, Policy 
 
 
 def messages_allowed(choices: Choices) -> IntVector:
-    """How many messages each person allows in their lifetime; a number beyond all rounds where they set no bound."""
+    """How many messages each person allows over their lifetime; a number beyond all rounds where they set no bound."""
     most = np.iinfo(np.int32).max
     allowed: IntVector = choices.where(most if kind.messages is None else kind.messages for kind in choices.kinds)
     return allowed
@@ -355,7 +355,7 @@ def choices_as_arrays(choices: Choices) -> Arrays:
 
 
 def choices_from_arrays(arrays: Arrays, n_users: int, if_none: Policy) -> Choices:
-    """Everyone's policies out of a model's folder; `if_none` where it tells nothing but everyone's pi."""
+    """Everyone's policies out of a model's folder; `if_none` where it has nothing but everyone's pi."""
     pi = arrays.get("pi")
     if pi is None or pi.shape != (n_users,) or pi.dtype != np.float64 or not np.all((pi >= 0) & (pi <= 1)):
         raise ModelError("The model's folder lacks the users' own pi, or has it for other users.")

@@ -1,11 +1,11 @@
 """The federation config of sums: what a federation guarantees once, and devices pin by its digest when they enrol.
 
 It names the federation, the catalogue, the ring and the bounds of a message; the plan (methods/frugal/private_plan.py),
-which is how many messages a device sends in its lifetime, and each server's noise on each of them; how small and how
+which is how many messages a device sends over its lifetime, and each server's noise on each of them; how small and how
 large a cohort may be, both servers' keys and the helper's address. Another federation config has another digest, so
 nothing in it can change unnoticed.
 
-A plan has stages, one for each message of a lifetime. There are three recipes:
+A plan has stages, one for each message per client. There are three recipes:
 
     private     the plan's own messages, of length 1: what is popular first, then directions; each has its own noise
     spectral    Frugal's message, the same at every stage, clipped to a length; one noise for all
@@ -70,7 +70,7 @@ class SecaggConfig:
     delta: str
     """The probability with which epsilon may fail, as decimal text."""
     messages: int
-    """How many messages a device sends in its lifetime."""
+    """How many messages a device sends over its lifetime."""
     least_cohort: int
     """No sum of fewer messages is ever opened."""
     largest_cohort: int
@@ -197,7 +197,7 @@ class SecaggConfig:
         return all(self.noises)
 
     def mu(self) -> float:
-        """The Gaussian mechanism's mu of all uploads of a lifetime; infinite where there is no noise."""
+        """The Gaussian mechanism's mu of all uploads per client; infinite where there is no noise."""
         return mu_of_noise(noise / self.bound for noise in self.noises) if self.has_noise else math.inf
 
     def to_bytes(self) -> bytes:

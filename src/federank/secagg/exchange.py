@@ -52,7 +52,7 @@ class Terms:
     model: str
     length: int
     stage: int
-    """Which of a lifetime's messages the round asks for; columns, clip, scale and noise follow from the federation
+    """Which of a client's messages the round asks for; columns, clip, scale and noise follow from the federation
     config.
     """
     seconds: int

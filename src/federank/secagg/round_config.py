@@ -3,7 +3,7 @@
     federation config   digest of the federation's federation config           model    digest of the model, as
     devices read it
     round     numbers only rise                             version  of the model
-    stage     which of a lifetime's messages it asks for        length   d, numbers a message
+    stage     which of a client's messages it asks for        length   d, numbers a message
     columns   numbers a row of it
     clip      the longest message, as decimal text          scale    what that length becomes in integers
     noise     deviation of one server's noise on the sum, in integers

@@ -1,6 +1,6 @@
-"""The service: a federation in the world, with a server, a durable store, and devices that are elsewhere.
+"""The service: a networked federation with a server, a durable store and remote clients.
 
-Its rooms are server/, helper/, device/, fleet/ and web/. Server and device import nothing of each other; a helper
-shares the server's plumbing alone; a fleet is made of devices; neighbourhood.py alone puts a server and a fleet
-together, for someone who wants to look.
+Its packages are server/, helper/, client/, simulated_clients/ and web/. Server and client import nothing of each
+other. The helper shares only the server's plumbing. Simulated clients are made of clients. Only demo.py runs a server
+together with simulated clients.
 """

@@ -1,7 +1,7 @@
-"""A neighbourhood to visit: a federation on this machine, with virtual neighbours to keep a visitor company.
+"""A demo to visit: a federation on this machine, with virtual neighbours to keep a visitor company.
 
 1. A synthetic city gives the catalogue, and its people the neighbours; none of them is real. Or the catalogue is of
-   films that people know, and only the tastes are made up.
+   films that people know, and only the tastes are synthetic.
 2. The first model is learnt in a simulation, from everyone's full list (the page says so), so that the first visitor
    already gets sensible recommendations.
 3. A helper is started as a process of its own, and a server opens on a store that is gone when it ends: no single
@@ -106,7 +106,7 @@ def _film_users(people: int, _seed: int, people_seed: int) -> Interactions:
 
 
 class World(NamedTuple):
-    """What a neighbourhood is about: who the first model is learnt from, and who takes part later."""
+    """What a demo is about: who the first model is learnt from, and who takes part later."""
 
     draw: Callable[..., Interactions]
     draw_others: Callable[[int, int, int], Interactions]
@@ -276,11 +276,11 @@ def serve_demo(
     data = draw(seed=seed)
     trained = recommender_class("frugal")(seed=seed, clip=USUAL_CLIP).fit(data)
     with exit_on_sigterm(), ExitStack() as open_ones:
-        folder = open_ones.enter_context(tempfile.TemporaryDirectory(prefix="federank-neighbourhood-"))
+        folder = open_ones.enter_context(tempfile.TemporaryDirectory(prefix="federank-demo-"))
         certificate, key = (None, None) if shown in LOOPBACK else self_signed(Path(folder), (shown, *LOOPBACK))
         helper, helper_store = None, Path(folder) / "helper.sqlite"
         if MEMORY.is_dir():
-            keys = open_ones.enter_context(tempfile.TemporaryDirectory(prefix="federank-neighbourhood-", dir=MEMORY))
+            keys = open_ones.enter_context(tempfile.TemporaryDirectory(prefix="federank-demo-", dir=MEMORY))
             helper = open_ones.enter_context(
                 running_helper(helper_store, host=shown, certificate=certificate, key=key, keys=keys)
             )

@@ -13,8 +13,8 @@
    version is not recomputed (no noise, or a season that was pruned), it is the one whose digest both servers signed.
 
 So a leader cannot aggregate anything else than it says, nor hide a round, nor a helper answer anything else. Whether a
-server's own sum is honest no one can tell. Models are recomputed to the last bit where both machines' linear algebra is
-the same.
+server's own sum is honest cannot be verified. Models are recomputed to the last bit where the linear algebra of
+both machines is the same.
 """
 
 from __future__ import annotations

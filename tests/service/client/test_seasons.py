@@ -27,7 +27,7 @@ from federank.service.client.owner import recommend
 from federank.service.client.seasons import closed_to_new_items, follow_season
 from federank.service.client.state import ChosenPolicy
 from federank.service.client.store import DeviceStore
-from federank.service.server.seasons import Wish, begin_season
+from federank.service.server.seasons import SeasonSpec, begin_season
 from federank.service.server.store.seasons import SIGNATURES
 
 EVERYTHING = Policy(sharing="fixed-subset", pi=1.0, basis="shared")
@@ -228,9 +228,9 @@ def test_a_ticket_names_its_season():
 # Under secure aggregation: signatures, and epsilon that adds up.
 
 
-def begin(leader, **wish):
+def begin(leader, **spec):
     with opened(leader.store) as connection:
-        return begin_season(connection, Wish(**wish))[0]
+        return begin_season(connection, SeasonSpec(**spec))[0]
 
 
 @pytest.mark.slow

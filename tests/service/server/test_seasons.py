@@ -49,8 +49,8 @@ NEXT = KEPT[1:] + NEW
 """The first item ends, and two begin."""
 
 
-async def new_season(running, **wish):
-    return await ask(running, "POST", "/seasons", json=wish)
+async def new_season(running, **spec):
+    return await ask(running, "POST", "/seasons", json=spec)
 
 
 async def in_season(running, number):
@@ -183,7 +183,7 @@ async def test_another_worker_follows(store):
 
 
 @pytest.mark.parametrize(
-    ("wish", "fact"),
+    ("spec", "fact"),
     [
         ({"items": []}, "two items"),
         ({"items": [{"id": "elsewhere-1"}, {"id": "elsewhere-2"}]}, "none of the items"),
@@ -201,11 +201,11 @@ async def test_another_worker_follows(store):
     ],
 )
 @in_a_loop
-async def test_a_season_with_something_wrong_in_it_changes_nothing(sqlite_store, wish, fact):
+async def test_a_season_with_something_wrong_in_it_changes_nothing(sqlite_store, spec, fact):
     async with serving(sqlite_store, ONE) as running:
         await running.open_round()
         before = stored(sqlite_store, "SELECT name, value FROM metadata ORDER BY name")
-        status, told = await new_season(running, **wish)
+        status, told = await new_season(running, **spec)
         assert status == 422
         assert fact in told["message"]
         assert stored(sqlite_store, "SELECT name, value FROM metadata ORDER BY name") == before

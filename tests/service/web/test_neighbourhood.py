@@ -69,7 +69,7 @@ class Demo:
 
         An upload is stored under a name that only the federation's key can work out.
         """
-        [store] = self._folder.glob("federank-neighbourhood-*/federation.sqlite")
+        [store] = self._folder.glob("federank-demo-*/federation.sqlite")
         stored = "SELECT r.state, u.outcome, u.size FROM uploads u JOIN rounds r ON r.number = u.round WHERE ticket = ?"
         words = {("folded", "counted"): "aggregated"} | {("abandoned", seen): "discarded" for seen in ("", "counted")}
         record = {}

@@ -78,7 +78,7 @@ class EASESettings(Settings):
     """The one thing to choose about EASE."""
 
     regulariser: float = setting(250.0, positive=True)
-    """Pull of all weights towards zero (lambda): the larger, the more often items must go together to count."""
+    """L2 regularisation of all weights (lambda): the larger, the more often items must go together to count."""
 
 
 class EASE(ItemWeights):

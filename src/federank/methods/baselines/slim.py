@@ -110,7 +110,7 @@ class SLIMSettings(Settings):
     l1: float = setting(1.0, 0)
     """L1 regularisation, as a number of users that have both items: the larger, the fewer weights are left."""
     l2: float = setting(20.0, 0)
-    """Pull of all weights towards zero: the larger, the more evenly items share in explaining another."""
+    """L2 regularisation of all weights: the larger, the more evenly items share in explaining another."""
     tolerance: float = setting(0.001, positive=True)
     """The largest change of a weight that counts as none."""
 

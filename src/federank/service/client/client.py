@@ -129,13 +129,13 @@ def near(
     store: DeviceStore, identity: Identity, model: Model, held_back: int, chance: float, *, is_squared: bool = False
 ) -> bool:
     """Whether the held-back rating is predicted well, rounded at random: surely where it is met, never a scale off."""
-    info, history, whole = identity.info, store.training_history(), store.history()
+    info, history, ratings = identity.info, store.training_history(), store.history()
     assert info.scale is not None, "ratings are held back where items are rated"
     vector = info.rules.home_vector(info.settings, identity.seed, identity.user, history, model)
     predicted = float(info.rules.scores(info.settings, model, vector)[held_back])
     reported = predicted if math.isfinite(predicted) else float(history.ratings.mean())
     low, high = info.scale.lowest, info.scale.highest
-    actual = float(whole.ratings[np.searchsorted(whole.items, held_back)])
+    actual = float(ratings.ratings[np.searchsorted(ratings.items, held_back)])
     off = abs(min(max(reported, low), high) - actual) / (high - low)
     return chance >= (off * off if is_squared else off)
 

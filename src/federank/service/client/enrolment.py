@@ -1,10 +1,9 @@
 """Joining a federation, finding it changed, and leaving it.
 
 **Enrolling.** Everything is read and checked before the server is asked for an id, and the device's file gets its name
-only once it is whole: an enrolment that fails leaves nothing behind. The server learns that one more device is there,
-and nothing else; the words that name the device's draws are made here and never sent (anyone who knows them could
-replay
-its choices).
+only once it is complete: an enrolment that fails leaves nothing behind. The server learns that there is one more
+device, and nothing else; the words that name the device's draws are made here and never sent (anyone who knows them
+could replay its choices).
 
 **Settling.** Is the federation at this address still the one that the device enrolled in? The
 `federation_id` of GET /federation says which one it is.
@@ -192,8 +191,8 @@ def refuse_another_catalogue(before: FederationInfo, now: FederationInfo) -> Non
     )
     if asked > promised:
         raise BadAnswer(
-            f"The server asks for {asked} messages in a device's life, and this device enrolled where {promised} were "
-            "promised. Nothing was sent; ask the operator, or enrol again with another --state."
+            f"The server asks for {asked} uploads per client, and this client enrolled with a quota of "
+            f"{promised}. Nothing was sent; ask the operator, or enrol again with another --state."
         )
 
 

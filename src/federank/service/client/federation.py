@@ -1,8 +1,8 @@
 """The federation as a device sees it: every request there is, and the record that its answer becomes, or a refusal.
 
-    GET /federation          Facts: what the federation is, its recipe, what it suggests
+    GET /federation          FederationInfo: what the federation is, its recipe, what it suggests
     GET /catalogue           Catalogue: the items, in the order of their numbers
-    GET /model               the whole shared model
+    GET /model               the full shared model
     POST /devices            an id and a token; nothing about the person is said
     GET /work                Ticket: leave to take part in one round (a long poll)
     GET /tasks/TICKET        Broadcast: what changed in the model since the version that the device has
@@ -12,7 +12,7 @@
 
 A device trusts no answer. Numbers must be numbers in their range, arrays must have the shapes that the catalogue and
 the number of factors ask for, every value must be finite, item numbers must ascend, and the model must be of the
-version and the round that were promised. What would be refused is never half used: a reader gives a whole record, or
+version and the round that were promised. What would be refused is never half used: a reader gives a complete record, or
 raises.
 """
 
@@ -144,7 +144,7 @@ def fetch_catalogue(client: Client, info: FederationInfo, attempts: int | None =
 
 
 def fetch_model(client: Client, info: FederationInfo, attempts: int | None = None) -> Model:
-    """The whole shared model as it is now."""
+    """The full shared model as it is now."""
     response = client.request("GET", "/model", most_bytes=info.most_model_bytes, attempts=attempts)
     return merged(read_rows(response.content, info), None, info.n_items)
 

@@ -1,9 +1,9 @@
 """The device's HTTP client: one request at a time, retried with backoff, and never more read than was asked for.
 
-A device lives on bad networks and trusts no one. So here, and nowhere else in the device:
+A device is on bad networks and trusts no one. So here, and nowhere else in the device:
 
 1. The address is https, with the server's certificate checked (against the operator's own authority where `ca` names
-   one). Plain http is for this very machine, or for who says `insecure` out loud.
+   one). Plain http is for this very machine, or with an explicit `insecure`.
 2. A response is read up to a size that its reader names beforehand and within a timeout, unpacked too; what is longer
    is cut off and refused. Redirects are not followed.
 3. What may pass (no connection, a cut one, 429, 5xx) is retried after an exponential backoff with jitter (half to all
@@ -50,7 +50,7 @@ RESPONSE_TIMEOUT = 120.0
 
 
 class Response(NamedTuple):
-    """What came back: a status of 2xx or 304, headers (lower case), and the whole content."""
+    """What came back: a status of 2xx or 304, headers (lower case), and the full content."""
 
     status: int
     headers: dict[str, str]

@@ -325,7 +325,7 @@ def rate(store: DeviceStore, item: str, stars: str) -> Rated:
             "removes the device."
         )
     if len(known) == len(catalogue.ids) and store.identity().info.rules.needs_others:
-        raise SettingError("With this one the whole catalogue would be rated; nothing would be left to predict.")
+        raise SettingError("With this one all of the catalogue would be rated; nothing would be left to predict.")
     items = sorted(known)
     store.write_history(History(np.array(items, np.int32), np.array([known[item] for item in items], np.float32)))
     return Rated(catalogue.ids[number], catalogue.titles[number], rating, before)

@@ -1,4 +1,4 @@
-"""A file that is its owner's alone: made whole or not at all, refused if others can open it, locked by one process.
+"""A file of its owner alone: written completely or not at all, refused if others can open it, locked by one process.
 
 Faults of the disk and of the file come out as sentences for the owner.
 """
@@ -21,7 +21,7 @@ SECONDS_TO_WAIT = 10.0
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """An empty file under another name, to be filled inside the `with`; it gets its own name once it is whole."""
+    """An empty file under another name, to be filled inside the `with`; it gets its own name once it is complete."""
     if path.exists():
         raise BadState(f"{path} is there already; a new device needs another --state.")
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.new")
@@ -95,7 +95,7 @@ def faults_as_sentences(path: Path) -> Iterator[None]:
 
 def _sentence(path: Path, reason: str) -> str:
     if "full" in reason:
-        return f"The disk that holds {path} is full; nothing of this step was kept or sent. Make room and try again."
+        return f"The disk that holds {path} is full; nothing of this step was kept or sent. Free space and try again."
     if "locked" in reason:
         return f"{path} is busy: another process has held it for {SECONDS_TO_WAIT:.0f} seconds. Try again."
     if "readonly" in reason or "unable to open" in reason or "Errno" in reason or "I/O" in reason:

@@ -1,4 +1,4 @@
-"""A new season on a client: what it promises, what its owner has agreed to, and how the client goes on in it.
+"""A new season on a client: what it guarantees, what its owner has agreed to, and how the client goes on in it.
 
 Within a season nothing changes. Of a new one the client fetches the config and checks that both servers have signed it
 and every season between (secure.py). Then it compares: with the season before, and with the owner's lifetime cap of
@@ -52,7 +52,7 @@ def promised(uploads: int | None, pinned: Pinned | None) -> Totals:
 
 
 def lifetime_cap(policy: Policy, first: KeptSeason, delta: float) -> Totals:
-    """What the client sends in its lifetime at most: as the owner says, else three seasons like the first."""
+    """What the client sends over its lifetime at most: as the owner says, else three seasons like the first."""
     uploads = policy.messages
     if uploads is None and first.uploads is not None:
         uploads = USUAL_SEASONS * first.uploads

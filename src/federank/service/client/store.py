@@ -94,7 +94,7 @@ def make_tables(sql: sqlite3.Connection) -> None:
 
 
 def check_format(sql: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file that is not a device's, not whole, or of another format."""
+    """Refuse a file that is not a device's, incomplete, or of another format."""
     (application,) = sql.execute("PRAGMA application_id").fetchone()
     (version,) = sql.execute("PRAGMA user_version").fetchone()
     if application != _APPLICATION:
@@ -115,7 +115,7 @@ SYNCHRONOUS = "EXTRA"
 
 @contextmanager
 def created(path: Path) -> Iterator[DeviceStore]:
-    """A new store, to be filled inside the `with`: the file gets its name only once it is whole."""
+    """A new store, to be filled inside the `with`: the file gets its name only once it is complete."""
     with faults_as_sentences(path), new_file(path) as unfinished:
         sql = sqlite3.connect(unfinished, isolation_level=None)
         try:

@@ -3,13 +3,13 @@
     GET  /identity                                anyone, from any page: the key, its fingerprint, the keys before it
     POST /federations                             a federation config, signed by the leader that it names; signed by
                                                   the helper too from then on
-    POST /federations/CHARTER/prune               the leader: drop the sums of a season that has ended
-    POST /federations/CHARTER/rounds/N/offer      the leader: terms in, a signed offer out
-    POST /federations/CHARTER/rounds/N/prepare    the leader: reports in, which of them stand out
-    POST /federations/CHARTER/rounds/N/answer     the leader: a set of reports in, the record and the noisy sum out
-    POST /federations/CHARTER/rounds/N/abandon    the leader: the record of a round that has ended without an answer
-    GET  /federations/CHARTER/rounds              anyone: rounds and their states
-    GET  /federations/CHARTER/rounds/N/offer | record | set | sum       anyone: what is published of a round
+    POST /federations/CONFIG/prune               the leader: drop the sums of a season that has ended
+    POST /federations/CONFIG/rounds/N/offer      the leader: terms in, a signed offer out
+    POST /federations/CONFIG/rounds/N/prepare    the leader: reports in, which of them stand out
+    POST /federations/CONFIG/rounds/N/answer     the leader: a set of reports in, the record and the noisy sum out
+    POST /federations/CONFIG/rounds/N/abandon    the leader: the record of a round that has ended without an answer
+    GET  /federations/CONFIG/rounds              anyone: rounds and their states
+    GET  /federations/CONFIG/rounds/N/offer | record | set | sum       anyone: what is published of a round
     GET  /health, /ready
     GET  /metrics                                 at the operator's address only
 
@@ -153,7 +153,7 @@ async def prune(service: HelperService, request: Request) -> Response:
 async def listing(service: HelperService, request: Request) -> Response:
     """Rounds and their states, from a number on."""
     config = await _config(service, request)
-    first = _whole(request.query_params.get("from", "0"))
+    first = _integer(request.query_params.get("from", "0"))
     listed = await service.ask(lambda connection: store.rounds_of(connection, config.digest(), first, MOST_LISTED))
     return json_response({"rounds": [{"round": one.number, "state": one.state} for one in listed]})
 
@@ -203,7 +203,7 @@ async def metrics(service: HelperService, request: Request) -> Response:  # noqa
 async def _asked(service: HelperService, request: Request, most: int) -> tuple[SecaggConfig, int, bytes]:
     """A leader's request about a round: whose federation it is about, which round, and its body."""
     config, body = await _leaders(service, request, most)
-    return config, _whole(request.path_params["number"]), body
+    return config, _integer(request.path_params["number"]), body
 
 
 async def _leaders(service: HelperService, request: Request, most: int) -> tuple[SecaggConfig, bytes]:
@@ -261,7 +261,7 @@ async def _config(service: HelperService, request: Request) -> SecaggConfig:
 
 
 async def _round(service: HelperService, request: Request) -> Round:
-    config, number = await _config(service, request), _whole(request.path_params["number"])
+    config, number = await _config(service, request), _integer(request.path_params["number"])
 
     def find(connection: Connection) -> Round | None:
         return store.round_of(connection, config.digest(), number)
@@ -279,7 +279,7 @@ async def _ended(service: HelperService, request: Request) -> Round:
     return round_row
 
 
-def _whole(text: Any) -> int:
+def _integer(text: Any) -> int:
     if not (isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) < 16):
         raise Refusal(404, "unknown", "Rounds are named by integers.")
     return int(text)

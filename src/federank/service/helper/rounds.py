@@ -53,7 +53,7 @@ from federank.service.server.store.database import Connection
 
 @dataclass(frozen=True, kw_only=True)
 class HelperSettings:
-    """How much leaders and strangers may ask of a helper."""
+    """How much leaders and other callers may ask of a helper."""
 
     most_federations: int = 16
     """Federations that it serves at most."""
@@ -123,7 +123,7 @@ def open_identity(connection: Connection, *, renew: bool = False) -> list[Identi
 
 
 def sweep(connection: Connection, helper: Helper) -> int:
-    """Destroy keys that outlived their round's end; how many there were."""
+    """Destroy keys that outlived their round's end; the number of them."""
     return helper.keys.destroy_all_but(store.open_keys(connection))
 
 
@@ -196,7 +196,7 @@ def offer(connection: Connection, helper: Helper, config: SecaggConfig, number: 
         signed = sign_offer(helper.identity.private, made)
         helper.keys.put(public, private)
         store.add_round(connection, name, number, terms.digest(), public, signed, made.expires)
-        if not config.has_noise:  # nobody may see earlier sums, and their leader has gone on
+        if not config.has_noise:  # earlier sums are not public, and their leader has gone on
             store.drop_sums(connection, name, number)
     return signed
 

@@ -135,7 +135,7 @@ class FairShare:
             raise
 
     def release(self, leader: str, seconds: float) -> None:
-        """Give the slot to whoever has used least."""
+        """Give the slot to the caller that has used least."""
         self._used[leader] += seconds
         if not self._waiting:
             self._free += 1
@@ -185,7 +185,7 @@ class HelperService:
                     probe(connection)
             except StoreAway as reason:
                 code = "full" if reason.is_full else "store-away"
-                faults[code] = "Make room on the store's disk." if reason.is_full else "Look at the store's database."
+                faults[code] = "Free space on the store's disk." if reason.is_full else "Look at the store's database."
             try:
                 self.helper.keys.probe()
             except OSError:

@@ -29,14 +29,14 @@ OPEN, ANSWERED, ABANDONED = "open", "answered", "abandoned"
 
 FORMAT = "federank helper 1"
 SCHEMA = (
-    "CREATE TABLE identities (number {whole} PRIMARY KEY, private {bytes} NOT NULL, public {bytes} NOT NULL,"
+    "CREATE TABLE identities (number {integer} PRIMARY KEY, private {bytes} NOT NULL, public {bytes} NOT NULL,"
     " signature {bytes} NOT NULL)",
     "CREATE TABLE leaders (fingerprint TEXT PRIMARY KEY, name TEXT NOT NULL, since TEXT NOT NULL)",
-    "CREATE TABLE federations (config {bytes} PRIMARY KEY, content {bytes} NOT NULL, season {whole} NOT NULL,"
+    "CREATE TABLE federations (config {bytes} PRIMARY KEY, content {bytes} NOT NULL, season {integer} NOT NULL,"
     " successor {bytes} NOT NULL)",
-    "CREATE TABLE rounds (config {bytes} NOT NULL, number {whole} NOT NULL, state TEXT NOT NULL,"
-    " terms {bytes} NOT NULL, public {bytes} NOT NULL, offer {bytes} NOT NULL, expires {whole} NOT NULL,"
-    " messages {whole} NOT NULL, members {bytes} NOT NULL, total {bytes} NOT NULL, record {bytes} NOT NULL,"
+    "CREATE TABLE rounds (config {bytes} NOT NULL, number {integer} NOT NULL, state TEXT NOT NULL,"
+    " terms {bytes} NOT NULL, public {bytes} NOT NULL, offer {bytes} NOT NULL, expires {integer} NOT NULL,"
+    " messages {integer} NOT NULL, members {bytes} NOT NULL, total {bytes} NOT NULL, record {bytes} NOT NULL,"
     " PRIMARY KEY (config, number))",
 )
 
@@ -311,7 +311,7 @@ class RoundKeys:
         _destroy(self._path(public))
 
     def destroy_all_but(self, kept: list[bytes]) -> int:
-        """Destroy every key but those of these rounds: what a crash has left behind. How many there were."""
+        """Destroy every key but those of these rounds: what a crash has left behind. The number of them."""
         names = {self._path(public).name for public in kept}
         lost = [path for path in self._folder.iterdir() if path.name not in names]
         for path in lost:
@@ -332,7 +332,7 @@ def _destroy(path: Path) -> None:
 
 
 def usual_folder(store: str) -> Path:
-    """Where the keys of a store's rounds are, where nobody says otherwise."""
+    """Where the keys of a store's rounds are, by default."""
     return Path("/dev/shm") / f"federank-helper-{os.getuid()}-{digest('store', store.encode()).hex()[:16]}"
 
 

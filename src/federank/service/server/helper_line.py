@@ -33,7 +33,7 @@ AWAY, CERTIFICATE, FULL, IDENTITY, NOT_ALLOWED, REFUSES, BEHIND = (
 REMEDIES = {
     AWAY: "Start the helper, or look at the network between the two servers.",
     CERTIFICATE: "Renew the helper's certificate, or name its authority with --helper-ca.",
-    FULL: "Make room on the helper's disk.",
+    FULL: "Free space on the helper's disk.",
     IDENTITY: "Restore the helper's store from its backup: the identity key that clients have pinned is in it.",
     NOT_ALLOWED: "Ask the helper's operator to allow this leader's key: federank helper allow.",
     REFUSES: "Look at the helper's log; both servers may need the same version of federank.",

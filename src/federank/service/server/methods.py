@@ -132,7 +132,7 @@ def _settle(method: FederatedMethod, data: Interactions, trained: Any) -> Federa
 
 
 def _first_content(method: FederatedMethod, data: Interactions, trained: Any) -> Content:
-    """The initial state; or a trained model's rows for the items that it knows, and rows of a grown catalogue else."""
+    """The initial state; or a trained model's rows for its items, and new rows for the others."""
     method = _sized(method, data.n_items)
     kind = method.records.state
     if trained is None:
@@ -140,8 +140,8 @@ def _first_content(method: FederatedMethod, data: Interactions, trained: Any) ->
     here, there = known_items(data, trained)
     known = wire.rows_of(wire.checked(trained.state, kind, trained.method), there)
     order = np.concatenate((here, np.setdiff1d(np.arange(data.n_items, dtype=np.int32), here)))
-    grown = _sized(method, len(here)).grow(known, data.n_items)
-    content = _content(method, wire.checked(wire.rows_of(grown, np.argsort(order).astype(np.int32)), kind, method))
+    extended = _sized(method, len(here)).grow(known, data.n_items)
+    content = _content(method, wire.checked(wire.rows_of(extended, np.argsort(order).astype(np.int32)), kind, method))
     return content._replace(state={**content.state, _STARTED: np.ones(1, dtype=np.int8)})
 
 
@@ -284,7 +284,7 @@ def _exported(method: FederatedMethod, tables: Mapping[str, Any]) -> Exported:
 
 
 def _secure_settings(method: FederatedMethod, guarantee: Guarantee) -> FederatedMethod:
-    """The method under secure aggregation: every upload of a lifetime has the same noise."""
+    """The method under secure aggregation: every upload per client has the same noise."""
     secured = method.secured(with_noise=bool(guarantee.sigma) or guarantee.epsilon is not None)
     return replace(secured, noise=one_noise(guarantee, secured.uploads_per_client)[0])
 

@@ -1,7 +1,7 @@
 """Metrics: what an operator's monitoring asks for, as Prometheus text. Counts and sizes only, no one in particular.
 
 Each process counts its own requests and uploads; with several workers on one machine their counts are added up through
-a folder that they share (the Prometheus client's own way). What is true of the federation as a whole (version, reports,
+a folder that they share (the Prometheus client's own way). What is true of the federation itself (version, reports,
 devices) comes from the store.
 """
 
@@ -43,7 +43,7 @@ class Metrics:
     def request(self, route: str, status: int, seconds: float) -> None:
         """A request was answered."""
         self._requests.labels(route, str(status)).inc()
-        if not route.endswith("/work"):  # whose time is the device's own wish to wait
+        if not route.endswith("/work"):  # whose time is the device's choice to wait
             self._seconds.labels(route).observe(seconds)
             self._times.setdefault(route, deque(maxlen=REMEMBERED)).append(seconds)
 

@@ -1,6 +1,6 @@
-"""The published model: what the server hands out, whole or only the rows that changed since a version.
+"""The published model: what the server hands out, in full or only the rows that changed since a version.
 
-A model is tables with one row for each item, what is true of it as a whole, and whatever else its served's fold has to
+A model is tables with one row for each item, what is true of all of it, and whatever else its served's fold has to
 remember. Each row remembers the version that changed it last, so that "what is new since version V" is one comparison.
 A model is never changed once it is published: a fold makes a new one, and devices that still work on an older one keep
 it.
@@ -20,7 +20,7 @@ from federank.federation.server import Content, Published, read_stored
 from federank.federation.wire import Array, encode_parts
 
 CACHE_BYTES = 64 * 2**20
-"""Room for encoded messages, so that devices that ask for the same rows are handed the same bytes."""
+"""Memory for encoded messages, so that devices that ask for the same rows are handed the same bytes."""
 
 
 def stored_content(content: Content) -> bytes:
@@ -45,7 +45,7 @@ def first_model(content: Content) -> Published:
 
 
 def full_model(version: int, stored: bytes, changed: bytes) -> Published:
-    """A model that was stored whole."""
+    """A model that was stored in full."""
     _, tables, overall = read_stored(stored)
     rows: LongVector = np.frombuffer(changed, dtype="<i8").astype(np.int64)
     return Published(version, rows, Content(tables, overall))
@@ -110,8 +110,8 @@ def extent_of(model: Published) -> Extent:
     if not all(np.isfinite(part).all() for part in values):
         return Extent(is_finite=False)
     parts = [rows_of(model), *(content.tables[name] for name in ("implicit",) if name in content.tables)]
-    squares = [np.square(part, dtype=np.float64).sum(axis=1).max(initial=0.0) for part in parts]
-    return Extent(longest_row=float(np.sqrt(max(squares))))
+    norms = [np.square(part, dtype=np.float64).sum(axis=1).max(initial=0.0) for part in parts]
+    return Extent(longest_row=float(np.sqrt(max(norms))))
 
 
 def signals_of(before: Published, after: Published) -> Signals:

@@ -78,7 +78,7 @@ ATTEMPTS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class SeasonSpec:
     """What an operator asks for; whatever is not given stays as it is."""
 
     items: Any = None
@@ -101,18 +101,18 @@ class Proposal(NamedTuple):
     is_newest: bool  # whether it starts from the newest version
 
 
-def propose(connection: Connection, wish: Wish) -> Proposal:
-    """Check a wish and prepare its season; the store is not changed, and a helper has only registered a config."""
+def propose(connection: Connection, spec: SeasonSpec) -> Proposal:
+    """Check a spec and prepare its season; the store is not changed, and a helper has only registered a config."""
     config = read_config(connection)
     assert config is not None, "a store that is served holds a federation"
     season = current_season(connection)
-    until = _until(season, wish)
-    start = _start(connection, wish.start_from)
+    until = _until(season, spec)
+    start = _start(connection, spec.start_from)
     origin = season_of_version(connection, start.version)
     then = _items(content_of(connection, origin.number, CATALOGUE))
     known = _items(config.catalogue.content)
-    items = known if wish.items is None else next_items(known, wish.items)
-    settings, guarantee = _settings(config, season, wish)
+    items = known if spec.items is None else next_items(known, spec.items)
+    settings, guarantee = _settings(config, season, spec)
     if hasattr(settings, "n_items"):
         settings = replace(settings, n_items=len(items))
     plan = _plan(connection, config, settings, len(items), guarantee)
@@ -135,7 +135,7 @@ def propose(connection: Connection, wish: Wish) -> Proposal:
         raise SettingError(f"A season cannot begin with this model, because {why} Start from another version.")
     if agreement is not None:
         agreement = _registered(connection, agreement)
-    return Proposal(proposed, settings, catalogue, content, agreement, wish.start_from is None)
+    return Proposal(proposed, settings, catalogue, content, agreement, spec.start_from is None)
 
 
 def begin(connection: Connection, proposal: Proposal) -> Published:
@@ -168,10 +168,10 @@ def begin(connection: Connection, proposal: Proposal) -> Published:
     return model
 
 
-def begin_season(connection: Connection, wish: Wish) -> tuple[Season, Published]:
+def begin_season(connection: Connection, spec: SeasonSpec) -> tuple[Season, Published]:
     """Begin the season that the operator asks for."""
     for attempt in range(ATTEMPTS):
-        proposal = propose(connection, wish)
+        proposal = propose(connection, spec)
         old, open_rounds = get_agreement(connection), _open_rounds(connection)
         try:
             model = begin(connection, proposal)
@@ -285,8 +285,8 @@ def _text(given: Any, what: str) -> str:
     return given.strip()
 
 
-def _until(season: Season, wish: Wish) -> str:
-    until = season.until if wish.until is None else wish.until
+def _until(season: Season, spec: SeasonSpec) -> str:
+    until = season.until if spec.until is None else spec.until
     if not isinstance(until, str) or (until and not is_date(until)):
         raise SettingError(f"The end date is {until!r}; a day such as 2027-06-30 is needed.")
     if is_over(until, today()):
@@ -305,24 +305,24 @@ def _start(connection: Connection, version: int | None) -> Published:
     return found
 
 
-def _settings(config: FederationConfig, season: Season, wish: Wish) -> tuple[Any, Guarantee]:
+def _settings(config: FederationConfig, season: Season, spec: SeasonSpec) -> tuple[Any, Guarantee]:
     """The method's settings for the season, and its guarantee."""
     served, settings = config.served, config.settings
     guarantee = Guarantee(season.sigma, season.epsilon, season.delta or 0.0)
-    if wish.uploads is not None:
+    if spec.uploads is not None:
         if served.quota is None or uploads_of(served, settings) is None:
             raise SettingError(f"Clients of this federation of {served.name} have no quota of uploads; leave it out.")
-        if isinstance(wish.uploads, bool) or not isinstance(wish.uploads, int) or wish.uploads < 1:
-            raise SettingError(f"uploads is {wish.uploads!r}; an integer of at least 1 is needed.")
-        settings = replace(settings, **{served.quota: wish.uploads})
+        if isinstance(spec.uploads, bool) or not isinstance(spec.uploads, int) or spec.uploads < 1:
+            raise SettingError(f"uploads is {spec.uploads!r}; an integer of at least 1 is needed.")
+        settings = replace(settings, **{served.quota: spec.uploads})
     if config.sums is None:
-        if wish.epsilon is not None:
+        if spec.epsilon is not None:
             raise SettingError("epsilon needs secure aggregation, and this federation's operator reads every upload.")
         return settings, Guarantee(None, None, 0.0)
-    if wish.epsilon is not None:
-        if isinstance(wish.epsilon, bool) or not isinstance(wish.epsilon, int | float) or not 0 < wish.epsilon < 1e6:
-            raise SettingError(f"epsilon is {wish.epsilon!r}; a number above 0 is needed.")
-        guarantee = Guarantee(None, float(wish.epsilon), guarantee.delta)
+    if spec.epsilon is not None:
+        if isinstance(spec.epsilon, bool) or not isinstance(spec.epsilon, int | float) or not 0 < spec.epsilon < 1e6:
+            raise SettingError(f"epsilon is {spec.epsilon!r}; a number above 0 is needed.")
+        guarantee = Guarantee(None, float(spec.epsilon), guarantee.delta)
     return served.sums.settings(settings, guarantee), guarantee
 
 

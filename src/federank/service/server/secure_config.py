@@ -3,7 +3,7 @@
 The helper's key is fetched from the helper's own address, and the helper is asked to serve the federation before
 anything is written: a federation whose helper is not there is not begun. The method's settings are in the federation
 config by
-their digest, and published in the very bytes that it is of; numbers that are not whole are text in them.
+their digest, and published in the very bytes that it is of; numbers that are not integers are text in them.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ USUAL_COHORT = 50
 USUAL_DELTA = 1e-6
 USUAL_CLIP = 1.0
 """A longest message, where few people play Frugal's own recipe without noise: nearly all are of that length then, so
-that no one is louder than others. It costs at most .6 % of P@10, and leaves malicious clients a quarter of what 4
+that none has more weight than others. It costs at most .6 % of P@10, and leaves malicious clients a quarter of what 4
 would."""
 
 MOST_MESSAGES = 10_000
-"""Messages of a lifetime that a federation config may be about."""
+"""Most messages per client in a federation config."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class SumsDemand:
     """Noise of each server, as a multiple of the longest message; messages may get unequal noise, together as if each
     had this. 0: none, and no guarantee."""
     epsilon: float | None = None
-    """The same as a guarantee for all uploads of a lifetime, against anyone who runs one of the two servers. Where
+    """The same as a guarantee for all uploads per client, against anyone who runs one of the two servers. Where
     neither is named, the size of a round decides (`for_size`)."""
     delta: float | None = None
     """The probability with which epsilon may fail; `USUAL_DELTA` where none is named."""
@@ -96,7 +96,7 @@ class SumsDemand:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised of all messages of a lifetime."""
+        """What is guaranteed for all messages per client."""
         return Guarantee(self.sigma, self.epsilon, self.chosen_delta)
 
     @property
@@ -118,7 +118,7 @@ class SumsDemand:
 def rounds_of_sums(demand: SumsDemand, rounds: dict[str, Any]) -> dict[str, Any]:
     """Settings of rounds that keep the guarantee of a least cohort: that many reports at least, and time for them."""
     least = demand.chosen_cohort
-    # Anyone who is invited spends a message of a lifetime, so no one is invited to spare.
+    # Anyone who is invited spends a message per client, so no one is invited to spare.
     usual = {"target": max(least, 50), "minimum": least, "deadline": 3600.0, "over_selection": 1.0}
     if rounds.get("minimum", least) < least:
         raise SettingError(
@@ -248,7 +248,7 @@ def agree(
 
 
 def settings_text(settings: Any) -> bytes:
-    """A method's settings as they are published: canonical JSON, numbers that are not whole as text."""
+    """A method's settings as they are published: canonical JSON, numbers that are not integers as text."""
     return canonical(
         {name: repr(value) if isinstance(value, float) else value for name, value in asdict(settings).items()}
     )

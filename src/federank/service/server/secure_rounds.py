@@ -100,7 +100,7 @@ class RoundOfSums:
         self._connection, self._agreement, self._line = connection, agreement, line
         self._wait, self._random, self._left_out = wait, random, left_out
         self._check: Parameters | None = agreement.config.norm_check()
-        self._helper_keys = [agreement.config.helper_public()]  # all of its life, that of now at the end
+        self._helper_keys = [agreement.config.helper_public()]  # all of them, the current one last
         self._next_try = self._next_identity = 0.0
         self._failures = 0  # of the helper, in a row
         self.is_lost = False  # the helper will not answer this round
@@ -202,7 +202,7 @@ class RoundOfSums:
         return False
 
     def _prepare_chunk(self, number: int) -> int:
-        """Have the next uploads prepared and added up; how many there were."""
+        """Have the next uploads prepared and added up; the number of them."""
         waiting = store.unprepared(self._connection, number, CHUNK)
         if not waiting:
             return 0
@@ -244,7 +244,7 @@ class RoundOfSums:
             yield report, store.COUNTED if holds else store.UNOPENED if look is None else store.NORM_TOO_LARGE
 
     def finish(self, number: int) -> Summed:
-        """The noisy sum of a closed round; `Unfit` where it cannot be had or makes no sense."""
+        """The noisy sum of a closed round; `Unavailable` where it cannot be had or makes no sense."""
         while self._refused_is_unavailable(lambda: self._prepare_chunk(number)):
             pass
         config, offer = self._agreement.config, self._offer_of(number)

@@ -1,4 +1,4 @@
-"""What an operator chooses about a federation in the world, beside the method's own settings.
+"""What an operator chooses about a federation, beside the method's own settings.
 
 `RoundSettings` say when a round begins and ends; they are kept in the store, so that every worker follows the same.
 `TrustSettings` say how much a device, an address or an upload may ask of this server; each process has its own.
@@ -63,7 +63,7 @@ class TrustSettings:
     """How much a device, an address or an upload may ask of the server."""
 
     most_norm: float = 100.0
-    """Longest row of an Update, vector and bias together (fpl), or longest message as a whole (frugal); longer ones are
+    """Longest row of an Update, vector and bias together (fpl), or longest message (frugal); longer ones are
     shortened to it, and counted."""
     row_quantile: float | None = None
     """After a fold no row that it moved is longer, and no bias higher, than this share of the catalogue (1: no bound).

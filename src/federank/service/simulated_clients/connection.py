@@ -50,7 +50,7 @@ class Connection(asyncio.Protocol):
         self._httptools = needed_httptools()
 
     async def request(self, method: str, path: str, body: bytes | None = None, *, timeout: float = 60.0) -> Reply:
-        """One request and its whole response; `NoAnswer` where there is none within the timeout."""
+        """One request and its full response; `NoAnswer` where there is none within the timeout."""
         try:
             async with asyncio.timeout(timeout):
                 if self._transport is None or self._transport.is_closing():
@@ -142,7 +142,7 @@ class Connection(asyncio.Protocol):
             self._pieces.append(piece)
 
     def on_message_complete(self) -> None:
-        """A response is whole."""
+        """A response is complete."""
         status = self._parser.get_status_code()
         if not self._parser.should_keep_alive():
             self.close()

@@ -80,7 +80,7 @@ class InterfaceClients:
         return wire.encode(self.method.bounded(update, self.method.clip) if self.method.clip else update)
 
     def upload(self, user: int, model: Model, terms: Terms) -> bytes | None:
-        """The same under secure aggregation: split; nothing where its guarantee has no room."""
+        """The same under secure aggregation: split; nothing where its guarantee is used up."""
         spent, broadcast, offer = self._spent.get(user, 0.0), self._broadcast(model), terms.offer
         if not can_afford(terms.config, offer, spent):
             return None

@@ -36,7 +36,7 @@ _ATTEMPTS = 5
 
 
 def _ignore(_: str) -> None:
-    """Where nobody wants to read it."""
+    """Where it is not read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ def _repinned(rehearsal: Rehearsal, before: Pinned, info: FederationInfo) -> Pin
 
 
 def _loop_factory() -> Any:
-    """The fastest event loop at hand."""
+    """The fastest available event loop."""
     try:
         import uvloop
     except ImportError:

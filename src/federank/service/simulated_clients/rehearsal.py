@@ -1,6 +1,6 @@
 """A fleet of virtual devices against a real server: a rehearsal before people come, and a load test.
 
-Each device lives as a person's does: it enrols, waits for work, fetches the rows that changed, plays its part, sends
+Each device behaves as a user's does: it enrols, waits for work, fetches the rows that changed, plays its part, sends
 its Update, waits until its round has ended, and keeps nothing on disk. A share of them may vanish in each round after
 they have learnt, as phones do. The fleet ends after a number of the server's rounds or of seconds, or when no one has a
 message left. A fleet with successors does not run out: a client that has sent its uploads leaves, and the next user's
@@ -172,16 +172,16 @@ class Fleet:
         for connection in connections.values():
             connection.sent = connection.received = 0
         began = self._turn = time.monotonic()
-        lives = [asyncio.create_task(self._keep_place(user, connection)) for user, connection in connections.items()]
+        places = [asyncio.create_task(self._keep_place(user, connection)) for user, connection in connections.items()]
         ending = asyncio.create_task(self._end())
         try:
-            # Lives end only by a fault, or once the end has come.
-            done, _ = await asyncio.wait((ending, *lives), return_when=asyncio.FIRST_COMPLETED)
+            # These tasks end only by a fault, or once the end has come.
+            done, _ = await asyncio.wait((ending, *places), return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()  # a device that has met a broken protocol ends the rehearsal
             await self._finish()
         finally:
-            running: list[asyncio.Task[Any]] = [ending, *lives, *self._rounds.values()]
+            running: list[asyncio.Task[Any]] = [ending, *places, *self._rounds.values()]
             for one in running:
                 one.cancel()
             await asyncio.gather(*running, return_exceptions=True)

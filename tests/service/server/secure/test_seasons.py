@@ -18,7 +18,7 @@ from federank.methods.frugal.server import FRUGAL_SERVER
 from federank.privacy.accountant import epsilon_of_mu
 from federank.secagg.config import check_follows, check_signed, config_from
 from federank.service.server.helper_line import HelperRefused
-from federank.service.server.seasons import Wish, _registered, propose
+from federank.service.server.seasons import SeasonSpec, _registered, propose
 
 ITEMS = [{"id": f"item-{number:02d}", "categories": ["Museum" if number % 2 else "Café"]} for number in range(1, 12)]
 NEXT = [*ITEMS, {"id": "new-0", "categories": ["Museum"]}]
@@ -31,8 +31,8 @@ async def cohort(running, people):
     await running.version(version + 1)
 
 
-async def begin(running, **wish):
-    status, told = await ask(running, "POST", "/seasons", json=wish)
+async def begin(running, **spec):
+    status, told = await ask(running, "POST", "/seasons", json=spec)
     assert status == 201, told
     await running.until(lambda _: running.service.config.season.number == told["number"])
     return told
@@ -71,7 +71,7 @@ async def test_the_helper_ends_a_season_when_rounds_of_the_next_begin(sqlite_sto
         await running.open_round()
         old = running.service.config.sums
         with opened(sqlite_store) as connection:
-            other = propose(connection, Wish(until="2998-12-31")).agreement
+            other = propose(connection, SeasonSpec(until="2998-12-31")).agreement
         await begin(running)
         await running.open_round(1)
         line = old.line()

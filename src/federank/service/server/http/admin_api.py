@@ -18,7 +18,7 @@ from federank.service.server.http.limits import read_body
 from federank.service.server.http.public_api import check_int, newest, season_lines, status_of
 from federank.service.server.http.responses import Refusal, bytes_response, json_response
 from federank.service.server.metrics import CONTENT_TYPE
-from federank.service.server.seasons import Wish, begin_season, end_season, prune
+from federank.service.server.seasons import SeasonSpec, begin_season, end_season, prune
 from federank.service.server.service import Service
 from federank.service.server.store.database import Connection
 from federank.service.server.store.evaluation import ENOUGH, judged_versions, latest_rounds, pooled, report_of
@@ -164,7 +164,7 @@ async def read_json(service: Service, request: Request, most_bytes: int = SMALL_
     except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
-        raise Refusal(400, "not-json", "The body must be a JSON object, in whole characters.")
+        raise Refusal(400, "not-json", "The body must be a JSON object, in complete characters.")
     return given
 
 
@@ -220,13 +220,13 @@ async def new_season(service: Service, request: Request) -> Response:
     """Begin another season: its catalogue, uploads per client, epsilon, end, and the version that it continues."""
     await check_operator(service, request)
     given = await read_json(service, request, MOST_ITEMS_BYTES)
-    names = {part.name for part in fields(Wish)}
+    names = {part.name for part in fields(SeasonSpec)}
     unknown = sorted(set(given) - names)
     if unknown:
         raise Refusal(422, "malformed", f"A season has {', '.join(sorted(names))}; found {', '.join(unknown)[:80]}.")
     if not isinstance(given.get("start_from"), int | None) or isinstance(given.get("start_from"), bool):
         raise Refusal(422, "malformed", "start_from is the number of a version.")
-    season, model = await _changed(service, lambda connection: begin_season(connection, Wish(**given)))
+    season, model = await _changed(service, lambda connection: begin_season(connection, SeasonSpec(**given)))
     service.log.say("season", number=season.number, starts_from=season.starts_from, version=model.version)
     _wake(service)
     return json_response(season_lines(season) | {"version": model.version}, 201)

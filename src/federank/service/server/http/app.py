@@ -65,7 +65,7 @@ def read_assets(folder: Path) -> Mapping[str, Asset]:
 
 
 def listed(assets: Mapping[str, Asset]) -> Asset:
-    """The files of the page and the version that they make: a browser keeps them whole, to open without a network."""
+    """The files of the page and the version that they make: a browser keeps all of them, to open without a network."""
     files = {"./" if name == "index.html" else name: asset.etag for name, asset in assets.items()}
     version = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:32]
     return _made(json.dumps({"version": version, "files": sorted(files)}).encode(), "application/json")

@@ -5,7 +5,7 @@ the start or later, each as a function:
 
     import { a, b as c } from "./x.js"     const { a, b: c } = $modules["x.js"]; x.js has run before
     export const a = ...                   const a = ..., and a getter in what the function returns
-    export let a = ...                     a variable of the whole bundle, so that importers see it change
+    export let a = ...                     a variable of the full bundle, so that importers see it change
     import("./x.js")                       a promise of the module, which is run now if it has not run yet
     import(address, { with: json })        the fetched JSON
     import.meta.url                        the module's own address

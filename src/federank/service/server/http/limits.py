@@ -130,7 +130,7 @@ async def read_body(request: Request, most_bytes: int, timeout: float) -> bytes:
     except TimeoutError:
         raise Refusal(408, "slow", f"The body did not arrive within {timeout:g} s.", {"Connection": "close"}) from None
     except ClientDisconnect:
-        raise Refusal(400, "cut", "The connection ended before the body was whole.") from None
+        raise Refusal(400, "cut", "The connection ended before the body was complete.") from None
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 

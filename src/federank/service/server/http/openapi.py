@@ -108,7 +108,7 @@ def _identity(entry: Entry) -> str:
 
 
 def _usual(entry: Entry) -> tuple[int, ...]:
-    return (429, 503) if entry.who == "anybody" else (401, 429, 503)
+    return (429, 503) if entry.who == "anyone" else (401, 429, 503)
 
 
 def _answer(status: int, kind: str) -> dict[str, Any]:

@@ -141,7 +141,7 @@ async def catalogue(service: Service, request: Request) -> Response:
 
 
 async def model(service: Service, request: Request) -> Response:
-    """The model, whole or only the rows changed since a version."""
+    """The model, in full or only the rows changed since a version."""
     now = newest(service)
     have = check_int(request, "since")
     headers = {
@@ -174,7 +174,7 @@ async def ready(service: Service, request: Request) -> Response:  # noqa: ARG001
             await service.writer.write(lambda connection: put_value(connection, "probe", "x" * PROBE_BYTES), METADATA)
     fault = service.writer.fault
     if fault is not None and fault.is_full:
-        raise Refusal(503, "full", "There is no room left on the store's disk; not ready.", {"Retry-After": "10"})
+        raise Refusal(503, "full", "The store's disk is full; not ready.", {"Retry-After": "10"})
     if fault is not None:
         raise Refusal(503, "away", "The store takes nothing now; not ready.", {"Retry-After": "2"})
     if service.latest.model is None or not service.latest.is_fresh():

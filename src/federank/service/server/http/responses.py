@@ -1,4 +1,4 @@
-"""Responses: JSON, bytes, and refusals. A refusal is a slug for programs and a whole sentence for people."""
+"""Responses: JSON, bytes, and refusals. A refusal is a slug for programs and a sentence for people."""
 
 from __future__ import annotations
 

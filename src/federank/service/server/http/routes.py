@@ -28,7 +28,7 @@ class Entry(NamedTuple):
     method: str
     path: str
     endpoint: Endpoint
-    who: Literal["anybody", "device", "operator"] = "anybody"
+    who: Literal["anyone", "device", "operator"] = "anyone"
     query: tuple[tuple[str, str], ...] = ()  # name and meaning; all are integers
     sends: str | None = None  # content type of the request's body
     answers: tuple[tuple[int, str], ...] = ((200, "application/json"),)  # status and content type ("" for none)

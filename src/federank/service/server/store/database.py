@@ -258,7 +258,7 @@ def _first_line(reason: Exception) -> str:
 
 
 def _is_full(reason: Exception) -> bool:
-    """Whether a disk without room is to blame."""
+    """Whether a full disk is to blame."""
     if isinstance(reason, sqlite3.Error):
         # A write that was cut short is reported as an error of input and output.
         code = getattr(reason, "sqlite_errorcode", 0)

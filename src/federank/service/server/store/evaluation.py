@@ -77,7 +77,7 @@ def report_of(judged: Judged, span: float | None = None) -> dict[str, Any]:
     """A version's estimate as the operator reads it; where ratings are judged, `span` is how far the scale reaches.
 
     A yes is then a rating that was met, rounded at random, so the share that is missing is the mean absolute error, or
-    the mean of squares.
+    the mean squared error.
     """
     entry: dict[str, Any] = {"version": judged.version, "answers": judged.answers + judged.squared_answers}
     if judged.answers:
@@ -92,7 +92,7 @@ def report_of(judged: Judged, span: float | None = None) -> dict[str, Any]:
 
 
 def _within(found: Estimate) -> Estimate:
-    """An estimate as a share: few randomised answers can lie outside 0 to 1."""
+    """An estimate as a share: few randomised answers can be outside 0 to 1."""
     return Estimate(*(min(1.0, max(0.0, share)) for share in found))
 
 

@@ -1,4 +1,4 @@
-"""Grants: which clients are given a ticket of a round, how many of them, and how often in a lifetime."""
+"""Grants: which clients are given a ticket of a round, how many of them, and how often over a lifetime."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Granted(NamedTuple):
     tickets: list[Ticket]  # may be handed out
     used: set[bytes]  # uses of those whose device has reported already
     spent: set[Ticket]  # whose device has been invited as often as can be
-    held: bool = False  # whether room was left to clients of other workers that were asked less often
+    held: bool = False  # whether places were left to clients of other workers that were asked less often
 
 
 def grant(
@@ -33,8 +33,8 @@ def grant(
     Those in `again` were handed out before and are not counted twice. A round that is no longer open has none to give,
     whatever the worker that asks has seen so far; nor has one that is of another version. With `invitations` a device
     is invited to this many rounds in a season, counted here, and those who were invited least often come first; to be
-    given the ticket of the same round again is no other invitation. Room is left for clients that wait at other workers
-    than this one and were invited less often.
+    given the ticket of the same round again is no other invitation. Places are left for clients that wait
+    at other workers and were invited less often.
     """
     used = used_tickets(connection, tickets)
     lock = f"{connection.update_lock()} OF g" if connection.update_lock() else ""
@@ -55,21 +55,21 @@ def grant(
         spent = {ticket for ticket, count in counts.items() if count >= invitations} - again
     fresh = [ticket for ticket in tickets if ticket.use not in used and ticket not in again and ticket not in spent]
     fresh.sort(key=lambda ticket: counts.get(ticket, 0))
-    room = max(0, most - int(row[0]))
+    places = max(0, most - int(row[0]))
     others = {} if invitations is None else waiting_elsewhere(connection, worker)
-    workspace = 0
-    for ticket in fresh[:room]:
+    granted = 0
+    for ticket in fresh[:places]:
         before = sum(count for level, count in others.items() if level < counts.get(ticket, 0))
-        if workspace + before >= room:
+        if granted + before >= places:
             break
-        workspace += 1
-    held = workspace < min(len(fresh), room)
-    if workspace:
-        connection.run("UPDATE grants SET granted = granted + ? WHERE round = ?", workspace, number)
+        granted += 1
+    held = granted < min(len(fresh), places)
+    if granted:
+        connection.run("UPDATE grants SET granted = granted + ? WHERE round = ?", granted, number)
     if invitations is not None:
-        _invite(connection, number, [tickets[ticket] for ticket in fresh[:workspace]])
+        _invite(connection, number, [tickets[ticket] for ticket in fresh[:granted]])
     repeated = [ticket for ticket in tickets if ticket.use not in used and ticket in again]
-    return Granted(fresh[:workspace] + repeated, used, spent, held)
+    return Granted(fresh[:granted] + repeated, used, spent, held)
 
 
 WAITING_SECONDS = 3.0

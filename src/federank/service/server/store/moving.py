@@ -1,6 +1,6 @@
 """Moving a federation from SQLite to PostgreSQL: every table in one transaction, compared afterwards.
 
-The server must not run. Nobody can write to the old store meanwhile, and afterwards its file has another name, so that
+The server must not run. Nothing can write to the old store meanwhile, and afterwards its file has another name, so that
 no server continues from it: two servers that continue from one state would count uploads twice.
 """
 
@@ -47,7 +47,7 @@ def move_store(source: str, target: str) -> tuple[list[Moved], Path]:
                 raise StoreError(f"The store {old.path} is in use by a running server; stop it first.")
             with new.connection() as writing:
                 create_tables(writing)
-                with reading.transaction(), writing.transaction():  # nobody else writes to the old store meanwhile
+                with reading.transaction(), writing.transaction():  # nothing else writes to the old store meanwhile
                     writing.run("SET LOCAL statement_timeout = 0")
                     moved = _copy(reading, writing)
             reading.truncate_log()

@@ -34,42 +34,42 @@ FORMAT = "federank server 1"
 SCHEMA = (
     "CREATE TABLE metadata (name TEXT PRIMARY KEY, value {bytes} NOT NULL)",
     "CREATE TABLE devices (device TEXT PRIMARY KEY, token {bytes} NOT NULL UNIQUE,"
-    " invitations {whole} NOT NULL DEFAULT 0, invited_to {whole} NOT NULL DEFAULT -1,"
-    " banned {whole} NOT NULL DEFAULT 0, invited {whole} NOT NULL DEFAULT 0,"
-    " answers {whole} NOT NULL DEFAULT 0)",
-    "CREATE TABLE rounds (number {whole} PRIMARY KEY, version {whole} NOT NULL, state TEXT NOT NULL,"
-    " reports {whole} NOT NULL DEFAULT 0, bytes {whole} NOT NULL DEFAULT 0, clipped {whole} NOT NULL DEFAULT 0,"
-    " drift {real} NOT NULL DEFAULT 0, seconds {real} NOT NULL DEFAULT 0, ended {real}, devices {whole},"
-    " departures {whole})",
+    " invitations {integer} NOT NULL DEFAULT 0, invited_to {integer} NOT NULL DEFAULT -1,"
+    " banned {integer} NOT NULL DEFAULT 0, invited {integer} NOT NULL DEFAULT 0,"
+    " answers {integer} NOT NULL DEFAULT 0)",
+    "CREATE TABLE rounds (number {integer} PRIMARY KEY, version {integer} NOT NULL, state TEXT NOT NULL,"
+    " reports {integer} NOT NULL DEFAULT 0, bytes {integer} NOT NULL DEFAULT 0, clipped {integer} NOT NULL DEFAULT 0,"
+    " drift {real} NOT NULL DEFAULT 0, seconds {real} NOT NULL DEFAULT 0, ended {real}, devices {integer},"
+    " departures {integer})",
     "CREATE INDEX rounds_by_state ON rounds (state)",
-    "CREATE TABLE grants (round {whole} PRIMARY KEY, granted {whole} NOT NULL)",
-    "CREATE TABLE uploads (ticket {bytes} PRIMARY KEY, round {whole} NOT NULL,"
-    " kind TEXT NOT NULL, digest {bytes} NOT NULL, size {whole} NOT NULL, clipped {whole} NOT NULL,"
-    " body {bytes} NOT NULL, outcome TEXT NOT NULL DEFAULT '', invited {whole} NOT NULL DEFAULT 0)",
+    "CREATE TABLE grants (round {integer} PRIMARY KEY, granted {integer} NOT NULL)",
+    "CREATE TABLE uploads (ticket {bytes} PRIMARY KEY, round {integer} NOT NULL,"
+    " kind TEXT NOT NULL, digest {bytes} NOT NULL, size {integer} NOT NULL, clipped {integer} NOT NULL,"
+    " body {bytes} NOT NULL, outcome TEXT NOT NULL DEFAULT '', invited {integer} NOT NULL DEFAULT 0)",
     "CREATE INDEX uploads_by_round ON uploads (round)",
-    "CREATE TABLE tallies (devices {whole} NOT NULL, departures {whole} NOT NULL, abandoned {whole} NOT NULL)",
+    "CREATE TABLE tallies (devices {integer} NOT NULL, departures {integer} NOT NULL, abandoned {integer} NOT NULL)",
     "INSERT INTO tallies VALUES (0, 0, 0)",
-    "CREATE TABLE versions (version {whole} PRIMARY KEY, round {whole} NOT NULL, whole {whole} NOT NULL,"
+    "CREATE TABLE versions (version {integer} PRIMARY KEY, round {integer} NOT NULL, is_full {integer} NOT NULL,"
     " body {bytes} NOT NULL, changed {bytes} NOT NULL, state {bytes})",
-    "CREATE TABLE refusals (round {whole} NOT NULL, reason TEXT NOT NULL, count {whole} NOT NULL,"
+    "CREATE TABLE refusals (round {integer} NOT NULL, reason TEXT NOT NULL, count {integer} NOT NULL,"
     " PRIMARY KEY (round, reason))",
-    "CREATE TABLE sums (round {whole} PRIMARY KEY, offer {bytes} NOT NULL, total {bytes} NOT NULL,"
+    "CREATE TABLE sums (round {integer} PRIMARY KEY, offer {bytes} NOT NULL, total {bytes} NOT NULL,"
     " members {bytes} NOT NULL, helper_sum {bytes} NOT NULL, helper_record {bytes} NOT NULL,"
     " noisy {bytes} NOT NULL, record {bytes} NOT NULL)",
-    "CREATE TABLE reports (ticket {bytes} PRIMARY KEY, round {whole} NOT NULL, identifier {bytes} NOT NULL,"
-    " report {bytes} NOT NULL, stands {whole} NOT NULL, UNIQUE (round, identifier))",
-    "CREATE TABLE actions (number {whole} PRIMARY KEY, time TEXT NOT NULL, action TEXT NOT NULL,"
+    "CREATE TABLE reports (ticket {bytes} PRIMARY KEY, round {integer} NOT NULL, identifier {bytes} NOT NULL,"
+    " report {bytes} NOT NULL, stands {integer} NOT NULL, UNIQUE (round, identifier))",
+    "CREATE TABLE actions (number {integer} PRIMARY KEY, time TEXT NOT NULL, action TEXT NOT NULL,"
     " detail TEXT NOT NULL, digest {bytes} NOT NULL)",
-    "CREATE TABLE hits (version {whole} NOT NULL, reporter {bytes} NOT NULL, hit {whole} NOT NULL,"
-    " squared {whole} NOT NULL DEFAULT 0, PRIMARY KEY (version, reporter))",
-    "CREATE TABLE waiting (worker TEXT NOT NULL, level {whole} NOT NULL, count {whole} NOT NULL, seen {real} NOT NULL,"
-    " PRIMARY KEY (worker, level))",
+    "CREATE TABLE hits (version {integer} NOT NULL, reporter {bytes} NOT NULL, hit {integer} NOT NULL,"
+    " squared {integer} NOT NULL DEFAULT 0, PRIMARY KEY (version, reporter))",
+    "CREATE TABLE waiting (worker TEXT NOT NULL, level {integer} NOT NULL, count {integer} NOT NULL, seen {real}"
+    " NOT NULL, PRIMARY KEY (worker, level))",
     "CREATE TABLE invites (code {bytes} PRIMARY KEY)",
 )
 
 _TYPES = {
-    "sqlite": {"bytes": "BLOB", "whole": "INTEGER", "real": "REAL"},
-    "postgresql": {"bytes": "BYTEA", "whole": "BIGINT", "real": "DOUBLE PRECISION"},
+    "sqlite": {"bytes": "BLOB", "integer": "INTEGER", "real": "REAL"},
+    "postgresql": {"bytes": "BYTEA", "integer": "BIGINT", "real": "DOUBLE PRECISION"},
 }
 _TABLES = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table'",

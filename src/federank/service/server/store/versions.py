@@ -2,7 +2,7 @@
 
 A fold and the end of its round are one transaction. A worker follows by reading the rows that each newer version has
 changed; one that begins again reads the last full model and what came after it. What the next fold has to remember
-besides is kept with the newest versions and with whole ones, so that a rollback goes on as it was; only the leader
+besides is kept with the newest versions and with full ones, so that a rollback goes on as it was; only the leader
 reads it.
 """
 
@@ -23,14 +23,14 @@ from federank.service.server.store.queries import get_value, note_end, put_value
 from federank.service.server.store.seasons import current_season
 
 FULL_MODEL_EVERY = 64
-"""Every this many versions the full model is stored; what lies between whole ones is dropped behind the last but
+"""Every this many versions the full model is stored; what is between full ones is dropped behind the last but
 one.
 """
 KEPT_FULL, KEPT_EVERY = 16, 1024
-"""Whole versions that are kept to go back to: the latest this many, and of older ones the multiples of this many."""
+"""Full versions that are kept to go back to: the latest this many, and of older ones the multiples of this many."""
 KEPT_STATES = 8
-"""With so many of the newest versions it is kept what the next fold has to remember: only from those, and from whole
-ones, can a federation go on. Where uploads are sums, rounds are few, and all versions that are kept have it."""
+"""This many of the newest versions have the state of the next server step: only from those, and from full ones, can
+a federation go on. Where uploads are sums, rounds are few, and all versions that are kept have it."""
 REMEMBERED_ROUNDS = 1000
 """For this many rounds a receipt is remembered, so that a late retry receives the outcome of its upload."""
 
@@ -65,9 +65,9 @@ def publish(
             raise Overtaken(f"Round {number} is not closed: it was folded, or given up, by someone else.")
         if also is not None:
             also(connection)
-        _insert_version(connection, number, model, whole=False)
+        _insert_version(connection, number, model, is_full=False)
         connection.run(
-            "UPDATE versions SET state = NULL WHERE version <= ? AND whole = 0 AND state IS NOT NULL",
+            "UPDATE versions SET state = NULL WHERE version <= ? AND is_full = 0 AND state IS NOT NULL",
             model.version - (FULL_MODEL_EVERY if remembers_all else KEPT_STATES),
         )
         if model.version % FULL_MODEL_EVERY == 0:
@@ -80,27 +80,27 @@ def publish(
 def put_all(connection: Connection, number: int, model: Published) -> None:
     """Store the full model, within the caller's transaction, and drop what no one needs to start from."""
     connection.run("DELETE FROM versions WHERE version = ?", model.version)
-    _insert_version(connection, number, model, whole=True)
-    connection.run("DELETE FROM versions WHERE whole = 0 AND version < ?", model.version - FULL_MODEL_EVERY)
+    _insert_version(connection, number, model, is_full=True)
+    connection.run("DELETE FROM versions WHERE is_full = 0 AND version < ?", model.version - FULL_MODEL_EVERY)
     # Version 0 is a multiple too, and stays: with kept Updates, the model can be worked out again from it.
     connection.run(
-        "DELETE FROM versions WHERE whole = 1 AND version / ? * ? <> version AND version NOT IN"
-        " (SELECT version FROM versions WHERE whole = 1 ORDER BY version DESC LIMIT ?)",
+        "DELETE FROM versions WHERE is_full = 1 AND version / ? * ? <> version AND version NOT IN"
+        " (SELECT version FROM versions WHERE is_full = 1 ORDER BY version DESC LIMIT ?)",
         KEPT_EVERY,
         KEPT_EVERY,
         KEPT_FULL,
     )
 
 
-def _insert_version(connection: Connection, number: int, model: Published, *, whole: bool) -> None:
-    rows = model.rows_since(None if whole else model.version - 1)
+def _insert_version(connection: Connection, number: int, model: Published, *, is_full: bool) -> None:
+    rows = model.rows_since(None if is_full else model.version - 1)
     connection.run(
-        "INSERT INTO versions (version, round, whole, body, changed, state) VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO versions (version, round, is_full, body, changed, state) VALUES (?, ?, ?, ?, ?, ?)",
         model.version,
         number,
-        int(whole),
+        int(is_full),
         model.stored(rows, number),
-        model.changed.astype("<i8").tobytes() if whole else b"",
+        model.changed.astype("<i8").tobytes() if is_full else b"",
         encode_parts(model.content.state) if model.content.state else None,
     )
 
@@ -112,21 +112,21 @@ def newest_version(connection: Connection) -> int:
 
 
 def newest_model(connection: Connection, known: Published | None = None) -> Published | None:
-    """The newest version: from the one at hand where there is one, else from the last that was stored whole."""
+    """The newest version: from the known one where there is one, else from the last that was stored in full."""
     model = known
     if model is not None:
         rows = connection.all(
-            "SELECT version, whole, body, changed FROM versions WHERE version > ? ORDER BY version", model.version
+            "SELECT version, is_full, body, changed FROM versions WHERE version > ? ORDER BY version", model.version
         )
         if rows and int(rows[0][0]) != model.version + 1 and not rows[0][1]:
-            model = None  # what lies between has been dropped: begin from a whole one
+            model = None  # what is between has been dropped: begin from a full one
     if model is None:
         rows = connection.all(
-            "SELECT version, whole, body, changed FROM versions WHERE version >="
-            " (SELECT MAX(version) FROM versions WHERE whole = 1) ORDER BY version"
+            "SELECT version, is_full, body, changed FROM versions WHERE version >="
+            " (SELECT MAX(version) FROM versions WHERE is_full = 1) ORDER BY version"
         )
-    for version, whole, body, changed in rows:
-        if whole:
+    for version, is_full, body, changed in rows:
+        if is_full:
             model = full_model(int(version), bytes(body), bytes(changed))
         elif model is not None:
             model = model.after(int(version), bytes(body))
@@ -137,13 +137,13 @@ def model_at(connection: Connection, version: int) -> Published | None:
     """The model as of an earlier version, with what its fold left to remember; None where it was dropped."""
     model: Published | None = None
     state: bytes | None = None
-    for number, whole, body, changed, remembered in connection.all(
-        "SELECT version, whole, body, changed, state FROM versions WHERE version <= ? AND version >="
-        " (SELECT MAX(version) FROM versions WHERE whole = 1 AND version <= ?) ORDER BY version",
+    for number, is_full, body, changed, remembered in connection.all(
+        "SELECT version, is_full, body, changed, state FROM versions WHERE version <= ? AND version >="
+        " (SELECT MAX(version) FROM versions WHERE is_full = 1 AND version <= ?) ORDER BY version",
         version,
         version,
     ):
-        if whole:
+        if is_full:
             model = full_model(int(number), bytes(body), bytes(changed))
         elif model is not None and model.version + 1 == int(number):
             model = model.after(int(number), bytes(body))
@@ -173,14 +173,14 @@ Extend = Callable[[Content, int], Content]
 def kept_versions(connection: Connection) -> list[dict[str, Any]]:
     """The versions that can be gone back to, newest first: number, round, reports and drift of the round."""
     rows = connection.all(
-        "SELECT v.version, v.round, v.whole, v.state IS NOT NULL, r.reports, r.drift, r.state FROM versions v"
+        "SELECT v.version, v.round, v.is_full, v.state IS NOT NULL, r.reports, r.drift, r.state FROM versions v"
         " LEFT JOIN rounds r ON r.number = v.round ORDER BY v.version"
     )
     remembers = bool(rows) and bool(rows[-1][3])
     kept: list[dict[str, Any]] = []
-    reached: int | None = None  # the last version that can be worked out from a whole one
-    for version, number, whole, has_state, reports, drift, state in rows:
-        if not whole and reached != int(version) - 1:
+    reached: int | None = None  # the last version that can be worked out from a full one
+    for version, number, is_full, has_state, reports, drift, state in rows:
+        if not is_full and reached != int(version) - 1:
             continue
         reached = int(version)
         # Where a fold remembers something, a version without that memory cannot be gone on from.

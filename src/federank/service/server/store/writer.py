@@ -156,7 +156,7 @@ def note_action(connection: Connection, action: str, **detail: Any) -> None:
 
 
 def all_actions(connection: Connection) -> list[Action]:
-    """The whole log, oldest first."""
+    """The full log, oldest first."""
     rows = connection.all("SELECT number, time, action, detail, digest FROM actions ORDER BY number")
     return [Action(int(row[0]), str(row[1]), str(row[2]), json.loads(row[3]), bytes(row[4])) for row in rows]
 
