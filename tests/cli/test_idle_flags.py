@@ -1,9 +1,11 @@
 """No flag of `federank train` is taken and then does nothing."""
 
+import errno
 import json
 
 import pytest
 from click.testing import CliRunner
+from tests.cli.program import program
 from tests.studies.worlds import small_data
 
 from federank.cli import federank
@@ -135,3 +137,13 @@ def test_repeats_are_reported_wherever_data_are_reported(tmp_path):
     from_parts = run("train", "popular", "--split", tmp_path / "parts", "--out", tmp_path / "from_parts").output
     assert "60" in from_parts
     assert '"repeats_left_out": 60' in (tmp_path / "run" / "model.json").read_text()
+
+
+def test_a_file_of_another_user_ends_a_command_with_code_2(monkeypatch):
+    def stat(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied", "theirs/table.csv")
+
+    monkeypatch.setattr("federank.data.loading.load", stat)
+    answer = program("data", "stats", "theirs/table.csv")
+    assert answer.returncode == 2
+    assert "theirs/table.csv" in answer.stderr

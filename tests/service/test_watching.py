@@ -1,11 +1,16 @@
-"""A watched process: its states are reported, and it is started again when it ends."""
+"""Watched processes and the simulated clients of the demo."""
 
 import queue
+import subprocess
 import sys
+import tempfile
 
+import psutil
 import pytest
 
 from federank.service import watching
+from federank.service.demo import CLIENTS, GENERATION_SECONDS, PEOPLE, REQUESTS_PER_SECOND, WORLDS
+from federank.service.local_helper import MEMORY
 from federank.service.watching import Watched
 
 ENDS = "print('running', flush=True); raise SystemExit(3)"
@@ -52,3 +57,42 @@ def test_stopping_ends_the_process():
     assert watched._process.poll() is not None
     assert states.empty()
     assert said == []
+
+
+LEADER = """
+import sys, time
+from pathlib import Path
+from federank.service.local_helper import running_helper
+with running_helper(Path(sys.argv[1]), keys=sys.argv[2]) as address:
+    print(address, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_sigterm_before_the_leader_serves_ends_its_helper_too(tmp_path):
+    keys = tempfile.TemporaryDirectory(dir=MEMORY)
+    words = [sys.executable, "-c", LEADER, str(tmp_path / "helper.sqlite"), keys.name]
+    with keys, subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as leader:
+        assert leader.stdout.readline().startswith("http://")
+        [helper] = psutil.Process(leader.pid).children()
+        leader.terminate()
+        assert leader.wait(60) == 143
+    assert not helper.is_running()
+
+
+MESSAGES = 5
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_those_who_take_part_later_have_other_lists_of_the_same_catalogue(world):
+    draw, draw_others, *_ = WORLDS[world]
+    first, later, last = draw(seed=3), draw_others(200, 3, 4), draw_others(200, 3, 5)
+    title_of = dict(zip(first.item_ids.tolist(), first.titles.tolist(), strict=True))
+    for others in (later, last):
+        assert others.n_users == 200
+        assert dict(zip(others.item_ids.tolist(), others.titles.tolist(), strict=True)).items() <= title_of.items()
+    assert later.items.tolist() != last.items.tolist()
+
+
+def test_more_users_are_drawn_than_get_a_turn_in_that_time():
+    assert PEOPLE > CLIENTS + GENERATION_SECONDS * REQUESTS_PER_SECOND / MESSAGES

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from tests.squares_worlds import devices_of, people_with, some_people, squares_federation
-from tests.worlds import two_tastes
+from tests.worlds import random_world, two_tastes
 
 import federank as fr
 from federank.errors import BadMessage, Diverged, SettingError
@@ -25,6 +25,7 @@ from federank.methods.frugal.method import (
     rows_of,
     send,
 )
+from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
 from federank.methods.frugal.reference import FrugalFleetInMemory
 from federank.methods.frugal.server_update import fold
 from federank.methods.frugal.settings import SquaresSettings, factors_for
@@ -233,3 +234,64 @@ def test_a_history_of_everything_or_of_nothing_is_an_answer_like_any_other(setti
 def test_where_no_user_has_anything_to_take_part_with_that_is_an_error():
     with pytest.raises(SettingError):
         fr.Frugal(min_support=1, factors=3, pi=0.0).fit(PEOPLE)
+
+
+OBJECTIVES = [
+    Objective(np.float32(1 + alpha), np.float32(weight)) for alpha, weight in ((1, 1), (10, 1), (0, 1), (1, 0))
+]
+every_objective = pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
+LAMBDA = 0.5
+
+
+@pytest.fixture
+def data():
+    return random_world(users=14, items=20, interactions=120, seed=2).compact()
+
+
+@pytest.fixture
+def items(data):
+    return np.random.default_rng(1).normal(size=(data.n_items, FACTORS)).astype(np.float32)
+
+
+def cost(objective, data, items, users):
+    """The objective written out over all pairs, in double precision."""
+    liked = data.matrix().toarray().astype(np.float64)
+    confidence = np.where(liked == 1, objective.liked, objective.unobserved)
+    users, items = users.astype(np.float64), items.astype(np.float64)
+    return (confidence * (liked - users @ items.T) ** 2).sum() + LAMBDA * ((users**2).sum() + (items**2).sum())
+
+
+def solved(objective, data, items):
+    weights = np.ones(len(items), dtype=np.float32)
+    gram = gram_matrix(items, weights)
+    people = (data.profiles.of(user) for user in range(data.n_users))
+    return np.array([solve_user(objective, LAMBDA, items, weights, gram, profile) for profile in people])
+
+
+def test_the_gram_matrix_is_the_product_with_itself(items):
+    weights = np.linspace(0, 2, len(items)).astype(np.float32)
+    double = items.astype(float)
+    expected = (double * weights[:, None]).T @ double
+    np.testing.assert_allclose(gram_matrix(items, weights), expected, rtol=1e-9, atol=1e-12)
+
+
+@every_objective
+def test_no_small_change_of_a_solved_user_lowers_the_cost(objective, data, items):
+    users = solved(objective, data, items).astype(np.float64)
+    best = cost(objective, data, items, users)
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        assert cost(objective, data, items, users + 1e-2 * rng.normal(size=users.shape)) > best
+
+
+@every_objective
+def test_the_summed_pulls_are_half_the_gradient_of_the_cost(objective, data, items):
+    users = solved(objective, data, items)
+    pulled = sum(np.outer(residuals(objective, items, x, data.profiles.of(u)), x) for u, x in enumerate(users))
+    item, factor, step = 3, 2, 1e-3
+    up, down = items.astype(np.float64), items.astype(np.float64)
+    up[item, factor] += step
+    down[item, factor] -= step
+    slope = (cost(objective, data, up, users) - cost(objective, data, down, users)) / (2 * step)
+    expected = -2 * pulled[item, factor] + 2 * LAMBDA * items[item, factor]
+    assert slope == pytest.approx(expected, rel=1e-3, abs=1e-3)

@@ -1,8 +1,11 @@
 """The norm check on bytes: what passes, what does not, and what each server gets to see."""
 
+import json
+
 import numpy as np
 import pytest
 from tests.secagg.proof.uploads import accepted, liars_upload, no_lie
+from tests.secagg.proof.vectors import FILE, vectors
 from tests.secagg.worlds import LENGTH, bytes_from, messages, offer
 
 from federank.errors import BadMessage, SettingError
@@ -302,3 +305,9 @@ def test_the_leaders_share_looks_uniform_whatever_the_message_is():
         content = np.unpackbits(np.concatenate(shares).astype("<u8").view(np.uint8))
         assert abs(content.mean() - 0.5) < 0.002
         assert len(np.unique(shares)) == 40 * LIGHT.elements
+
+
+def test_the_vectors_of_the_norm_check_are_as_they_were():
+    kept = json.loads(FILE.read_text())
+    assert vectors() == kept
+    assert all(vector["accepted"] for vector in kept)

@@ -1,18 +1,25 @@
-"""What simulated clients do about rounds that have not ended, and about discarded ones."""
+"""Simulated clients in rounds that are open, discarded or of another season, and what cannot be played."""
 
 import asyncio
+import threading
 import time
 from types import SimpleNamespace
 
+import httpx
+import numpy as np
 import pytest
+from tests.commands import refused
 from tests.service.client.test_sums import two_servers
 from tests.service.client.worlds import scripted_federation
-from tests.service.federations import small_world, stored
+from tests.service.federations import Served, small_world, stored
 from tests.service.simulated_clients.test_frugal import MESSAGES, devices_of
 
+import federank as fr
+from federank.service.client.federation import fetch_model
+from federank.service.client.http import Client
 from federank.service.simulated_clients import rehearsal
 from federank.service.simulated_clients.clients import Models
-from federank.service.simulated_clients.processes import Rehearsal, rehearse
+from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, rehearse
 from federank.service.simulated_clients.rehearsal import MOST_RELEASED, Fleet, Plan
 
 
@@ -74,3 +81,77 @@ def test_discarded_uploads_that_are_in_no_sum_are_given_back(tmp_path, monkeypat
         tally = rehearse(Rehearsal(plan=plan, data=small_world(), specs={"pi": 1.0}), 1).tally
         assert tally.interactions == tally.counts["discarded"] == 2 * (MOST_RELEASED + 2)
         assert stored(leader.store, "SELECT invitations FROM devices") == [(0,), (0,)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["fpl", "frugal", "fedmf"])
+def test_simulated_clients_go_on_in_a_new_season(tmp_path, method):
+    data = fr.city(30, 40, 300, seed=1)
+    known = data.item_ids.tolist()[:30]  # ten begin while clients take part, and the first ends
+    lines = [
+        f"{user},{item}"
+        for user, item in zip(data.user_ids[data.users], data.item_ids[data.items], strict=True)
+        if item in known
+    ]
+    (tmp_path / "data.csv").write_text("user,item\n" + "\n".join(lines) + "\n")
+    flags = ("--data", "data.csv", "--method", method, "--target", "10", "--rehearsal", "--quiet", "--factors", "4")
+    flags += ("--min-support", "1") if method == "frugal" else ()
+    store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
+    with Served(store, *flags, folder=tmp_path) as server:
+        items = [{"id": str(item)} for item in data.item_ids.tolist()[1:]]
+
+        def operate():
+            headers = {"Authorization": f"Bearer {server.token}"}
+            with httpx.Client(base_url=f"{server.admin_address}/admin/api/v1", headers=headers) as operator:
+                while operator.get("/versions").json()["version"] < 2:
+                    time.sleep(0.05)
+                answer = operator.post("/seasons", json={"items": items})
+                assert answer.status_code == 201, answer.text
+
+        operator = threading.Thread(target=operate)
+        operator.start()
+        with Client(server.address) as client:
+            played = rehearse(Rehearsal(plan=Plan(address=server.address), rounds=9, data=data, specs={"pi": 1.0}))
+            operator.join()
+            federation = fetch_federation(client)
+            model = fetch_model(client, federation.info)
+    assert (federation.info.season, federation.info.n_items) == (2, 40)
+    assert (federation.ids[0], federation.ids[1]) == ("", str(known[1]))
+    assert played.tally.counts["season"] == 1
+    assert played.tally.rounds >= 9
+    assert np.abs(model.vectors[30:]).max() > 0, "clients who have the new items were heard"
+
+
+def complaint(*words):
+    return str(refused("client", "simulate", *words))
+
+
+@pytest.mark.parametrize(
+    ("words", "needed"),
+    [
+        (("--rounds", 0), "--rounds"),
+        (("--seconds", -1), "--seconds"),
+        (("--rounds", 1, "--vanish", 2), "--vanish"),
+        (("--rounds", 1, "--users", 0), "--users"),
+        (("--rounds", 1, "--processes", 0), "--processes"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(words, needed):
+    assert needed in complaint("--server", "http://127.0.0.1:1", *words)
+
+
+def test_users_of_another_catalogue_cannot_be_played(tmp_path):
+    path = tmp_path / "others.csv"
+    path.write_text("user,item\n1,a\n1,b\n2,c\n")
+    with scripted_federation() as federation:
+        told = complaint("--server", federation.address, "--data", path, "--rounds", 1)
+    assert "the same data" in told
+
+
+def test_more_clients_than_users_are_refused(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("user,item\n1,101\n1,102\n2,103\n")
+    with scripted_federation() as federation:
+        assert "2 people can take part" in complaint(
+            "--server", federation.address, "--data", path, "--rounds", 1, "--users", 3
+        )
