@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from tests.worlds import two_tastes
 
 from federank.cli import federank
-from federank.errors import BadFile, FedeRankError, SettingError
+from federank.errors import FedeRankError
 from federank.methods.model_folder import load_model
 from federank.privacy.policy import Policy
 
@@ -53,25 +53,6 @@ def test_a_file_gives_each_their_own(shop):
     assert model.choices.of(4) == Policy(sharing="fixed-subset", pi=0.5, basis="shared")
     result = CliRunner().invoke(federank, ["recommend", str(shop.parent / "model"), "--user", "3"])
     assert result.exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("--item-epsilon", "2"), "not randomized-response"),
-        (("--sharing", "randomized-response"), "pi is 1|needs an item_epsilon"),
-        (
-            ("--sharing", "randomized-response", "--pi", "0.5", "--item-epsilon", "2", "--basis", "history"),
-            "Choose the basis shared",
-        ),
-        (("--noise", "1"), "there is no clip"),
-        (("--policies", "nowhere.toml"), "cannot be read"),
-    ],
-)
-def test_choices_that_make_no_sense_are_refused(shop, words, complaint):
-    with pytest.raises((SettingError, BadFile), match=complaint):
-        train(shop, *words)
-    assert not (shop.parent / "model").exists()
 
 
 def test_the_report_states_the_figure_of_the_noise_or_why_there_is_none(shop):

@@ -99,12 +99,6 @@ def test_one_model_is_trained_judged_and_asked(method, shop, tmp_path):
     assert told("recommend", out, "--user", "3", "--item", "5").strip() == f"{rating['rating']:.2f}"
 
 
-def test_without_a_federation_nothing_is_sent(shop, tmp_path):
-    answer = told("train", "pmf", "--data", shop, "--no-federated", "--out", tmp_path / "run", "--quiet", *QUICK)
-    assert "What was sent" not in answer
-    assert not load_model(tmp_path / "run").settings.federated
-
-
 def test_a_rating_is_predicted_by_the_models_that_have_not_seen_it(shop, tmp_path):
     out = tmp_path / "runs"
     told("train", "svdpp", "--data", shop, "--folds", "3", "--out", out, "--quiet", *QUICK)
@@ -121,11 +115,6 @@ def test_a_rating_is_predicted_by_the_models_that_have_not_seen_it(shop, tmp_pat
     answer = json.loads(told("recommend", out, "--user", user, "--item", unrated, "--json"))
     assert answer["models"] == 3
     assert answer["rating"] == pytest.approx(np.mean([model.predict(user, unrated) for model in models]))
-
-
-def test_a_model_that_only_ranks_predicts_no_ratings(shop, tmp_path):
-    told("train", "popular", "--data", shop, "--out", tmp_path / "run", "--quiet")
-    assert "popular" in complaint("recommend", tmp_path / "run", "--user", "3", "--item", "5")
 
 
 @pytest.mark.parametrize(
@@ -155,14 +144,3 @@ def test_earlier_folds_are_not_replaced_unasked(shop, tmp_path):
     assert "--overwrite" in complaint(*words)
     told(*words, "--overwrite")
     assert "--overwrite" in complaint("train", "popular", "--data", shop, "--out", out, "--quiet")
-
-
-def test_folds_are_judged_by_their_own_test_parts_only(shop, tmp_path):
-    out = tmp_path / "runs"
-    told("train", "pmf", "--data", shop, "--folds", "2", "--out", out, "--quiet", *QUICK)
-    complaint("evaluate", out, "--part", "validation")
-
-
-def test_flags_of_what_is_true_or_false_come_in_pairs():
-    page = told("train", "svdpp", "--help")
-    assert "--federated / --no-federated" in page

@@ -12,7 +12,7 @@ from tests.commands import refused, succeeded
 from tests.worlds import two_tastes
 
 from federank.cli.options import field_texts
-from federank.errors import ModelError, SettingError
+from federank.errors import ModelError
 from federank.methods.fpl.settings import FPLSettings
 from federank.methods.model_folder import load_model, load_split
 
@@ -94,12 +94,6 @@ def test_a_new_user_is_recommended_their_taste(shop, tmp_path):
     assert np.mean([row["item"] % 2 for row in listed]) > 0.7
 
 
-def test_every_users_recommendations_go_to_a_file(shop, tmp_path):
-    told("train", "popular", "--data", shop, "--out", tmp_path / "run")
-    told("recommend", tmp_path / "run", "--all", "-n", "3", "--out", tmp_path / "all.tsv")
-    assert len((tmp_path / "all.tsv").read_text().splitlines()) == 60
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -132,16 +126,6 @@ def test_an_earlier_model_is_not_replaced_unasked(shop, tmp_path):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "mine.txt").write_text("keep me")
     assert "is not a model" in str(refused("train", "popular", "--data", shop, "--out", tmp_path / "notes"))
-
-
-def test_an_unknown_method_names_the_known_ones():
-    from federank.methods.registry import recommender_class
-
-    with pytest.raises(SettingError, match="'fpl'"):
-        recommender_class("fpll")
-    error = refused("train", "fpll")
-    assert isinstance(error, SettingError)
-    assert "'fpl'" in str(error)
 
 
 @pytest.mark.slow
