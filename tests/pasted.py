@@ -158,12 +158,21 @@ class Terminal:
         self.close()
 
 
+_HANDED_OUT: set[int] = set()
+
+
 def free_ports(number: int) -> list[int]:
-    """Ports that no one uses, below those that the system hands out by itself."""
+    """Ports between those of Ray and those that the system hands out by itself: a server that is away keeps its port.
+
+    No port is handed out twice, and each of the processes that run tests has ports of its own.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 16
     found: list[int] = []
     while len(found) < number:
-        port = random.SystemRandom().randrange(12_000, 32_000)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            found.append(port)
+        port = 20_000 + 16 * random.SystemRandom().randrange(750) + worker
+        if port not in _HANDED_OUT:
+            with socket.socket() as probe, suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                found.append(port)
+                _HANDED_OUT.add(port)
     return found

@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import json
 import os
-import re
 import signal
 import time
 from contextlib import asynccontextmanager, contextmanager
@@ -17,6 +16,7 @@ from functools import wraps
 import httpx
 import numpy as np
 from tests.commands import serve_words, started
+from tests.pasted import free_ports
 from tests.worlds import decode_update
 
 from federank.data.interactions import Interactions
@@ -264,7 +264,7 @@ class Served:
         if "--method" not in flags:
             self.flags = ("--method", "fpl", *flags)
         self.token = None
-        self._ports = ("0", "0")
+        self._ports = tuple(map(str, free_ports(2)))  # the same ones after a restart, as clients know no others
         self.start()
 
     def start(self):
@@ -283,8 +283,6 @@ class Served:
             self.token = told["admin token"].split()[0]
         self.address = told["federation"]
         self.admin_address = told["operator"].removesuffix("/admin")
-        # The same ports after a restart, as devices know no others.
-        self._ports = tuple(re.findall(r":(\d+)$", place)[0] for place in (self.address, self.admin_address))
 
     def client(self, **values):
         return httpx.Client(base_url=self.address, timeout=30, **values)

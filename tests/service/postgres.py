@@ -4,13 +4,13 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 import psycopg
+from tests.pasted import free_ports
 
 
 class PostgreSQL:
@@ -22,9 +22,7 @@ class PostgreSQL:
         self._user = _other_user() if os.getuid() == 0 else None
         if self._user:
             os.chown(self.folder, *_ids(self._user))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        [self.port] = free_ports(1)
         self._process = None
         data = self.folder / "data"
         made = self._run(

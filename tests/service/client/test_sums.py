@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.pasted import free_ports
 from tests.secagg.proof.uploads import liars_upload
 from tests.secagg.worlds import offer, secagg_config
 from tests.service.federations import ITEMS, NO_LIMITS
@@ -55,9 +56,9 @@ HISTORIES = [["item-00", "item-01", "item-02"], ["item-00", "item-03"], ["item-0
 class Leader:
     """A leader's worker with its real parts, on a port of this machine, in a thread."""
 
-    def __init__(self, store, port=0):
-        self.socket = bind("127.0.0.1", port)
-        self.port = self.socket.getsockname()[1]
+    def __init__(self, store, port=None):
+        self.port = port or free_ports(1)[0]
+        self.socket = bind("127.0.0.1", self.port)
         self.address = f"http://127.0.0.1:{self.port}"
         self.store, self.ready, self.ending = store, threading.Event(), None
         self.thread = threading.Thread(target=lambda: asyncio.run(self._serve()))

@@ -134,12 +134,11 @@ class ThreadedHelper:
     """A helper on a port of this machine, in a thread; away and back again at the same port."""
 
     def __init__(self, store, folder, **settings):
-        self.store, self.folder, self.port = store, folder, 0
+        self.store, self.folder, self.port = store, folder, free_ports(1)[0]
         self.settings = HelperSettings(**(OPEN_TO_ALL | settings))
 
     def start(self):
         self.socket = bind("127.0.0.1", self.port)
-        self.port = self.socket.getsockname()[1]
         self.origin = f"http://127.0.0.1:{self.port}"
         self.service = open_helper(self.store, self.origin, self.folder / "keys", self.settings, Log(None))
         limits = ConnectionLimits(header_timeout=10, reading_timeout=30)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import httpx
 from playwright.sync_api import expect, sync_playwright
+from tests.pasted import free_ports
 from tests.worlds import decode_update
 
 PATIENCE = 60_000  # ms; only a bound: nothing waits longer than it has to
@@ -49,7 +50,7 @@ class Server:
     """A server process on a folder, which can be stopped and started again on the same port."""
 
     def __init__(self, folder, **options):
-        self.folder, self.options = Path(folder), {"page": quick_page()} | options
+        self.folder, self.options = Path(folder), {"page": quick_page(), "port": free_ports(1)[0]} | options
         self.process = None
 
     def start(self):
@@ -58,7 +59,6 @@ class Server:
         told = json.loads(self.process.stdout.readline())
         self.public, self.admin = told["public"], told["admin"]
         self.token = told["token"] or self.token
-        self.options["port"] = int(self.public.rsplit(":", 1)[1])
         return self
 
     def stop(self, how=signal.SIGTERM):

@@ -78,7 +78,7 @@ def main(folder, options):
             put_value(connection, "suggested_policy", options.get("suggested_policy"))
     if "page" in options:
         app.PAGE = Path(options["page"])
-    public, admin = bind("127.0.0.1", options.get("port", 0)), bind("127.0.0.1", 0)
+    public, admin = bind("127.0.0.1", options["port"]), bind("127.0.0.1", 0)
     addresses = {
         name: f"http://127.0.0.1:{bound.getsockname()[1]}" for name, bound in (("public", public), ("admin", admin))
     }
