@@ -26,8 +26,10 @@ FILE = PAGE / "schemas.js"
 HEAD = "/* What Python declares. Written by `python -m tests.service.web.schemas --write`; a test compares. */"
 WORDS = {int: "number", str: "string"}
 NUMBERS = {"f4": "F32", "f8": "F64", "i1": "I8", "i4": "I32", "index": "I32"}
+UNUSED = {"MOST_PASSES", "MOST_TRIPLES"}
+"""Rules of Python clients that are bounds of settings here."""
 CONSTANTS = {
-    "RULES": {name: value for name, value in vars(rules).items() if name.isupper()},
+    "RULES": {name: value for name, value in vars(rules).items() if name.isupper() and name not in UNUSED},
     "METHODS' OWN": {"HOME_ROUND": HOME_ROUND, "HOME_STEPS": HOME_STEPS, "LEVELS": LEVELS},
     "SECURE AGGREGATION": {
         **{name: getattr(ring, name) for name in ("C_INT", "FARTHEST", "LEAST_DEVIATION", "MOST_DEVIATION")},

@@ -10,6 +10,10 @@ await converse(async ({ vectors, home, history, down = [], unsupported = [], pop
   const flat = Float32Array.from(vectors.flat());
   const values = Float32Array.from(vectors, (row) => row.reduce((sum, value, f) => sum + value * home[f], 0));
   for (const item of unsupported) values[item] = -Infinity;
+  const membersOf = new Map();
+  categories.forEach((names, number) => {
+    for (const name of names) membersOf.set(name, [...(membersOf.get(name) ?? []), number]);
+  });
   const device = {
     history: Int32Array.from(history),
     model: { vectors: flat },
@@ -20,6 +24,7 @@ await converse(async ({ vectors, home, history, down = [], unsupported = [], pop
     starsOf: (items) => new Float32Array(items.length),
     kept: { history: history.map((number, at) => ({ id: String(number), at })) },
     catalogue: {
+      membersOf,
       numberOf: new Map(vectors.map((_, number) => [String(number), number])),
       items: vectors.map((_, number) => ({ categories: categories[number] ?? [] })),
     },

@@ -47,9 +47,10 @@ def test_a_reason_is_of_the_same_taste(shelves, world):
     assert taste(different["items"][0]) == 2, "what neither taste of the user is like"
 
 
-def test_a_reason_shares_a_category(shelves, world):
+@pytest.mark.parametrize("common", [[], ["Colour"]])
+def test_a_reason_shares_a_category_that_not_all_have(shelves, world, common):
     """Two items that are liked by the same users are no reason for each other where a reader sees nothing in common."""
-    categories = [["Drama"] if item % 2 else ["Family", "Music"] for item in range(ITEMS)]
+    categories = [[*common, "Drama"] if item % 2 else [*common, "Family", "Music"] for item in range(ITEMS)]
     told = shelves(world | {"home": [1, 1, 0], "history": [0, 31], "categories": categories})
     assert {own for _, own in told["reasons"]} == {0, 31}
     assert all(item % 2 == own % 2 for item, own in told["reasons"])

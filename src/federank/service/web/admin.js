@@ -6,33 +6,8 @@ The token is typed in, kept in this tab's session storage, and sent as a header 
 import { Fault, saidOf } from "./faults.js";
 import { accuracyOf, chartsOf } from "./operator/over_time.js";
 import { byId, element, fill, folded, table } from "./show/elements.js";
-import { clock, number, say, sayWord, short, worded, together } from "./show/language.js";
+import { clock, number, prepareTexts, say, sayWord, short, together, worded } from "./show/language.js";
 import { joiningCode } from "./show/pictures.js";
-import { prepareTexts } from "./show/texts.js";
-
-/** @import { Health } from "./client/federation.js" */
-/** @import { Key } from "./faults.js" */
-
-/** A round as the operator sees it; what has not been counted is not there.
- * @typedef {{ number: number, version: number, state: string, granted?: number, reports?: number, dropouts?: number, bytes?: number,
- *   clipped?: number, drift?: number, seconds?: number, rejected?: Record<string, number>,
- *   ended?: number | null, devices?: number | null, departures?: number | null }} Round */
-
-/** What devices have said of a version: a share and its interval; where ratings are held back, errors and theirs.
- * @typedef {{ version: number, answers: number, share?: number, low?: number, high?: number, mae?: number, mae_low?: number,
- *   mae_high?: number, rmse?: number, rmse_low?: number, rmse_high?: number }} Judged */
-
-/** How the federation is doing, for its operator.
- * @typedef {{ version: number, round: number, open: boolean, paused: boolean, reports: number, devices: number, left?: number,
- *   health?: Health, waiting: number, rounds_folded: number, rounds_abandoned: number, aggregates_rejected?: number,
- *   accuracy?: Record<string, unknown>,
- *   name?: string, description?: string | null, run_by?: string | null,
- *   joining?: { address: string, fingerprint: string | null, code: string[] } | null,
- *   rounds?: Round[], rejected?: Record<string, number>, largest_move?: number,
- *   moved_most?: { item: string, move: number }[], held_rows?: number, capped_rows?: number, capped_items?: number,
- *   busiest_range_reports?: number,
- *   limits?: { minimum: number, enough: number, deadline: number }, evaluation?: Judged[], trend?: Judged[],
- *   latency_ms?: Record<string, { requests: number, p50: number, p99: number }> }} Overview */
 
 const EVERY = 3000;
 const KEY = "federank-operator";
@@ -65,7 +40,6 @@ async function ask(path, body) {
   return said;
 }
 
-/** Look once, show it, and look again later. */
 async function look() {
   clearTimeout(timer);
   if (!sessionStorage.getItem(KEY)) return;
@@ -138,8 +112,7 @@ function showHealth({ state, reasons } = { state: "ok", reasons: [] }) {
   byId("health").hidden = !more.length;
 }
 
-/** What users read about this federation, and how a device on the same network joins.
- * @type {(overview: Overview) => void} */
+/** @type {(overview: Overview) => void} */
 function showJoining({ name, description, run_by: runBy, joining }) {
   const about = together(description ?? "", runBy ? say("run-by", { who: runBy }) : "");
   byId("federation-name").textContent = name ?? say("admin.unnamed");
@@ -150,10 +123,13 @@ function showJoining({ name, description, run_by: runBy, joining }) {
   );
 }
 
-/** A table whose first column is text and whose others are numbers.
- * @type {(caption: string, columns: string[], rows: string[][]) => HTMLElement} */
+/** @type {(caption: string, columns: string[], rows: string[][]) => HTMLElement} */
 const numbersTable = (caption, [first, ...others], rows) =>
   table(caption, [[first], ...others.map((title) => /** @type {[string, string]} */ ([title, "number"]))], rows);
+
+/** Show what there is, or a sentence where there is nothing.
+ * @type {(id: string, count: number, none: Key, shown: () => HTMLElement) => void} */
+const put = (id, count, none, shown) => fill(byId(id), count ? shown() : element("p", { class: "quiet" }, say(none)));
 
 /** The same, folded until it is asked for: a page of tables is not read.
  * @type {(id: string, title: string, ...shown: Parameters<typeof numbersTable>) => HTMLElement} */
@@ -213,11 +189,8 @@ function showRejected(rejected) {
     say("admin.reason-words", { slug: reason, words: sayWord("reason", reason) }),
     short(count),
   ]);
-  fill(
-    byId("rejected"),
-    rows.length
-      ? numbersTable(say("admin.rejected-caption"), [say("admin.reason"), say("admin.uploads")], rows)
-      : element("p", { class: "quiet" }, say("admin.rejected-none")),
+  put("rejected", rows.length, "admin.rejected-none", () =>
+    numbersTable(say("admin.rejected-caption"), [say("admin.reason"), say("admin.uploads")], rows),
   );
 }
 
@@ -242,8 +215,7 @@ const reasonsOf = (rejected = {}) =>
     .map(([reason, count]) => `${count} ${reason}`)
     .join(", ") || "–";
 
-/** The columns of the table of rounds.
- * @type {[title: Key, cell: (round: Round) => string][]} */
+/** @type {[title: Key, cell: (round: Round) => string][]} */
 const ROUND_COLUMNS = [
   ["admin.round", ({ number: round, state }) => `${round}: ${sayWord("state", state)}`],
   ["admin.ended", ({ ended }) => (ended ? clock(ended, "day") : "–")],
@@ -262,8 +234,9 @@ function showRounds(rounds) {
   const rows = rounds.map((round) => ROUND_COLUMNS.map(([, cell]) => cell(round)));
   const columns = ROUND_COLUMNS.map(([title]) => say(title));
   const title = say("admin.rounds-count", { count: rows.length });
-  const all = () => foldedTable("rounds-table", title, say("admin.rounds-caption"), columns, rows);
-  fill(byId("rounds"), rows.length ? all() : element("p", { class: "quiet" }, say("admin.rounds-none")));
+  put("rounds", rows.length, "admin.rounds-none", () =>
+    foldedTable("rounds-table", title, say("admin.rounds-caption"), columns, rows),
+  );
 }
 
 function signOut() {

@@ -10,18 +10,13 @@ import { saidOf } from "./faults.js";
 import { ask, listen, waking } from "./show/ask.js";
 import { button, byId, element, fill, folded } from "./show/elements.js";
 import * as item from "./show/item.js";
-import { language, remember, remembered, say, worded } from "./show/language.js";
+import { language, prepareTexts, remember, remembered, say, worded } from "./show/language.js";
 import * as leaves from "./show/leaves.js";
 import * as mine from "./show/mine.js";
 import { joiningCode, picture } from "./show/pictures.js";
 import { federationIn, lock, on, valuesOf } from "./show/sentences.js";
 import * as shelves from "./show/shelves.js";
-import { prepareTexts } from "./show/texts.js";
 import * as wall from "./show/wall.js";
-
-/** @import { View } from "./client/view.js" */
-/** @import { Said } from "./faults.js" */
-/** @import { Act } from "./show/ask.js" */
 
 const STATUS_EVERY = 10_000; // ms
 const SCREENS = ["wall", "for-you", "mine", "leaves"];
@@ -29,7 +24,6 @@ const SCREENS = ["wall", "for-you", "mine", "leaves"];
 const TABS = ["nav.for-you", "nav.mine", "nav.leaves"];
 /** @type {View} */
 let view;
-/** Which screen is shown. */
 let screen = "wall";
 
 /** @type {(given: View) => Promise<void>} */
@@ -43,7 +37,6 @@ async function show(given) {
   document.documentElement.dataset.ready = "true";
 }
 
-/** What stands on every screen. */
 function showTop() {
   const { name, description, lang, runBy } = federationIn(view, language);
   byId("name").textContent = name || "FedeRank";
@@ -174,8 +167,7 @@ async function watch() {
   setTimeout(watch, STATUS_EVERY);
 }
 
-/** Why the page could not be opened.
- * @type {Said | null} */
+/** @type {Said | null} */
 let unopened = null;
 
 function showUnopened() {
@@ -199,7 +191,6 @@ async function open(awake) {
   }
 }
 
-/** The names of the screens, which depend on what the items are called. */
 function showTabs() {
   const values = valuesOf(view);
   document.querySelectorAll("#tabs a").forEach((tab, place) => (tab.textContent = say(TABS[place], values)));

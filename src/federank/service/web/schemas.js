@@ -2,9 +2,7 @@
 
 export const MOST_FACTORS = 1024;
 export const MOST_MESSAGES = 1000;
-export const MOST_PASSES = 10000;
 export const MOST_SUPPORT = 10000000;
-export const MOST_TRIPLES = 1000000;
 export const API = 1;
 export const METHODS = ["fpl", "frugal", "pmf"];
 export const SUMMED_METHODS = ["frugal", "pmf"];

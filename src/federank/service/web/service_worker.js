@@ -15,8 +15,7 @@ const PATIENCE = 5000; // ms in which a server that is there has begun to answer
 /** @type {any} */
 const worker = self;
 
-/** The version that is kept completely, if there is one.
- * @type {() => Promise<string | undefined>} */
+/** @type {() => Promise<string | undefined>} */
 const keptName = async () => (await caches.keys()).find((name) => name.startsWith(NAMES));
 
 /** Keep the files that make the page now, all or none. */
@@ -25,13 +24,17 @@ async function keep() {
   if (!answer.ok) return;
   const { version, files } = await answer.json();
   const name = NAMES + version;
-  const before = await caches.keys();
-  if (before.includes(name)) return deleteAll(before.filter((other) => other !== name));
+  if (!(await caches.has(name))) await fetchAll(name, files);
+  for (const other of await caches.keys()) if (other !== name) await caches.delete(other);
+}
+
+/** @type {(name: string, files: string[]) => Promise<void>} */
+async function fetchAll(name, files) {
   // Under another name until all have come: a worker that is ended half-way leaves nothing that looks complete.
   const draft = `draft of ${name}`;
   const cache = await caches.open(draft);
   try {
-    await cache.addAll(files.map((/** @type {string} */ file) => new Request(file, { cache: "no-cache" })));
+    await cache.addAll(files.map((file) => new Request(file, { cache: "no-cache" })));
   } catch (reason) {
     await caches.delete(draft);
     throw reason;
@@ -41,12 +44,6 @@ async function keep() {
     const response = await cache.match(request);
     if (response) await complete.put(request, response);
   }
-  return deleteAll([draft, ...before]);
-}
-
-/** @type {(names: string[]) => Promise<void>} */
-async function deleteAll(names) {
-  for (const name of names) await caches.delete(name);
 }
 
 /** One at a time: a visit may begin while the worker is still being installed.

@@ -7,9 +7,6 @@ the token stay behind: the other browser joins as a client of its own.
 
 import { Fault } from "../faults.js";
 
-/** @import { Client } from "./client.js" */
-/** @import { Changes } from "./store.js" */
-
 const KIND = "federank-backup";
 const VERSION = 1;
 

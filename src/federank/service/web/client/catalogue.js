@@ -5,8 +5,6 @@ but case, accents, punctuation and spaces, or in where their article stands ("Ma
 year, that is enough. A search never ends in nothing: what no title has is searched with typos, then by the nearest match.
 */
 
-/** @import { Item } from "../federation/item.js" */
-
 /** Items and their look-up tables; those of titles are made when they are first needed.
  * @typedef {{ digest: string, items: Item[], numberOf: Map<string, number>, membersOf: Map<string, number[]>,
  *   categories: string[], decades: number[], names: string[][] | null, titles: Map<string, number | null> | null,
@@ -25,8 +23,7 @@ const YEAR = / ((?:18|19|20)\d\d)$/;
 const NUMERALS = { ii: "2", iii: "3", iv: "4", v: "5", vi: "6", vii: "7", viii: "8", ix: "9" };
 const NEAREST = 12; // shown where nothing matches
 
-/** A title as it is compared.
- * @type {(text: unknown) => string} */
+/** @type {(text: unknown) => string} */
 function plainTitle(text) {
   return String(text)
     .normalize("NFKD")
@@ -39,7 +36,7 @@ function plainTitle(text) {
     .trim()
     .replace(TRAILING_ARTICLE, (_, name, article, year = "") => `${article} ${name}${year}`)
     .replace(/(?<= )(?:i{2,3}|iv|vi{0,3}|ix)(?= |$)/g, (numeral) => NUMERALS[numeral])
-    .replace(/ (?:part|teil|parte|episode|vol|volume|chapter) (?=\d)/g, " ");
+    .replace(/ (?:part|teil|parte|episode|episodio|vol|volume|chapter) (?=\d)/g, " ");
 }
 
 /** @type {(plain: string) => string} */
@@ -48,8 +45,7 @@ const withoutYear = (plain) => plain.replace(YEAR, "");
 /** @type {(year: number) => number} */
 const decadeOf = (year) => Math.floor(year / 10) * 10;
 
-/** A list of items with its look-up tables.
- * @type {(catalogue: { digest: string, items: Item[] }) => Catalogue} */
+/** @type {(catalogue: { digest: string, items: Item[] }) => Catalogue} */
 export function indexed({ digest, items }) {
   const numberOf = new Map(items.map((item, number) => [item.id, number]));
   /** @type {Map<string, number[]>} */
@@ -115,7 +111,7 @@ function rankOf(title, wanted, words) {
   const begins = (/** @type {string} */ word) => title.startsWith(word) || title.includes(` ${word}`);
   if (words.length > 1 && words.every(begins)) return 4;
   const joined = wanted.replaceAll(" ", "");
-  if (joined.length > 4 && bare.replaceAll(" ", "").includes(joined)) return 5;
+  if (joined.length > 3 && bare.replaceAll(" ", "").includes(joined)) return 5;
   const initials = bare.split(" ").map((word) => (/^\d/.test(word) ? word : word[0]));
   const short = initials.join("");
   return joined.length > 1 && (short.startsWith(joined) || short.replace(/^t/, "").startsWith(joined)) ? 6 : null;

@@ -12,15 +12,7 @@ import { taught } from "./shelves.js";
 import { noticeOf, seasonOf, seasonOfRound } from "./seasons.js";
 import { StorageFull, readEverything, write } from "./store.js";
 import { reallyLiked } from "../privacy/ledger.js";
-import { NOTHING_HIDDEN, isPolicy, sharedProfile } from "../privacy/policy.js";
-
-/** @import { Catalogue } from "./catalogue.js" */
-/** @import { FederationInfo, Rows, Shape } from "./federation.js" */
-/** @import { Choice, Identity, Kept, LearntFrom, Owned } from "./store.js" */
-/** @import { Said } from "../faults.js" */
-/** @import { Entry } from "../privacy/ledger.js" */
-/** @import { SharedProfile, Policy } from "../privacy/policy.js" */
-/** @import { SecureConfig } from "../secagg/config.js" */
+import { NOTHING_HIDDEN, among, isPolicy, sharedProfile } from "../privacy/policy.js";
 
 /** The public model as of a version; none before the first has come. Where pairs are learnt items have biases, where squares
 are learnt weights; `gram` and `popular` are made of it when they are first needed.
@@ -35,12 +27,10 @@ is to complain of; `keeping` ends when it is written down.
 export const WAIT = 30_000; // ms in which something that is added while taking part can be taken back before it may leave
 const FIRST_POLICY = { sharing: "fixed-subset", pi: 0.3, basis: "shared" };
 
-/** Why an older model is not taken.
- * @type {(offered: number, have: number) => Said} */
+/** @type {(offered: number, have: number) => Said} */
 export const older = (offered, have) => ["notice.older", { offered: String(offered), have: String(have) }];
 
-/** A model of which nothing has come yet.
- * @type {(shape: Shape) => Model} */
+/** @type {(shape: Shape) => Model} */
 export const emptyModel = ({ factors, items }) => ({
   version: null,
   vectors: new Float32Array(items * factors),
@@ -88,8 +78,7 @@ export class Client {
     this.dismissed = new Int32Array(0);
     /** @type {Map<number, Entry>} */
     this.entries = new Map();
-    /** What the user has given items, where they are rated.
-     * @type {Map<number, number>} */
+    /** @type {Map<number, number>} */
     this.stars = new Map();
     /** @type {Float32Array | null} */
     this.home = null;
@@ -235,8 +224,7 @@ export class Client {
     return this.kept.rounds.filter((round) => seasonOfRound(round) === now);
   }
 
-  /** The numbers of items that have ended.
-   * @type {Set<number>} */
+  /** @type {Set<number>} */
   get gone() {
     return new Set(this.catalogue.items.flatMap(({ ended }, number) => (ended ? [number] : [])));
   }
@@ -297,16 +285,7 @@ export class Client {
     if (!settled.length) return { profile: settled, real: [], allowed: [], lifelong: true };
     const { seed, user } = await this.identity();
     const all = sharedProfile(this.policy, seed, user, settled, this.shape.items, this.sent);
-    if (!gone.size) return all;
-    const stays = Array.from(all.profile, (item) => !gone.has(item)); // nor are decoys of items that are there no more
-    /** @type {(_: unknown, index: number) => boolean} */
-    const isThere = (_, index) => stays[index];
-    return {
-      ...all,
-      profile: all.profile.filter(isThere),
-      real: all.real.filter(isThere),
-      allowed: all.allowed.filter(isThere),
-    };
+    return gone.size ? among(all, (item) => !gone.has(item)) : all; // nor are decoys of items that are there no more
   }
 
   /** What the user has given items that are rated.

@@ -15,12 +15,6 @@ import { followSeason, hasNewSeason, promised, seasonOf } from "./seasons.js";
 import { StorageFull, eraseEverything, openStore, read, readEverything, write } from "./store.js";
 import { Fault } from "../faults.js";
 
-/** @import { Met, Model } from "./client.js" */
-/** @import { FederationInfo, Rows, Shape } from "./federation.js" */
-/** @import { KeptModel } from "./store.js" */
-/** @import { Said } from "../faults.js" */
-/** @import { Item } from "../federation/item.js" */
-
 /** @typedef {Rows & { federation_id: string | null }} Fetched */
 
 /** @type {Said} */
@@ -30,15 +24,13 @@ const MOMENT = 1; // s in which a worker that lags behind the others has caught 
 /** What only federations of sums need, and so only they load. */
 const sums = () => import("./secure.js");
 
-/** Whether a catalogue has these items first, each with its number.
- * @type {(items: Item[], first: Item[]) => boolean} */
+/** @type {(items: Item[], first: Item[]) => boolean} */
 const beginsWith = (items, first) => first.every(({ id }, number) => items[number]?.id === id);
 
 /** Somebody else's federation is at the address now, and has been met. */
 export class Restarted extends Fault {}
 
-/** Open the database, ask the federation what it is, and bring the model up to date.
- * @type {() => Promise<Client>} */
+/** @type {() => Promise<Client>} */
 export async function wake() {
   const opening = openStore();
   const met = await meet(opening).catch((fault) => {
@@ -50,8 +42,7 @@ export async function wake() {
   return client;
 }
 
-/** Meet the federation that is at the address now, and see whether it is still the one that was joined.
- * @type {(client: Client) => Promise<void>} */
+/** @type {(client: Client) => Promise<void>} */
 export async function meetAgain(client) {
   client.met = await meet(Promise.resolve(client.database));
   await settle(client);
@@ -117,8 +108,7 @@ export async function followTo(client, season) {
   }
 }
 
-/** The same from the server.
- * @type {(opening: Promise<IDBDatabase>) => Promise<Met>} */
+/** @type {(opening: Promise<IDBDatabase>) => Promise<Met>} */
 async function meetNow(opening) {
   // Everything is asked for at once; answers are checked against what the federation says it is when that has come.
   const asked = fetchInfo();
@@ -138,8 +128,7 @@ async function meetNow(opening) {
   return { info, shape, catalogue: indexed(catalogue), model, config, complaint };
 }
 
-/** Whether the model that is kept belongs to this federation.
- * @type {(info: FederationInfo, shape: Shape, kept: KeptModel) => boolean} */
+/** @type {(info: FederationInfo, shape: Shape, kept: KeptModel) => boolean} */
 function isOf(info, shape, kept) {
   const { federation_id, catalogue, vectors } = kept;
   const isSame = federation_id === info.federation_id && catalogue === info.catalogue;
@@ -164,8 +153,7 @@ async function upToDate(info, shape, kept, changed) {
   return { model, complaint: null };
 }
 
-/** Take the federation that was met for what it is: the one that was joined, or another.
- * @type {(client: Client) => Promise<void>} */
+/** @type {(client: Client) => Promise<void>} */
 async function settle(client) {
   client.keepModel(); // while the page is already in use
   const joined = await read(client.database, "records", "federation_id");
@@ -193,8 +181,7 @@ async function partFromTheOldOne(database) {
   await write(database, { records, ...dropped(kept, ["detail.restarted"]) }, { choice: true });
 }
 
-/** The token of this device, which joins if it has none.
- * @type {(client: Client) => Promise<string>} */
+/** @type {(client: Client) => Promise<string>} */
 export async function enrolled(client) {
   const identity = await client.identity();
   if (identity.token) return identity.token;

@@ -10,13 +10,7 @@ import { BadMessage } from "../federation/wire.js";
 import { methodOf } from "../methods/registry.js";
 import * as rules from "../schemas.js";
 
-/** @import { Item } from "../federation/item.js" */
-/** @import { Method } from "../methods/registry.js" */
-
 const SUMS = "-sums"; // what a federation adds to the name of its method where no single server can read an upload
-
-/** What a federation says it is; what is optional is only ever shown, or checked where it is used.
- * @typedef {{ api: number, method: string, name?: string, description?: any, run_by?: any, noun?: any, seen?: any, joining?: any, language?: any, translations?: any, upload_period_seconds?: any, trained?: boolean | null, uploads?: string, sums?: any, season?: any, items: number, recipe: any, catalogue: string, federation_id: string, version: number, suggested_policy?: any }} FederationInfo */
 
 /** How many items there are, how many factors each has, and by which method they are learnt.
  * @typedef {{ factors: number, items: number, method: Method }} Shape */
@@ -25,19 +19,7 @@ const SUMS = "-sums"; // what a federation adds to the name of its method where 
  * @typedef {{ roundNumber: number, version: number, items: Int32Array, vectors: Float32Array, biases?: Float32Array,
  *   weights?: Float32Array, regulariser?: number, iteration?: number }} Rows */
 
-/** Leave to take part in one round.
- * @typedef {{ ticket: string, round: number, version: number, most_rows?: number, season?: number, counts?: boolean }} Task */
-
-/** How the federation is doing.
- * @typedef {{ version: number, round?: number, reports?: number, items?: number, season?: number, devices?: number, rounds_folded?: number,
- *   federation_id?: string, accuracy?: Record<string, number>, health?: Health,
- *   simulated?: { state?: string, clients?: number } | null }} Status */
-
-/** Its state in a word, and the reasons for it by their codes.
- * @typedef {{ state: string, reasons: { code: string, state: string, count: number, of: number }[] }} Health */
-
-/** What the federation is: its name, its method, its limits and the policy it suggests.
- * @type {() => Promise<FederationInfo>} */
+/** @type {() => Promise<FederationInfo>} */
 export async function fetchInfo() {
   const info = await jsonOf(await request("federation"));
   const known = [...rules.METHODS, ...rules.SUMMED_METHODS.map((method) => method + SUMS)];
@@ -55,23 +37,20 @@ export const isSecure = ({ method, uploads }) => method.endsWith(SUMS) && upload
  * @type {(info: FederationInfo) => boolean} */
 export const isPlain = ({ method, uploads = "plain" }) => !method.endsWith(SUMS) && uploads === "plain";
 
-/** The shape of a federation's model, once its recipe is sure to be one.
- * @type {(info: FederationInfo) => Promise<Shape>} */
+/** @type {(info: FederationInfo) => Promise<Shape>} */
 export async function shapeOf({ method: name, recipe, items }) {
   const method = await methodOf(name.replace(SUMS, ""), recipe, name.endsWith(SUMS));
   return { factors: method.factors, items, method };
 }
 
-/** How the federation is doing; public.
- * @type {() => Promise<Status>} */
+/** @type {() => Promise<Status>} */
 export async function fetchStatus() {
   const status = await jsonOf(await request("status"));
   needed(isIntegerIn(status?.version, 0, rules.MOST_VERSION), "version");
   return status;
 }
 
-/** Whether the federation says that its helper does not answer.
- * @type {(status: Status) => boolean} */
+/** @type {(status: Status) => boolean} */
 export const isHelperAway = ({ health }) =>
   Array.isArray(health?.reasons) && health.reasons.some((reason) => reason?.code === "helper-away");
 
@@ -120,8 +99,7 @@ export async function register() {
   return { device: client, token };
 }
 
-/** Leave: the token dies.
- * @type {(token: string) => Promise<Response>} */
+/** @type {(token: string) => Promise<Response>} */
 export const unregister = (token) => request("devices/me", { method: "DELETE", token });
 
 /** Wait for something to do (a long poll); null if there is nothing for now.
@@ -140,8 +118,7 @@ export async function waitForWork(token, seconds, signal) {
   return task;
 }
 
-/** The Broadcast of a task: the rows that changed since the version this device has.
- * @type {(token: string, task: Task, shape: Shape, have: number | null, signal: AbortSignal) => Promise<Rows>} */
+/** @type {(token: string, task: Task, shape: Shape, have: number | null, signal: AbortSignal) => Promise<Rows>} */
 export async function fetchRows(token, task, shape, have, signal) {
   const path = `tasks/${task.ticket}${have === null ? "" : `?have=${have}`}`;
   const rows = await broadcastOf(await request(path, { token, signal, timeout: 120_000 }), shape);

@@ -8,13 +8,10 @@ anyone could name from the public popularity of items alone. Cleverer attacks ma
 import { topN } from "../methods/ranking.js";
 import { liked } from "../privacy/ledger.js";
 
-/** @import { Client } from "./client.js" */
-
 /** How many items were kept back, and how many of them the attack and popularity name.
  * @typedef {{ hidden: number, named: number, namedByPopularity: number }} Guesses */
 
-/** What the attack names; null before anything was sent.
- * @type {(client: Client) => Guesses | null} */
+/** @type {(client: Client) => Guesses | null} */
 export function guesses(client) {
   const { history, entries, kept, model, method } = client;
   if (!kept.vector || !kept.rounds.length) return null;

@@ -68,8 +68,7 @@ function fewEnough(names) {
   return names;
 }
 
-/** The text of a file.
- * @type {(file: File) => Promise<string>} */
+/** @type {(file: File) => Promise<string>} */
 export async function textOf(file) {
   if (file.size > LARGEST)
     throw new BadFile(["file.too-large", { size: Math.round(file.size / 2 ** 20), most: LARGEST / 2 ** 20 }]);
@@ -83,8 +82,7 @@ export async function textOf(file) {
   }
 }
 
-/** Every line of a file that names something.
- * @type {(text: string) => Line[]} */
+/** @type {(text: string) => Line[]} */
 function linesIn(text) {
   const lines = /^\s*[[{]/.test(text) ? linesInJson(text) : linesInTable(text);
   return lines.map((line) => ({ ...line, name: line.name.trim() })).filter(({ name }) => name);
@@ -117,8 +115,7 @@ function lineOf(entry) {
   return lineFrom((column) => (isName(low[column]) ? String(low[column]) : ""));
 }
 
-/** A line, from the text of its columns by their names.
- * @type {(text: (column: string) => string) => Line} */
+/** @type {(text: (column: string) => string) => Line} */
 function lineFrom(text) {
   const column = COLUMNS.find((name) => text(name));
   const rated = RATINGS.find(text);

@@ -11,8 +11,6 @@ Retries and their backoff are participation.js's business; which requests there 
 import { LONGEST_RETRY_AFTER, MOST_SMALL_BYTES } from "../schemas.js";
 import { Fault } from "../faults.js";
 
-/** @import { Key, Said } from "../faults.js" */
-
 // The HTML has these fetched while scripts are on their way: the first request takes what is there, later ones do not.
 const BESIDE_THE_PAGE = new Set(["catalogue", "model"]);
 const PREFIX = "api/v1";
@@ -48,8 +46,7 @@ export class BadAnswer extends Fault {}
  * @typedef {Omit<RequestInit, "headers" | "signal"> & { token?: string | null, timeout?: number,
  *   signal?: AbortSignal, headers?: Record<string, string>, origin?: string }} Options */
 
-/** Make a request; the response, whose body is still to be read.
- * @type {(path: string, options?: Options) => Promise<Response>} */
+/** @type {(path: string, options?: Options) => Promise<Response>} */
 export async function request(path, { token, timeout = 30_000, signal, origin, ...options } = {}) {
   if (path.startsWith("model?")) BESIDE_THE_PAGE.clear(); // a client that has a model may know an older federation
   const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
@@ -111,8 +108,7 @@ export async function bytesOf(response, largest) {
   return new Uint8Array(await new Blob(pieces).arrayBuffer());
 }
 
-/** The JSON of a small body, which may be anything.
- * @type {(response: Response) => Promise<any>} */
+/** @type {(response: Response) => Promise<any>} */
 export async function jsonOf(response) {
   return jsonIn(await bytesOf(response, MOST_SMALL_BYTES));
 }
@@ -128,8 +124,7 @@ export function jsonIn(body) {
 
 // What an answer must hold: a value that is not as promised is refused with a sentence that names it as the interface does.
 
-/** Refuse an answer unless this holds.
- * @type {(holds: unknown, what: string) => void} */
+/** @type {(holds: unknown, what: string) => void} */
 export function needed(holds, what) {
   if (!holds) throw new BadAnswer(["detail.unusable", { what }]);
 }
@@ -140,8 +135,7 @@ export const isIntegerIn = (value, low, high) => Number.isInteger(value) && valu
 /** @type {(value: any) => boolean} */
 export const positive = (value) => Number.isFinite(value) && value >= 0;
 
-/** Wait, no longer than until the signal ends it.
- * @type {(seconds: number, signal?: AbortSignal) => Promise<void>} */
+/** @type {(seconds: number, signal?: AbortSignal) => Promise<void>} */
 export const sleep = (seconds, signal) =>
   new Promise((resolve) => {
     const timer = setTimeout(resolve, seconds * 1000);

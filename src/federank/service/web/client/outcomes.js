@@ -16,29 +16,20 @@ import { Refused } from "./http.js";
 import { FIRST_WAIT, LONGEST_WAIT, MOST_PERIODS } from "../schemas.js";
 import { write } from "./store.js";
 
-/** @import { Client } from "./client.js" */
-/** @import { Outcome } from "./federation.js" */
-/** @import { Say } from "./participation.js" */
-/** @import { Changes, Kept, KeptRound } from "./store.js" */
-/** @import { Said } from "../faults.js" */
-
 /** Why messages are left out, by the server's word for it. */
 const LEFT_OUT = ["norm-too-large", "unopened", "copied", "malformed"];
 const MOST_ASKED = 10; // the latest
 
-/** The latest first.
- * @type {(rounds: KeptRound[]) => KeptRound[]} */
+/** @type {(rounds: KeptRound[]) => KeptRound[]} */
 const latest = (rounds) => rounds.toSorted((one, other) => other.at - one.at);
 
-/** The uploads whose rounds may have ended since they were last asked about.
- * @type {(rounds: KeptRound[]) => KeptRound[]} */
+/** @type {(rounds: KeptRound[]) => KeptRound[]} */
 const unsettled = (rounds) =>
   latest(rounds)
     .slice(0, MOST_ASKED)
     .filter(({ outcome }) => outcome === "received");
 
-/** Whether the round of the last upload has not ended, as far as is known.
- * @type {(rounds: KeptRound[]) => boolean} */
+/** @type {(rounds: KeptRound[]) => boolean} */
 export const isWaiting = (rounds) => latest(rounds)[0]?.outcome === "received";
 
 /** Milliseconds until the next upload may leave: one per period (in seconds), and later after rounds in a row that were discarded.
@@ -59,8 +50,7 @@ export function waitAfter(rounds, now, period = 0) {
   return Math.max(sinceUpload, leftOf(ended, wait));
 }
 
-/** Ask about every upload whose round may have ended.
- * @type {(client: Client, token: string, signal: AbortSignal, say: Say) => Promise<void>} */
+/** @type {(client: Client, token: string, signal: AbortSignal, say: Say) => Promise<void>} */
 export async function askOutcomes(client, token, signal, say) {
   const asked = unsettled(client.kept.rounds);
   for (const round of asked) {

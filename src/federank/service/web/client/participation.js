@@ -11,12 +11,8 @@ import { isOver, seasonOf, untilOf } from "./seasons.js";
 import { Outdated, StorageFull, write } from "./store.js";
 import { BadMessage } from "../federation/wire.js";
 
-/** @import { Client } from "./client.js" */
-/** @import { Task } from "./federation.js" */
-/** @import { Identity, KeptRound, LearntFrom } from "./store.js" */
-/** @import { Said } from "../faults.js" */
-/** @import { Message } from "../methods/registry.js" */
-/** @import { Entry } from "../privacy/ledger.js" */
+/** Whether the server no longer knows this device; one that is banned (403) is known, and does not join again. */
+const isUnknown = (/** @type {Refused} */ { status }) => status === 401;
 
 /** What a round leaves: a message, its numbers before it is split (for its owner to look at), what it was learnt from, and where only sums are read the noise on the sum that it goes into,
 the digest of the round config that it was made for, and its random id.
@@ -212,8 +208,7 @@ async function holdBack(client, say) {
       await finish(client, identity, ticket, { outcome: "held back" }, say);
 }
 
-/** Send what is on its way, as long as its owner still allows it.
- * @type {(client: Client, token: string, leaving: AbortSignal, say: Say) => Promise<void>} */
+/** @type {(client: Client, token: string, leaving: AbortSignal, say: Say) => Promise<void>} */
 async function sendPending(client, token, leaving, say) {
   await holdBack(client, say);
   const { pending, identity } = client.kept;
@@ -244,12 +239,6 @@ async function finish(client, identity, ticket, became, say) {
   await write(client.database, changes, { device: identity?.device });
   await client.reload();
   return say([became.outcome === "received" ? "doing.received" : "doing.waiting"], "sent");
-}
-
-/** Whether the server no longer knows this device.
- * @type {(fault: Refused) => boolean} */
-function isUnknown({ status }) {
-  return status === 401; // a device that is banned (403) is known, and does not join again
 }
 
 /** Say what went wrong; how many seconds to wait before the next try.

@@ -11,32 +11,22 @@ import { dropped } from "./outcomes.js";
 import { readEverything, write } from "./store.js";
 import { epsilonOfMu } from "../privacy/accountant.js";
 
-/** @import { Client } from "./client.js" */
-/** @import { FederationInfo } from "./federation.js" */
-/** @import { KeptRound, KeptSeason } from "./store.js" */
-/** @import { SecureConfig } from "../secagg/config.js" */
-/** @import { Said } from "../faults.js" */
-
 export const USUAL_SEASONS = 3;
 const SLACK = 1e-9;
 
 /** A season as the page tells it: messages made and promised, and epsilon where there is noise.
  * @typedef {{ number: number, made: number, most: number | null, epsilon: number | null, until: string }} SeasonLine */
 
-/** The number of a federation's season; 1 where it says nothing.
- * @type {(info: FederationInfo) => number} */
+/** @type {(info: FederationInfo) => number} */
 export const seasonOf = ({ season }) => (Number.isInteger(season?.number) ? season.number : 1);
 
-/** The last day of its season; empty where it has none.
- * @type {(info: FederationInfo) => string} */
+/** @type {(info: FederationInfo) => string} */
 export const untilOf = ({ season }) => (typeof season?.until === "string" ? season.until.slice(0, 10) : "");
 
-/** Whether the last day of a season is over, in UTC.
- * @type {(until: string) => boolean} */
+/** @type {(until: string) => boolean} */
 export const isOver = (until) => until !== "" && new Date().toISOString().slice(0, 10) > until;
 
-/** The season that a message belongs to.
- * @type {(round: KeptRound) => number} */
+/** @type {(round: KeptRound) => number} */
 export const seasonOfRound = ({ season = 1 }) => season;
 
 /** What noise costs, as a square of mu.
@@ -46,15 +36,13 @@ const costOf = ({ bound }, noise) => (bound / noise) ** 2;
 /** @type {(values: number[]) => number} */
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
-/** What a season may take at most.
- * @type {(client: Client, config: SecureConfig | null) => KeptSeason} */
+/** @type {(client: Client, config: SecureConfig | null) => KeptSeason} */
 export function promised({ info, method }, config) {
   const cost = config && config.noises.every(Boolean) ? sum(config.noises.map((noise) => costOf(config, noise))) : null;
   return { number: seasonOf(info), uploads: method.messages, cost, until: untilOf(info) };
 }
 
-/** Whether the federation is in a later season than the one that this device is in.
- * @type {(client: Client) => boolean} */
+/** @type {(client: Client) => boolean} */
 export const hasNewSeason = ({ kept, info }) =>
   kept.federation_id === info.federation_id && seasonOf(info) > (kept.seasons?.at(-1)?.number ?? 1);
 

@@ -45,13 +45,6 @@ import {
 } from "../secagg/round_config.js";
 import { ID_BYTES, makeUpload, newSecrets, roundingChances } from "../secagg/upload.js";
 
-/** @import { Model } from "./client.js" */
-/** @import { FederationInfo, Task } from "./federation.js" */
-/** @import { Said } from "../faults.js" */
-/** @import { Bytes } from "../secagg/canonical.js" */
-/** @import { SecureConfig } from "../secagg/config.js" */
-/** @import { RoundConfig, RoundRecord } from "../secagg/round_config.js" */
-
 const HERE = "localhost";
 const OF_FRUGAL = ["factors", "messages", "alpha", "unobserved_weight", "activity", "clip", "min_support"];
 /** @type {Record<string, number>} */
@@ -65,10 +58,6 @@ names a model, and how many items uploads on a model cover (null: all).
 /** On what terms a round's messages are split.
  * @typedef {{ config: SecureConfig, roundConfig: RoundConfig }} Terms */
 
-/** Who the two servers are and what their noise is worth, as the page says it.
- * @typedef {{ helper: string, fingerprint: string, together: "machine" | "host" | null, leastCohort: number,
- *   epsilon: number | null, delta: number }} Promised */
-
 /** @type {(model: Model) => Promise<Bytes>} */
 const frugalDigest = ({ version, regulariser, weights, vectors }) =>
   modelDigest(version ?? 0, regulariser, weights, vectors);
@@ -77,8 +66,7 @@ const frugalDigest = ({ version, regulariser, weights, vectors }) =>
 const fedrecDigest = ({ version, iteration, weights, vectors }) =>
   methodModelDigest(version ?? 0, { vectors, reported: Int8Array.from(weights), iteration: Int32Array.of(iteration) });
 
-/** What the config must say of the federation's method.
- * @type {(info: FederationInfo) => MethodTerms} */
+/** @type {(info: FederationInfo) => MethodTerms} */
 function termsOf({ method, recipe }) {
   const { factors, messages, uploads_per_client: uploads, clip = null, min_support: minSupport = 1 } = recipe;
   if (method.startsWith("frugal")) {
@@ -186,8 +174,7 @@ async function signedSeasons() {
   });
 }
 
-/** Refuse a config that not both servers have signed.
- * @type {(config: SecureConfig) => Promise<void>} */
+/** @type {(config: SecureConfig) => Promise<void>} */
 async function refuseUnsigned(config) {
   const signed = (await signedSeasons()).find((one) => canonical(one.config) === canonical(config));
   const first = hexadecimal(config.helper_key, PUBLIC_BYTES, "helper.key");
@@ -251,11 +238,7 @@ export async function fetchRoundConfig(config, info, model, { round, version }, 
 }
 
 /** What the helper has signed, read with the key that it had when the config was made, or the one that it has now.
- * @template T
- * @param {(content: Uint8Array, key: Bytes) => Promise<T>} reading
- * @param {Uint8Array} content
- * @param {SecureConfig} config
- * @returns {Promise<T>} */
+ * @type {<T>(reading: (content: Uint8Array, key: Bytes) => Promise<T>, content: Uint8Array, config: SecureConfig) => Promise<T>} */
 async function signedByHelper(reading, content, config) {
   try {
     return await reading(content, hexadecimal(config.helper_key, PUBLIC_BYTES, "helper.key"));
@@ -327,16 +310,13 @@ function planned(config, stage, model, profile, chances) {
   return privateMessage(stage, items.length, coveredBy(items, profile), directionsOf(rows), chances);
 }
 
-/** Whether a round's messages carry counts or popularity only.
- * @type {(terms: Terms) => boolean} */
+/** @type {(terms: Terms) => boolean} */
 export const asksForCounts = ({ config, roundConfig }) => isCounting(config, roundConfig.stage);
 
-/** By what the helper's record of a round names its round config.
- * @type {(terms: Terms) => Promise<string>} */
+/** @type {(terms: Terms) => Promise<string>} */
 export const roundConfigName = async ({ roundConfig }) => hexOf(await roundConfigDigest(roundConfig));
 
-/** The random id of an upload, from its bytes.
- * @type {(body: Bytes) => string} */
+/** @type {(body: Bytes) => string} */
 export const idOf = (body) => hexOf(body.subarray(8, 8 + ID_BYTES));
 
 /** Refuse a message that, with those before it, would disclose more than was promised; `sent` are the noises on them.
@@ -373,8 +353,7 @@ export async function promisedBy(config, messages, page) {
 /** What is read, or a sentence about why it cannot be used.
  * @template T
  * @param {() => Promise<T>} reading
- * @param {(reason: Said) => Said} [sentence]
- * @returns {Promise<T>} */
+ * @param {(reason: Said) => Said} [sentence] */
 async function read(reading, sentence = (reason) => ["sums.config-unusable", { reason }]) {
   try {
     return await reading();

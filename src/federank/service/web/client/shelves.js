@@ -10,8 +10,6 @@ What was turned down teaches here, and nowhere else: what resembles it moves dow
 
 import { topN } from "../methods/ranking.js";
 
-/** @import { Client } from "./client.js" */
-
 /** A row of items by their numbers; `own` is the user's item that is its reason.
  * @typedef {{ kind: "best" | "because" | "different" | "many", own?: number, items: number[] }} Shelf */
 
@@ -21,6 +19,7 @@ const SHORT = 4; // fewer are no shelf
 const REASONS = 3; // shelves because of something
 const BELIEVED = 2; // standard deviations above an item's mean likeness: what is shown as a reason
 const SURELY = 0.8; // and the likeness that is believed wherever the others lie
+const AKIN = 0.25; // the least product of likeness and kinship
 const AMONG = 160;
 const TAUGHT = 0.6; // of the range of values: what a likeness of 1 to something turned down costs
 
@@ -43,16 +42,14 @@ function likeness(vectors, count, item) {
   return alike;
 }
 
-/** The likeness from which on a reader believes it.
- * @type {(alike: Float32Array) => number} */
+/** @type {(alike: Float32Array) => number} */
 function believed(alike) {
   const mean = alike.reduce((sum, value) => sum + value, 0) / alike.length;
   const spread = Math.sqrt(alike.reduce((sum, value) => sum + (value - mean) ** 2, 0) / alike.length);
   return Math.min(Math.max(mean + BELIEVED * spread, 0.3), SURELY);
 }
 
-/** Values after what was turned down has taught them.
- * @type {(values: Float32Array, vectors: Float32Array, down: number[]) => Float32Array} */
+/** @type {(values: Float32Array, vectors: Float32Array, down: number[]) => Float32Array} */
 export function taught(values, vectors, down) {
   if (!down.length) return values;
   let [low, high] = [Infinity, -Infinity];
@@ -83,18 +80,14 @@ export async function shelves(client) {
   const own = Array.from(method.scale ? history.filter((_, place) => stars[place] >= mean) : history);
   const alike = new Map(client.isFresh ? [] : own.map((item) => [item, likeness(model.vectors, shape.items, item)]));
   const least = new Map([...alike].map(([item, values_]) => [item, believed(values_)]));
-  const { items } = client.catalogue;
-  /** @type {(one: number, other: number) => boolean} */
-  const isKin = (one, other) => {
-    const [mine, theirs] = [items[one].categories, items[other].categories];
-    return !mine.length || !theirs.length || mine.some((category) => theirs.includes(category));
-  };
+  const kinship = kinshipIn(client.catalogue);
   /** @type {(item: number) => number | null} */
   const reasonOf = (item) => {
-    let [reason, most] = [/** @type {number | null} */ (null), 0];
-    for (const [other, values_] of alike)
-      if (values_[item] >= (least.get(other) ?? 2) && values_[item] > most && isKin(item, other))
-        [reason, most] = [other, values_[item]];
+    let [reason, most] = [/** @type {number | null} */ (null), AKIN];
+    for (const [other, values_] of alike) {
+      const akin = values_[item] >= (least.get(other) ?? 2) ? values_[item] * kinship(item, other) : 0;
+      if (akin > most) [reason, most] = [other, akin];
+    }
     return reason;
   };
   const reasons = new Map(best.flatMap((item) => (reasonOf(item) === null ? [] : [[item, reasonOf(item) ?? -1]])));
@@ -113,7 +106,7 @@ export async function shelves(client) {
     if (rows.length > REASONS || !alike.size) break;
     const values_ = alike.get(item) ?? new Float32Array(shape.items);
     const near = best.filter((other) => !shown.has(other) && reasons.get(other) === item);
-    near.sort((one, other) => values_[other] - values_[one]);
+    near.sort((one, other) => values_[other] * kinship(other, item) - values_[one] * kinship(one, item));
     add({ kind: "because", own: item, items: near.slice(0, LONG) });
   }
   if (!client.isFresh) add({ kind: "different", items: different(client, values, best, shown) });
@@ -122,8 +115,21 @@ export async function shelves(client) {
   return { shelves: rows, reasons };
 }
 
-/** Of the best, what is least like the user's own and like each other.
- * @type {(client: Client, values: Float32Array, best: number[], shown: Set<number>) => number[]} */
+/** How much of their categories two items share, where a rare one says more than a common one (Jaccard, weighted by the logarithm of
+rarity); 1 where either has none.
+ * @type {(catalogue: Catalogue) => (one: number, other: number) => number} */
+function kinshipIn({ items, membersOf }) {
+  /** @type {(categories: string[]) => number} */
+  const weight = (categories) =>
+    categories.reduce((sum, name) => sum + Math.log(items.length / (membersOf.get(name)?.length ?? 1)), 0);
+  return (one, other) => {
+    const [mine, theirs] = [items[one].categories, items[other].categories];
+    const all = weight([...new Set([...mine, ...theirs])]);
+    return mine.length && theirs.length && all ? weight(mine.filter((name) => theirs.includes(name))) / all : 1;
+  };
+}
+
+/** @type {(client: Client, values: Float32Array, best: number[], shown: Set<number>) => number[]} */
 function different({ model, shape, history }, values, best, shown) {
   const open = best.filter((item) => !shown.has(item));
   const nearest = new Map(open.map((item) => [item, 0]));

@@ -20,51 +20,6 @@ Changes that belong together are one transaction: all of them are kept, or none.
 
 import { Fault } from "../faults.js";
 
-/** @import { Model } from "./client.js" */
-/** @import { Said } from "../faults.js" */
-/** @import { Entry } from "../privacy/ledger.js" */
-/** @import { Policy } from "../privacy/policy.js" */
-/** @import { SecureConfig } from "../secagg/config.js" */
-
-/** Who this device is: to its own draws (two words that are never sent), and to the server once it has joined.
- * @typedef {{ seed: number, user: number, device: string | null, token: string | null }} Identity */
-
-/** What a vector or a message was learnt from.
- * @typedef {{ basis: string, ids: string[] }} LearntFrom */
-
-/** Something the user has, or has dismissed; `how` it came here, and whether it has been `shown` since.
- * @typedef {{ id: string, title: string, at: number, how?: string, shown?: boolean, rating?: number }} Owned */
-
-/** An item that has left, under its id.
- * @typedef {Omit<Entry, "item"> & { id: string, title: string }} KeptEntry */
-
-/** What a round sent, what became of it (outcomes.js), `why` where it is not in the model, and when the round was found to have `ended`;
- * where messages are counted, its number and how many there may be, the noise on the sum that it went into, and the digest of the round config
- * that it was made for and its random id.
- * @typedef {{ ticket: string, round: number, at: number, liked: string[], compared: number, bytes: number,
- *   outcome: string, season?: number, why?: Said, ended?: number, uploads?: number, number?: number, of?: number | null, noise?: number,
- *   roundConfig?: string, id?: string }} KeptRound */
-
-/** An Update on its way; where it was made from pairs, from how many.
- * @typedef {{ ticket: string, liked: string[], from: LearntFrom, body: Uint8Array<ArrayBuffer>, at: number, pairs?: number }} Pending */
-
-/** What the owner allows, in ids; with `byHand`, these items and no others may leave.
- * @typedef {Omit<Policy, "neverItems"> & { neverIds: string[], byHand?: string[] | null }} Choice */
-
-/** What a season has promised: its uploads, and mu squared of its noise where there is any.
- * @typedef {{ number: number, uploads: number | null, cost: number | null, until: string }} KeptSeason */
-
-/** The owner's choices and what has left.
- * @typedef {{ revision?: number, taking?: boolean, identity?: Identity, policy?: Partial<Choice>, later?: string[], joined?: string, agreed?: number,
- *   federation_id?: string, answered?: string, restarted?: boolean, seasons?: KeptSeason[], seasonBegun?: string, sums?: SecureConfig, vector?: LearntFrom & { values: Float32Array },
- *   history: Owned[], dismissed: Owned[], ledger: KeptEntry[], rounds: KeptRound[], pending: Pending[] }} Kept */
-
-/** A copy of the public model, and whose it is.
- * @typedef {Model & { federation_id: string, catalogue: string }} KeptModel */
-
-/** What to write: {store: {key: value}}; undefined deletes.
- * @typedef {Record<string, Record<string, unknown>>} Changes */
-
 const NAME = "federank";
 const STORES = ["records", "history", "dismissed", "ledger", "rounds", "pending", "last", "model"];
 const VERSION = 2; // of the stores above; what another version of the page has kept is refused
@@ -72,17 +27,14 @@ const VERSION = 2; // of the stores above; what another version of the page has 
 export class StorageFull extends Fault {}
 export class Outdated extends Fault {}
 
-/** @template T
- * @param {IDBRequest<T>} request
- * @returns {Promise<T>} */
+/** @type {<T>(request: IDBRequest<T>) => Promise<T>} */
 const settled = (request) =>
   new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
   });
 
-/** The database, made on the first visit.
- * @type {() => Promise<IDBDatabase>} */
+/** @type {() => Promise<IDBDatabase>} */
 export async function openStore() {
   const request = indexedDB.open(NAME, VERSION);
   request.onupgradeneeded = ({ oldVersion }) => {
@@ -100,12 +52,10 @@ export async function openStore() {
   return database;
 }
 
-/** One record, or undefined.
- * @type {(database: IDBDatabase, store: string, key: string) => Promise<any>} */
+/** @type {(database: IDBDatabase, store: string, key: string) => Promise<any>} */
 export const read = (database, store, key) => settled(database.transaction(store).objectStore(store).get(key));
 
-/** The owner's choices and what has left, as of one moment.
- * @type {(database: IDBDatabase) => Promise<Kept>} */
+/** @type {(database: IDBDatabase) => Promise<Kept>} */
 export async function readEverything(database) {
   const stores = ["records", "history", "dismissed", "ledger", "rounds", "pending"];
   const transaction = database.transaction(stores);
@@ -166,8 +116,7 @@ export async function noteShown(database, ids) {
   }
 }
 
-/** Forget everything.
- * @type {(database: IDBDatabase) => Promise<void>} */
+/** @type {(database: IDBDatabase) => Promise<void>} */
 export async function eraseEverything(database) {
   const transaction = database.transaction(STORES, "readwrite", { durability: "strict" });
   STORES.forEach((store) => transaction.objectStore(store).clear());

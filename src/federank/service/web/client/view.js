@@ -8,32 +8,12 @@ import { linesOf } from "./seasons.js";
 import { holds } from "../federation/rng.js";
 import { decoyRate } from "../privacy/policy.js";
 
-/** @import { Client } from "./client.js" */
-/** @import { Promised } from "./secure.js" */
-/** @import { Said } from "../faults.js" */
-/** @import { SharedProfile } from "../privacy/policy.js" */
-/** @import { Noun } from "../show/language.js" */
-
-/** An address for others on the same network, with a code to scan in rows of 0 and 1.
- * @typedef {{ address: string, fingerprint: string | null, code: string[] }} Joining */
-
 const ITEM = { one: "item", many: "items" };
-
-/** One item, as the page shows it.
- * @typedef {{ id: string, title: string, year: number | null, local: Record<string, string>, lang: string, categories: string[], has: boolean,
- *   later: boolean, rating: number | null, predicted?: { rating: number, isMean: boolean } | null }} ShownItem */
-
-/** An item of the user's own list, and where it is or may go.
- * @typedef {ShownItem & { at: number, mayLeave: boolean, left: boolean, waits: boolean, unshown: boolean }} OwnItem */
-
-/** What the rounds are doing, as it is said and in a word.
- * @typedef {{ says: Said, state: string }} Progress */
 
 /** Everything the page shows, except search results, shelves and guesses, which it asks for.
  * @typedef {Awaited<ReturnType<typeof viewOf>>} View */
 
-/** One item, as the page shows it.
- * @type {(client: Client, number: number) => ShownItem} */
+/** @type {(client: Client, number: number) => ShownItem} */
 export function described(client, number) {
   const { id, title, year, local, categories } = client.catalogue.items[number];
   return {
@@ -60,8 +40,7 @@ async function promisedTo({ met, kept, choice }) {
   return (await import("./secure.js")).promisedBy(config, choice.messages ?? config.messages, self.location.href);
 }
 
-/** What this device takes part with once nothing leaves any more.
- * @type {SharedProfile} */
+/** @type {SharedProfile} */
 const NOTHING = { profile: new Int32Array(0), real: [], allowed: [], lifelong: true };
 
 /** How things stand.

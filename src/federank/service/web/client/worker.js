@@ -19,19 +19,12 @@ import { noteShown, read, write } from "./store.js";
 import { described, viewOf } from "./view.js";
 import { Fault, saidOf } from "../faults.js";
 
-/** @import { Query } from "./catalogue.js" */
-/** @import { Client } from "./client.js" */
-/** @import { Changes, Choice } from "./store.js" */
-/** @import { Progress, ShownItem } from "./view.js" */
-/** @import { Said } from "../faults.js" */
-
 const LOCK = "federank-rounds";
 const others = new BroadcastChannel("federank");
 
 /** @type {Client} */
 let client;
-/** While rounds run, what ends them.
- * @type {AbortController | null} */
+/** @type {AbortController | null} */
 let running = null;
 let leaving = new AbortController();
 let ended = Promise.resolve(); // settled when the rounds that ran last have come to their end
@@ -131,8 +124,7 @@ function storageGone() {
   stop(["fault.storage-gone"]);
 }
 
-/** Records of items by their ids; ids that the catalogue does not have are left out.
- * @type {(ids: string[], more?: { how: string }) => Record<string, object>} */
+/** @type {(ids: string[], more?: { how: string }) => Record<string, object>} */
 const recordsOf = (ids, more) => {
   const { items, numberOf } = client.catalogue;
   const known = ids.flatMap((id) => numberOf.get(id) ?? []).map((number) => items[number]);

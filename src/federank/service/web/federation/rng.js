@@ -52,8 +52,7 @@ function threefry(k0, k1, k2, k3, c0, c1, c2, c3) {
   return [a >>> 0, b >>> 0, c >>> 0, d >>> 0];
 }
 
-/** The four random words of one choice.
- * @type {(seed: number, user: number, purpose: number, roundNumber: number, counter: number) => Words} */
+/** @type {(seed: number, user: number, purpose: number, roundNumber: number, counter: number) => Words} */
 export function words(seed, user, purpose, roundNumber, counter) {
   return threefry(seed, user, purpose, 0, roundNumber, counter, 0, 0);
 }
@@ -65,14 +64,12 @@ export function below(word, count) {
   return Math.floor(((word >>> 16) * count + lower) / 0x10000);
 }
 
-/** Whether an event of this probability happens: never for 0, always for 1.
- * @type {(word: number, probability: number) => boolean} */
+/** @type {(word: number, probability: number) => boolean} */
 export function happens(word, probability) {
   return word < probability * WORDS;
 }
 
-/** Whether an ascending profile has this item.
- * @type {(profile: ArrayLike<number>, item: number) => boolean} */
+/** @type {(profile: ArrayLike<number>, item: number) => boolean} */
 export function holds(profile, item) {
   let low = 0;
   let span = profile.length;
@@ -84,8 +81,7 @@ export function holds(profile, item) {
   return profile.length > 0 && profile[low] === item;
 }
 
-/** The item that is number `rank` (from 0) among those missing from an ascending profile.
- * @type {(profile: ArrayLike<number>, rank: number) => number} */
+/** @type {(profile: ArrayLike<number>, rank: number) => number} */
 export function absentItem(profile, rank) {
   // profile[k] - k items are missing below profile[k]: find how many of the profile's items lie below the wanted one.
   let low = 0;

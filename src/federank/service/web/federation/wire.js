@@ -147,8 +147,7 @@ export function decodeRows(schema, buffer, sizes) {
   return { roundNumber: numberOf(parts, "round"), version: numberOf(parts, "version"), items, ...arrays };
 }
 
-/** Refuse numbers that are not as a record declares them.
- * @type {(schema: Schema, record: Record<string, any>, nItems: number) => void} */
+/** @type {(schema: Schema, record: Record<string, any>, nItems: number) => void} */
 export function checkRecord(schema, record, nItems) {
   for (const [name, { index, minimum = -Infinity, maximum = Infinity }] of Object.entries(schema)) {
     checkFinite(record[name]);
@@ -159,16 +158,12 @@ export function checkRecord(schema, record, nItems) {
 }
 
 /** A part's values, which must have this shape.
- * @template {Numbers} T
- * @param {Parts} parts
- * @param {string} name
- * @param {number[]} shape
- * @returns {T} */
+ * @type {<T extends Numbers>(parts: Parts, name: string, shape: number[]) => T} */
 export function shaped(parts, name, shape) {
   const { values, shape: found } = parts.arrays[name] ?? { values: new Float32Array(0), shape: [] };
   if (String(found) !== String(shape))
     throw new BadMessage(["wire.shape", { name, found: String(found), needed: String(shape) }]);
-  return /** @type {T} */ (values);
+  return /** @type {any} */ (values);
 }
 
 /** A integer of the metadata: which round, which version.
@@ -180,16 +175,14 @@ export function numberOf({ about }, name) {
   return Number(text);
 }
 
-/** Refuse item numbers that do not ascend within the catalogue.
- * @type {(items: Int32Array, nItems: number) => void} */
+/** @type {(items: Int32Array, nItems: number) => void} */
 export function checkItems(items, nItems) {
   for (let index = 0; index < items.length; index++)
     if (items[index] < 0 || items[index] >= nItems || (index && items[index] <= items[index - 1]))
       throw new BadMessage(["wire.items", { last: nItems - 1 }]);
 }
 
-/** Refuse numbers that are not finite.
- * @type {(...arrays: Numbers[]) => void} */
+/** @type {(...arrays: Numbers[]) => void} */
 export function checkFinite(...arrays) {
   for (const values of arrays)
     for (let index = 0; index < values.length; index++)

@@ -18,8 +18,6 @@ import { recordMessage, recordRatings, sampledEver } from "../privacy/ledger.js"
 import { NOTHING_HIDDEN } from "../privacy/policy.js";
 import { scores } from "./ranking.js";
 
-/** @import { Method } from "./registry.js" */
-
 /** Gradients that leave: of rated and sampled items in one ascending list.
  * @typedef {{ items: Int32Array, vectors: Float32Array }} RatingUpdate */
 
@@ -102,8 +100,7 @@ export function virtualItems({ seed, user, isFixed }, round, profile, count, nIt
 /** The shared model as a round begins.
  * @typedef {{ roundNumber: number, iteration: number, vectors: Float32Array }} RatingBroadcast */
 
-/** The recipe of a user who takes part with this many ratings.
- * @type {(published: any, hidden: { filling: string, rho: number, sampling: string }, rated: number, nItems: number) => RatingRecipe} */
+/** @type {(published: any, hidden: { filling: string, rho: number, sampling: string }, rated: number, nItems: number) => RatingRecipe} */
 export function ratingRecipe(published, { filling, rho, sampling }, rated, nItems) {
   const isLate = published.filling_start === "late";
   return {
@@ -181,8 +178,7 @@ function stepped({ factors, regulariser }, U, V, items, values, rate) {
   return U.map((value, f) => value - rate * (total[f] / items.length + regulariser * value));
 }
 
-/** Every item's gradient, by item number.
- * @type {(recipe: RatingRecipe, U: Float64Array, V: Float32Array, items: Int32Array, values: Float64Array) => RatingUpdate} */
+/** @type {(recipe: RatingRecipe, U: Float64Array, V: Float32Array, items: Int32Array, values: Float64Array) => RatingUpdate} */
 function gradients({ factors, regulariser }, U, V, items, values) {
   const vectors = new Float32Array(items.length * factors);
   const order = Array.from(items.keys()).sort((one, other) => items[one] - items[other]);
@@ -198,8 +194,7 @@ function gradients({ factors, regulariser }, U, V, items, values) {
 
 const FOLD_IN_REGULARIZATION = 0.5;
 
-/** What predicts these ratings best.
- * @type {(vectors: Float32Array, items: Int32Array, ratings: Float32Array, factors: number) => Float32Array} */
+/** @type {(vectors: Float32Array, items: Int32Array, ratings: Float32Array, factors: number) => Float32Array} */
 export function foldedIn(vectors, items, ratings, factors) {
   const gram = new Float64Array(factors * factors);
   const aim = new Float64Array(factors);
@@ -217,8 +212,7 @@ export function foldedIn(vectors, items, ratings, factors) {
 
 // Under secure aggregation a message has a row for every item: the gradient of V, and 1 where the user has rated the item; zeros elsewhere.
 
-/** Numbers per item of a secure message: gradients, and a count.
- * @type {(factors: number) => number} */
+/** @type {(factors: number) => number} */
 export const columnsOfGradients = (factors) => factors + 1;
 
 /** An update without virtual ratings as a message that names every item.
@@ -286,8 +280,7 @@ export function fedrec(published, isSecure) {
   };
 }
 
-/** How long each item's vector is: much is said of what many have rated.
- * @type {(vectors: Float32Array, factors: number) => Float32Array} */
+/** @type {(vectors: Float32Array, factors: number) => Float32Array} */
 function lengths(vectors, factors) {
   const squares = new Float32Array(vectors.length / factors);
   for (let index = 0; index < vectors.length; index++)

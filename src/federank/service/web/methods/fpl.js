@@ -24,8 +24,6 @@ import { BadMessage, checkRecord, decodeRows, encodeRecord } from "../federation
 import { record } from "../privacy/ledger.js";
 import { scores } from "./ranking.js";
 
-/** @import { Method } from "./registry.js" */
-
 /** Rows: which items, ascending; a row of factors (or of gradients) and a bias for each.
  * @typedef {{ items: Int32Array, vectors: Float32Array, biases: Float32Array }} Update */
 
@@ -182,8 +180,7 @@ export function homeVector(recipe, seed, user, history, model, steps = HOME_STEP
 
 // Pairs on a device (fpl): every round some pairs are drawn, and the gradients of their items sent.
 
-/** The method, with the recipe that a federation has published.
- * @type {(published: any) => Method} */
+/** @type {(published: any) => Method} */
 export function fpl(published) {
   const { factors } = published;
   const recipe = recipeFor(published);

@@ -12,15 +12,12 @@ item of the profile.
 
 import { BadAnswer, needed, positive, isIntegerIn } from "../client/http.js";
 import { C_INT, LEVELS, MOST_FACTORS, MOST_MESSAGES, MOST_SUPPORT } from "../schemas.js";
+import { holds } from "../federation/rng.js";
 import { BadMessage, checkFinite, checkItems, decodeParts, encodeParts, numberOf, shaped } from "../federation/wire.js";
 import { addProducts, mirror, solve } from "./linear.js";
 import { recordMessage } from "../privacy/ledger.js";
+import { among } from "../privacy/policy.js";
 import { scores } from "./ranking.js";
-
-/** @import { Model } from "../client/client.js" */
-/** @import { Kind, Parts } from "../federation/wire.js" */
-/** @import { Method } from "./registry.js" */
-/** @import { SharedProfile } from "../privacy/policy.js" */
 
 /** Rows of the item vectors as of a round and a version, the items' weights, and lambda.
  * @typedef {{ roundNumber: number, version: number, regulariser: number, items: Int32Array, weights: Float32Array,
@@ -32,8 +29,7 @@ import { scores } from "./ranking.js";
 /** What a message means: two matrices, row by row. The last column stands for a vector's constant 1.
  * @typedef {{ pulls: Float32Array, squares: Float32Array }} Dense */
 
-/** The rows that codes and scales stand for.
- * @type {(codes: Int8Array, scales: Float32Array) => Float32Array} */
+/** @type {(codes: Int8Array, scales: Float32Array) => Float32Array} */
 export function restored(codes, scales) {
   const factors = scales.length ? codes.length / scales.length : 0;
   const vectors = new Float32Array(codes.length);
@@ -74,8 +70,7 @@ const NEEDED = { regulariser: "F64" };
 /** @type {Record<string, Kind>} */
 const OPTIONAL = { items: "I32", weights: "F32", codes: "I8", scales: "F32", vectors: "F32", complete: "I8" };
 
-/** The bytes of an Update.
- * @type {(update: FrugalUpdate) => Uint8Array<ArrayBuffer>} */
+/** @type {(update: FrugalUpdate) => Uint8Array<ArrayBuffer>} */
 export function encodeFrugalUpdate({ strengths, vector, scale }) {
   return encodeParts({
     strengths: { values: strengths, shape: [strengths.length] },
@@ -140,8 +135,7 @@ export function coveredBy(items, profile) {
   return Int32Array.from(Array.from(profile).flatMap((item) => places.get(item) ?? []));
 }
 
-/** The rows of these items.
- * @type {(model: SquaresModel, items: Int32Array) => SquaresModel} */
+/** @type {(model: SquaresModel, items: Int32Array) => SquaresModel} */
 export function rowsOfItems({ vectors, weights, regulariser }, items) {
   if (items.length === weights.length) return { vectors, weights, regulariser };
   const factors = vectors.length / weights.length;
@@ -255,8 +249,7 @@ function squared(values) {
   return sum;
 }
 
-/** The Update of a client with this many items, weighted and clipped.
- * @type {(weighing: Weighing, size: number, strengths: Float32Array, vector: Float32Array) => FrugalUpdate} */
+/** @type {(weighing: Weighing, size: number, strengths: Float32Array, vector: Float32Array) => FrugalUpdate} */
 export function send({ activity, clip }, size, strengths, vector) {
   const weight = size ? size ** -activity : 0; // none of the items is supported: zeros
   const scale = clip > 0 ? Math.min(weight, clip / messageNorm(strengths, vector)) : weight;
@@ -270,8 +263,7 @@ export function send({ activity, clip }, size, strengths, vector) {
 const ofSupported = (values, minSupport, { weights }) =>
   minSupport === 1 ? values : values.map((value, item) => (weights[item] > 0 ? value : -Infinity));
 
-/** The method, with the recipe that a federation has published.
- * @type {(published: any) => Method} */
+/** @type {(published: any) => Method} */
 export function frugal(published) {
   const { factors, messages, alpha, unobserved_weight: unobserved, activity } = published;
   const clip = published.clip ?? 0;
@@ -283,8 +275,7 @@ export function frugal(published) {
   const objective = { liked: Math.fround(1 + alpha), unobserved: Math.fround(unobserved) };
   /** @type {(model: Model, profile: Int32Array) => Float32Array} */
   const solved = (model, profile) => solveUser(objective, model, (model.gram ??= gramMatrix(model)), profile);
-  /** The message of a profile, whose items are all among these.
-   * @type {(model: Model, items: Int32Array, profile: Int32Array) => FrugalUpdate} */
+  /** @type {(model: Model, items: Int32Array, profile: Int32Array) => FrugalUpdate} */
   const updateOf = (model, items, profile) => {
     const vector = solved(model, profile);
     const strengths = residuals(objective, rowsOfItems(model, items).vectors, vector, coveredBy(items, profile));
@@ -305,7 +296,7 @@ export function frugal(published) {
         throw new BadAnswer(["detail.most-numbers", { most: task.most_rows, items: shape.items }]);
       const items = supportedItems(minSupport, model.weights);
       const hasCounts = minSupport > 1 && (task.counts ?? (!spent || !items.length));
-      const sent = hasCounts || minSupport === 1 ? sharedProfile : among(sharedProfile, items);
+      const sent = hasCounts || minSupport === 1 ? sharedProfile : among(sharedProfile, (item) => holds(items, item));
       const update = hasCounts ? counted(sent.profile, shape.items) : updateOf(model, items, sent.profile);
       return {
         body: encodeFrugalUpdate(update),
@@ -316,19 +307,6 @@ export function frugal(published) {
         changed: [...recordMessage(entries, task.round, sent).values()],
       };
     },
-  };
-}
-
-/** The part of a shared profile that is among these items.
- * @type {(sharedProfile: SharedProfile, items: Int32Array) => SharedProfile} */
-function among(sharedProfile, items) {
-  const here = new Set(items);
-  const kept = Array.from(sharedProfile.profile.keys()).filter((place) => here.has(sharedProfile.profile[place]));
-  return {
-    ...sharedProfile,
-    profile: Int32Array.from(kept, (place) => sharedProfile.profile[place]),
-    real: kept.map((place) => sharedProfile.real[place]),
-    allowed: kept.map((place) => sharedProfile.allowed[place]),
   };
 }
 

@@ -1,7 +1,6 @@
 /* Ranking: what a vector makes of every item, and the best of them. */
 
-/** A vector's score of every item: x = b + Q p.
- * @type {(vector: Float32Array, model: { vectors: Float32Array, biases: Float32Array }) => Float32Array} */
+/** @type {(vector: Float32Array, model: { vectors: Float32Array, biases: Float32Array }) => Float32Array} */
 export function scores(vector, { vectors, biases }) {
   const factors = vector.length;
   const values = new Float32Array(biases.length);

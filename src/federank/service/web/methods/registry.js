@@ -11,12 +11,6 @@ foldIn, scores.
 import { needed } from "../client/http.js";
 import { SETTINGS } from "../schemas.js";
 
-/** @import { Client, Model } from "../client/client.js" */
-/** @import { Rows, Task } from "../client/federation.js" */
-/** @import { Identity } from "../client/store.js" */
-/** @import { Entry } from "../privacy/ledger.js" */
-/** @import { SharedProfile, Policy } from "../privacy/policy.js" */
-
 /** A message that may go out: its bytes, how many items it compares with, which it sends as liked, the vector it was made with,
 the ledger's lines that change, all its numbers where only sums of messages are ever read, and how many pairs it was made from where
 there are any.
@@ -57,8 +51,7 @@ function isSetting(value, { choices, integer, low = -Infinity, high = Infinity, 
   return Number.isFinite(value) && isWithin && (!integer || Number.isInteger(value));
 }
 
-/** Refuse settings of a method that are not as it declares them.
- * @type {(name: string, recipe: any) => void} */
+/** @type {(name: string, recipe: any) => void} */
 export function checkSettings(name, recipe) {
   for (const [setting, declared] of Object.entries(SETTINGS[name] ?? {}))
     needed(isSetting(recipe[setting], declared), `recipe (${setting})`);

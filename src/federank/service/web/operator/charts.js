@@ -6,8 +6,6 @@ Rounds stand side by side in their order, however long each took, so that a busy
 import { drawn, element } from "../show/elements.js";
 import { clock, say, short } from "../show/language.js";
 
-/** @import { Key } from "../faults.js" */
-
 /** A value of a round; with a second, bad kind on top or (negative) below, or with the interval that it lies in.
  * @typedef {{ round: number, time: number | null, value: number, bad?: number, low?: number, high?: number }} Point */
 
@@ -28,8 +26,7 @@ const LONG = 20 * 3600;
 const SHORT = 300;
 const STEPS = [1, 2, 5, 10];
 
-/** Where the lines of an axis are, from what it has to show: round numbers, three or four of them.
- * @type {(low: number, high: number, integers: boolean) => number[]} */
+/** @type {(low: number, high: number, integers: boolean) => number[]} */
 function ticks(low, high, integers) {
   const rough = (high - low || 1) / 3;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -46,8 +43,7 @@ const text = (x, y, words, anchor = "start") =>
 /** @type {(y: number, kind: string) => SVGElement} */
 const ruled = (y, kind) => drawn("line", { class: kind, x1: LEFT, x2: WIDTH, y1: y, y2: y });
 
-/** A chart of values over rounds.
- * @type {(title: string, points: Point[], how: Drawing) => HTMLElement} */
+/** @type {(title: string, points: Point[], how: Drawing) => HTMLElement} */
 export function chart(title, points, how) {
   const figure = element("figure", {}, element("figcaption", {}, element("strong", {}, title)));
   if (!points.length) {
@@ -155,8 +151,7 @@ function meaningsOf(samples) {
   );
 }
 
-/** What a chart shows, for who does not see it.
- * @type {(title: string, points: Point[], how: Drawing) => string} */
+/** @type {(title: string, points: Point[], how: Drawing) => string} */
 function inWords(title, points, { unit, meanings = [] }) {
   const latest = points[points.length - 1];
   /** @type {(value: number) => string} */

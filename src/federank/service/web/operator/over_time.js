@@ -7,9 +7,6 @@ clients were counted has none.
 import { number, say } from "../show/language.js";
 import { chart } from "./charts.js";
 
-/** @import { Overview, Round } from "../admin.js" */
-/** @import { Point } from "./charts.js" */
-
 /** As in deploy/alerts.yml: more than honest rounds change a model, from the tenth version on. */
 const FAR = 0.3;
 const PER_CENT = 100;

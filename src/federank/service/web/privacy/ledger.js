@@ -4,9 +4,6 @@ An item of an Update was liked if its bias is above zero and compared with if it
 Updates reads the very same. The ledger is written before an Update is sent, because what may have left counts as left.
 */
 
-/** @import { Update } from "../methods/fpl.js" */
-/** @import { SharedProfile } from "./policy.js" */
-
 /** One item that has left the device; `real` is null for what was only ever compared with.
  * @typedef {{ item: number, first_round: number, last_round: number, times_liked: number, times_compared: number,
  *   real: boolean | null }} Entry */
@@ -47,15 +44,13 @@ export function recordRatings(entries, roundNumber, rated, sampled) {
   return record(entries, roundNumber, { profile: rated, real, allowed: real, lifelong: true }, { items, biases });
 }
 
-/** Every item that was ever sent with a virtual rating, ascending.
- * @type {(entries: Map<number, Entry>) => Int32Array} */
+/** @type {(entries: Map<number, Entry>) => Int32Array} */
 export function sampledEver(entries) {
   const items = [...entries.values()].filter((entry) => entry.times_compared > 0).map((entry) => entry.item);
   return Int32Array.from(items).sort();
 }
 
-/** Every item that was ever sent as liked, decoys included, ascending.
- * @type {(entries: Map<number, Entry>) => Int32Array} */
+/** @type {(entries: Map<number, Entry>) => Int32Array} */
 export function liked(entries) {
   const items = [...entries.values()].filter((entry) => entry.times_liked > 0).map((entry) => entry.item);
   return Int32Array.from(items).sort();

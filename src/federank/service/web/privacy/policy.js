@@ -102,6 +102,18 @@ export function sharedProfile(policy, seed, user, history, nItems, sent = []) {
   };
 }
 
+/** The part of a shared profile that `stays`.
+ * @type {(shared: SharedProfile, stays: (item: number) => boolean) => SharedProfile} */
+export function among({ profile, real, allowed, lifelong }, stays) {
+  const left = Array.from(profile.keys()).filter((place) => stays(profile[place]));
+  return {
+    profile: Int32Array.from(left, (place) => profile[place]),
+    real: left.map((place) => real[place]),
+    allowed: left.map((place) => allowed[place]),
+    lifelong,
+  };
+}
+
 /** @type {(policy: Policy, seed: number, user: number, liked: Int32Array, nItems: number) => SharedProfile} */
 function randomizedResponse(policy, seed, user, liked, nItems) {
   const q = decoyRate(policy);

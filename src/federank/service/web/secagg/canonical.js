@@ -11,8 +11,7 @@ import { BadMessage } from "../federation/wire.js";
 const PURPOSE = "federank sums 1 ";
 const LONGEST = 100_000;
 
-/** Several parts, one after the other.
- * @type {(...parts: ArrayLike<number>[]) => Bytes} */
+/** @type {(...parts: ArrayLike<number>[]) => Bytes} */
 export function joined(...parts) {
   const bytes = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
   let at = 0;
@@ -37,8 +36,7 @@ export function hexadecimal(text, length, name) {
   return Uint8Array.from({ length }, (_, index) => parseInt(text.slice(2 * index, 2 * index + 2), 16));
 }
 
-/** The text of a statement.
- * @type {(value: unknown) => string} */
+/** @type {(value: unknown) => string} */
 export function canonical(value) {
   if (value === null || typeof value === "boolean") return String(value);
   if (typeof value === "number" && Number.isSafeInteger(value)) return String(value === 0 ? 0 : value);
@@ -79,8 +77,7 @@ export function hasFields(statement, name, fields) {
       throw new BadMessage(["statement.type", { field, name, kind }]);
 }
 
-/** SHA-256 of parts for one purpose.
- * @type {(label: string, ...parts: Uint8Array[]) => Promise<Bytes>} */
+/** @type {(label: string, ...parts: Uint8Array[]) => Promise<Bytes>} */
 export async function digest(label, ...parts) {
   const lengthened = [bytesOf(PURPOSE + label), ...parts].flatMap((part) => [eightBytes(part.length), part]);
   return new Uint8Array(await crypto.subtle.digest("SHA-256", joined(...lengthened)));

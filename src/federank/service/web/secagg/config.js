@@ -18,14 +18,11 @@ import {
 import { canonical, digest, hasFields, hexOf, hexadecimal, readCanonical } from "./canonical.js";
 import { publicKey, verify } from "./keys.js";
 
-/** @import { Bytes } from "./canonical.js" */
-
 /** One size of the check.
  * @typedef {{ projections: number, limit: number, slackBits: number, wires: number, points: number, columns: number,
  *   coefficients: number, elements: number, proofBytes: number }} Parameters */
 
-/** The sizes that follow from a number of projections.
- * @type {(projections: number) => Parameters} */
+/** @type {(projections: number) => Parameters} */
 export function checkParameters(projections) {
   const place = LIMITS.indexOf(projections); // sizes, each with its limit
   const limit = LIMITS[place + 1] * C_INT * C_INT;
@@ -41,12 +38,6 @@ export function checkParameters(projections) {
 
 // The config of sums (secagg/config.py): what a federation promised once; devices pin its digest when they enrol.
 
-/** @typedef {{ federation_id: string, catalogue: string, settings: string, recipe: string, items: number, columns: number,
- *   clip: string, noises: number[], power: string, delta: string, messages: number,
- *   least_cohort: number, largest_cohort: number, helper_origin: string, helper_key: string, leader_key: string,
- *   season: number, before: string, starts_from: number, first: string, until: string, bound: number, ring: number, suite: string,
- *   projections: number, limit: number, proof_bytes: number, min_support?: number, format: string }} SecureConfig */
-
 /** The plan's own messages (what is popular first, then directions); Frugal's message; and for ratings gradients and a count for every
 item. The last two are the same at every stage. */
 export const [PRIVATE, SPECTRAL, GRADIENTS] = RECIPES;
@@ -56,8 +47,7 @@ const FIXED = { bound: C_INT, ring: RING_BITS, suite: SUITE, format: FORMAT };
  * @type {(text: string) => number} */
 const numberOf = (text) => (/^-?[0-9][0-9.e+-]*$/.test(text) ? Number(text) : NaN);
 
-/** A config from the wire, once it is sure to be one.
- * @type {(bytes: Uint8Array) => Promise<SecureConfig>} */
+/** @type {(bytes: Uint8Array) => Promise<SecureConfig>} */
 export async function configFrom(bytes) {
   const config = readCanonical(bytes, "config");
   const hasSupport = Object.hasOwn(config, "min_support"); // named only where it is 2 or more
@@ -88,8 +78,7 @@ export async function configFrom(bytes) {
   return /** @type {SecureConfig} */ (config);
 }
 
-/** What names a config.
- * @type {(config: SecureConfig) => Promise<Bytes>} */
+/** @type {(config: SecureConfig) => Promise<Bytes>} */
 export const configDigest = (config) => digest("federation config", new TextEncoder().encode(canonical(config)));
 
 /** Refuse a config that is not of the season after this one, of the same federation and the same servers.
@@ -119,8 +108,7 @@ export async function checkSigned(config, [leader, helper], helperKeys) {
   return verify(helperKeys[0], "season", content, helper);
 }
 
-/** Refuse what cannot be said of a proof; all is 0 where there is none.
- * @type {(config: Record<string, any>) => void} */
+/** @type {(config: Record<string, any>) => void} */
 function checkProof(config) {
   const check = config.projections ? checkParameters(config.projections) : { limit: 0, proofBytes: 0 };
   if (config.limit !== check.limit || config.proof_bytes !== check.proofBytes) throw new BadMessage(["config.proof"]);
@@ -145,8 +133,7 @@ const hasMinimum = ({ min_support: needed = 1 }) => needed > 1;
 export const isCounting = (config, stage) =>
   stage === 0 && (config.recipe === PRIVATE || (config.recipe === SPECTRAL && hasMinimum(config)));
 
-/** Numbers per row of a stage's uploads.
- * @type {(config: SecureConfig, stage: number) => number} */
+/** @type {(config: SecureConfig, stage: number) => number} */
 export const columnsOf = (config, stage) => (isCounting(config, stage) ? 1 : config.columns);
 
 /** d: numbers per upload of this stage that covers this many items (null: all); a spectral one has the square of a row besides.

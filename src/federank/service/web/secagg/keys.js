@@ -7,8 +7,6 @@ import { BadMessage } from "../federation/wire.js";
 import { PUBLIC_BYTES } from "../schemas.js";
 import { bytesOf, digest, hexOf, joined } from "./canonical.js";
 
-/** @import { Bytes } from "./canonical.js" */
-
 /** Refuse a signature that this key has not made of this content for this purpose.
  * @type {(key: Bytes, purpose: string, content: Uint8Array, signature: Bytes) => Promise<void>} */
 export async function verify(key, purpose, content, signature) {

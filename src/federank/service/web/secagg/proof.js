@@ -11,10 +11,7 @@ import { OVERHEAD, seal } from "./keys.js";
 import { KeyStream, SEED_BYTES } from "./ring.js";
 import { BLIND_BYTES, ID_BYTES, PART_BYTES, newSecrets, splitMessage, systemRandom } from "./upload.js";
 
-/** @import { Bytes } from "./canonical.js" */
 /** @import { Parameters } from "./config.js" */
-/** @import { RoundConfig } from "./round_config.js" */
-/** @import { Secrets, Split } from "./upload.js" */
 
 /** @typedef {Uint32Array<ArrayBuffer>} Elements */
 
@@ -22,8 +19,7 @@ export const MODULUS = 2n ** 64n - 2n ** 32n + 1n;
 const WORD = 2 ** 32;
 const LAST = WORD - 1;
 
-/** A zero for each element.
- * @type {(count: number) => Elements} */
+/** @type {(count: number) => Elements} */
 export const zeros = (count) => new Uint32Array(2 * count);
 
 /** Write below + 2^32 above, integers between -2^34 and 2^34, as an element.
@@ -44,8 +40,7 @@ function write(result, at, below, above) {
   result[2 * at + 1] = over ? 0 : high;
 }
 
-/** The upper half of the product of two words.
- * @type {(one: number, other: number) => number} */
+/** @type {(one: number, other: number) => number} */
 function upper(one, other) {
   const high = one >>> 16;
   const low = one & 0xffff;
@@ -86,8 +81,7 @@ function power(base, exponent) {
   return exponent & 1n ? (half * base) % MODULUS : half;
 }
 
-/** An element of its own.
- * @type {(value: bigint) => Elements} */
+/** @type {(value: bigint) => Elements} */
 const element = (value) => Uint32Array.of(Number(value & 0xffffffffn), Number(value >> 32n));
 
 /** Each column as the coefficients of a polynomial, evaluated at the powers of a root of order `order`; in place.
@@ -141,8 +135,7 @@ export function interpolate(rows, order) {
 
 const TOGETHER = 4096; // groups of eight numbers whose bits are made at a time
 
-/** The projections of vectors in the ring, as signed words.
- * @type {(key: Bytes, context: Bytes, projections: number, vectors: Uint32Array[]) => Promise<Int32Array[]>} */
+/** @type {(key: Bytes, context: Bytes, projections: number, vectors: Uint32Array[]) => Promise<Int32Array[]>} */
 export async function project(key, context, projections, vectors) {
   const stream = await KeyStream.from(key, context, "projections");
   const length = vectors[0].length;
@@ -286,8 +279,7 @@ const SEALED_BYTES = SEED_BYTES + 2 * PART_BYTES + OVERHEAD;
 const HEADER_BYTES = Math.ceil((MAGIC.length + ID_BYTES + BLIND_BYTES + PART_BYTES + SEALED_BYTES) / 4) * 4;
 const MOST_DRAWS = 8;
 
-/** How many bytes an upload of this many numbers has.
- * @type {(parameters: Parameters, length: number) => number} */
+/** @type {(parameters: Parameters, length: number) => number} */
 const checkedBytes = (parameters, length) => HEADER_BYTES + 4 * length + parameters.proofBytes;
 
 /** A message with its proof, as the bytes of an upload. Where its projections are by chance outside of what can be proved, secrets

@@ -8,8 +8,6 @@ import { BadMessage } from "../federation/wire.js";
 import { C_INT } from "../schemas.js";
 import { bytesOf } from "./canonical.js";
 
-/** @import { Bytes } from "./canonical.js" */
-
 export const SEED_BYTES = 32;
 
 const BLOCK = 16;
@@ -32,8 +30,7 @@ export class KeyStream {
     return new KeyStream(await crypto.subtle.deriveKey(how, material, kind, false, ["encrypt"]));
   }
 
-  /** The next bytes of the stream.
-   * @type {(length: number) => Promise<Bytes>} */
+  /** @type {(length: number) => Promise<Bytes>} */
   async next(length) {
     const over = this.#at % BLOCK;
     const counter = new Uint8Array(BLOCK);

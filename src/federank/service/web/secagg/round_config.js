@@ -21,12 +21,6 @@ import { allowsLength, columnsOf, configDigest, lengthOf } from "./config.js";
 import { CLOCKS_APART, PUBLIC_BYTES, SIGNATURE_BYTES, STATEMENTS } from "../schemas.js";
 import { publicKey, verify } from "./keys.js";
 
-/** @import { Bytes } from "./canonical.js" */
-/** @import { SecureConfig } from "./config.js" */
-
-/** @typedef {{ config: string, round: number, version: number, model: string, length: number, stage: number,
- *   columns: number, clip: string, scale: number, noise: number, key: string, expires: number }} RoundConfig */
-
 /** What every report of the round is tied to.
  * @type {(roundConfig: RoundConfig) => Promise<Bytes>} */
 export const roundConfigDigest = (roundConfig) => digest("offer", bytesOf(canonical(roundConfig)));
@@ -43,8 +37,7 @@ async function signedBy(kind, bytes, server) {
   return statement;
 }
 
-/** A round config from the wire, if the helper has signed it.
- * @type {(bytes: Uint8Array, helper: Bytes) => Promise<RoundConfig>} */
+/** @type {(bytes: Uint8Array, helper: Bytes) => Promise<RoundConfig>} */
 export async function readRoundConfig(bytes, helper) {
   const roundConfig = await signedBy("offer", bytes, helper);
   const { round, version, stage, noise, expires, length } = roundConfig;
@@ -97,14 +90,10 @@ export async function checkRoundConfig(roundConfig, config, model, now, rows = n
 
 // Records (secagg/exchange.py): what a server has signed of a round that has ended. A device reads the helper's.
 
-/** @typedef {{ config: string, offer: string, round: number, state: string, messages: number, set: string, sum: string,
- *   model: string, people: number }} RoundRecord */
-
 export const FOLDED = "folded";
 export const ABANDONED = "abandoned"; // it has ended without a sum, and there will never be one
 
-/** A record, if the server of this public key has signed it.
- * @type {(bytes: Uint8Array, server: Bytes) => Promise<RoundRecord>} */
+/** @type {(bytes: Uint8Array, server: Bytes) => Promise<RoundRecord>} */
 export async function readRecord(bytes, server) {
   const record = await signedBy("record", bytes, server);
   if (![FOLDED, ABANDONED].includes(record.state)) throw new BadMessage(["statement.no-form"]);

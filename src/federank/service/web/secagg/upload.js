@@ -16,9 +16,6 @@ import { OVERHEAD, seal } from "./keys.js";
 import { SEED_BYTES, mask } from "./ring.js";
 import { roundConfigDigest } from "./round_config.js";
 
-/** @import { Bytes } from "./canonical.js" */
-/** @import { RoundConfig } from "./round_config.js" */
-
 /** What a device draws for one report; it is kept nowhere and never disclosed.
  * @typedef {{ id: Bytes, seed: Bytes, blind: Bytes }} Secrets */
 
@@ -28,28 +25,24 @@ const SEALED_BYTES = SEED_BYTES + PART_BYTES + OVERHEAD;
 export const HEADER_BYTES = Math.ceil((MAGIC.length + ID_BYTES + BLIND_BYTES + PART_BYTES + SEALED_BYTES) / 4) * 4;
 const MOST_AT_ONCE = 65_536; // bytes that a browser draws in one go
 
-/** So many bytes from the operating system.
- * @type {(length: number) => Bytes} */
+/** @type {(length: number) => Bytes} */
 export function systemRandom(length) {
   const bytes = new Uint8Array(length);
   for (let at = 0; at < length; at += MOST_AT_ONCE) crypto.getRandomValues(bytes.subarray(at, at + MOST_AT_ONCE));
   return bytes;
 }
 
-/** Secrets of one report, from the operating system.
- * @type {() => Secrets} */
+/** @type {() => Secrets} */
 export const newSecrets = () => ({
   id: systemRandom(ID_BYTES),
   seed: systemRandom(SEED_BYTES),
   blind: systemRandom(BLIND_BYTES),
 });
 
-/** What rounding at random needs for so many numbers (rounding.js).
- * @type {(length: number) => Uint16Array} */
+/** @type {(length: number) => Uint16Array} */
 export const roundingChances = (length) => new Uint16Array(systemRandom(2 * length).buffer);
 
-/** How many bytes an upload of this many numbers has.
- * @type {(length: number) => number} */
+/** @type {(length: number) => number} */
 const uploadBytes = (length) => HEADER_BYTES + 4 * length;
 
 /** A message in two, and what everything else of its report is tied to.

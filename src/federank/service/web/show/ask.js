@@ -6,8 +6,6 @@ browser reports no click.
 This file needs no other, so the worker wakes while the rest of the page is still being fetched.
 */
 
-/** @import { Said } from "../faults.js" */
-/** @import { View } from "../client/view.js" */
 /** @import { Calls } from "../client/worker.js" */
 
 /** What a question gives, and what its answer holds.
@@ -33,11 +31,9 @@ let asked = 0;
  * @type {(said: Said) => Error} */
 const faultOf = (said) => Object.assign(new Error(), { said });
 
-/** What the worker has said while a button was down, in order.
- * @type {any[]} */
+/** @type {any[]} */
 const deferred = [];
-/** The button that is down.
- * @type {EventTarget | null} */
+/** @type {EventTarget | null} */
 let pressed = null;
 const UNTIL_CLICK = 50; // ms; a touch becomes a click a moment after the finger is up
 
@@ -70,10 +66,7 @@ worker.onerror = () => {
 };
 
 /** Ask the worker something.
- * @template {keyof Calls} C
- * @param {C} call
- * @param {Given<C>} [given]
- * @returns {Promise<Answer<C>>} */
+ * @type {<C extends keyof Calls>(call: C, given?: Given<C>) => Promise<Answer<C>>} */
 export function ask(call, given) {
   return new Promise((resolve, reject) => {
     waiting.set(++asked, { resolve, reject });
@@ -81,8 +74,7 @@ export function ask(call, given) {
   });
 }
 
-/** Receive the view whenever something changes by itself.
- * @type {(receiver: (view: View) => void) => void} */
+/** @type {(receiver: (view: View) => void) => void} */
 export function listen(receiver) {
   listener = receiver;
 }

@@ -7,30 +7,16 @@
  * @typedef {Record<string, any> & { on?: Record<string, (event: any) => unknown> }} Attributes */
 
 /** An HTML element with attributes, listeners (`on`) and children; strings become text.
- * @template {keyof HTMLElementTagNameMap} K
- * @param {K} tag
- * @param {Attributes} [attributes]
- * @param {...Child} children
- * @returns {HTMLElementTagNameMap[K]} */
-export function element(tag, attributes = {}, ...children) {
-  return furnished(document.createElement(tag), attributes, children);
-}
+ * @type {<K extends keyof HTMLElementTagNameMap>(tag: K, attributes?: Attributes, ...children: Child[]) => HTMLElementTagNameMap[K]} */
+export const element = (tag, attributes = {}, ...children) =>
+  furnished(document.createElement(tag), attributes, children);
 
 /** The same for a picture's parts.
- * @template {keyof SVGElementTagNameMap} K
- * @param {K} tag
- * @param {Attributes} [attributes]
- * @param {...Child} children
- * @returns {SVGElementTagNameMap[K]} */
-export function drawn(tag, attributes = {}, ...children) {
-  return furnished(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
-}
+ * @type {<K extends keyof SVGElementTagNameMap>(tag: K, attributes?: Attributes, ...children: Child[]) => SVGElementTagNameMap[K]} */
+export const drawn = (tag, attributes = {}, ...children) =>
+  furnished(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
-/** @template {Element} E
- * @param {E} made
- * @param {Attributes} attributes
- * @param {Child[]} children
- * @returns {E} */
+/** @type {<E extends Element>(made: E, attributes: Attributes, children: Child[]) => E} */
 function furnished(made, { on = {}, ...attributes }, children) {
   for (const [name, value] of Object.entries(attributes))
     if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
@@ -64,25 +50,20 @@ function keyedIn(parent) {
 }
 
 /** The element of the page that has this id, of a kind if one is named.
- * @template {HTMLElement} [T=HTMLElement]
- * @param {string} id
- * @param {new () => T} [kind]
- * @returns {T} */
+ * @type {<T extends HTMLElement = HTMLElement>(id: string, kind?: new () => T) => T} */
 export function byId(id, kind) {
-  const made = document.getElementById(id);
+  const made = /** @type {any} */ (document.getElementById(id));
   if (!(made instanceof (kind ?? HTMLElement))) throw new Error(`#${id}`);
-  return /** @type {T} */ (made);
+  return /** @type {any} */ (made);
 }
 
-/** Whether a box of this id is there and open.
- * @type {(id: string) => boolean} */
+/** @type {(id: string) => boolean} */
 function isOpen(id) {
   const box = document.getElementById(id);
   return box instanceof HTMLDetailsElement && box.open;
 }
 
-/** A button that says these words.
- * @type {(words: string, press: (event: any) => unknown, attributes?: Attributes) => HTMLButtonElement} */
+/** @type {(words: string, press: (event: any) => unknown, attributes?: Attributes) => HTMLButtonElement} */
 export const button = (words, press, attributes = {}) =>
   element("button", { type: "button", ...attributes, on: { click: press } }, words);
 

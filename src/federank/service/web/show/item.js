@@ -6,11 +6,6 @@ import { button, byId, element, fill } from "./elements.js";
 import { capital, number, say, sayWord, seenWord } from "./language.js";
 import { poster } from "./posters.js";
 import { titleOf, valuesOf } from "./sentences.js";
-import { starsFor } from "./stars.js";
-
-/** @import { OwnItem, ShownItem, View } from "../client/view.js" */
-/** @import { Act } from "./ask.js" */
-/** @import { Child } from "./elements.js" */
 
 /** An item with the one of the user's own that is the reason for it.
  * @typedef {ShownItem & { reason?: ShownItem | null }} Reasoned */
@@ -35,8 +30,7 @@ export function prepare(actions) {
   });
 }
 
-/** The view that items are shown from, and what is called with answers.
- * @type {(current: View, listener: typeof onAnswer) => void} */
+/** @type {(current: View, listener: typeof onAnswer) => void} */
 export function follow(current, listener) {
   view = current;
   onAnswer = listener;
@@ -64,8 +58,7 @@ async function answer({ id }, given) {
   else await act("dismiss", { ids: [id], how: given === "seen" ? "seen" : "no" });
 }
 
-/** Take an answer back.
- * @type {(id: string, given: Answer) => Promise<void>} */
+/** @type {(id: string, given: Answer) => Promise<void>} */
 export async function undo(id, given) {
   onAnswer(id, null);
   if (given === "love" || given === "stars") await act("remove", { id });
@@ -73,8 +66,7 @@ export async function undo(id, given) {
   else await act("undismiss", { id });
 }
 
-/** The answers to an item, as buttons.
- * @type {(item: Reasoned, then?: () => void) => HTMLElement} */
+/** @type {(item: Reasoned, then?: () => void) => HTMLElement} */
 export function answers(item, then = () => {}) {
   const { federation } = view;
   const { name: title } = titleOf(item);
@@ -109,16 +101,14 @@ export function why({ reason, predicted }) {
   return element("p", { class: "why" }, poster(reason), words);
 }
 
-/** Where one of the user's own is or may go.
- * @type {(item: OwnItem) => string} */
+/** @type {(item: OwnItem) => string} */
 function whereabouts({ left, waits, mayLeave }) {
   if (left) return say("where.left");
   if (waits) return say("where.waits");
   return mayLeave && view.taking ? say("where.next") : say("where.stays", valuesOf());
 }
 
-/** Open an item over the page.
- * @type {(item: Reasoned) => void} */
+/** @type {(item: Reasoned) => void} */
 export function openItem(item) {
   const { name, lang } = titleOf(item);
   const own = view.history.find(({ id }) => id === item.id);
@@ -150,4 +140,36 @@ export function openItem(item) {
     button(say("item.close"), close, { class: "bare close" }),
   );
   byId("item", HTMLDialogElement).showModal();
+}
+
+// Stars: a row of buttons, one for each rating that there is; the pressed one is the user's own, and a second press takes it back.
+
+/** What ratings there are; a step of 0 is any number.
+ * @typedef {{ lowest: number, highest: number, step: number }} Scale */
+
+const MOST_STARS = 20; // more are not stars any more, and every integer will do
+
+/** @type {(scale: Scale) => number[]} */
+function ratingsOf({ lowest, highest, step }) {
+  const apart = step && (highest - lowest) / step < MOST_STARS ? step : Math.max(1, (highest - lowest) / 10);
+  const count = Math.floor((highest - lowest) / apart + 1e-6) + 1;
+  return Array.from({ length: count }, (_, index) => lowest + index * apart);
+}
+
+/** @type {(scale: Scale, item: { id: string, title: string, rating: number | null }, rate: (rating: number | null) => unknown) => HTMLElement} */
+function starsFor(scale, { id, title, rating }, rate) {
+  const digits = scale.step && scale.step < 1 ? 1 : 0;
+  const buttons = ratingsOf(scale).map((value) => {
+    const isOwn = rating !== null && Math.abs(rating - value) < 1e-6;
+    const words = number(value, digits);
+    const isLit = rating !== null && value <= rating + 1e-6;
+    return button(!Number.isInteger(value) ? "½" : isLit ? "★" : "☆", () => rate(isOwn ? null : value), {
+      class: isLit ? "star lit" : "star",
+      "aria-pressed": String(isOwn),
+      "aria-label": say("stars.give", { stars: words, title }),
+      title: words,
+      "data-key": `star ${value} ${id}`,
+    });
+  });
+  return element("span", { class: "stars", role: "group", "aria-label": say("stars.label", { title }) }, ...buttons);
 }

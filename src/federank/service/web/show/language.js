@@ -5,7 +5,7 @@ was chosen here, which is remembered until its owner leaves. A federation's own 
 ordinary English ones (film/films) that every language has a word for.
 */
 
-/** @import { Key, Said } from "../faults.js" */
+import { byId, element, fill } from "./elements.js";
 
 /** A sentence with places for values, or its forms by the number in it.
  * @typedef {string | { one: string, other: string }} Form */
@@ -54,8 +54,7 @@ export function remembered(what) {
   }
 }
 
-/** Remember something, or forget it.
- * @type {(what: Remembered, value: string | null) => void} */
+/** @type {(what: Remembered, value: string | null) => void} */
 export function remember(what, value) {
   try {
     if (value) localStorage.setItem(`federank-${what}`, value);
@@ -92,12 +91,10 @@ function written(value) {
   return new Intl.ListFormat(language, { type: "conjunction" }).format(value.map(written));
 }
 
-/** What the device has to say, in words.
- * @type {(said: Said) => string} */
+/** @type {(said: Said) => string} */
 export const worded = (said) => (typeof said === "string" ? said : written(said));
 
-/** Sentences one after the other, without those that are empty.
- * @type {(...sentences: string[]) => string} */
+/** @type {(...sentences: string[]) => string} */
 export const together = (...sentences) => sentences.filter(Boolean).join(" ");
 
 /** A number as the language writes it, with this many decimals, or as a duration in a unit.
@@ -116,8 +113,7 @@ export const dated = (time) =>
     time,
   );
 
-/** A number in a few letters.
- * @type {(value: number | null | undefined) => string} */
+/** @type {(value: number | null | undefined) => string} */
 export function short(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (Number.isInteger(value) && Math.abs(value) < 1e4) return String(value);
@@ -136,8 +132,7 @@ export const clock = (time, detail) =>
     hourCycle: "h23",
   }).format(time * 1000);
 
-/** The word for so many of a federation's items.
- * @type {(count: number, noun: Noun) => string} */
+/** @type {(count: number, noun: Noun) => string} */
 function nounFor(count, { one, many }) {
   const isOne = rules.select(count) === "one";
   const form = words[`noun.${one}/${many}`.toLowerCase()];
@@ -149,8 +144,7 @@ function nounFor(count, { one, many }) {
  * @type {(count: number, noun: Noun) => string} */
 export const counted = (count, noun) => `${numbers.format(count)} ${nounFor(count, noun)}`;
 
-/** "place" and "places", as values of a sentence.
- * @type {(noun: Noun) => { item: string, items: string }} */
+/** @type {(noun: Noun) => { item: string, items: string }} */
 export const named = (noun) => ({ item: nounFor(1, noun), items: nounFor(2, noun) });
 
 /** What a user says of an item that they know already: the federation's own words, or those that go with its noun.
@@ -164,8 +158,36 @@ export const sayWord = (kind, word, values) => {
   return Object.hasOwn(words, key) ? say(/** @type {Key} */ (key), values) : word;
 };
 
-/** The same with a capital letter.
- * @type {(text: string) => string} */
+/** @type {(text: string) => string} */
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+// The words that stand in a page's HTML, by the keys that it names: data-words for an element's text, data-words-label for what it is
+// called where it is not seen (aria-label); and the switch between languages.
+
+/** Put every text of the page in its place, in the language that is spoken now. */
+function showTexts() {
+  document.documentElement.lang = language;
+  for (const made of document.querySelectorAll("[data-words]"))
+    made.textContent = say(/** @type {Key} */ (made.getAttribute("data-words")));
+  for (const made of document.querySelectorAll("[data-words-label]"))
+    made.setAttribute("aria-label", say(/** @type {Key} */ (made.getAttribute("data-words-label"))));
+}
+
+/** Show the texts and the switch; `showAnew` shows whatever else has words when another language is chosen.
+ * @type {(showAnew?: () => unknown) => void} */
+export function prepareTexts(showAnew = () => {}) {
+  const choice = byId("language", HTMLSelectElement);
+  const options = Object.entries(LANGUAGES).map(([code, name]) =>
+    element("option", { value: code, lang: code, selected: code === language }, name),
+  );
+  fill(choice, ...options);
+  choice.addEventListener("change", async () => {
+    remember("language", choice.value);
+    await speak(choice.value);
+    showTexts();
+    await showAnew();
+  });
+  showTexts();
+}
 
 await speak(preferred());

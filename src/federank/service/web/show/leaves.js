@@ -24,11 +24,7 @@ import {
   whoReads,
 } from "./sentences.js";
 
-/** @import { Status } from "../client/federation.js" */
-/** @import { KeptRound } from "../client/store.js" */
-/** @import { OwnItem, View } from "../client/view.js" */
-/** @import { Act, Answer } from "./ask.js" */
-/** @import { Child } from "./elements.js" */
+/** @import { Answer } from "./ask.js" */
 
 const WAIT = 30; // seconds before something goes out for the first time
 const SHOWN_BYTES = 256;
@@ -44,8 +40,7 @@ let act;
 /** Whether the sheet is open though something has been agreed to. */
 let isEditing = false;
 let [drawn, guessed] = ["", ""];
-/** Whether the sheet was shown last; null before anything was.
- * @type {boolean | null} */
+/** @type {boolean | null} */
 let wasSheet = null;
 /** @type {Answer<"guesses">} */
 let guesses = null;
@@ -58,8 +53,7 @@ export function prepare(actions) {
   setInterval(tick, 500);
 }
 
-/** Show a view of the client.
- * @type {(given: View) => Promise<void>} */
+/** @type {(given: View) => Promise<void>} */
 export async function show(given) {
   view = given;
   const isSheet = !view.sealed && (isEditing || (!view.taking && !view.rounds.length));
@@ -70,7 +64,10 @@ export async function show(given) {
   const depends = JSON.stringify([language, isSheet, { ...view, next: 0 }, guesses, simulated]);
   if (depends !== drawn) {
     drawn = depends;
-    if (wasSheet !== null && wasSheet !== isSheet && document.body.dataset.screen === "leaves") top();
+    if (wasSheet !== null && wasSheet !== isSheet && document.body.dataset.screen === "leaves") {
+      scrollTo(0, 0); // another page in the place of the last: begin at its top
+      byId("leaves-title").focus({ preventScroll: true });
+    }
     wasSheet = isSheet;
     fill(byId("leaves"), ...(isSheet ? sheet() : report()));
     showFolded();
@@ -81,12 +78,6 @@ export async function show(given) {
   guessed = asked;
   guesses = await ask("guesses");
   await show(view);
-}
-
-/** Another page in the place of the last: begin at its top. */
-function top() {
-  scrollTo(0, 0);
-  byId("leaves-title").focus({ preventScroll: true });
 }
 
 /** What the federation says of itself: where its clients are simulated, how they are; null where it does not answer.

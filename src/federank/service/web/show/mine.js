@@ -8,8 +8,7 @@ import { counted, language, named, number, say, worded } from "./language.js";
 import { tile } from "./posters.js";
 import { on, titleOf } from "./sentences.js";
 
-/** @import { OwnItem, ShownItem, View } from "../client/view.js" */
-/** @import { Act, Answer } from "./ask.js" */
+/** @import { Answer } from "./ask.js" */
 
 const MOST_ROWS = 200;
 /** @type {View} */
@@ -25,8 +24,7 @@ export function prepare(actions) {
   byId("save").addEventListener("click", save);
 }
 
-/** Show a view of the client.
- * @type {(given: View) => void} */
+/** @type {(given: View) => void} */
 export function show(given) {
   view = given;
   byId("file-lead").textContent = say(view.federation.scale ? "file.lead-stars" : "file.lead", { on: on() });
@@ -81,8 +79,7 @@ function downRow(item) {
   return element("li", {}, element("span", { class: "what", lang }, title), back);
 }
 
-/** Put something on the user's own disk.
- * @type {(content: Blob, name: string) => void} */
+/** @type {(content: Blob, name: string) => void} */
 export function download(content, name) {
   const address = URL.createObjectURL(content);
   element("a", { href: address, download: name }).click();
@@ -115,8 +112,7 @@ async function readFile() {
   }
 }
 
-/** What a file holds, to be looked through before any of it is taken.
- * @type {(result: Answer<"readFile">) => void} */
+/** @type {(result: Answer<"readFile">) => void} */
 function showMatches({ items, named: lines, left, rated, unmatched }) {
   const { noun, scale } = view.federation;
   const fresh = items.filter((item) => !item.has);

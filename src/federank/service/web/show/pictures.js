@@ -11,8 +11,7 @@ export const picture = (name, size = 18) =>
     drawn("use", { href: `#draw-${name}` }),
   );
 
-/** One mark per message: sent, or still to come.
- * @type {(made: number, most: number, words: string) => HTMLElement} */
+/** @type {(made: number, most: number, words: string) => HTMLElement} */
 export function pips(made, most, words) {
   const marks = Array.from({ length: Math.min(most, 40) }, (_, place) =>
     element("i", { class: place < made ? "sent" : "" }),

@@ -7,9 +7,6 @@ import { element } from "./elements.js";
 import { say } from "./language.js";
 import { titleOf } from "./sentences.js";
 
-/** @import { ShownItem } from "../client/view.js" */
-/** @import { Attributes, Child } from "./elements.js" */
-
 /** Colours from dark to pale, and a source of numbers below 1.
  * @typedef {{ dark: string, mid: string, bright: string, pale: string, r: () => number }} Ink */
 /** @typedef {(ink: Ink) => string} Motif */
@@ -60,8 +57,7 @@ const stars = ({ pale, r }, count, low) => each(count, () => disc(r() * 200, r()
 /** @type {(ink: Ink, height: number, fill: string) => string} */
 const hills = ({ r }, height, fill) =>
   path(`M-5 310V${height}Q45 ${height - 40 - r() * 30} 100 ${height}T205 ${height - 10 - r() * 20}V310Z`, fill);
-/** A person seen from behind.
- * @type {(x: number, y: number, size: number, fill: string) => string} */
+/** @type {(x: number, y: number, size: number, fill: string) => string} */
 const figure = (x, y, size, fill) =>
   disc(x, y, size * 0.28, fill) +
   path(
@@ -237,8 +233,7 @@ function linesOf(title) {
   return lines.length > 5 ? [...lines.slice(0, 4), `${lines[4]}…`] : lines;
 }
 
-/** A poster as SVG.
- * @type {(item: { title: string, year: number | null, categories: string[] }, name: string) => string} */
+/** @type {(item: { title: string, year: number | null, categories: string[] }, name: string) => string} */
 export function drawnPoster({ title, year, categories }, name) {
   const seed = hash(`${title} ${year ?? ""}`);
   const r = numbers(seed);
@@ -297,8 +292,7 @@ export const poster = (item) =>
     src: `data:image/svg+xml,${encodeURIComponent(drawnPoster(item, titleOf(item).name))}`,
   });
 
-/** A poster to press.
- * @type {(item: ShownItem, press: (event: any) => unknown, attributes?: Attributes, ...children: Child[]) => HTMLElement} */
+/** @type {(item: ShownItem, press: (event: any) => unknown, attributes?: Attributes, ...children: Child[]) => HTMLElement} */
 export function tile(item, press, attributes = {}, ...children) {
   const { name: title, lang } = titleOf(item);
   const label = item.year ? say("title-year", { title, year: String(item.year) }) : title;
@@ -306,8 +300,7 @@ export function tile(item, press, attributes = {}, ...children) {
   return element("button", { ...usual, ...attributes, on: { click: press } }, poster(item), ...children);
 }
 
-/** Several small ones, and how many more there are.
- * @type {(items: ShownItem[], most: number, attributes?: Attributes) => HTMLElement} */
+/** @type {(items: ShownItem[], most: number, attributes?: Attributes) => HTMLElement} */
 export const smallPosters = (items, most, attributes = {}) =>
   element(
     "span",

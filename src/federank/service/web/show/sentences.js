@@ -5,10 +5,6 @@ Functions of the view alone, so that tests can hold each sentence to what is tru
 
 import { counted, language, named, number, say, sayWord, worded } from "./language.js";
 
-/** @import { ShownItem, View } from "../client/view.js" */
-/** @import { SeasonLine } from "../client/seasons.js" */
-/** @import { KeptRound } from "../client/store.js" */
-
 /** Whether this is a phone, as far as a page can know. */
 const isPhone = () => Boolean(globalThis.matchMedia?.("(pointer: coarse) and (max-width: 900px)").matches);
 /** "this phone", as the object of a sentence. */
@@ -16,8 +12,7 @@ export const here = () => say(isPhone() ? "here.phone" : "here.computer");
 /** "on this phone". */
 export const on = () => say(isPhone() ? "on.phone" : "on.computer");
 
-/** What a federation's sentences are filled with.
- * @type {(view?: View) => Record<string, string>} */
+/** @type {(view?: View) => Record<string, string>} */
 export const valuesOf = (view) => ({ here: here(), on: on(), ...(view ? named(view.federation.noun) : {}) });
 
 /** A federation's own texts in a language, or else as its operator wrote them, with the language that they are in.
@@ -67,8 +62,7 @@ export function lock(view, now) {
   };
 }
 
-/** A duration in its largest unit, rounded up.
- * @type {(seconds: number) => string} */
+/** @type {(seconds: number) => string} */
 export function duration(seconds) {
   /** @type {[number, "day" | "hour" | "minute" | "second"][]} */
   const units = [[86_400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]]; // prettier-ignore
@@ -76,23 +70,20 @@ export function duration(seconds) {
   return number(Math.ceil(seconds / size), 0, unit);
 }
 
-/** How often something goes out.
- * @type {(view: View) => string} */
+/** @type {(view: View) => string} */
 export function howOften({ messages, period }) {
   const apart = period ? say("often.apart", { period: duration(period) }) : "";
   if (messages) return say(apart ? "often.most" : "often.most-any", { count: messages.most, apart });
   return say(apart ? "often.open" : "often.open-any", { apart });
 }
 
-/** Which drawing shows who can read a message.
- * @type {(view: View) => "reads" | "apart" | "together" | "none"} */
+/** @type {(view: View) => "reads" | "apart" | "together" | "none"} */
 export function readers({ plain, promised }) {
   if (plain) return "reads";
   return promised ? (promised.together === null ? "apart" : "together") : "none";
 }
 
-/** Who can read a message, in two sentences, and what there is to warn of.
- * @type {(view: View, leader: string, code: string) => { words: string, warning: string }} */
+/** @type {(view: View, leader: string, code: string) => { words: string, warning: string }} */
 export function whoReads(view, leader, code) {
   const { promised, decoys } = view;
   const name = federationIn(view, code).name || leader;
@@ -117,8 +108,7 @@ export function whoReads(view, leader, code) {
   return { words: `${first} ${total}`, warning };
 }
 
-/** What became of a message, and whether that is good.
- * @type {(round: KeptRound, view: View) => { text: string, good: boolean | null }} */
+/** @type {(round: KeptRound, view: View) => { text: string, good: boolean | null }} */
 export function outcome({ outcome: word, uploads, number: spent }, { messages }) {
   if (word === "aggregated") {
     const count = (uploads ?? 1) - 1;

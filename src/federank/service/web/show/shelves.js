@@ -11,7 +11,6 @@ import { counted, language, number, say, sayWord } from "./language.js";
 import { poster, tile } from "./posters.js";
 import { on, titleOf, valuesOf } from "./sentences.js";
 
-/** @import { View } from "../client/view.js" */
 /** @import { Answer as Response } from "./ask.js" */
 /** @import { Answer, Reasoned } from "./item.js" */
 
@@ -19,8 +18,7 @@ import { on, titleOf, valuesOf } from "./sentences.js";
 
 /** @type {View} */
 let view;
-/** What was answered since the shelves were made.
- * @type {Map<string, Answer>} */
+/** @type {Map<string, Answer>} */
 const given = new Map();
 let [shown, drawn] = ["", ""];
 /** @type {Shelf[]} */

@@ -12,10 +12,6 @@ import { counted, language, named, say, sayWord } from "./language.js";
 import { poster, tile } from "./posters.js";
 import { valuesOf } from "./sentences.js";
 
-/** @import { ShownItem, View } from "../client/view.js" */
-/** @import { Act } from "./ask.js" */
-/** @import { Noun } from "./language.js" */
-
 const PAGE = 48; // posters that are asked for at a time
 const STACKED = 3;
 /** @type {View | null} */
@@ -35,8 +31,7 @@ const query = { text: "", category: "", decade: 0, first: [] };
 let [total, shown, latest] = [0, 0, 0];
 let [drawn, drawnIn] = ["", ""];
 
-/** `actions.act` carries out a choice and shows what came of it.
- * @type {(actions: { act: Act }) => void} */
+/** @type {(actions: { act: Act }) => void} */
 export function prepare(actions) {
   act = actions.act;
   let timer = 0;
@@ -52,8 +47,7 @@ export function prepare(actions) {
   showFirst(JSON.parse(document.getElementById("first")?.textContent ?? "null"));
 }
 
-/** Show what the server wrote into the page, if it did.
- * @type {(first: { language: string, noun: Noun, count: number, rated: boolean, items: any[] } | null) => void} */
+/** @type {(first: { language: string, noun: Noun, count: number, rated: boolean, items: any[] } | null) => void} */
 function showFirst(first) {
   if (!first) return;
   showHead(first.noun, first.count, first.rated);
@@ -72,8 +66,7 @@ function showHead(noun, count, isRated) {
   if (!view?.history.length) byId("tray-count").textContent = say(isRated ? "tray.hint-stars" : "tray.hint", values);
 }
 
-/** Show a view of the client.
- * @type {(given: View) => Promise<void>} */
+/** @type {(given: View) => Promise<void>} */
 export async function show(given) {
   view = given;
   begin();
@@ -90,7 +83,6 @@ export async function show(given) {
   mark();
 }
 
-/** Mark what is picked, and nothing else. */
 function mark() {
   const own = new Map(view?.history.map((item) => [item.id, item]));
   for (const tile_ of byId("grid").querySelectorAll("button")) {
@@ -125,8 +117,7 @@ function showChips({ categories, decades: all }) {
   );
 }
 
-/** Search for something else.
- * @type {(change: Partial<typeof query>) => Promise<void>} */
+/** @type {(change: Partial<typeof query>) => Promise<void>} */
 async function look(change) {
   Object.assign(query, change);
   const mine = ++latest;
