@@ -109,14 +109,15 @@ def setting(
     fraction: bool = False,
     extensible: bool = False,
     paper: bool = False,
+    expert: bool = False,
 ) -> Any:
     """A field of a record of settings: from `low` to `high`; or above 0; or from 0 to below 1.
 
     `extensible`: packages may bring other words, so it is checked where it is used. `paper`: it only reproduces a
-    publication.
+    publication. `expert`: few users change it.
     """
     bounds = {"low": low, "high": high, "positive": positive, "fraction": fraction, "extensible": extensible}
-    return field(default=default, metadata={**bounds, "paper": paper})
+    return field(default=default, metadata={**bounds, "paper": paper, "expert": expert})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,10 +11,11 @@ import pytest
 from tests.commands import refused, succeeded
 from tests.worlds import two_tastes
 
-from federank.cli.options import field_texts
+from federank.cli.options import SETTINGS, field_texts, settings_options
 from federank.errors import ModelError
 from federank.methods.fpl.settings import FPLSettings
 from federank.methods.model_folder import load_model, load_split
+from federank.methods.registry import method_names, recommender_class
 
 QUICK = ("--factors", "4", "--epochs", "2", "--quiet")
 
@@ -64,6 +65,12 @@ def test_federank_is_fpl_as_its_equations_are_printed(shop, tmp_path):
     told("train", "fpl", *common, tmp_path / "fpl")
     method, preset, fpl = (load_model(tmp_path / name).item_vectors.tobytes() for name in ("method", "preset", "fpl"))
     assert method == preset != fpl
+
+
+@pytest.mark.parametrize("name", method_names())
+def test_help_shows_at_most_ten_settings(name):
+    options = settings_options(recommender_class(name).settings_type, name)
+    assert len([option for option in options if option.section == SETTINGS]) <= 10
 
 
 def test_each_setting_has_a_flag_with_its_own_words():

@@ -12,7 +12,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
@@ -165,7 +165,9 @@ class MethodGroup(click.Group):
                 formatter.write_dl([(name, other.get_short_help_str(60)) for name, other in others if other])
 
 
-_SECTIONS = dict.fromkeys(("online", "trace", "dropout", "cohorts", "rounding", "policies", "budget"), SCHEDULE)
+_SECTIONS = dict.fromkeys(
+    ("online", "trace", "dropout", "cohorts", "rounding", "policies", "budget", "item_epsilon"), SCHEDULE
+)
 _SECTIONS |= dict.fromkeys(("broadcast", "item_pull", "most_triples", "most_shown", "sigma", "delta"), MORE)
 
 METHOD_NAMED = "federank.method_named"
@@ -191,10 +193,16 @@ def settings_options(
             help=_help(texts.get(field.name, ""), field.default),
             metavar=_metavar(hints[field.name]),
             default=None,
-            section=PAPERS if field.metadata.get("paper") else _SECTIONS.get(field.name, section),
+            section=_section_of(field, section),
         )
         for field in fields(settings)
     ]
+
+
+def _section_of(field: Field[Any], usual: str) -> str:
+    if field.metadata.get("paper"):
+        return PAPERS
+    return MORE if field.metadata.get("expert") else _SECTIONS.get(field.name, usual)
 
 
 def given_settings(

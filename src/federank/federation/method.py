@@ -207,13 +207,13 @@ class FederatedMethod:
     """Number of latent factors."""
     seed: int = setting(1, 0, 2**32 - 1)
     """Names the random numbers: the same seed gives the same model."""
-    uploads: Literal["plain", "secure"] = "plain"
+    uploads: Literal["plain", "secure"] = setting("plain", expert=True)
     """Whether the server reads each upload, or only sums of them (two-server secure aggregation)."""
-    uploads_per_client: int = setting(0, 0, 10_000)
+    uploads_per_client: int = setting(0, 0, 10_000, expert=True)
     """Uploads in a client's lifetime (0: no limit)."""
-    clip: float = setting(0.0, 0)
+    clip: float = setting(0.0, 0, expert=True)
     """L2 bound of one upload (0: none). Secure aggregation needs one."""
-    noise: int = setting(0, 0)
+    noise: int = setting(0, 0, expert=True)
     """Standard deviation of each server's noise on a secure sum, in units of clip / 4096 (0: none)."""
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import asdict, dataclass, fields
-from functools import cache, partial
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,7 +25,7 @@ from federank.federation import wire
 from federank.federation.method import AUTO, HOME, NO_ITEMS, NO_RATINGS, Client, DataSummary, FederatedMethod
 from federank.federation.schedule import Schedule
 from federank.methods.recommendations import match_ids
-from federank.methods.recommender import Arrays, run_identity
+from federank.methods.recommender import Arrays, LearnsInRounds
 from federank.methods.sharing import (
     ChoosingUsers,
     choices_as_arrays,
@@ -37,7 +37,6 @@ from federank.privacy.policy import SharedProfileSettings
 from federank.privacy.population import SharedProfiles, shared_profiles_of_all
 from federank.simulation.engine import Simulation, state_of
 from federank.simulation.options import TrainingOptions
-from federank.simulation.training import train as play_epochs
 
 _STATE = "state."
 _NOTHING = Profiles(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32))
@@ -53,16 +52,15 @@ class FederatedSettings(SharedProfileSettings):
     """Probability that a client is online when a round begins."""
     dropout: float = setting(0.0, 0, 1)
     """Probability that a client takes part and its upload never arrives."""
-    leak: bool = False
+    leak: bool = setting(False, paper=True)
     """Never draw held-out items as negatives, as several published programs do. It lets the test leak into training:
     for studies of that leak alone."""
 
 
-class FederatedModel(ChoosingUsers):
+class FederatedModel(ChoosingUsers, LearnsInRounds):
     """A method, who takes part with what, and what was learnt."""
 
-    in_rounds = True
-    can_use = ("checkpoint", "resume", "progress", "after_epoch")
+    can_use = ("engine", "cluster", "shards", "checkpoint", "resume", "progress", "after_epoch")
     learns_from = "interactions"
     method_type: ClassVar[type[FederatedMethod]]
     settings: Any
@@ -127,19 +125,14 @@ class FederatedModel(ChoosingUsers):
         chosen = self._ask_all(self.settings, train)
         simulation = self._simulation(train)
         self._never_drawn = simulation.held_out
-        identity = run_identity(self.name + chosen, self.settings, train)
-        follow = partial(self._follow, simulation)
-        seconds = play_epochs(simulation, self.settings.rounds, training_options, identity, follow)
+        self._play(simulation, self.settings.rounds, training_options, chosen)
         self.report |= {
-            "seconds": seconds,
-            "rounds": simulation.round_number,
-            "rounds_per_epoch": 1,
             "messages": int(simulation.sent.max(initial=0)),
             "skipped_users": int(train.n_users - len(simulation.schedule.participants)),
             "sent": simulation.communication(),
         }
 
-    def _follow(self, simulation: Simulation) -> None:
+    def _follow(self, simulation: Simulation, _threads: int) -> None:
         """Take over what server and clients have now."""
         self._take(simulation.method, simulation.state)
         self.client_states = {name: table.copy() for name, table in simulation.client_states.items()}

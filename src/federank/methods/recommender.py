@@ -13,6 +13,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, Self, TypeVar, overload
 
@@ -27,6 +28,7 @@ from federank.data.splits import Split
 from federank.errors import DataError, ModelError, SettingError, UnknownId
 from federank.methods.recommendations import Recommendations, Recommended, match_ids
 from federank.simulation.options import ALL_OF_IT, TrainingOptions, accepted, takes_training_options
+from federank.simulation.training import train
 
 # The constructor of a method, with the names, types and defaults of its settings record.
 
@@ -344,6 +346,22 @@ class Recommender(ABC):
         if not hasattr(self, "training"):
             raise ModelError(f"This {type(self).__name__} has not learnt anything yet; call fit first.")
         return self.training
+
+
+class LearnsInRounds(Recommender):
+    """A method that is learnt by a simulation of its rounds."""
+
+    in_rounds = True
+
+    def _play(self, federation: Any, epochs: int, training_options: TrainingOptions, chosen: str = "") -> None:
+        """Play the rounds of these epochs; `chosen` are users' own choices, for the identity of a checkpoint."""
+        identity = run_identity(self.name + chosen, self.settings, self.training)
+        follow = partial(self._follow, federation, training_options.threads)
+        self.report |= train(federation, epochs, training_options, identity, follow)
+
+    @abstractmethod
+    def _follow(self, federation: Any, threads: int) -> None:
+        """Take over what was learnt so far."""
 
 
 def _item_number(data: Interactions, item: Any) -> int:

@@ -178,10 +178,16 @@ class Spread(Protocol):
     """A federation whose rounds are sums over partitions of its users."""
 
     shard_type: ClassVar[type[Any]]
-    kept: ClassVar[tuple[str, ...]]
-    """The federation's tables of client states, which shards keep."""
-    partitions: LongVector
-    """Where each partition begins, by user number, and where the last one ends."""
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The federation's tables of client states, which shards keep."""
+        ...
+
+    @property
+    def partitions(self) -> LongVector:
+        """Where each partition begins, by user number, and where the last one ends."""
+        ...
 
     def part(self, partitions: LongVector) -> Any:
         """What a shard starts with: all that is known of the users of these partitions, and of no others."""
@@ -237,6 +243,11 @@ def partition_starts(participants: IntVector, n_users: int, count: int) -> LongV
     starts[:-1] = participants[np.arange(count) * len(participants) // count]
     starts[0], starts[-1] = 0, n_users
     return starts
+
+
+def by_partition(clients: IntVector, partitions: LongVector) -> list[IntVector]:
+    """Clients in ascending order, partition by partition."""
+    return np.split(clients, np.searchsorted(clients, partitions[1:-1]))
 
 
 def in_their_places(values: Any, users: slice, n_users: int) -> Any:

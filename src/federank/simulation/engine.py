@@ -7,12 +7,13 @@ and summed as the two servers sum them, with their noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from federank._numerics.arrays import IntVector
+from federank._numerics.arrays import IntVector, LongVector
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import BadMessage, Diverged
 from federank.federation import wire
@@ -20,7 +21,8 @@ from federank.federation.method import NO_ITEMS, NO_RATINGS, Client, ClientResul
 from federank.federation.rng import HELPER, SERVER
 from federank.federation.schedule import Schedule, arriving, selected
 from federank.federation.secure import aggregate_from, length_of, secure_message, simulated_chances, simulated_noise
-from federank.privacy.population import SharedProfiles, all_shared_items
+from federank.privacy.population import AS_HISTORIES_ARE, SharedProfiles, all_shared_items
+from federank.simulation.cluster import Spread, Train, by_partition, on_a_cluster, partition_starts
 from federank.simulation.federated import EngineName, Open, Tables, in_this_process, traffic
 
 Watch = Callable[[int, Any, ClientResult], None]
@@ -28,6 +30,13 @@ Watch = Callable[[int, Any, ClientResult], None]
 _UPLOADS, _ROWS_UP, _BYTES_UP, _DOWNLOADS, _ROWS_DOWN, _BYTES_DOWN = range(6)
 RING_BYTES = 4
 """Of one number of a secure upload."""
+
+
+class RoundSum(NamedTuple):
+    """What clients send in a round, summed."""
+
+    aggregate: Any
+    total: LongVector  # of secure uploads, in the ring; else empty
 
 
 class Simulation:
@@ -42,6 +51,7 @@ class Simulation:
         self._histories, self._ratings = data.profiles, data.ratings
         self.held_out: Profiles | None = None
         """Items of each user that are never drawn as negatives, in simulations with `leak`."""
+        self.first = 0  # number of the first user, in a shard
         self.round_number = 0
         self.watch: Watch | None = None
         self.sent: IntVector = np.zeros(data.n_users, dtype=np.int32)
@@ -86,44 +96,64 @@ class Simulation:
         if self._ratings is not None:
             here = slice(self._histories.starts[user], self._histories.starts[user + 1])
             ratings = self._ratings[here][np.isin(self._histories.of(user), items)]
-        return Client(self.method.seed, user, round_number, items, ratings, state, held_out=held_out)
+        return Client(self.method.seed, self.first + user, round_number, items, ratings, state, held_out=held_out)
 
     def play_round(self) -> None:
         """One round; a round without an upload changes nothing."""
-        method, number = self.method, self.round_number
-        clients = selected(self.schedule, number, self.sent)
-        arrives = set(arriving(self.schedule, number, clients).tolist())
-        broadcast = self.broadcast()
-        stage = method.stage(broadcast)
+        clients, broadcast = self.begin()
+        self.finish(self.method.stage(broadcast), [self.sum(clients, broadcast)])
+
+    def begin(self) -> tuple[IntVector, Any]:
+        """The clients of the next round, and what they download. An upload that is lost on the way is sent too."""
+        clients, broadcast = selected(self.schedule, self.round_number, self.sent), self.broadcast()
         self._count(_DOWNLOADS, len(clients), broadcast, wire.size_of_rows(broadcast))
-        aggregate, total = method.empty(stage), np.zeros(0, dtype=np.int64)
-        if method.uploads == "secure":
-            total = np.zeros(length_of(method, stage), dtype=np.int64)
-        count = 0
+        self.sent[clients] += 1
+        return clients, broadcast
+
+    def sum(self, clients: IntVector, broadcast: Any) -> RoundSum:
+        """The sum of these clients' uploads; their states move."""
+        method, number, stage = self.method, self.round_number, self.method.stage(broadcast)
+        summed = self._nothing(stage)
+        arrives = set(arriving(self.schedule, number, clients + self.first).tolist())
         for user in clients.tolist():
             result = self._train(user, broadcast)
-            if user not in arrives:
+            if user + self.first not in arrives:
                 continue
-            count += 1
-            self._count(_UPLOADS, 1, result.update, self._upload_size(result.update, len(total)))
+            summed.aggregate.count += 1
+            self._count(_UPLOADS, 1, result.update, self._upload_size(result.update, len(summed.total)))
             if self.watch is not None:
                 self.watch(user, broadcast, result)
             if method.uploads == "secure":
-                chances = simulated_chances(method.seed, user, number, len(total))
-                total += secure_message(method, stage, result.update, chances)
+                chances = simulated_chances(method.seed, user + self.first, number, len(summed.total))
+                np.add(summed.total, secure_message(method, stage, result.update, chances), out=summed.total)
             else:
-                method.add(aggregate, result.update)
-        if count:
+                method.add(summed.aggregate, result.update)
+        return summed
+
+    def _nothing(self, stage: int) -> RoundSum:
+        length = length_of(self.method, stage) if self.method.uploads == "secure" else 0
+        return RoundSum(self.method.empty(stage), np.zeros(length, dtype=np.int64))
+
+    def finish(self, stage: int, sums: Iterable[RoundSum]) -> None:
+        """The server's part of a round, with the sums of all clients."""
+        method, (aggregate, total) = self.method, self._nothing(stage)
+        arrays = wire.values(aggregate)
+        for one in sums:
+            aggregate.count += one.aggregate.count
+            np.add(total, one.total, out=total)
+            for name, part in wire.values(one.aggregate).items():
+                np.add(arrays[name], part, out=arrays[name])
+        if count := aggregate.count:
             if method.uploads == "secure":
                 for server in (SERVER, HELPER):
-                    total += simulated_noise(method.seed, number, method.noise, len(total), server)
+                    total += simulated_noise(method.seed, self.round_number, method.noise, len(total), server)
                 aggregate = aggregate_from(method, stage, total)
             aggregate.count, aggregate.enrolled = count, len(self.schedule.participants)
             self._keep(method.server_update(self.state, aggregate))
         self.round_number += 1
 
     def _train(self, user: int, broadcast: Any) -> ClientResult:
-        """A client's part of a round. An upload that is lost on the way is sent too."""
+        """A client's part of a round."""
         method = self.method
         result = method.client_update(self.client(user, self.round_number), broadcast)
         if not isinstance(result, ClientResult):
@@ -136,7 +166,6 @@ class Simulation:
             for name, table in self.client_states.items():
                 table[user] = getattr(state, name)
             self.trained[user] = 1
-        self.sent[user] += 1
         return result._replace(update=update)
 
     def _upload_size(self, update: Any, length: int) -> int:
@@ -160,8 +189,28 @@ class Simulation:
 
     @property
     def engines(self) -> Mapping[EngineName, Open]:
-        """One engine: it calls the method's functions."""
-        return {"compiled": in_this_process(play)}
+        """All call the method's functions."""
+        return {"compiled": in_this_process(play), "cluster": on_a_cluster}
+
+    def spread(self) -> Spread:
+        """Its form on a cluster."""
+        return SimulationSpread(self)
+
+    def part(self, first: int, last: int) -> Simulation:
+        """The users from `first` to just before `last` alone, for a shard."""
+        part = copy(self)
+        part.first, part.watch = first, None
+        part.profiles, part._histories = (_rows(table, first, last) for table in (self.profiles, self._histories))
+        part.held_out = None if self.held_out is None else _rows(self.held_out, first, last)
+        if self._ratings is not None:
+            part._ratings = self._ratings[self._histories.starts[first] : self._histories.starts[last]]
+        nobody = np.zeros(0, dtype=np.int32)
+        part.schedule = self.schedule._replace(participants=nobody, uploads=nobody)
+        part.shared_profiles = AS_HISTORIES_ARE
+        for name in SimulationSpread.kept_by(self):
+            setattr(part, name, getattr(self, name)[first:last])
+        part.sent, part.counted = nobody, np.zeros_like(self.counted)
+        return part
 
     def tables(self) -> Tables:
         """The arrays that change while rounds are played."""
@@ -189,6 +238,80 @@ def play(simulation: Simulation, rounds: int, _threads: int = 1) -> None:
     """Play this many rounds."""
     for _ in range(rounds):
         simulation.play_round()
+
+
+# On a cluster (cluster.py): shards call the method's functions too.
+
+
+MAX_PARTITIONS = 32
+
+
+def _rows(profiles: Profiles, first: int, last: int) -> Profiles:
+    starts = profiles.starts[first : last + 1]
+    return Profiles(starts - starts[0], profiles.items[starts[0] : starts[-1]])
+
+
+class SimulationShard:
+    """Some of a population's clients, on one machine of a cluster."""
+
+    def __init__(self, part: Simulation) -> None:
+        self._simulation, self._kept = part, SimulationSpread.kept_by(part)
+        for name in self._kept:  # what arrives through Ray cannot be written to
+            setattr(part, name, np.array(getattr(part, name)))
+
+    def train(self, message: tuple[int, Any], partitions: list[IntVector]) -> list[tuple[RoundSum, LongVector]]:
+        """The sums of these clients' uploads, and what they have sent."""
+        simulation, answers = self._simulation, []
+        simulation.round_number, broadcast = message
+        for clients in partitions:
+            simulation.counted = np.zeros_like(simulation.counted)
+            summed = simulation.sum(clients - np.int32(simulation.first), wire.read_only(broadcast))
+            answers.append((summed, simulation.counted))
+        return answers
+
+    def states(self) -> dict[str, wire.Array]:
+        """What its clients keep."""
+        return {name: getattr(self._simulation, name) for name in self._kept}
+
+    def restore(self, states: dict[str, wire.Array]) -> None:
+        """Return to these states."""
+        for name, table in states.items():
+            setattr(self._simulation, name, np.array(table))
+
+
+class SimulationSpread:
+    """The driver's part of a simulation on a cluster."""
+
+    shard_type: ClassVar = SimulationShard
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation, self.kept = simulation, self.kept_by(simulation)
+        able, n_users = simulation.schedule.participants, len(simulation.sent)
+        self.partitions = partition_starts(able, n_users, min(MAX_PARTITIONS, len(able)))
+
+    @staticmethod
+    def kept_by(simulation: Simulation) -> tuple[str, ...]:
+        """The tables of client states."""
+        states = simulation.client_states
+        return (*(f"clients/{name}" for name in states), "trained") if states else ()
+
+    def part(self, partitions: LongVector) -> Simulation:
+        """What a shard starts with."""
+        return self._simulation.part(int(partitions[0]), int(partitions[-1]))
+
+    def message(self, _since: int) -> tuple[int, Any]:
+        """The round, and all of the broadcast."""
+        return self._simulation.round_number, self._simulation.broadcast()
+
+    def play_round(self, train: Train) -> None:
+        """One round."""
+        simulation = self._simulation
+        clients, broadcast = simulation.begin()
+        sums = []
+        for _, (summed, counted) in train(by_partition(clients, self.partitions)):
+            sums.append(summed)
+            simulation.counted += counted
+        simulation.finish(simulation.method.stage(broadcast), sums)
 
 
 def state_of(method: FederatedMethod, tables: Mapping[str, wire.Array], user: int) -> Any:

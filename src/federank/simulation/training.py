@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -79,8 +80,9 @@ def train(
     options: TrainingOptions,
     identity: str,
     follow: Callable[[], None] = lambda: None,
-) -> float:
-    """Play the rounds of this many epochs; the seconds they took. `identity` names the run that a checkpoint is of.
+) -> dict[str, Any]:
+    """Play the rounds of this many epochs; how many there were, and the seconds they took. `identity` names the run
+    that a checkpoint is of.
 
     `follow` takes over what was learnt: at the end, and before anyone looks at it after an epoch.
     """
@@ -113,7 +115,7 @@ def train(
                 "same command with --resume goes on."
             ) from gone
     follow()
-    return seconds
+    return {"seconds": seconds, "rounds": federation.round_number, "rounds_per_epoch": federation.rounds_per_epoch}
 
 
 def _play_epochs(federation: Federated, epochs: int, options: TrainingOptions, identity: str, engine: Engine) -> float:

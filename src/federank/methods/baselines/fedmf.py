@@ -42,9 +42,9 @@ class FedMF(FederatedMethod):
     """Sampled items per item of the user, drawn again in every round."""
     local_steps: int = setting(5, 1)
     """Steps of the user vector in a round."""
-    send: Literal["sampled", "all"] = "sampled"
+    send: Literal["sampled", "all"] = setting("sampled", paper=True)
     """Rows that are sent: of the items looked at (part text), or of all items, mostly zeros (full text)."""
-    initial_scale: float = setting(0.1, 0)
+    initial_scale: float = setting(0.1, 0, expert=True)
     """Standard deviation of the first values of all vectors."""
 
     def initial_state(self) -> ItemVectors:

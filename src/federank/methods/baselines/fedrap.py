@@ -52,13 +52,13 @@ class FedRAP(FederatedMethod):
     """Weight of the term that keeps the shared and the personal table apart (lambda)."""
     sparsity: float = setting(0.001, 0)
     """Weight of the L1 norm of the shared table (mu)."""
-    negatives: int = setting(4, 1)
+    negatives: int = setting(4, 1, expert=True)
     """Sampled items per item of the user, drawn again in every round."""
     local_epochs: int = setting(1, 1)
     """Passes over the examples in a round."""
-    batch_size: int = setting(256, 1)
+    batch_size: int = setting(256, 1, expert=True)
     """Examples per step."""
-    initial_scale: float = setting(0.1, 0)
+    initial_scale: float = setting(0.1, 0, expert=True)
     """Standard deviation of the first values of the shared table; personal tables start at zero."""
 
     def initial_state(self) -> SharedTable:

@@ -65,7 +65,7 @@ class PFedRec(FederatedMethod):
     """Passes over the examples in a round."""
     batch_size: int = setting(256, 1)
     """Examples per step."""
-    initial_scale: float = setting(1.0, 0)
+    initial_scale: float = setting(1.0, 0, expert=True)
     """Standard deviation of the first values of the item vectors."""
 
     @property

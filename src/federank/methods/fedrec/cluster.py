@@ -12,7 +12,7 @@ from federank.errors import SettingError
 from federank.methods.fedrec.kernels import Sums, sum_pmf_batch
 from federank.methods.fedrec.settings import RatingRecipe
 from federank.methods.fedrec.simulation import RatingFederation, no_sums, workspace_for_raters
-from federank.simulation.cluster import Train, in_their_places, partition_starts
+from federank.simulation.cluster import Train, by_partition, in_their_places, partition_starts
 
 MAX_PARTITIONS = 16
 
@@ -119,7 +119,7 @@ class RatingSpread:
     def play_round(self, train: Train) -> None:
         """One round."""
         total, able = no_sums(self._federation), self._federation.recipe.participants
-        for _, sums in train(np.split(able, np.searchsorted(able, self.partitions[1:-1]))):
+        for _, sums in train(by_partition(able, self.partitions)):
             np.add(total.vectors, sums.vectors, out=total.vectors)
             np.add(total.counts, sums.counts, out=total.counts)
         self._federation.take_step(total)

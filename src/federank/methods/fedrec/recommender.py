@@ -31,18 +31,16 @@ from federank.methods.fedrec.settings import (
 )
 from federank.methods.fedrec.simulation import RatingFederation
 from federank.methods.predicting import PredictsRatings, refuse_bad_ratings
-from federank.methods.recommender import Arrays, made_from, restored_table, run_identity
+from federank.methods.recommender import Arrays, LearnsInRounds, made_from, restored_table
 from federank.simulation.complexity import cost_figures
 from federank.simulation.options import TrainingOptions
-from federank.simulation.training import train as play_epochs
 
 
-class RatingFactors(PredictsRatings):
+class RatingFactors(PredictsRatings, LearnsInRounds):
     """Predicts r = U_u . V_i, with what SVD++ adds to U_u."""
 
     audit = "federank.methods.fedrec.audit"
 
-    in_rounds = True
     learns_from = "ratings"
     method_type: ClassVar[type[federated.PMF]]
     """The method of real clients that goes on from this model."""
@@ -53,17 +51,10 @@ class RatingFactors(PredictsRatings):
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         refuse_bad_ratings(train, self.settings)
         federation = RatingFederation.established(self.settings, train)
-        identity = run_identity(self.name, self.settings, train)
-        epochs = self.settings.iterations
-        seconds = play_epochs(federation, epochs, training_options, identity, lambda: self._follow(federation))
-        self.report |= {
-            "seconds": seconds,
-            "rounds": federation.round_number,
-            "rounds_per_epoch": federation.rounds_per_epoch,
-            "ratings": round(federation.steps_per_round * federation.round_number),
-        }
+        self._play(federation, self.settings.iterations, training_options)
+        self.report["ratings"] = round(federation.steps_per_round * federation.round_number)
 
-    def _follow(self, federation: RatingFederation) -> None:
+    def _follow(self, federation: RatingFederation, _threads: int) -> None:
         """The federation's tables without their padding."""
         factors = federation.recipe.factors
         self.item_vectors = federation.item_vectors[:, :factors]
@@ -178,8 +169,8 @@ class SVDPlusPlus(RatingFactors):
     @made_from(SVDPlusPlusSettings)
     def __init__(self) -> None: ...
 
-    def _follow(self, federation: RatingFederation) -> None:
-        super()._follow(federation)
+    def _follow(self, federation: RatingFederation, threads: int) -> None:
+        super()._follow(federation, threads)
         self.implicit_vectors = federation.implicit_vectors[:, : federation.recipe.factors]
 
     def _factors_of(self, users: IntVector) -> FloatMatrix:

@@ -80,7 +80,7 @@ class RatingSettings(FedRecSettings, Settings):
 
     style: Literal["stochastic", "batch"] = "stochastic"
     """One client per round, whose vector moves with every rating; or all clients, with mean gradients."""
-    federated: bool = True
+    federated: bool = setting(True, paper=True)
     """Train in rounds of a federation, or centrally on all ratings."""
     factors: int = setting(20, 1)
     """Number of latent factors."""
@@ -88,7 +88,7 @@ class RatingSettings(FedRecSettings, Settings):
     """Number of passes over all ratings."""
     client_rate: Literal["participation", "iteration"] = setting("participation", paper=True)
     """A client's learning rate falls when it takes part (the authors' code) or with iterations (the paper)."""
-    local_ratings: Literal["rated", "all"] = "rated"
+    local_ratings: Literal["rated", "all"] = setting("rated", paper=True)
     """Local passes go over the user's ratings (the authors' code), or also over the sampled items with the user's mean
     (all: the paper, Algorithm 3 with Eq. 7)."""
     seed: int = setting(1, 0, 2**32 - 1)

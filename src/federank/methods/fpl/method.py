@@ -125,11 +125,11 @@ class FPLRules(PairwiseSettings):
     FedeRank's Eq. 4-5 are printed."""
     most_triples: int | None = setting(None, 1, MOST_TRIPLES)
     """Users may choose how many pairs their own client trains on, up to this many; without it, up to `triples`."""
-    server: Literal["plain", "adam"] = "plain"
+    server: Literal["plain", "adam"] = setting("plain", expert=True)
     """Server step: add the sum of a round times the learning rate (plain), or Adam."""
-    beta1: float = setting(0.9, fraction=True)
+    beta1: float = setting(0.9, fraction=True, expert=True)
     """Adam: decay of the first moment."""
-    beta2: float = setting(0.999, fraction=True)
+    beta2: float = setting(0.999, fraction=True, expert=True)
     """Adam: decay of the second moment."""
     item_pull: float = setting(0.0, 0)
     """Weight decay of all item vectors at the server, once a round, beside the sum of the updates."""

@@ -22,11 +22,10 @@ from federank.methods.fpl.method import FPLState, PairwiseSettings
 from federank.methods.fpl.privacy import privacy_figure
 from federank.methods.fpl.settings import FedeRankSettings, FPLSettings, Recipe, recipe_for
 from federank.methods.fpl.simulation import Federation, home_vectors
-from federank.methods.recommender import Arrays, Recommender, made_from, put_back, restored_table, run_identity
+from federank.methods.recommender import Arrays, LearnsInRounds, made_from, put_back, restored_table
 from federank.methods.sharing import ChoosingUsers, choices_as_arrays, choices_from_arrays, read_trace
 from federank.privacy.population import coins, shared_profiles_of_all
 from federank.simulation.options import TrainingOptions
-from federank.simulation.training import train as play_epochs
 
 _SENDS_NOTHING: dict[str, Any] = {
     name: FPLSettings.__dataclass_fields__[name].default
@@ -35,10 +34,9 @@ _SENDS_NOTHING: dict[str, Any] = {
 """Defaults of the settings about uploads, which a fold-in has no use for."""
 
 
-class PairwiseFactors(Recommender):
+class PairwiseFactors(LearnsInRounds):
     """Scores b_i + p_u . q_i, learnt from pairs by the rounds of a federation."""
 
-    in_rounds = True
     _warm = ("item_vectors", "item_biases", "user_vectors")
     item_vectors: FloatMatrix
     item_biases: FloatVector
@@ -62,18 +60,13 @@ class PairwiseFactors(Recommender):
         """
         federation = Federation.established(settings, recipe, data.profiles, data.n_items)
         put_back(self._earlier, data, {name: getattr(federation, name) for name in self._warm})
-        identity = run_identity(self.name + chosen, self.settings, data)
-        seconds = play_epochs(federation, settings.epochs, training_options, identity, lambda: self._follow(federation))
+        self._play(federation, settings.epochs, training_options, chosen)
         triples = int(recipe.triples[recipe.participants].mean() * recipe.clients_per_round * federation.round_number)
         always_there = recipe.online >= 1.0 and not len(recipe.trace)
-        self.report |= ({"triples": triples} if always_there else {}) | {
-            "seconds": seconds,
-            "rounds": federation.round_number,
-            "rounds_per_epoch": recipe.rounds_per_epoch,
-            "skipped_users": int(data.n_users - len(np.unique(recipe.participants))),
-        }
+        self.report |= {"triples": triples} if always_there else {}
+        self.report["skipped_users"] = int(data.n_users - len(np.unique(recipe.participants)))
 
-    def _follow(self, federation: Federation) -> None:
+    def _follow(self, federation: Federation, _threads: int) -> None:
         """The federation's tables without their padding."""
         factors = federation.recipe.factors
         self.item_vectors = federation.item_vectors[:, :factors]

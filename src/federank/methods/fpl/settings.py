@@ -149,10 +149,10 @@ class FPLSettings(FPLRules, Settings):
 class FedeRankSettings(FPLSettings):
     """What can be chosen about FedeRank; the same as for FPL, with the paper's equations as they are printed."""
 
-    order: Literal["as-in-code", "as-printed"] = "as-printed"
+    order: Literal["as-in-code", "as-printed"] = setting("as-printed", paper=True)
     """Within a round the client's own vector moves once by the sum of all steps, as Eq. 1-3 are printed; or with every
     pair, as in the authors' code."""
-    mask: Literal["as-in-code", "as-printed"] = "as-printed"
+    mask: Literal["as-in-code", "as-printed"] = setting("as-printed", paper=True)
     """The coin of pi is tossed once per positive item and round, as Eq. 4-5 are printed; or for every pair, as in the
     authors' code."""
 

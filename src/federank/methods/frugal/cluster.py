@@ -28,7 +28,7 @@ from federank.methods.frugal.simulation import (
     workspace_for,
 )
 from federank.privacy.population import AS_HISTORIES_ARE
-from federank.simulation.cluster import Train
+from federank.simulation.cluster import Train, by_partition
 
 
 class FrugalPart(NamedTuple):
@@ -122,8 +122,7 @@ class FrugalSpread:
             self._message = Message(items, vectors, context.weights, context.regulariser)
             for empty in (sums.own, sums.squares, sums.messages):
                 empty[:] = 0
-            clients = np.split(users, np.searchsorted(users, self.partitions[1:-1]))
-            for partition, (own, squares, messages) in train(clients):
+            for partition, (own, squares, messages) in train(by_partition(users, self.partitions)):
                 sums.own[partition], sums.squares[partition], sums.messages[partition] = own, squares, messages
 
         play_with(self._federation, 1, fill)

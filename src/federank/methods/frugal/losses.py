@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from federank.checks import check_choice
+from federank.checks import check_choice, setting
 from federank.errors import SettingError
 from federank.methods.fpl.settings import FPLSettings
 from federank.methods.frugal.settings import SquaresSettings
@@ -42,13 +42,13 @@ _OF_PAIRS = ("triples", "item_pull")
 class FrugalSettings(SquaresSettings):
     """Settings of Frugal."""
 
-    learning_rate: float | None = None
+    learning_rate: float | None = setting(None, expert=True)
     """Learning rate of the server with `server` adam, and of clients with the loss pairs. Refused where the server
     solves.  [default: 0.1, for pairs 0.05]"""
-    loss: Literal["squares", "pairs"] = "squares"
+    loss: Literal["squares", "pairs"] = setting("squares", expert=True)
     """Loss: implicit least squares, solved in closed form (squares), or FPL's pairwise loss (pairs), which needs about
     30 uploads; the server then uses Adam."""
-    triples: str | int = "3x profile"
+    triples: str | int = setting("3x profile", expert=True)
     """Loss pairs: training triples per upload; a number, `mean`, `profile` or `3x profile`."""
     item_pull: float = 20.0
     """Loss pairs: weight decay of all item vectors at the server, per pass over all clients."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -31,7 +30,7 @@ from federank.methods.frugal.settings import (
     frugal_recipe,
 )
 from federank.methods.frugal.simulation import FrugalFederation, vectors_at_home
-from federank.methods.recommender import Arrays, Recommender, made_from, restored_table, run_identity
+from federank.methods.recommender import Arrays, LearnsInRounds, Recommender, made_from, restored_table
 from federank.methods.sharing import (
     ChoosingUsers,
     choices_as_arrays,
@@ -44,15 +43,13 @@ from federank.privacy.policy import SharedProfileSettings
 from federank.privacy.population import AS_HISTORIES_ARE, Choices, SharedProfiles, shared_profiles_of_all
 from federank.simulation.complexity import cost_figures
 from federank.simulation.options import TrainingOptions
-from federank.simulation.training import train as play_epochs
 
 
-class FewMessages(ChoosingUsers):
+class FewMessages(ChoosingUsers, LearnsInRounds):
     """Scores x_u . y_i, learnt from squares by the rounds of a federation."""
 
     audit = "federank.methods.frugal.audit"
 
-    in_rounds = True
     learns_from = "interactions"
     item_vectors: FloatMatrix
     """As published: what devices have, and recommend from."""
@@ -119,16 +116,11 @@ class FewMessages(ChoosingUsers):
         chosen = self._ask_all(self.squares(), train)
         recipe = self.recipe(train)
         federation = FrugalFederation.established(self.squares(), recipe, train.profiles)
-        identity = run_identity(self.name + chosen, self.settings, train)
-        epochs, threads = recipe.rounds // recipe.cohorts, training_options.threads
-        follow = partial(self._follow, federation, threads)
-        seconds = play_epochs(federation, epochs, training_options, identity, follow)
+        epochs = recipe.rounds // recipe.cohorts
+        self._play(federation, epochs, training_options, chosen)
         if recipe.ridge:
             self.ridge = weights_from(federation)
         self.report |= {
-            "seconds": seconds,
-            "rounds": federation.round_number,
-            "rounds_per_epoch": recipe.cohorts,
             "messages": int(federation.spent.max(initial=0)),
             "regulariser": self.regulariser,
             "skipped_users": int(train.n_users - len(recipe.participants)),
@@ -338,17 +330,17 @@ class FCFSettings(SharedProfileSettings):
     """Number of rounds: in each, all clients upload and the server takes one step."""
     alpha: float = 1.0
     """Confidence in observed items is 1 + alpha (Hu et al., 2008)."""
-    unobserved_weight: float = 1.0
+    unobserved_weight: float = checks.setting(1.0, paper=True)
     """Confidence in unobserved items: 1 as published, 0 for the variant in the FPL tables."""
     regulariser: float = 1.0
     """L2 regularisation of all vectors (lambda)."""
     learning_rate: float = 0.1
     """Learning rate of the server (Adam)."""
-    beta1: float = 0.9
+    beta1: float = checks.setting(0.9, paper=True)
     """Adam: decay of the first moment."""
-    beta2: float = 0.999
+    beta2: float = checks.setting(0.999, paper=True)
     """Adam: decay of the second moment."""
-    initial_scale: float = 0.1
+    initial_scale: float = checks.setting(0.1, paper=True)
     """Standard deviation of the initial item vectors."""
     broadcast: Literal["float32", "int8"] = "float32"
     """How item vectors travel to clients: as they are, or as bytes with a scale a row."""

@@ -47,12 +47,12 @@ class SquaresSettings(SharedProfileSettings):
     """Uploads per client, over its lifetime. A client that has sent them still downloads models."""
     cohorts: int = 1
     """Number of fixed groups of clients; a round invites one of them."""
-    rounds: int | None = None
+    rounds: int | None = setting(None, expert=True)
     """Number of rounds.  [default: messages x cohorts, so that every client can use its quota]"""
     min_support: int = DEFAULT_MIN_SUPPORT
     """Minimum support: items with fewer users are not learnt and not recommended. The first upload then carries
     counts only. 1: all items, and no upload for counts."""
-    item_weights: Literal["none", "ridge"] = "none"
+    item_weights: Literal["none", "ridge"] = setting("none", expert=True)
     """Item-item weights published beside the vectors: none, or a ridge regression of each item on its nearest items,
     from the sums of all uploads. Clients send nothing more; docs/frugal.md has what the weights disclose."""
     factors: int | None = None
@@ -62,7 +62,7 @@ class SquaresSettings(SharedProfileSettings):
     """Confidence in observed items is 1 + alpha (Hu et al., 2008)."""
     unobserved_weight: float = setting(1.0, paper=True)
     """Confidence in unobserved items: 1 as published by FCF, 0 for the FPL papers' variant."""
-    regulariser: float | None = None
+    regulariser: float | None = setting(None, expert=True)
     """L2 regularisation of all vectors (lambda).  [default: from the spectrum of the sums]"""
     shrinkage: float | None = None
     """Without `regulariser`: lambda as a multiple of the smallest singular value that is kept.  [default: 0.95; 0.9
@@ -85,7 +85,7 @@ class SquaresSettings(SharedProfileSettings):
     """Adam: decay of the second moment."""
     broadcast: Literal["int8", "float32"] = "int8"
     """Encoding of item vectors for clients: int8 with one scale per row, or float32."""
-    clip: float | None = None
+    clip: float | None = setting(None, expert=True)
     """Norm bound: an upload with a larger L2 norm is scaled down to it."""
     initial_scale: float = setting(0.1, paper=True)
     """Standard deviation of the initial item vectors."""
