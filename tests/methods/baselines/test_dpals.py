@@ -13,7 +13,7 @@ WORLD = two_tastes()
 def test_a_user_counts_for_a_limited_number_of_items():
     rows = _limited(WORLD, np.arange(len(WORLD), dtype=float), 3)
     assert np.bincount(WORLD.users[rows]).tolist() == [3] * WORLD.n_users
-    audiences = _audiences(WORLD, WORLD.popularity.astype(float), np.arange(WORLD.n_items), 3)
+    audiences = _audiences(WORLD, np.arange(WORLD.n_items), 3, np.random.default_rng(1))
     assert np.bincount(np.concatenate(audiences)).max() == 3
 
 
@@ -31,7 +31,7 @@ def test_noise_is_symmetric_and_grams_stay_positive():
 
 
 def recall(split, epsilon):
-    settings = {"factors": 4, "regularization": 0.1, "iterations": 4, "items_per_user": 8}
+    settings = {"factors": 4, "regularization": 0.1, "unobserved_weight": 0.1, "iterations": 4, "items_per_user": 8}
     models = (fr.PrivateALS(epsilon=epsilon, seed=seed, **settings).fit(split.train) for seed in range(4))
     return np.mean([fr.evaluate(model, split, at=4).means["recall@4"] for model in models])
 
@@ -73,15 +73,19 @@ def test_what_one_user_changes_costs_exactly_the_budget(monkeypatch):
     assert len(set(scales["b"])) == 1
     np.testing.assert_allclose(np.sqrt(spent), mu_for(2.0, 1e-6), rtol=1e-9)
 
-    # The releases themselves, with and without a user, from the same item vectors and counts.
+    # The releases themselves, with and without a user, from the same item vectors; every user has `limit` items.
     items = np.arange(WORLD.n_items)
-    counts, vectors = WORLD.popularity.astype(float), model.item_vectors
+    vectors = model.item_vectors
+
+    def limited(data):
+        rows = _limited(data, np.arange(len(data), dtype=float), limit)
+        return [data.users[rows][data.items[rows] == item] for item in items]
 
     def sums(data):
         assert np.array_equal(data.item_ids, WORLD.item_ids)
         users = model._solved(data.profiles, vectors)
         users /= np.linalg.norm(users, axis=1, keepdims=True)  # as long as clipping lets them be
-        audiences = [users[those].astype(float) for those in _audiences(data, counts, items, limit)]
+        audiences = [users[those].astype(float) for those in limited(data)]
         return (
             np.stack([those.T @ those for those in audiences]),
             np.stack([those.sum(axis=0) for those in audiences]),

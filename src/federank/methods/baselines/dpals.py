@@ -8,11 +8,13 @@ it solves every user's vector exactly, clips it to length 1, and solves the item
     A_i = sum x x' and b_i = sum x over the users of item i,    K = sum x x' over all users
     v_i = (A_i + w K + lambda I)^-1 b_i
 
-A user counts for at most `items_per_user` items, the rarest by noisy counts, so adding or removing one changes all A
-together by at most sqrt(items_per_user), all b by as much, and K by 1. User vectors are not published. It is the
+A user counts for at most `items_per_user` random items, so adding or removing one changes all A together by at most
+sqrt(items_per_user), all b by as much, and K by 1. User vectors are not published. It is the
 comparison for private methods without a trusted server, and is not served.
 
-The division of the privacy budget and the defaults are ours, untuned; the accounting was not reviewed from outside.
+The division of the privacy budget is ours; the defaults were chosen on the validation part of MovieLens 1M. The paper
+prefers rare items within a user's limit; random ones were far better there. The accounting is not reviewed
+from outside.
 """
 
 from __future__ import annotations
@@ -55,9 +57,9 @@ class PrivateALSSettings(Settings):
     """Items of a user that count at most."""
     items: int = setting(1000, 1)
     """Number of items that get a vector: the most popular by noisy counts."""
-    unobserved_weight: float = setting(0.1, 0, 1)
+    unobserved_weight: float = setting(0.5, 0, 1)
     """Weight of the pairs that did not occur (w)."""
-    regularization: float = setting(10.0, positive=True)
+    regularization: float = setting(300.0, positive=True)
     """L2 regularisation of item vectors (lambda)."""
     user_regularization: float = setting(1.0, positive=True)
     """L2 regularisation of user vectors."""
@@ -81,7 +83,7 @@ class PrivateALS(SolvedFactors):
         mu = mu_for(settings.epsilon, settings.delta)
         counts = noisy_counts(train, settings.items_per_user, np.sqrt(_COUNTS) * mu, rng)
         retained = np.sort(np.argsort(-counts, kind="stable")[: settings.items]).astype(np.int64)
-        audiences = _audiences(train, counts, retained, settings.items_per_user)
+        audiences = _audiences(train, retained, settings.items_per_user, rng)
         per_iteration = mu * np.sqrt((1 - _COUNTS) / settings.iterations)
         first = rng.normal(0, 1 / np.sqrt(settings.factors), (len(retained), settings.factors))
         self.item_vectors = np.zeros((train.n_items, settings.factors), dtype=np.float32)
@@ -129,10 +131,12 @@ def noisy_counts(train: Interactions, items_per_user: int, mu: float, rng: np.ra
     return counts + rng.normal(0, np.sqrt(items_per_user) / mu, train.n_items)
 
 
-def _audiences(train: Interactions, counts: RealVector, retained: LongVector, items_per_user: int) -> list[IntVector]:
-    """The users of each retained item, where a user counts for the rarest of the retained items alone."""
+def _audiences(
+    train: Interactions, retained: LongVector, items_per_user: int, rng: np.random.Generator
+) -> list[IntVector]:
+    """The users of each retained item, where a user counts for a limited number of random ones."""
     inside = np.isin(train.items, retained)
-    order = np.where(inside, counts[train.items], np.inf)
+    order = np.where(inside, rng.random(len(train)), np.inf)
     rows = _limited(train, order, items_per_user)
     rows = rows[inside[rows]]
     table = csr_array((np.ones(len(rows)), (train.items[rows], train.users[rows])), (train.n_items, train.n_users))
