@@ -86,6 +86,18 @@ def test_what_has_left_is_counted_as_the_ledger_counts_it(said, words, language,
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_messages_that_are_not_charged_have_gone_out_all_the_same(said, words, language):
+    """A discarded one, that is, and those of earlier seasons; what was held back has not gone out."""
+    quota = {"made": 0, "most": 5}
+    rounds = [played("discarded"), played("held back")]
+    states = [view(**left(1), rounds=rounds, messages=messages) for messages in (quota, None)]
+    one = words[language]["messages"]["one"].format(count=1)
+    films = words[language]["noun.film/films"]["other"]
+    expected = words[language]["report.in"].format(count=1, counted=f"5 {films}", messages=one)
+    assert said(*(["whatHasLeft", state] for state in states), language=language) == [expected] * 2
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_nothing_is_an_error_to_have_left_before_anything_has(said, words, language):
     for state in (view(), view(taking=True), view(history=[])):
         [lock, sentence] = said(["lock", state, 0], ["whatHasLeft", state], language=language)

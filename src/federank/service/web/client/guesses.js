@@ -1,9 +1,6 @@
-/* What an honest-but-curious server could still guess: the page plays the attacker against its own user.
-
-Every message discloses the vector that the client learnt in its rounds (docs/audits.md, vector recovery). So the attacker ranks the
-catalogue with that vector, leaves out what it knows for certain, and names as many items as were kept back. Beside it stands what
-anyone could name from the public popularity of items alone. Cleverer attacks may do better.
-*/
+/* What an honest-but-curious server could still guess. Every message discloses the vector that the client learnt in its rounds
+(docs/audits.md). So the page ranks the catalogue with it, leaves out what is known for certain, and names as many items as were kept back.
+Beside it stands what the public popularity of items names. Cleverer attacks may do better. */
 
 import { topN } from "../methods/ranking.js";
 import { liked } from "../privacy/ledger.js";

@@ -294,13 +294,13 @@ const calls = {
   guesses: async () => guesses(client),
   /** The message that was made last, as it is sent, and where it is split the items with its largest numbers before that.
    * @returns {Promise<{ at: number, body: Uint8Array<ArrayBuffer>, columns: number,
-   *   rows: { title: string, numbers: number[] }[] } | undefined>} */
+   *   rows: { item: ShownItem, numbers: number[] }[] } | undefined>} */
   async lastMessage() {
     const message = await read(client.database, "last", "message");
     if (!message?.before) return message && { ...message, columns: 0, rows: [] };
     const { values, columns } = message.before;
-    const rows = client.catalogue.items.map(({ title }, item) => ({
-      title,
+    const rows = client.catalogue.items.map((_, item) => ({
+      item: described(client, item),
       numbers: Array.from(values.subarray(item * columns, (item + 1) * columns)),
     }));
     rows.sort((one, other) => Math.hypot(...other.numbers) - Math.hypot(...one.numbers));

@@ -142,8 +142,6 @@ export function openItem(item) {
   byId("item", HTMLDialogElement).showModal();
 }
 
-// Stars: a row of buttons, one for each rating that there is; the pressed one is the user's own, and a second press takes it back.
-
 /** What ratings there are; a step of 0 is any number.
  * @typedef {{ lowest: number, highest: number, step: number }} Scale */
 
@@ -156,7 +154,8 @@ function ratingsOf({ lowest, highest, step }) {
   return Array.from({ length: count }, (_, index) => lowest + index * apart);
 }
 
-/** @type {(scale: Scale, item: { id: string, title: string, rating: number | null }, rate: (rating: number | null) => unknown) => HTMLElement} */
+/** A row of buttons, one for each rating that there is; the pressed one is the user's own, and a second press takes it back.
+ * @type {(scale: Scale, item: { id: string, title: string, rating: number | null }, rate: (rating: number | null) => unknown) => HTMLElement} */
 function starsFor(scale, { id, title, rating }, rate) {
   const digits = scale.step && scale.step < 1 ? 1 : 0;
   const buttons = ratingsOf(scale).map((value) => {

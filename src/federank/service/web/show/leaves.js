@@ -307,10 +307,15 @@ async function showRaw() {
   const hex = Array.from(body.subarray(0, SHOWN_BYTES), (byte) => byte.toString(16).padStart(2, "0")).join(" ");
   const compared = view.ledger.filter((kept) => kept.times_compared > 0).length;
   const keep = () => download(new Blob([body], { type: "application/octet-stream" }), "message.bin");
-  const lines = rows.map(({ title, numbers }) => {
+  const lines = rows.map(({ item, numbers }) => {
     const first = numbers.slice(0, SHOWN_NUMBERS).map((value) => number(value, 3));
     const more = numbers.length > SHOWN_NUMBERS ? "  …" : "";
-    return element("li", {}, element("span", { class: "what" }, title), element("code", {}, first.join("  ") + more));
+    return element(
+      "li",
+      {},
+      element("span", { class: "what" }, titleOf(item).name),
+      element("code", {}, first.join("  ") + more),
+    );
   });
   const before = say("curious.before", { counted: counted(items, noun), count: columns });
   return fill(
