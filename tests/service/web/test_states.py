@@ -174,3 +174,20 @@ def test_a_discarded_message_counts_unless_the_helper_shows_that_no_sum_has_it(v
         assert server.rows("SELECT invitations FROM devices") == [(0,)]
         assert_counts(visitor, server, ["discarded"])
         expect(visitor.page.locator(".pips .sent")).to_have_count(0 if is_proven else 1)
+
+
+@pytest.mark.slow
+def test_after_the_last_day_of_a_season_the_sheet_says_so_and_nothing_is_sent(visit, town, words):
+    visitor, until = visit(town), "2020-01-31"
+
+    def ended(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json=answer.json() | {"season": {"number": 1, "until": until}})
+
+    visitor.context.route("**/api/v1/federation", ended)
+    over = words["en"]["blocked.season-over"].format(until=until)
+    page = visitor.open().pick(3).go("leaves").page
+    expect(page.locator("#leaves .warned").last).to_have_text(over)
+    visitor.take_part()
+    expect(page.locator("#doing")).to_have_text(over)
+    assert visitor.stored()["rounds"] == []
