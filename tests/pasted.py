@@ -129,7 +129,12 @@ class Terminal:
         """Run a program that must succeed."""
         # What servers of a block print goes to files, so that this ends with the block itself.
         done = subprocess.run(
-            words, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False, timeout=600
+            words,
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, f"{words[-1]}\n{done.stdout}\n{done.stderr}"
         return done.stdout

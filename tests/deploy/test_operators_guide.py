@@ -110,13 +110,13 @@ class Running:
 
     def is_ready(self) -> bool:
         context = self.trusted if self.address.startswith("https") else None
-        with urllib.request.urlopen(f"{self.address}/health", context=context, timeout=60) as answer:
+        with urllib.request.urlopen(f"{self.address}/health", context=context, timeout=600) as answer:
             return answer.status == 200
 
     def rounds(self) -> list[int]:
         """The rounds of a leader, as soon as there is one."""
         for _ in range(600):
-            with urllib.request.urlopen(f"{self.address}/api/v1/sums/rounds", timeout=60) as answer:
+            with urllib.request.urlopen(f"{self.address}/api/v1/sums/rounds", timeout=600) as answer:
                 rounds = json.loads(answer.read())["rounds"]
             if rounds:
                 return [one["round"] for one in rounds]
@@ -128,7 +128,7 @@ class Running:
         workers = psutil.Process(self.process.pid).children(recursive=True)
         self.process.send_signal(number)
         self.process.communicate()
-        _, alive = psutil.wait_procs(workers, timeout=60)
+        _, alive = psutil.wait_procs(workers, timeout=600)
         assert not alive
         return self.process.returncode
 

@@ -37,6 +37,8 @@ from federank.service.server.store.versions import newest_model
 ITEMS, FACTORS, TRIPLES = 12, 3, 4
 FPL_SERVER = SERVER_METHODS["fpl"]
 TENSORS = {"Content-Type": "application/octet-stream"}
+WAITS = 10**6
+"""How often a test looks whether what it waits for has come: without end, as the runner ends a test that hangs."""
 KEEP = {"keep_updates": True}
 PATIENT = {"deadline": 600.0}
 NO_LIMITS = {
@@ -158,11 +160,11 @@ class Device:
         return await self.send(ticket, update)
 
 
-async def persistent_life(address, seed, tries=400):
+async def persistent_life(address, seed):
     """A device on a bad network: it takes part in one round, trying again whatever fails; 1 when it has a receipt."""
     async with httpx.AsyncClient(base_url=address, timeout=30) as client:
         device = ticket = None
-        for _ in range(tries):
+        while True:
             try:
                 if device is None:
                     device = await Device.enrolled(client)
@@ -179,7 +181,6 @@ async def persistent_life(address, seed, tries=400):
                 return 1
             except httpx.TransportError:
                 await asyncio.sleep(0.05)
-    return 0
 
 
 class Running:
@@ -194,7 +195,7 @@ class Running:
 
     async def until(self, condition):
         """Wait until the worker's view is such; a condition that never comes true fails by the runner's patience."""
-        for _ in range(2000):
+        for _ in range(WAITS):
             found = condition(self.service.latest)
             if found:
                 return found
@@ -296,7 +297,7 @@ class Served:
     def stop(self):
         if self.process.poll() is None:
             self.process.terminate()
-            self.process.wait(30)
+            self.process.wait()
         self._close()
         return self.process.returncode
 
@@ -315,7 +316,7 @@ class Served:
 
     def until_ready(self, client=None):
         with client or self.client() as asking:
-            for _ in range(600):
+            for _ in range(WAITS):
                 try:
                     if asking.get("/ready").status_code == 200:
                         return self

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from itertools import count
 from pathlib import Path
 
 import psycopg
@@ -42,7 +43,7 @@ class PostgreSQL:
             stderr=subprocess.DEVNULL,
             **self._as_user(),
         )
-        for _ in range(300):
+        for _ in count():
             try:
                 psycopg.connect(self.address("postgres")).close()
                 return
@@ -55,7 +56,7 @@ class PostgreSQL:
         """At once, as if pulled out: connections are cut."""
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT)
-            self._process.wait(20)
+            self._process.wait()
             self._process = None
 
     def remove(self) -> None:

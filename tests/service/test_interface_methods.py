@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.federation.conftest import example
 from tests.service.client.test_sums import Home, Leader, everybody_once
-from tests.service.federations import PATIENT, establish_in, newest, small_world
+from tests.service.federations import PATIENT, WAITS, establish_in, newest, small_world
 from tests.service.helper.helpers import ThreadedHelper
 
 import federank as fr
@@ -45,7 +45,7 @@ def established(store, method, sums=None, trained=None, clients=CLIENTS):
 
 def wait_for_version(address, version):
     with Client(address) as client:
-        for _ in range(400):
+        for _ in range(WAITS):
             if fetch_info(client).version >= version:
                 return fetch_model(client, fetch_info(client))
             threading.Event().wait(0.05)

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tests.pasted import free_ports
 from tests.secagg.proof.uploads import liars_upload
 from tests.secagg.worlds import offer, secagg_config
-from tests.service.federations import ITEMS, NO_LIMITS
+from tests.service.federations import ITEMS, NO_LIMITS, WAITS
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.secure.federations import LEAST, about_zero, establish_sums
 
@@ -63,7 +63,7 @@ class Leader:
         self.store, self.ready, self.ending = store, threading.Event(), None
         self.thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
         self.thread.start()
-        assert self.ready.wait(60)
+        assert self.ready.wait(600)
 
     async def _serve(self):
         service = open_service(self.store, TrustSettings(**NO_LIMITS), Log(None))
@@ -141,7 +141,7 @@ def test_clients_take_part_and_the_model_follows(servers, tmp_path):
     homes = [Home(leader.address, tmp_path, number) for number in range(LEAST)]
     assert everybody_once(homes) == [1] * LEAST
     with Client(leader.address) as client:
-        for _ in range(200):
+        for _ in range(WAITS):
             if fetch_info(client).version == 1:
                 break
             threading.Event().wait(0.05)
@@ -165,7 +165,7 @@ def test_a_client_whose_message_was_left_out_is_told_so_once_and_the_message_sta
     with monkeypatch.context() as patched:
         patched.setattr(summed, "bytes_of_message", loud)
         assert home.take_part() == 1
-    for _ in range(400):  # until both servers have looked at it
+    for _ in range(WAITS):  # until both servers have looked at it
         home.take_part(0)
         if outcomes_of(home) == ["norm-too-large"]:
             break
@@ -311,7 +311,7 @@ def test_simulated_clients_play_it_until_every_client_has_sent_all(tmp_path):
         played = rehearse(Rehearsal(plan=Plan(address=leader.address, seconds=60), data=data, specs={"pi": 1.0}), 1)
         assert played.tally.interactions == 4
         with Client(leader.address) as client:
-            for _ in range(1000):  # the last report is in; its fold may be under way
+            for _ in range(WAITS):  # the last report is in; its fold may be under way
                 if (version := fetch_info(client).version) == 2:
                     break
                 time.sleep(0.01)
@@ -345,7 +345,7 @@ def test_without_noise_two_servers_publish_the_simulations_model_to_the_last_bit
             played = rehearse(Rehearsal(plan=plan, data=data, specs={"pi": 1.0}), 1)
             assert played.tally.interactions == 3 * data.n_users
             with Client(leader.address) as client:
-                for _ in range(1000):
+                for _ in range(WAITS):
                     info = fetch_info(client)
                     if info.version == 3:
                         break
@@ -379,7 +379,7 @@ def test_every_message_of_a_lifetime_has_its_noise_and_the_client_counts_it(tmp_
         assert (config.recipe, config.clip, len(set(config.noises))) == ("private", "1.0", 2)
         assert everybody_once(homes) == [1] * LEAST
         assert everybody_once(homes) == [1] * LEAST
-        for _ in range(400):
+        for _ in range(WAITS):
             with Client(leader.address) as client:
                 if fetch_info(client).version == 2:
                     break

@@ -126,7 +126,7 @@ class HelperProcess:
 
     def stop(self):
         self.process.terminate()
-        _, log = self.process.communicate(timeout=20)
+        _, log = self.process.communicate()
         return self.process.returncode, log
 
 

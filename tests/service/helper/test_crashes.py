@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 from tests.secagg.worlds import LENGTH
-from tests.service.federations import in_a_loop
+from tests.service.federations import WAITS, in_a_loop
 from tests.service.helper.helpers import HelperProcess, Leader, Played, helping
 
 from federank.errors import SettingError
@@ -231,7 +231,7 @@ async def test_killed_again_and_again_it_answers_every_round_once(tmp_path, memo
             for number in range(6):
 
                 async def stubborn(act, *values, number=number):
-                    for _ in range(50):
+                    for _ in range(WAITS):
                         try:
                             answer = await act(number, *values)
                             if answer.status_code == 200:

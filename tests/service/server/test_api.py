@@ -12,6 +12,7 @@ from safetensors.numpy import save
 from tests.service.federations import (
     ITEMS,
     PATIENT,
+    WAITS,
     in_a_loop,
     rows_sent,
     serving,
@@ -238,7 +239,7 @@ async def test_updates_that_break_the_protocol_are_refused_and_counted(store):
         text = await device.send(ticket, whole, **{"Content-Type": "text/plain"})
         assert (text.status_code, text.json()["error"]) == (415, "type")
         assert (await device.send(ticket, whole)).status_code == 201, "the ticket is still good"
-        for _ in range(300):
+        for _ in range(WAITS):
             counts = dict(stored(store, "SELECT reason, count FROM refusals"))
             if sum(counts.values()) == len(hostile) + 3:
                 break

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from tests.service.federations import (
     PATIENT,
+    WAITS,
     Served,
     establish_small,
     in_a_loop,
@@ -85,7 +86,7 @@ async def _take_part(works_at, uploads_at, version):
         device.client = two
         assert (await device.send(ticket, some_update(version))).status_code == 201
         for client in (one, two):
-            for _ in range(500):
+            for _ in range(WAITS):
                 if (await client.get("/api/v1/status")).json()["version"] == version:
                     break
                 await asyncio.sleep(0.02)
@@ -117,7 +118,7 @@ async def test_a_database_that_goes_away_is_waited_for_and_nothing_is_lost(postg
             assert (await running.client.get("/health")).status_code == 200
             server.start()
             for place in (1, 2, 3):
-                for _ in range(200):
+                for _ in range(WAITS):
                     answer = await devices[place].send(tickets[place], some_update(place))
                     if answer.status_code != 503:
                         break
@@ -158,7 +159,7 @@ async def main(path):
         assert (ready.status_code, ready.json()["error"]) == (503, "full"), ready.text
         assert '"event": "disk full"' in lines.getvalue(), lines.getvalue()
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        for _ in range(100):
+        for _ in range(WAITS):
             answer = await device.send(ticket, some_update(9999))
             if answer.status_code == 201:
                 break

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from tests.service.federations import PATIENT, Served, establish_small, in_a_loop, serving
+from tests.service.federations import PATIENT, WAITS, Served, establish_small, in_a_loop, serving
 from tests.service.server.test_limits import exchange, on_a_socket, told
 
 from federank.service.server.http.listening import MOST_HEAD, MOST_URL, proxies_of, self_signed
@@ -66,7 +66,7 @@ async def test_an_address_holds_so_many_connections_and_no_more(sqlite_store):
         assert told(await exchange(port, b"")) == (429, "too-many")
         held[0][1].close()
         await held[0][1].wait_closed()
-        for _ in range(100):
+        for _ in range(WAITS):
             answer = await exchange(port, HEALTH + b"\r\n")
             if answer.startswith(b"HTTP/1.1 200"):
                 break
@@ -180,7 +180,7 @@ def test_a_renewed_certificate_is_taken_on_sighup_and_a_broken_one_is_not(tmp_pa
 
 
 def wait_for(server, event, times):
-    for _ in range(400):
+    for _ in range(WAITS):
         if sum(line["event"] == event for line in server.lines()) >= times:
             return
         time.sleep(0.05)

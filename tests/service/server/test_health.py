@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
-from tests.service.federations import PATIENT, establish_in, in_a_loop, serving, stored
+from tests.service.federations import PATIENT, WAITS, establish_in, in_a_loop, serving, stored
 from tests.service.server.secure.federations import HISTORIES, LEAST, federation, prepared_upload
 
 import federank as fr
@@ -145,7 +145,7 @@ async def shown_state(running):
 
 async def until(running, state):
     """Wait for a state; how it is shown then."""
-    for _ in range(600):
+    for _ in range(WAITS):
         if running.service.health().state == state:
             return await shown_state(running)
         await asyncio.sleep(0.05)

@@ -10,6 +10,7 @@ import sys
 import pytest
 from tests.service.federations import (
     PATIENT,
+    WAITS,
     establish_small,
     in_a_loop,
     opened,
@@ -93,7 +94,7 @@ def test_rounds_are_exact_over_a_slow_network_that_loses_packets(wire, tmp_path)
         asyncio.run(_folded(store, 2))
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait()
     with opened(store) as connection:
         model = newest_model(connection)
     assert same_bits(model.vectors, recomputed(store)[0])
@@ -151,7 +152,7 @@ async def test_clients_that_try_again_are_counted_once_over_a_wire_that_breaks(s
 
 
 async def _folded(store, rounds):
-    for _ in range(500):
+    for _ in range(WAITS):
         if stored(store, "SELECT COUNT(*) FROM rounds WHERE state = 'folded'") == [(rounds,)]:
             return
         await asyncio.sleep(0.02)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.rated_worlds import two_opinions
-from tests.service.federations import PATIENT, Device, establish_in, in_a_loop, serving
+from tests.service.federations import PATIENT, WAITS, Device, establish_in, in_a_loop, serving
 
 import federank as fr
 from federank.errors import DataError, ModelError, SettingError
@@ -211,7 +211,7 @@ async def test_clients_are_sent_the_scale_the_suggestion_and_the_iteration(sqlit
             second = await person.ticket()
             answer = await person.send(second, wire.encode(update(seed)))
             assert answer.status_code == 201, answer.text
-        for _ in range(500):
+        for _ in range(WAITS):
             content = (await client.get("/api/v1/model")).content
             rows = wire.decode_rows(RatingModel, PMF(n_items=ITEMS, factors=FACTORS), content)
             if rows.version == 1:

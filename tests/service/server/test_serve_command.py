@@ -280,7 +280,7 @@ def test_two_workers_share_a_store_and_one_that_dies_is_replaced(store, tmp_path
         leaders = [line for line in server.lines() if line["event"] == "leads"]
         assert len(leaders) == 1
         workers[0].send_signal(signal.SIGKILL)
-        workers[0].wait(10)
+        workers[0].wait()
         for seed in range(4, 8):
             assert asyncio.run(take_part(server.address, seed)) == 201
         replaced = psutil.Process(server.process.pid).children()

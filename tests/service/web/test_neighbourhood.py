@@ -93,7 +93,7 @@ def running(command, folder):
         yield Demo(process, "".join(_until_it_serves(process.stdout)), folder)
     finally:
         process.send_signal(signal.SIGINT)
-        code = process.wait(60)
+        code = process.wait()
         process.stdout.close()
     assert code == 0
     assert list(folder.iterdir()) == [], "nothing of it is kept"

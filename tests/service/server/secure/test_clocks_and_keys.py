@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from tests.service.federations import in_a_loop, serving, small_world
+from tests.service.federations import WAITS, in_a_loop, serving, small_world
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.secure.federations import HISTORIES, establish_sums, federation, prepared_upload, take_part
 from tests.service.server.secure.test_rounds_of_sums import kept_model, simulated
@@ -24,7 +24,7 @@ from federank.service.server.store import secure as store
 
 async def signed_by(running, key):
     """Until the round's offer is told with a signature of this key."""
-    for _ in range(400):
+    for _ in range(WAITS):
         try:
             return read_offer((await running.client.get("/api/v1/sums/offer")).content, key)
         except BadMessage:

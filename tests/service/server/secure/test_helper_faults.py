@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from tests.service.federations import Served, in_a_loop, opened, serving
+from tests.service.federations import WAITS, Served, in_a_loop, opened, serving
 from tests.service.helper.helpers import ThreadedHelper, helping
 from tests.service.server.secure.federations import establish_sums
 
@@ -34,7 +34,7 @@ class Faulty:
         self.running, self.stream = running, stream
 
     async def until(self, code):
-        for _ in range(3000):
+        for _ in range(WAITS):
             reasons = [reason.code for reason in self.running.service.health().reasons]
             if code in reasons:
                 return

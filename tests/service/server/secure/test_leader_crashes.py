@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from tests.service.federations import ITEMS, Device, Served, in_a_loop, stored
+from tests.service.federations import ITEMS, WAITS, Device, Served, in_a_loop, stored
 from tests.service.helper.helpers import HelperProcess
 from tests.service.server.secure.federations import HISTORIES, federation, loud_upload, prepared_upload, take_part
 from tests.service.server.secure.test_rounds_of_sums import kept_model, simulated
@@ -98,11 +98,11 @@ def memory():
         yield Path(folder) / "keys"
 
 
-async def one_message(address, history, tries=400):
+async def one_message(address, history):
     """A device on a bad network: it sends one message, trying again whatever fails."""
     async with httpx.AsyncClient(base_url=address, timeout=30) as client:
         device = ticket = body = None
-        for _ in range(tries):
+        while True:
             try:
                 device = device or await Device.enrolled(client)
                 if ticket is None:
@@ -118,7 +118,6 @@ async def one_message(address, history, tries=400):
                 return 0
             except (httpx.TransportError, KeyError, AssertionError):
                 await asyncio.sleep(0.05)
-    return 0
 
 
 @pytest.mark.slow
@@ -168,7 +167,7 @@ def killed_and_back(process):
 
 async def version_of(address, version):
     async with httpx.AsyncClient(base_url=address, timeout=30) as client:
-        for _ in range(600):
+        for _ in range(WAITS):
             status = (await client.get("/api/v1/status")).json()
             if status["version"] >= version:
                 return

@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
-from tests.service.federations import ITEMS, in_a_loop, small_world, stored
+from tests.service.federations import ITEMS, WAITS, in_a_loop, small_world, stored
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.secure.federations import (
     HISTORIES,
@@ -26,7 +26,7 @@ from federank.service.server.secure_config import SumsDemand
 
 async def outcome(device, ticket):
     """What a device is told of its message, once both servers have looked at it."""
-    for _ in range(400):
+    for _ in range(WAITS):
         answer = await device.client.get(f"/api/v1/tasks/{ticket}/outcome", headers=device.headers)
         if answer.status_code != 200 or answer.json()["outcome"] != "waiting":
             break

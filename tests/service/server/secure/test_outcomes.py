@@ -159,7 +159,7 @@ async def test_an_upload_that_is_too_late_is_proven_to_be_in_no_sum(store, tmp_p
 @in_a_loop
 async def test_a_round_with_enough_uploads_withdraws_its_other_invitations(store, tmp_path, monkeypatch):
     finish, may_finish = rounds.RoundOfSums.finish, threading.Event()
-    monkeypatch.setattr(rounds.RoundOfSums, "finish", lambda *given: may_finish.wait(60) and finish(*given))
+    monkeypatch.setattr(rounds.RoundOfSums, "finish", lambda *given: may_finish.wait(600) and finish(*given))
     async with federation(tmp_path, store, rounds={"over_selection": 1.4}) as (_, running):
         people = [await running.device() for _ in range(4)]
         tickets = [await one.ticket() for one in people]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.service.federations import ITEMS, in_a_loop, opened, serving, small_world, stored
+from tests.service.federations import ITEMS, WAITS, in_a_loop, opened, serving, small_world, stored
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.secure.federations import (
     FACTORS,
@@ -75,7 +75,7 @@ async def test_no_upload_is_kept_and_none_can_be_read(sqlite_store, tmp_path):
         people = [await running.device() for _ in range(4)]
         for device, history in zip(people[:3], HISTORIES, strict=False):
             await take_part(device, history)
-        for _ in range(500):
+        for _ in range(WAITS):
             bodies = stored(sqlite_store, "SELECT body, kind FROM uploads")
             if all(not body for body, _ in bodies) and len(bodies) == 3:
                 break
