@@ -7,7 +7,6 @@ import signal
 import subprocess
 import tempfile
 import time
-from itertools import count
 from pathlib import Path
 
 import psycopg
@@ -43,14 +42,13 @@ class PostgreSQL:
             stderr=subprocess.DEVNULL,
             **self._as_user(),
         )
-        for _ in count():
+        while True:
             try:
                 psycopg.connect(self.address("postgres")).close()
                 return
             except psycopg.OperationalError:
                 assert self._process.poll() is None, "PostgreSQL has ended"
                 time.sleep(0.05)
-        raise AssertionError("PostgreSQL did not start")
 
     def stop(self) -> None:
         """At once, as if pulled out: connections are cut."""
