@@ -17,13 +17,22 @@ import pytest
 
 from tests.mutants.making import ROOT
 
-TEST_SECONDS, MUTANT_SECONDS, MOST_TESTS = 60, 240, 60
-NEAR_SECONDS, FAR_SECONDS = 40.0, 20.0  # of tests that import the module, and of others that run the line
-OPTIONS = ("-q", "-x", "--hypothesis-profile=quick", "-p", "no:cacheprovider")
+TEST_SECONDS, MUTANT_SECONDS = 60, 240
+MOST_TESTS, MOST_FILES = 30, 6
+OPTIONS = (
+    "-q",
+    "-x",
+    "-m",
+    "not slow",
+    "--hypothesis-profile=quick",
+    "-p",
+    "no:cacheprovider",
+    "--timeout-method=thread",
+)
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "node_modules", "build", "dist", ".*_cache", "__pycache__")
 
 
-def run_tests(folder, tests):
+def run_tests(folder, tests, broken):
     """Run tests of a tree in this process, which has libraries imported and nothing of the product."""
     os.setsid()
     os.chdir(folder)
@@ -33,7 +42,7 @@ def run_tests(folder, tests):
         del sys.modules[name]
     for stream in (1, 2):
         os.dup2(os.open(folder.parent / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND), stream)
-    os._exit(pytest.main([*OPTIONS, "-m", "not slow", f"--timeout={TEST_SECONDS}", "--timeout-method=thread", *tests]))
+    os._exit(pytest.main([*OPTIONS, f"--timeout={TEST_SECONDS}", *(f"--deselect={one}" for one in broken), *tests]))
 
 
 class Copy:
@@ -82,28 +91,21 @@ class Copy:
         return {name for name in direct | through if "/test_" in name}
 
     def chosen(self, mutant):
-        """Tests that may kill a mutant: the nearest, and of these the fastest, first."""
+        """What may kill a mutant: the nearest and fastest tests that run its line, and then whole files."""
         near = self.importing(mutant.file)
         running = self.tests.get(mutant.file, {}).get(mutant.line, set())
-        if not running:  # compiled, or run by another process
-            folder = "tests/" + mutant.file.removeprefix("src/federank/").rpartition("/")[0] + "/"
-            same = [name for name in self.seconds if name.startswith((folder, "tests/golden/", "tests/agreement/"))]
-            running = {name for name in self.seconds if name.partition("::")[0] in near} | set(same)
-        chosen, spent = [], {True: 0.0, False: 0.0}
-        for name in sorted(running, key=lambda name: (name.partition("::")[0] not in near, self.seconds[name])):
-            is_near = name.partition("::")[0] in near
-            spent[is_near] += self.seconds[name]
-            if spent[is_near] <= (NEAR_SECONDS if is_near else FAR_SECONDS):
-                chosen.append(name)
-        if len(chosen) > MOST_TESTS:  # the nearest, and some of all others
-            step = len(chosen) / MOST_TESTS
-            chosen = [chosen[int(place * step)] for place in range(MOST_TESTS)]
+        ordered = sorted(running, key=lambda name: (name.partition("::")[0] not in near, self.seconds[name], name))
+        # Compiled lines, and those that another process runs, have no coverage: they meet the files that import them.
+        stem = mutant.file[:-3].rpartition("/")[2]
+        recorded = {name.partition("::")[0] for name in self.seconds} if running else set()
+        files = sorted(near - recorded, key=lambda name: (stem not in name, name))
+        chosen = [*ordered[:MOST_TESTS], *files[:MOST_FILES]]
         return [name for name in chosen if name not in self.broken]
 
     def failure(self, tests):
         """The first test that fails, or "crash" where pytest itself ends; nothing where all pass or time is up."""
         (self.work.parent / "output.txt").unlink(missing_ok=True)
-        running = self.processes.Process(target=run_tests, args=(self.work, tests))
+        running = self.processes.Process(target=run_tests, args=(self.work, tests, self.broken))
         running.start()
         running.join(MUTANT_SECONDS)
         ended = running.exitcode

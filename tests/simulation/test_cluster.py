@@ -227,9 +227,7 @@ with socket.socket() as closed:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["everybody", "some are drawn", "not everyone is there", "a randomized-response choice"]
-)
+@pytest.mark.parametrize("name", ["everybody", "a randomized-response choice"])
 def test_the_number_of_shards_changes_no_bit(name, nodes):
     one, three = (played(name, 6, shards) for shards in (1, 3))
     assert_same_bits(one, three)
@@ -261,8 +259,9 @@ def be_busy(_):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["everybody", "some are drawn"])
-def test_a_node_lost_in_the_middle_of_a_round_changes_no_bit(name, nodes):
+def test_a_node_lost_in_the_middle_of_a_round_changes_no_bit(nodes):
+    name = "some are drawn"
+
     class Doomed(Cluster):
         """Loses its second machine once the shards have been asked for round 5, and before they can have answered."""
 

@@ -176,14 +176,6 @@ def test_the_vae_stops_early_and_keeps_the_best_network():
 
 
 @pytest.mark.slow
-def test_the_vae_learns_from_all_for_all_epochs_when_nothing_is_held_back():
-    pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
-    model = MultVAE(topology="8-2-8", epochs=4, batch_size=8, held_back=0.0, anneal_epochs=0).fit(TASTES)
-    assert model.report["epochs"] == model.report["best_epoch"] == 4
-    assert "held_back_ndcg" not in model.report
-
-
-@pytest.mark.slow
 def test_the_vae_that_leaves_the_range_of_numbers_says_what_to_do():
     pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
     with pytest.raises(Diverged, match=r"learning_rate.*30"):

@@ -77,7 +77,7 @@ def test_discarded_uploads_that_are_in_no_sum_are_given_back(tmp_path, monkeypat
     monkeypatch.setattr(rehearsal, "FIRST_PAUSE", 0.01)
     rounds = {"target": 3, "minimum": 3, "deadline": 1.0}
     with two_servers(tmp_path, rounds=rounds, messages=2) as (leader, _):
-        plan = Plan(address=leader.address, seconds=60)
+        plan = Plan(address=leader.address)
         tally = rehearse(Rehearsal(plan=plan, data=small_world(), specs={"pi": 1.0}), 1).tally
         assert tally.interactions == tally.counts["discarded"] == 2 * (MOST_RELEASED + 2)
         assert stored(leader.store, "SELECT invitations FROM devices") == [(0,), (0,)]
