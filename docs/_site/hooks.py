@@ -22,7 +22,7 @@ from mkdocs.structure.files import File
 
 from federank.cli import federank
 from federank.cli.options import MethodGroup
-from federank.service.server.http.openapi import openapi_document
+from federank.service.server.http.routes import openapi_document
 from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC_ROUTES
 from federank.studies.metric_words import KNOWN
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from federank.audit.sybil import HONEST, OBSERVERS, SybilSettings, rehearse_sybils
+from federank.audit.poisoning import HONEST, OBSERVERS, SybilSettings, rehearse_sybils
 from federank.data.synthetic import city
 from federank.errors import SettingError
 

@@ -10,8 +10,8 @@ from tests.studies.worlds import Here, small_data, small_study
 
 from federank.cli import federank
 from federank.errors import FedeRankError
+from federank.studies.plan import _sources
 from federank.studies.results import Results
-from federank.studies.sources import _sources
 
 
 def asked(*words):

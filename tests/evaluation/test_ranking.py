@@ -11,8 +11,17 @@ import federank as fr
 from federank.data.interactions import Profiles
 from federank.errors import DataError, SettingError
 from federank.evaluation import metrics as exposure
-from federank.evaluation.groups import activity_groups, group_means, popularity_groups
-from federank.evaluation.metrics import RANKING, find_hits, mae, mean_difference, rmse, standard_deviation_range
+from federank.evaluation.metrics import (
+    RANKING,
+    activity_groups,
+    find_hits,
+    group_means,
+    mae,
+    mean_difference,
+    popularity_groups,
+    rmse,
+    standard_deviation_range,
+)
 
 THEIRS = {"precision": "P", "recall": "R", "ndcg": "nDCG", "map": "AP", "mrr": "RR", "hit_rate": "Success"}
 """Our names and those of ir-measures."""

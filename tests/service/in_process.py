@@ -28,8 +28,7 @@ from federank.service.server.service import defences_of, form_of
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.queries import get_value
-from federank.service.simulated_clients.clients import Models
-from federank.service.simulated_clients.methods import simulated_clients
+from federank.service.simulated_clients.methods import Models, simulated_clients
 
 
 class InProcess:

@@ -8,10 +8,9 @@ import tempfile
 import psutil
 import pytest
 
-from federank.service import watching
-from federank.service.demo import CLIENTS, GENERATION_SECONDS, PEOPLE, REQUESTS_PER_SECOND, WORLDS
+from federank.service import demo
+from federank.service.demo import CLIENTS, GENERATION_SECONDS, PEOPLE, REQUESTS_PER_SECOND, WORLDS, Watched
 from federank.service.local_helper import MEMORY
-from federank.service.watching import Watched
 
 ENDS = "print('running', flush=True); raise SystemExit(3)"
 STAYS = "import time; print('running', flush=True); time.sleep(600)"
@@ -20,7 +19,7 @@ STAYS = "import time; print('running', flush=True); time.sleep(600)"
 @pytest.fixture
 def watch(monkeypatch):
     """Watch a process whose program depends on how often it was started; its states, and what was said."""
-    monkeypatch.setattr(watching, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(demo, "FIRST_PAUSE", 0.01)
     watched = []
 
     def watch(*programs):

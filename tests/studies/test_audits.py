@@ -6,8 +6,7 @@ from tests.studies.worlds import carried_out, small_study
 from federank.audit.audit import audit_model
 from federank.errors import SettingError
 from federank.methods.registry import audited_names, recommender_class
-from federank.studies.plan import plan_study, run_that_tests
-from federank.studies.sources import part_of
+from federank.studies.plan import part_of, plan_study, run_that_tests
 from federank.studies.spec import read_audit
 
 ONCE = {"seeds": [1], "choose": {"best_epoch": False, "epochs": 2}}

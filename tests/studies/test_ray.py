@@ -15,7 +15,7 @@ from tests.two_nodes import TwoNodes
 
 from federank.errors import SettingError
 from federank.simulation.cluster import LOCAL
-from federank.studies.ray_executor import RayExecutor, environment
+from federank.studies.pool import RayExecutor, environment
 
 ROOT = Path(__file__).parents[2]
 
@@ -146,7 +146,7 @@ from tests.two_nodes import STORE
 
 from federank.simulation.cluster import LOCAL, ray_module
 from federank.errors import ClusterGone
-from federank.studies.ray_executor import RayExecutor
+from federank.studies.pool import RayExecutor
 from federank.studies.results import Results
 from federank.studies.run import run_study
 

@@ -43,7 +43,7 @@ def list_benchmarks(as_json: bool) -> None:
     Example:
       federank bench list
     """
-    from federank.studies.sources import missing
+    from federank.studies.plan import missing
     from federank.studies.spec import as_study
 
     content = {}
@@ -101,9 +101,8 @@ def run(name: str, method: str, data: str | None, out: Path | None, workers: int
     """
     from federank.cli.study import report_progress, show_report
     from federank.studies.pool import Pool
-    from federank.studies.progress import Bar
     from federank.studies.report import make_report
-    from federank.studies.run import run_study
+    from federank.studies.run import Bar, run_study
     from federank.studies.spec import as_study
 
     study = as_study(benchmark(name, method, data), f"{name}-{method}")

@@ -141,9 +141,8 @@ def _learn(results: Path, seed: int) -> list[Row]:
     """Carry out the demo's study in a process of its own; the rows of its tables."""
     from federank.studies.documents import packaged
     from federank.studies.pool import Pool
-    from federank.studies.progress import Bar
     from federank.studies.rows import gather
-    from federank.studies.run import run_study
+    from federank.studies.run import Bar, run_study
     from federank.studies.spec import as_study
 
     study = as_study(packaged()[STUDY] | {"seeds": [seed]}, STUDY)

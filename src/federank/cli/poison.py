@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from federank.audit.poisoning import PoisonSettings
+from federank.audit.poisoning import PoisonSettings, SybilSettings, figures, rehearse_sybils
 from federank.cli.options import Command, Reading, given_settings, reads_data_option, settings_options
+from federank.cli.tables import new_table, show
 
 
 @click.command(cls=Command, params=[*settings_options(PoisonSettings)])
@@ -50,4 +51,33 @@ def poison(reading: Reading, as_json: bool, **values: Any) -> None:
     }
     for name, (exposure, rank, precision) in rows.items():
         table.add_row(name, f"{exposure:.3f}", f"{rank:,.0f}", f"{precision:.4f}")
+    show(table)
+
+
+# `federank audit sybil`: clients of one attacker that fill a round, to read an honest client's upload.
+
+
+@click.command(cls=Command, params=[*settings_options(SybilSettings)])
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@reads_data_option
+def sybil(reading: Reading, as_json: bool, **values: Any) -> None:
+    """Clients of one attacker fill a round of secure aggregation, to read the upload of an honest client.
+
+    Results are for 1, 5, 20 and 50 honest clients in the round, for a leader and for an outsider, with noise and
+    without. Precision is the share of the items that the attacker names which the victim has.
+
+    \b
+    Example:
+      federank audit sybil --data city --epsilon 2 --json
+    """
+    settings = SybilSettings(**given_settings(SybilSettings, values))
+    rows = rehearse_sybils(reading.interactions(), settings)
+    if as_json:
+        click.echo(json.dumps(asdict(settings) | {"rows": figures(rows)}, indent=2))
+        return
+    table = new_table("Honest>", "Sybils>", "Attacker", "Epsilon>", "Precision>", "AUC>", "Popularity's AUC>")
+    for row in rows:
+        epsilon = "no noise" if row.epsilon is None else f"{row.epsilon:g}"
+        cells = f"{row.precision:.3f}", f"{row.auc:.3f}", f"{row.popularity_auc:.3f}"
+        table.add_row(f"{row.honest}", f"{row.sybils}", row.observer, epsilon, *cells)
     show(table)

@@ -42,7 +42,7 @@ def list_studies(as_json: bool) -> None:
       federank study list
     """
     from federank.studies.documents import packaged
-    from federank.studies.sources import missing
+    from federank.studies.plan import missing
     from federank.studies.spec import as_study
 
     studies = {name: as_study(document, name) for name, document in packaged().items()}
@@ -95,8 +95,7 @@ def run(
     """
     from federank.studies.documents import find_study
     from federank.studies.plan import plan_study
-    from federank.studies.progress import Bar
-    from federank.studies.run import changed_data, open_results, run_study
+    from federank.studies.run import Bar, changed_data, open_results, run_study
     from federank.studies.spec import as_study
     from federank.studies.tracking import open_tracker, tracked_record
 
@@ -208,7 +207,7 @@ def _executor(cluster: str | None, workers: int | None) -> Executor[Any, Any]:
         from federank.studies.pool import Pool
 
         return Pool(workers or _cores())
-    from federank.studies.ray_executor import RayExecutor
+    from federank.studies.pool import RayExecutor
 
     return RayExecutor(cluster, workers)
 

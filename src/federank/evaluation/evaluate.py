@@ -32,7 +32,6 @@ from federank.data.splits import Split
 from federank.data.statistics import top_categories
 from federank.errors import BadFile, BadSplit, DataError, SettingError
 from federank.evaluation import metrics as exposure
-from federank.evaluation.groups import group_table
 from federank.evaluation.lists import NEGATIVES, SAMPLED, Source, lists_of, sampled_means
 from federank.evaluation.metrics import (
     ALL_USERS,
@@ -41,6 +40,7 @@ from federank.evaluation.metrics import (
     Metric,
     bias_table,
     find_hits,
+    group_table,
     mae,
     recall,
     registered_metrics,
@@ -179,7 +179,7 @@ class Evaluation:
     """What was left out or counted in a special way."""
     at: tuple[int, ...]
     by_group: pl.DataFrame = field(default_factory=pl.DataFrame)
-    """The metrics of lists by user activity and by item popularity, four groups each (groups.py)."""
+    """The metrics of lists by user activity and by item popularity, four groups each (metrics.py)."""
 
     def __repr__(self) -> str:
         n = self.at[-1]

@@ -28,18 +28,16 @@ from federank._numerics.arrays import LongVector
 from federank.data.splits import Split
 from federank.errors import DataError, FedeRankError, SettingError
 from federank.evaluation.evaluate import METRICS, Evaluation, evaluate, prediction_errors
-from federank.evaluation.groups import group_means
 from federank.evaluation.lists import SAMPLED
-from federank.evaluation.metrics import ALL_USERS, count_items
+from federank.evaluation.metrics import ALL_USERS, count_items, group_means
 from federank.evaluation.search import best_of, curve_of, judged
 from federank.methods.predicting import PredictsRatings
 from federank.methods.recommender import Recommender
 from federank.methods.registry import recommender_class
 from federank.simulation.options import TrainingOptions
-from federank.studies.plan import Run
+from federank.studies.plan import Run, part_of, source_of
 from federank.studies.report_spec import EXTRAS, OF_RATINGS
 from federank.studies.results import Point, RunRecord, Traffic
-from federank.studies.sources import part_of, source_of
 from federank.studies.spec import Audit, epochs_setting
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 from tests.worlds import random_world
 
-from federank.methods.baselines.vae_network import (
+from federank.methods.baselines.vae import (
     initial_network,
     loss,
     make_step,
@@ -34,7 +34,7 @@ def network(histories):
 
 
 def loss_by_hand(network, histories, noise, beta):
-    """The formula at the top of methods/baselines/vae_network.py, in double precision."""
+    """The formula at the top of methods/baselines/vae.py, in double precision."""
     A, a, B, b, C, c, D, d = (array.astype(np.float64) for array in network)
     liked = histories.toarray().astype(np.float64)
     x = liked / np.sqrt(liked.sum(axis=1, keepdims=True))

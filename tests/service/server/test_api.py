@@ -25,8 +25,7 @@ from federank.federation.method import configuration
 from federank.federation.wire import encode
 from federank.methods.fpl.method import FPL, FPLUpdate
 from federank.service.server.http.app import admin_app, public_app
-from federank.service.server.http.openapi import openapi_document
-from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC_ROUTES
+from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC_ROUTES, openapi_document
 from federank.service.server.logs import Log
 
 

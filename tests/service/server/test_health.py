@@ -13,8 +13,8 @@ from federank.federation.server import Content
 from federank.methods.frugal.method import FrugalPrivate, compute_frugal, send
 from federank.methods.frugal.server import FRUGAL_SERVER
 from federank.privacy.policy import SharedProfile
-from federank.service.server.health import ATTENTION, FAILING, LEVELS, OK, HealthInputs, health_of, round_due
 from federank.service.server.methods import SERVER_METHODS
+from federank.service.server.metrics import ATTENTION, FAILING, LEVELS, OK, HealthInputs, health_of, round_due
 from federank.service.server.model_versions import Extent, extent_of, first_model, signals_of
 from federank.service.server.rounds import capped_items
 from federank.service.server.store.database import Database

@@ -7,11 +7,10 @@ from tests.commands import refused, succeeded
 from tests.service.federations import PATIENT, establish_small, in_a_loop, serving, some_update, stored
 
 from federank.errors import StoreError
-from federank.service.server.store import moving
+from federank.service.server.store import schema
 from federank.service.server.store.database import Database
 from federank.service.server.store.leader_lock import LeaderLock
-from federank.service.server.store.moving import TABLES, move_store
-from federank.service.server.store.schema import create_tables
+from federank.service.server.store.schema import TABLES, create_tables, move_store
 
 
 def everything(address):
@@ -64,7 +63,7 @@ def test_a_copy_that_differs_is_not_kept(sqlite_store, postgresql_server, monkey
     establish_small(sqlite_store)
     before, target = everything(sqlite_store), postgresql_server.database()
     digests = iter(range(1000))
-    monkeypatch.setattr(moving, "_table", lambda _, table, __: moving.Moved(table, 0, str(next(digests))))
+    monkeypatch.setattr(schema, "_table", lambda _, table, __: schema.Moved(table, 0, str(next(digests))))
     with pytest.raises(StoreError):
         move_store(sqlite_store, target)
     assert everything(sqlite_store) == before

@@ -14,8 +14,17 @@ from federank.federation.server import Content
 from federank.methods.frugal.server import FRUGAL_SERVER
 from federank.service.server.config import catalogue_from
 from federank.service.server.http.app import PAGE
-from federank.service.server.http.bundle import BundleError, bundle
-from federank.service.server.http.page import FIRST_ITEMS, START, STYLE, WORKER, bundles, first_sight, preferred
+from federank.service.server.http.page import (
+    FIRST_ITEMS,
+    START,
+    STYLE,
+    WORKER,
+    BundleError,
+    bundle,
+    bundles,
+    first_sight,
+    preferred,
+)
 from federank.service.server.model_versions import first_model
 from federank.service.server.store.queries import put_value
 

@@ -22,9 +22,8 @@ from federank.privacy.policy import Policy, default_basis, shared_profile
 from federank.service.client.federation import fetch_model, read_info, read_rows
 from federank.service.client.http import Client
 from federank.service.simulated_clients import rehearsal as fleet_module
-from federank.service.simulated_clients.clients import Models, Tally
 from federank.service.simulated_clients.connection import Connection
-from federank.service.simulated_clients.methods import simulated_clients
+from federank.service.simulated_clients.methods import Models, Tally, simulated_clients
 from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, recommendations, rehearse
 from federank.service.simulated_clients.rehearsal import Fleet, Plan
 

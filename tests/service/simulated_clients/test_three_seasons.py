@@ -35,8 +35,7 @@ from federank.secagg.config import config_from
 from federank.service.client.federation import fetch_info, fetch_model
 from federank.service.client.http import Client
 from federank.service.client.secure import pin, pin_season
-from federank.service.simulated_clients.clients import Models
-from federank.service.simulated_clients.methods import simulated_clients
+from federank.service.simulated_clients.methods import Models, simulated_clients
 from federank.service.simulated_clients.processes import Rehearsal, accuracy, fetch_federation, recommendations
 from federank.service.simulated_clients.rehearsal import Fleet, Plan
 from federank.service.verification import Servers, verify

@@ -22,7 +22,7 @@ come. So whatever happens, what may have left is in the ledger, and an interrupt
 bytes: never a second Update for the same ticket.
 
 Here the file is opened and written; reading.py reads it. Its tables are in file_format.py; how the file is made, locked
-and kept from others' eyes is in private_file.py.
+and kept from others' eyes is in state.py.
 """
 
 from __future__ import annotations
@@ -43,16 +43,20 @@ from federank.federation.client import History, Model, RoundVector
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy
 from federank.service.client.federation import Catalogue
-from federank.service.client.private_file import (
+from federank.service.client.secure import Pinned
+from federank.service.client.state import (
     SECONDS_TO_WAIT,
+    UNKNOWN,
+    ChosenPolicy,
+    Identity,
+    Pending,
     faults_as_sentences,
     locked,
     new_file,
+    policy_as_text,
     refuse_absence,
     refuse_other_readers,
 )
-from federank.service.client.secure import Pinned
-from federank.service.client.state import UNKNOWN, ChosenPolicy, Identity, Pending, policy_as_text
 from federank.service.client.store_reading import StoredState
 
 # The tables of a device's file, and the number of their format.

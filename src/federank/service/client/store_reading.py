@@ -21,9 +21,16 @@ from federank.federation.client import History, Model, RoundVector, model_from
 from federank.privacy.ledger import Ledger, SentMessage
 from federank.secagg.config import config_from
 from federank.service.client.federation import Catalogue, FederationInfo, read_info
-from federank.service.client.private_file import faults_as_sentences
 from federank.service.client.secure import Pinned
-from federank.service.client.state import ChosenPolicy, Identity, KeptSeason, Pending, Upload, policy_from_text
+from federank.service.client.state import (
+    ChosenPolicy,
+    Identity,
+    KeptSeason,
+    Pending,
+    Upload,
+    faults_as_sentences,
+    policy_from_text,
+)
 
 
 class StoredState:

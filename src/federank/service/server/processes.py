@@ -8,6 +8,7 @@ store.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import os
 import signal
@@ -21,7 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from federank.errors import TLSError
+from federank.errors import FedeRankError, TLSError
 from federank.service.server.http.listening import ConnectionLimits, allow_many_connections, proxies_of, uvicorn_server
 from federank.service.server.http.listening import bind as bind
 from federank.service.server.logs import Log
@@ -177,7 +178,7 @@ def _start_worker(
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # it would end a worker that does not listen for it yet
     try:
         worker = subprocess.Popen(
-            [sys.executable, "-m", "federank.service.server.worker"],
+            [sys.executable, "-m", "federank.service.server.processes"],
             stdin=subprocess.PIPE,
             pass_fds=sockets,
             env=os.environ | {"PROMETHEUS_MULTIPROC_DIR": counts},
@@ -211,3 +212,28 @@ def serving_from(values: dict[str, Any]) -> Serving:
     """The same settings in a worker's process."""
     paths = {name: None if values[name] is None else Path(values[name]) for name in ("certificate", "key")}
     return Serving(**{**values, **paths, "trust": TrustSettings(**values["trust"])})
+
+
+# One of several workers, as a process: its parent sends it, through stdin, what to serve and on which sockets.
+
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> int:
+    """Serve until a signal to stop, or until the parent has gone."""
+    task = json.load(sys.stdin)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != task["parent"]:
+            return 0  # it went before we could ask for the signal
+    public, admin = (socket.socket(fileno=number) for number in task["sockets"])
+    try:
+        return asyncio_run(serving_from(task["serving"]), public, admin)
+    except FedeRankError as mistake:
+        sys.stderr.write(f"federank: {mistake}\n")
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

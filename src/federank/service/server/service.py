@@ -13,10 +13,9 @@ from federank.federation.defences import Defences
 from federank.federation.server import Form
 from federank.secagg.forms import bytes_needed
 from federank.service.server.config import FederationConfig, read_config
-from federank.service.server.health import Health, HealthInputs, health_of, round_due
 from federank.service.server.http.limits import Ranges, TokenBuckets
 from federank.service.server.logs import Log
-from federank.service.server.metrics import Metrics
+from federank.service.server.metrics import Health, HealthInputs, Metrics, health_of, round_due
 from federank.service.server.model_versions import EncodedRows
 from federank.service.server.rounds import Leader
 from federank.service.server.selection import Selection

@@ -40,8 +40,8 @@ from federank.service.client.http import read_refusal
 from federank.service.client.rules import LONG_POLL, LONGEST_RETRY_AFTER, MOST_CATALOGUE_BYTES, MOST_OLDER_OFFERS
 from federank.service.client.secure import Pinned, checked_offer, shows_no_sum
 from federank.service.client.state import ABANDONED, RELEASED, UNKNOWN, WAITING
-from federank.service.simulated_clients.clients import Models, Tally
 from federank.service.simulated_clients.connection import Connection, Reply
+from federank.service.simulated_clients.methods import Models, Tally
 
 ENROLLING_AT_ONCE = 32
 SECONDS_TO_FINISH = 20

@@ -21,7 +21,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from federank.errors import StoreAway
 from federank.service.server.http.limits import bucket_of, enforce_rate_limit
-from federank.service.server.http.openapi import openapi_document
 from federank.service.server.http.page import DEFAULT, WORKER, bundles, documents, first_sight, preferred
 from federank.service.server.http.responses import (
     Headers,
@@ -32,7 +31,7 @@ from federank.service.server.http.responses import (
     takes_gzip,
     unavailable,
 )
-from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC, PUBLIC_ROUTES, Endpoint, Entry
+from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC, PUBLIC_ROUTES, Endpoint, Entry, openapi_document
 from federank.service.server.service import Service
 
 # The page's files, held in memory as they are and compressed, so that a visit costs a fraction of their bytes.
