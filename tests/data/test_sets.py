@@ -49,11 +49,6 @@ def test_the_data_folder_is_the_one_that_the_environment_names(folder):
     assert data_folder() == folder
 
 
-def test_the_data_folder_may_start_with_a_tilde(monkeypatch):
-    monkeypatch.setenv("FEDERANK_DATA", "~/sets")
-    assert data_folder() == Path.home() / "sets"
-
-
 def test_the_data_folder_is_in_the_users_cache_otherwise(monkeypatch, tmp_path):
     monkeypatch.delenv("FEDERANK_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

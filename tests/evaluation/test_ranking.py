@@ -216,18 +216,6 @@ def test_the_papers_form_is_one_minus_the_formula_they_print(counts):
     assert exposure.gini_diversity(counts) == pytest.approx(1 - printed, abs=1e-12)
 
 
-@given(counts=counts_of_items)
-def test_gini_ignores_scale_and_order(counts):
-    for form in (exposure.gini_diversity, exposure.gini):
-        assert form(3 * counts[::-1]) == pytest.approx(form(counts))
-
-
-@given(counts=counts_of_items)
-def test_both_forms_lie_between_0_and_1(counts):
-    assert -1e-12 <= exposure.gini_diversity(counts) <= 1 + 1e-12
-    assert -1e-12 <= exposure.gini(counts) < 1
-
-
 def test_coverage_counts_different_items_and_skips_the_ends_of_short_lists():
     counts = exposure.count_items(np.array([[0, 3, -1], [3, -1, -1]], dtype=np.int32), 5)
     assert counts.tolist() == [1, 0, 0, 2, 0]

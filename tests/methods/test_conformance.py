@@ -207,11 +207,6 @@ def test_a_method_shows_what_was_chosen(method):
     assert repr(made) == f"{type(made).__name__}()"
 
 
-def test_an_unknown_setting_is_named(method):
-    with pytest.raises(SettingError, match="'colour'"):
-        recommender_class(method)(colour="red")
-
-
 @pytest.mark.parametrize("use", ["recommend", "save", "score"])
 def test_nothing_can_be_asked_of_a_method_that_has_not_learnt(method, use, tmp_path):
     untrained = recommender_class(method)(**SETTINGS.get(method, {}))

@@ -18,7 +18,7 @@ import pytest
 from tests.mutants.making import ROOT
 
 TEST_SECONDS, MUTANT_SECONDS = 60, 240
-MOST_TESTS, MOST_FILES = 30, 6
+MOST_TESTS, MOST_FILES = 30, 10
 OPTIONS = (
     "-q",
     "-x",
@@ -95,10 +95,15 @@ class Copy:
         near = self.importing(mutant.file)
         running = self.tests.get(mutant.file, {}).get(mutant.line, set())
         ordered = sorted(running, key=lambda name: (name.partition("::")[0] not in near, self.seconds[name], name))
-        # Compiled lines, and those that another process runs, have no coverage: they meet the files that import them.
-        stem = mutant.file[:-3].rpartition("/")[2]
+        # Compiled lines, and those that another process runs, have no coverage: they meet whole files.
+        stem, folder = (
+            mutant.file[:-3].rpartition("/")[2],
+            mutant.file.replace("src/federank", "tests").rpartition("/")[0],
+        )
         recorded = {name.partition("::")[0] for name in self.seconds} if running else set()
-        files = sorted(near - recorded, key=lambda name: (stem not in name, name))
+        beside = {file.relative_to(self.tree).as_posix() for file in self.tree.glob("tests/**/test_*.py")}
+        beside = {name for name in beside if not running and name.startswith((f"{folder}/", "tests/agreement/"))}
+        files = sorted((near | beside) - recorded, key=lambda name: (stem not in name, name not in near, name))
         chosen = [*ordered[:MOST_TESTS], *files[:MOST_FILES]]
         return [name for name in chosen if name not in self.broken]
 

@@ -85,14 +85,6 @@ def test_the_rows_belong_to_the_users_given_and_not_to_their_places():
     assert items.tolist() == [[1], [0]]
 
 
-def test_scores_are_only_read_so_one_row_may_stand_for_many():
-    popularity = np.array([5.0, 9.0, 7.0], dtype=np.float32)
-    one_row_for_all = np.broadcast_to(popularity, (3, 3))
-    items, _ = top_n(one_row_for_all, np.arange(3, dtype=np.int32), profiles([1], [2], []), 2)
-    assert items.tolist() == [[2, 0], [1, 0], [1, 2]]
-    assert popularity.tolist() == [5.0, 9.0, 7.0]
-
-
 def test_double_precision_decides_what_single_precision_would_tie():
     scores = np.array([[1.0, 1.0 + 1e-12]])
     items, _ = top_n(scores, np.zeros(1, dtype=np.int32), nobody_has_anything(1), 2)

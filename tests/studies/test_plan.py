@@ -59,11 +59,6 @@ def test_whatever_a_result_depends_on_makes_another_run(tmp_path, change):
     )
 
 
-def test_a_run_without_audits_has_the_id_it_had_before_there_were_audits(tmp_path):
-    plain = [{"group": "Popular", "method": "popular"}]
-    assert identities(small_study(tmp_path, model=plain)) == ["161b93022f4b1710"]
-
-
 def test_who_watches_a_run_is_part_of_what_it_is(tmp_path):
     audits = [{}, {"sees": "updates"}, {"sees": ["updates"], "people": 5}, {"sees": ["updates", "anonymous"]}]
     models = [{"method": "fpl", "audit": audit} for audit in audits] + [{"method": "fpl"}]

@@ -378,14 +378,6 @@ def test_items_whose_count_does_not_stand_out_of_the_noise_stay():
     assert np.flatnonzero(after.vectors[:, 0]).tolist() == np.flatnonzero(after.reported).tolist() == [1]
 
 
-def test_a_count_below_one_is_taken_for_one():
-    """A client alone, scaled down to a tenth, must not make an item jump by what rounding has left of it."""
-    fedrec = method()
-    sums = aggregate(fedrec, [gradients([0], [0])])
-    sums.vectors[0], sums.counts[0] = 0.1, 0.1
-    assert fedrec.server_update(zeros(fedrec), sums).vectors[0, 0] == pytest.approx(-0.05)
-
-
 @pytest.mark.parametrize(
     "update",
     [

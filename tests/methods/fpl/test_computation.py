@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.worlds import federation, model_of, random_world
@@ -123,16 +122,6 @@ def test_every_user_is_chosen_equally_often(clients):
     assert np.all(np.abs(counts - expected) < 4.5 * np.sqrt(expected))
 
 
-@pytest.mark.parametrize("clients", [1, 4, "all"])
-def test_a_client_is_there_as_often_as_it_is_online(clients):
-    counts = [len(chosen) for chosen in chosen_in(2000, clients_per_round=clients, online=0.25)]
-    most = 12 if clients == "all" else clients
-    there = np.arange(13)
-    expected = np.minimum(there, most) @ scipy.stats.binom.pmf(there, 12, 0.25)
-    assert max(counts) <= most
-    assert np.mean(counts) == pytest.approx(expected, abs=0.15)
-
-
 def test_a_trace_says_who_is_there_and_starts_over_at_its_end():
     trace = np.zeros((2, 12), dtype=bool)
     trace[0, [1, 5]] = trace[1, 7] = True
@@ -214,14 +203,6 @@ def test_a_broadcast_is_a_copy_that_later_rounds_do_not_change():
     established.aggregate([good])
     np.testing.assert_array_equal(sent.vectors, before[:, :4])
     assert not np.array_equal(established.item_vectors, before)
-
-
-def test_the_first_step_of_adam_is_the_rate_in_the_direction_of_the_sum():
-    adam = method(server="adam", learning_rate=0.1)
-    state = after(adam, server(adam), UPDATE)
-    np.testing.assert_allclose(state.vectors, [[1, 2], [3.1, 3.9], [5, 6]], atol=1e-6)
-    np.testing.assert_allclose(state.biases, [0.1, 0.3, 0.3], atol=1e-6)
-    assert state.steps.tolist() == [1]
 
 
 def test_adam_goes_on_where_it_was_heading():

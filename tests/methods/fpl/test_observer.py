@@ -5,7 +5,6 @@ import pytest
 from tests.methods.fpl.audited_runs import CONFIGURATIONS, play_and_keep
 from tests.worlds import federation, model_of, random_world
 
-from federank.methods.fpl import communication as module
 from federank.methods.fpl.communication import clients_of_round, participations, replay
 from federank.methods.fpl.kernels import BOTH, LOST
 from federank.methods.fpl.observer import Observer, next_updates
@@ -131,25 +130,12 @@ def test_a_replay_knows_the_items_of_every_update(world):
             assert {int(item) for update in updates for item in update.items} == expected
 
 
-def test_the_size_of_blocks_changes_nothing(monkeypatch):
-    established = federation(DATA, pi=0.4, clients_per_round=3, triples=5)
-    whole = replayed(established)
-    for size in (1, 7, 15):
-        monkeypatch.setattr(module, "_PAIRS_AT_ONCE", size)
-        np.testing.assert_array_equal(replayed(established), whole)
-
-
 def test_a_replay_may_begin_anywhere_and_follow_whom_it_likes():
     established = federation(DATA, pi=0.4, clients_per_round=3, triples=5)
     whole = replayed(established)
     np.testing.assert_array_equal(replayed(established, range(5, 11)), whole[(whole[:, 0] >= 5) & (whole[:, 0] < 11)])
     followed = np.arange(DATA.n_users) % 3 == 0
     np.testing.assert_array_equal(replayed(established, followed=followed), whole[followed[whole[:, 1]]])
-
-
-def test_no_rounds_have_no_pairs():
-    established = federation(DATA)
-    assert list(replay(established.recipe, established.histories, DATA.n_items, range(5, 5))) == []
 
 
 def test_participations_count_the_rounds_of_each_user():

@@ -46,18 +46,6 @@ def test_a_row_that_is_a_little_too_long_is_shortened_and_counted(length):
     np.testing.assert_allclose(lengths_of(PLAIN.summand(body, FORM)), [1.0, 2.0, 0.5], rtol=1e-6)
 
 
-def test_one_long_number_among_small_ones_is_enough_to_be_shortened():
-    update = FPLUpdate(np.array([3], np.int32), np.array([[0.0, -2.5, 0.0]], np.float32), np.zeros(1, np.float32))
-    assert PLAIN.judge(encode(update), FORM) == 1
-    np.testing.assert_allclose(PLAIN.summand(encode(update), FORM).vectors, [[0, -2, 0]], rtol=1e-6)
-
-
-def test_a_long_bias_counts_as_its_rows_length():
-    update = FPLUpdate(np.array([3], np.int32), np.zeros((1, 3), np.float32), np.array([-8], np.float32))
-    assert PLAIN.judge(encode(update), FORM) == 1
-    np.testing.assert_allclose(PLAIN.summand(encode(update), FORM).biases, [-2.0], rtol=1e-6)
-
-
 def test_shortening_keeps_the_direction():
     update = FPLUpdate(np.array([3], np.int32), np.array([[3, 0, -4]], np.float32), np.array([12], np.float32))
     np.testing.assert_allclose(shortened(update, 6.5).update.vectors, [[1.5, 0, -2]], rtol=1e-6)
