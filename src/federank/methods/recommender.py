@@ -352,6 +352,8 @@ class LearnsInRounds(Recommender):
     """A method that is learnt by a simulation of its rounds."""
 
     in_rounds = True
+    tables: ClassVar[Mapping[str, int]] = {}
+    """What is learnt, by name, and its number of axes: rows of items, or of users (`user_...`), then factors."""
 
     def _play(self, federation: Any, epochs: int, training_options: TrainingOptions, chosen: str = "") -> None:
         """Play the rounds of these epochs; `chosen` are users' own choices, for the identity of a checkpoint."""
@@ -359,9 +361,32 @@ class LearnsInRounds(Recommender):
         follow = partial(self._follow, federation, training_options.threads)
         self.report |= train(federation, epochs, training_options, identity, follow)
 
-    @abstractmethod
-    def _follow(self, federation: Any, threads: int) -> None:
-        """Take over what was learnt so far."""
+    def _follow(self, federation: Any, _threads: int) -> None:
+        """Take over what was learnt so far: the federation's tables, without their padding."""
+        for name, axes in self.tables.items():
+            table = getattr(federation, name)
+            setattr(self, name, table[:, : federation.recipe.factors] if axes == 2 else table)
+
+    def _learnt(self, *, users: bool) -> Arrays:
+        return {name: getattr(self, name) for name in self.tables if name.startswith("user") == users}
+
+    def _shared_arrays(self) -> Arrays:
+        return self._learnt(users=False)
+
+    def _private_arrays(self) -> Arrays:
+        return self._learnt(users=True)
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        for name, axes in self.tables.items():
+            of_users = name.startswith("user")
+            rows = self.training.n_users if of_users else self.training.n_items
+            shape = (rows, self._factors_in(shared))[:axes]
+            setattr(self, name, restored_table(private if of_users else shared, name, shape))
+
+    def _factors_in(self, _shared: Arrays) -> int:
+        """Number of factors of a stored model."""
+        factors: int = self.settings.factors
+        return factors
 
 
 def _item_number(data: Interactions, item: Any) -> int:

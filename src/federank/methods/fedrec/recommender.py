@@ -31,7 +31,7 @@ from federank.methods.fedrec.settings import (
 )
 from federank.methods.fedrec.simulation import RatingFederation
 from federank.methods.predicting import PredictsRatings, refuse_bad_ratings
-from federank.methods.recommender import Arrays, LearnsInRounds, made_from, restored_table
+from federank.methods.recommender import Arrays, LearnsInRounds, made_from
 from federank.simulation.complexity import cost_figures
 from federank.simulation.options import TrainingOptions
 
@@ -42,6 +42,7 @@ class RatingFactors(PredictsRatings, LearnsInRounds):
     audit = "federank.methods.fedrec.audit"
 
     learns_from = "ratings"
+    tables: ClassVar = {"item_vectors": 2, "user_vectors": 2}
     method_type: ClassVar[type[federated.PMF]]
     """The method of real clients that goes on from this model."""
     settings: RatingSettings
@@ -53,12 +54,6 @@ class RatingFactors(PredictsRatings, LearnsInRounds):
         federation = RatingFederation.established(self.settings, train)
         self._play(federation, self.settings.iterations, training_options)
         self.report["ratings"] = round(federation.steps_per_round * federation.round_number)
-
-    def _follow(self, federation: RatingFederation, _threads: int) -> None:
-        """The federation's tables without their padding."""
-        factors = federation.recipe.factors
-        self.item_vectors = federation.item_vectors[:, :factors]
-        self.user_vectors = federation.user_vectors[:, :factors]
 
     @property
     def method(self) -> federated.PMF:
@@ -124,18 +119,10 @@ class RatingFactors(PredictsRatings, LearnsInRounds):
         scores: FloatMatrix = self._factors_of(users) @ self.item_vectors.T
         return scores
 
-    def _shared_arrays(self) -> Arrays:
-        return {"item_vectors": self.item_vectors}
-
-    def _private_arrays(self) -> Arrays:
-        return {"user_vectors": self.user_vectors}
-
     def _restore(self, shared: Arrays, private: Arrays) -> None:
         if self.training.ratings is None:
             raise ModelError("The model was learnt from ratings, but the training data in its folder have none.")
-        factors = self.settings.factors
-        self.item_vectors = restored_table(shared, "item_vectors", (self.training.n_items, factors))
-        self.user_vectors = restored_table(private, "user_vectors", (self.training.n_users, factors))
+        super()._restore(shared, private)
 
 
 # PMF as a recommender: probabilistic matrix factorisation, federated as in FedRec or not.
@@ -163,15 +150,12 @@ class SVDPlusPlus(RatingFactors):
     method_type = federated.SVDPlusPlus
     settings_type = SVDPlusPlusSettings
     settings: SVDPlusPlusSettings
+    tables: ClassVar = {"item_vectors": 2, "implicit_vectors": 2, "user_vectors": 2}
     implicit_vectors: FloatMatrix
     """W: what having rated an item says about a user."""
 
     @made_from(SVDPlusPlusSettings)
     def __init__(self) -> None: ...
-
-    def _follow(self, federation: RatingFederation, threads: int) -> None:
-        super()._follow(federation, threads)
-        self.implicit_vectors = federation.implicit_vectors[:, : federation.recipe.factors]
 
     def _factors_of(self, users: IntVector) -> FloatMatrix:
         rated = self.training.matrix()[users]
@@ -200,11 +184,3 @@ class SVDPlusPlus(RatingFactors):
             factors = self.user_vectors[user] + normaliser(len(others)) * self.implicit_vectors[others].sum(axis=0)
             values[k] = factors @ self.item_vectors[item]
         return values
-
-    def _shared_arrays(self) -> Arrays:
-        return super()._shared_arrays() | {"implicit_vectors": self.implicit_vectors}
-
-    def _restore(self, shared: Arrays, private: Arrays) -> None:
-        super()._restore(shared, private)
-        shape = (self.training.n_items, self.settings.factors)
-        self.implicit_vectors = restored_table(shared, "implicit_vectors", shape)

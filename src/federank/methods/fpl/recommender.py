@@ -8,7 +8,7 @@ recommended to from a home vector (`home_vector` in method.py).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from federank.methods.fpl.method import FPLState, PairwiseSettings
 from federank.methods.fpl.privacy import privacy_figure
 from federank.methods.fpl.settings import FedeRankSettings, FPLSettings, Recipe, recipe_for
 from federank.methods.fpl.simulation import Federation, home_vectors
-from federank.methods.recommender import Arrays, LearnsInRounds, made_from, put_back, restored_table
+from federank.methods.recommender import Arrays, LearnsInRounds, made_from, put_back
 from federank.methods.sharing import ChoosingUsers, choices_as_arrays, choices_from_arrays, read_trace
 from federank.privacy.population import coins, shared_profiles_of_all
 from federank.simulation.options import TrainingOptions
@@ -37,7 +37,8 @@ _SENDS_NOTHING: dict[str, Any] = {
 class PairwiseFactors(LearnsInRounds):
     """Scores b_i + p_u . q_i, learnt from pairs by the rounds of a federation."""
 
-    _warm = ("item_vectors", "item_biases", "user_vectors")
+    tables: ClassVar = {"item_vectors": 2, "item_biases": 1, "user_vectors": 2}
+    _warm = tuple(tables)
     item_vectors: FloatMatrix
     item_biases: FloatVector
     user_vectors: FloatMatrix
@@ -66,13 +67,6 @@ class PairwiseFactors(LearnsInRounds):
         self.report |= {"triples": triples} if always_there else {}
         self.report["skipped_users"] = int(data.n_users - len(np.unique(recipe.participants)))
 
-    def _follow(self, federation: Federation, _threads: int) -> None:
-        """The federation's tables without their padding."""
-        factors = federation.recipe.factors
-        self.item_vectors = federation.item_vectors[:, :factors]
-        self.item_biases = federation.item_biases
-        self.user_vectors = federation.user_vectors[:, :factors]
-
     def _tastes(self, users: IntVector) -> FloatMatrix:
         """The vectors that these users are recommended to from, as a copy."""
         return self.user_vectors[users]
@@ -99,17 +93,8 @@ class PairwiseFactors(LearnsInRounds):
         with np.errstate(over="ignore", invalid="ignore"):  # factors on their way out of range: training says so
             return self._tastes(users) @ self.item_vectors.T + self.item_biases
 
-    def _shared_arrays(self) -> Arrays:
-        return {"item_vectors": self.item_vectors, "item_biases": self.item_biases}
-
-    def _private_arrays(self) -> Arrays:
-        return {"user_vectors": self.user_vectors}
-
-    def _restore(self, shared: Arrays, private: Arrays) -> None:
-        n_users, n_items, factors = self.training.n_users, self.training.n_items, self.pairs().factors
-        self.item_vectors = restored_table(shared, "item_vectors", (n_items, factors))
-        self.item_biases = restored_table(shared, "item_biases", (n_items,))
-        self.user_vectors = restored_table(private, "user_vectors", (n_users, factors))
+    def _factors_in(self, _shared: Arrays) -> int:
+        return self.pairs().factors
 
 
 class FederatedPairs(ChoosingUsers, PairwiseFactors):

@@ -30,7 +30,7 @@ from federank.methods.frugal.settings import (
     frugal_recipe,
 )
 from federank.methods.frugal.simulation import FrugalFederation, vectors_at_home
-from federank.methods.recommender import Arrays, LearnsInRounds, Recommender, made_from, restored_table
+from federank.methods.recommender import Arrays, LearnsInRounds, made_from
 from federank.methods.sharing import (
     ChoosingUsers,
     choices_as_arrays,
@@ -51,6 +51,7 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
     audit = "federank.methods.frugal.audit"
 
     learns_from = "interactions"
+    tables: ClassVar = {"item_vectors": 2, "item_weights": 1, "user_vectors": 2}
     item_vectors: FloatMatrix
     """As published: what devices have, and recommend from."""
     regulariser: float
@@ -155,27 +156,24 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
         return scores if self.ridge is None else self.ridge.scores(self.training.matrix()[users], scores)
 
     def _shared_arrays(self) -> Arrays:
-        alone = np.array([self.regulariser])
-        model = {"item_vectors": self.item_vectors, "item_weights": self.item_weights, "regulariser": alone}
+        model = super()._shared_arrays() | {"regulariser": np.array([self.regulariser])}
         return model | (self.ridge.arrays() if self.ridge is not None else {})
 
     def _private_arrays(self) -> Arrays:
-        return {"user_vectors": self.user_vectors} | choices_as_arrays(self.choices)
+        return super()._private_arrays() | choices_as_arrays(self.choices)
 
     def _restore(self, shared: Arrays, private: Arrays) -> None:
-        factors = self.squares().factors or _columns(shared.get("item_vectors"))
-        self.item_vectors = restored_table(shared, "item_vectors", (self.training.n_items, factors))
-        self.user_vectors = restored_table(private, "user_vectors", (self.training.n_users, factors))
-        weights = shared.get("item_weights")
-        if weights is None or weights.dtype != np.float32 or weights.shape != (self.training.n_items,):
-            raise ModelError("The model's folder lacks the weights of its items, or has them for other items.")
-        self.item_weights, told = weights, shared.get("regulariser")
+        super()._restore(shared, private)
+        told = shared.get("regulariser")
         if told is None or told.shape != (1,) or not np.isfinite(told).all():
-            raise ModelError("The model's folder lacks its regulariser, which a person's own vector is solved with.")
+            raise ModelError("The model's folder lacks its regulariser, which a user's own vector is solved with.")
         self.regulariser = float(told[0])
         if self.squares().item_weights == "ridge":
             self.ridge = RidgeWeights.read(shared, self.training.n_items)
         self.choices = choices_from_arrays(private, self.training.n_users, self.squares().policy(0.5))
+
+    def _factors_in(self, shared: Arrays) -> int:
+        return self.squares().factors or _columns(shared.get("item_vectors"))
 
 
 def weights_from(federation: FrugalFederation) -> RidgeWeights:
@@ -220,14 +218,13 @@ def _shared_profile(choices: Choices, seed: int, train: Interactions) -> SharedP
 # Frugal: a handful of messages in a lifetime, simulated for a whole population.
 
 
-class Frugal(Recommender):
+class Frugal(LearnsInRounds):
     """Few messages; see `FrugalSettings`. What is made is the class of its loss."""
 
     name = "frugal"
     audit = "federank.methods.frugal.audit"
     settings_type = FrugalSettings
     settings: FrugalSettings
-    in_rounds = True
     learns_from = "interactions"
     searched: ClassVar = {
         "factors": (16, 32, 64, 96, 128),
@@ -251,12 +248,6 @@ class Frugal(Recommender):
         raise NotImplementedError
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
-        raise NotImplementedError
-
-    def _shared_arrays(self) -> Arrays:
-        raise NotImplementedError
-
-    def _restore(self, shared: Arrays, private: Arrays) -> None:
         raise NotImplementedError
 
 
