@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
-from federank._numerics.compiling import compiled
 from federank._numerics.rows import padded_width
 from federank.data.interactions import Interactions, Profiles
-from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, WORDS, words, words_wrap_around
+from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, words_wrap_around
 from federank.methods.fedrec.kernels import (
     AHEAD,
     Raters,
@@ -36,6 +35,7 @@ from federank.methods.fedrec.reference import (
     compute_ratings,
     share_ratings,
     stepped,
+    uniform_rows,
 )
 from federank.methods.fedrec.settings import RatingRecipe, RatingSettings, simulated_recipe
 from federank.simulation.cluster import Spread, on_a_cluster
@@ -152,18 +152,9 @@ class RatingFederation:
 
 def _first_values(settings: RatingSettings, rows: int, purpose: int) -> FloatMatrix:
     table = np.zeros((rows, padded_width(settings.factors)), dtype=np.float32)
-    _fill_uniform(table, settings.factors, settings.seed, purpose, settings.initial_range)
+    span, factors = settings.initial_range, settings.factors
+    table[:, :factors] = uniform_rows(rows, factors, seed=settings.seed, purpose=purpose, span=span)
     return table
-
-
-@compiled
-def _fill_uniform(table: FloatMatrix, columns: int, seed: int, purpose: int, span: float) -> None:
-    """Uniform numbers of mean zero, in a range of width `span`; each is named by its row and column."""
-    for row in range(len(table)):
-        for block in range((columns + 3) // 4):
-            for position, word in enumerate(words(seed, row, purpose, 0, block)):
-                if 4 * block + position < columns:
-                    table[row, 4 * block + position] = np.float32(span * (np.float64(word) / WORDS - 0.5))
 
 
 # The compiled engine: prepares what the kernels need, and calls the one that fits the recipe.
