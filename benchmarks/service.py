@@ -71,6 +71,14 @@ class Watched:
     def cpu_seconds(self) -> float:
         return sum(sum(process.cpu_times()[:2]) for process in self._all())
 
+    def queue_seconds(self) -> float:
+        """How long its threads have waited for a core, which a busy machine makes longer and free cores do not."""
+        waited = 0
+        for process in self._all():
+            for thread in Path(f"/proc/{process.pid}/task").iterdir():
+                waited += int((thread / "schedstat").read_text().split()[1])
+        return waited / 1e9
+
     def _watch(self) -> None:
         while not self._stopping.wait(0.2):
             self.peak_mb = max(self.peak_mb, self.mb())

@@ -16,8 +16,9 @@ With `--norm-check` every message carries a proof of its norm, by 128 projection
    does not change.
 5. `leader_mb`, `helper_mb`: peak memory; `disk_mb`: both stores at their largest.
 
-`--closing N` plays one round of N messages instead, for `close_s`, memory and disk. All people have one history, so
-that messages are made quickly, while others are sent.
+`--closing N` plays one round of N messages instead, for `close_s`, memory and disk. `close_queue_s` is how long threads
+of both servers waited for a core meanwhile: what a busy machine adds. All people have one history, so that messages
+are made quickly, while others are sent.
 """
 
 from __future__ import annotations
@@ -232,6 +233,7 @@ async def measure_closing(address: str, people: int, factors: int, leader: Watch
     before, began = (leader.cpu_seconds(), helper.cpu_seconds()), time.monotonic()
     await cohort.send_as_made(pinned, tickets)
     received, used = time.monotonic(), (leader.cpu_seconds(), helper.cpu_seconds())
+    queued = leader.queue_seconds() + helper.queue_seconds()
     await cohort.version(2)
     ended, after = time.monotonic(), (leader.cpu_seconds(), helper.cpu_seconds())
     return {
@@ -242,6 +244,7 @@ async def measure_closing(address: str, people: int, factors: int, leader: Watch
         "close_s": ended - received,
         "close_leader_cpu_s": after[0] - used[0],
         "close_helper_cpu_s": after[1] - used[1],
+        "close_queue_s": leader.queue_seconds() + helper.queue_seconds() - queued,
         "leader_ms_per_message": 1000 * (after[0] - before[0]) / people,
         "helper_ms_per_message": 1000 * (after[1] - before[1]) / people,
     }

@@ -133,11 +133,10 @@ def regulariser_of(model: Model) -> float:
     return float(model.overall["regulariser"][0])
 
 
-def scores(settings: FrugalSettings, model: Model, vector: FloatVector) -> FloatVector:
-    """The scores of all items; of those without support -inf, so that they are not recommended."""
+def scores(_settings: FrugalSettings, model: Model, vector: FloatVector) -> FloatVector:
+    """The scores of all items; -inf for those without a vector, which have no support or were hidden by the server."""
     scores: FloatVector = model.vectors @ vector
-    if settings.min_support > 1:
-        scores[model.tables["weights"] == 0] = -np.inf
+    scores[~model.vectors.any(axis=1)] = -np.inf
     return scores
 
 

@@ -14,16 +14,12 @@ A server that reads single messages knows the first two for lies: no history giv
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.sparse import csr_array
 
 from federank._numerics.arrays import FloatMatrix, RealMatrix, RealVector
-from federank._numerics.topn import top_n
-from federank.audit.poisoning import Measured, N, PoisonSettings, World, make_world, measured
+from federank.audit.poisoning import Measured, PoisonSettings, World, measured
 from federank.data.interactions import Profiles
-from federank.data.splits import Split
 from federank.federation.defences import Defences, Rows, defend
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import published
@@ -37,8 +33,6 @@ from federank.methods.frugal.server_steps import (
     SummedMessages,
     bound_rows,
     hold_back,
-    jumped,
-    predicted_audience,
     spectral_tastes,
     usual_length,
 )
@@ -145,7 +139,7 @@ def play_private(world: World, settings: PoisonSettings, has: csr_array, *, is_d
             said = said + passing_norm() * centred(sum_in_ring(federation, malicious_users)).reshape(shape) / C_INT
         elif world.malicious_users:
             known = directions_of(published(recipe, federation.item_vectors), federation.weights)
-            said = _with_malicious(world, settings, number, said, known, has[: world.honest])
+            said = with_malicious(world, settings, number, said, known, has[: world.honest])
         total = in_ring(np.rint(C_INT * said.ravel()).astype(np.int64))
         shared = federation.shared
         fold(recipe, shared, published_sum(recipe, number, total, world.people))
@@ -154,7 +148,7 @@ def play_private(world: World, settings: PoisonSettings, has: csr_array, *, is_d
     return measured(world, vectors @ published(recipe, federation.item_vectors).T)
 
 
-def _with_malicious(
+def with_malicious(
     world: World, settings: PoisonSettings, number: int, said: RealMatrix, known: Directions, has: csr_array
 ) -> RealMatrix:
     """What honest people say together, and what the malicious clients add."""
@@ -182,7 +176,7 @@ def _common(known: Directions, has: csr_array) -> RealVector:
 
 def play_frugal(world: World, settings: PoisonSettings, defences: Defences | None) -> Measured:
     """A whole federation of few messages; without `defences` the server folds in whatever comes."""
-    has = _matrix(world.profiles, world.n_items)
+    has = histories_of(world.profiles, world.n_items)
     if settings.recipe == "private":
         return play_private(world, settings, has, is_defended=defences is not None)
     method = FrugalSettings(min_support=1, seed=settings.seed)
@@ -193,7 +187,7 @@ def play_frugal(world: World, settings: PoisonSettings, defences: Defences | Non
         sent_vectors = published(recipe, shared.vectors)
         before = Rows(shared.vectors)
         if settings.sees == "checked":
-            tastes = _solve(recipe, shared, sent_vectors, has)
+            tastes = solve_all(recipe, shared, sent_vectors, has)
             sums = checked_sums(world, settings, recipe, shared.round_number, sent_vectors, tastes, has)
         else:
             sums = _sums(world, settings, recipe, shared, sent_vectors, has, defences is not None)
@@ -204,68 +198,8 @@ def play_frugal(world: World, settings: PoisonSettings, defences: Defences | Non
         if defences is not None:
             shared.vectors = defend(defences, before, Rows(shared.vectors)).rows.vectors
     sent_vectors = published(recipe, shared.vectors)
-    honest = _solve(recipe, shared, sent_vectors, has)[: world.honest]
+    honest = solve_all(recipe, shared, sent_vectors, has)[: world.honest]
     return measured(world, (honest @ sent_vectors.T).astype(np.float32))
-
-
-class Jump(NamedTuple):
-    """A twin that is pushed in a federation with a model, and the defence of not showing what jumps."""
-
-    exposure: float
-    exposure_hidden: float  # the same where clients do not show items whose predicted audience has jumped
-    precision: float
-    precision_hidden: float
-    hidden: int  # items that are not shown
-    genuine: float  # mean exposure of genuine items with about as many users as there are malicious clients
-    genuine_high: float  # its 90th percentile
-
-
-def rehearse_jump(split: Split, settings: PoisonSettings, *, calm_rounds: int = 5) -> Jump:
-    """Play honest rounds, then as many as a client has messages with malicious clients, as checked sums."""
-    world, calm = make_world(split, settings), make_world(split, settings, malicious_users=False)
-    method = FrugalSettings(min_support=1, seed=settings.seed)
-    worlds = [calm] * calm_rounds + [world] * method.messages
-    recipes = {
-        id(one): frugal_recipe(method, one.profiles.sizes, one.n_items)._replace(most_shown=USUAL_SPECTRAL)
-        for one in (world, calm)
-    }
-    histories = {id(one): _matrix(one.profiles, one.n_items) for one in (world, calm)}
-    shared = first_shared(recipes[id(world)], method.initial_scale)
-    hidden = np.zeros(world.n_items, dtype=np.bool_)
-    audience: RealVector | None = None
-    for one in worlds:
-        recipe, has = recipes[id(one)], histories[id(one)]
-        sent_vectors = published(recipe, shared.vectors)
-        users = _solve(recipe, shared, sent_vectors, has)
-        sums = checked_sums(one, settings, recipe, shared.round_number, sent_vectors, users, has)
-        fold(recipe, shared, sums)
-        weight = float(sums.squares[-1, -1]) / sums.messages * shared.heard
-        model, having = (shared.vectors, shared.weights, shared.regulariser), shared.counts / shared.heard
-        now = predicted_audience(shared.vectors, spectral_tastes(*model, having, weight))
-        if audience is not None and one is world:  # in the first versions of a model genuine items jump too
-            hidden |= jumped(audience, now)
-        audience = now
-    recipe, sent_vectors = recipes[id(world)], published(recipes[id(world)], shared.vectors)
-    scores = (_solve(recipe, shared, sent_vectors, histories[id(world)])[: world.honest] @ sent_vectors.T).astype(
-        np.float32
-    )
-    as_is, without = measured(world, scores), measured(world, np.where(hidden, np.float32(-1e9), scores))
-    mean, high = _genuine(world, scores)
-    rates = as_is.exposure, without.exposure, as_is.precision, without.precision
-    return Jump(*rates, int(hidden.sum()), mean, high)
-
-
-def _genuine(world: World, scores: FloatMatrix) -> tuple[float, float]:
-    """Exposure of items that about as many honest users have as there are malicious clients: mean, 90th percentile."""
-    scores = np.where(world.popularity > 0, scores, -np.inf).astype(np.float32)
-    users = np.arange(world.honest, dtype=np.int32)
-    items, _ = top_n(scores, users, world.profiles, N)
-    exposure = np.bincount(items[items >= 0], minlength=world.n_items) / world.honest
-    near = np.abs(world.popularity / max(world.malicious_users, 1) - 1) <= _ALIKE
-    return (float(exposure[near].mean()), float(np.quantile(exposure[near], 0.9))) if near.any() else (0.0, 0.0)
-
-
-_ALIKE = 0.25
 
 
 def _fold_bounded(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages, bounds: str) -> None:
@@ -289,7 +223,7 @@ def _sums(
     has: csr_array,
     defended: bool,
 ) -> SummedMessages:
-    tastes = _solve(recipe, shared, sent_vectors, has)
+    tastes = solve_all(recipe, shared, sent_vectors, has)
     scales = np.maximum(world.profiles.sizes, 1).astype(np.float64) ** -recipe.activity
     strengths = has.toarray() - tastes @ sent_vectors.T
     count = world.people
@@ -323,7 +257,7 @@ def _sums(
     return SummedMessages(strengths.T @ weighted, vectors.T @ weighted, count)
 
 
-def _solve(recipe: FrugalRecipe, shared: FrugalState, sent_vectors: FloatMatrix, has: csr_array) -> RealMatrix:
+def solve_all(recipe: FrugalRecipe, shared: FrugalState, sent_vectors: FloatMatrix, has: csr_array) -> RealMatrix:
     """Everyone's own vector, where all confidences are alike: x = (Y'DY + lambda I)^-1 Y'D p."""
     gram = gram_matrix(np.ascontiguousarray(sent_vectors), shared.weights)
     sides = gram + shared.regulariser * np.eye(recipe.factors)
@@ -336,7 +270,8 @@ def _norm(strengths: RealMatrix, vector: RealMatrix) -> float:
     return float(np.sqrt(length * (float(strengths @ strengths) + length)))
 
 
-def _matrix(profiles: Profiles, n_items: int) -> csr_array:
+def histories_of(profiles: Profiles, n_items: int) -> csr_array:
+    """Users x items: 1 where a user has an item."""
     ones = np.ones(len(profiles.items))
     return csr_array((ones, profiles.items, profiles.starts), shape=(len(profiles.sizes), n_items))
 

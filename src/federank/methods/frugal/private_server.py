@@ -29,7 +29,7 @@ from federank.federation.rng import HELPER, ITEM_FACTORS, SERVER, normal_columns
 from federank.federation.secure import simulated_noise
 from federank.methods.frugal.private import directions_of
 from federank.methods.frugal.private_plan import PrivatePlan, guarantee_of, planned
-from federank.methods.frugal.server_steps import capped_items, hold_back, private_tastes
+from federank.methods.frugal.server_steps import capped_items, hold_back, private_tastes, without_jumps
 from federank.privacy.accountant import mu_for
 from federank.secagg.ring import C_INT, centred, in_ring, in_units
 
@@ -257,11 +257,13 @@ def fold_of_cohort(
     sums: RealMatrix,
     most_shown: float = 1.0,
     rounds: int = 1,
+    is_calm: bool = False,
 ) -> PrivateModel:
     """The model after one more fold; `folds` have been before, and `sent_vectors` are the vectors as devices had them.
 
     At the first stage `sums` are those of all cohorts' first rounds together, of which there were `rounds`.
     No item is shown to a larger share of people than `most_shown`, as soon as there is more than popularity to show.
+    Once the season `is_calm`, items whose predicted audience jumps are hidden.
     """
     stage = folds % len(plan.deviations)
     if stage == 0:
@@ -270,8 +272,10 @@ def fold_of_cohort(
         after = _after_histories(plan, stage, shrinkage, model, sent_vectors, sums)
     if folds == 0 or most_shown >= 1:
         return after
-    held = hold_back(after.vectors, private_tastes(after.vectors, after.weights), most_shown)
-    return after._replace(vectors=held, capped=capped_items(after.vectors, held))
+    tastes = private_tastes(after.vectors, after.weights)
+    held = hold_back(after.vectors, tastes, most_shown)
+    shown = without_jumps(sent_vectors, private_tastes(sent_vectors, model.weights), held, tastes) if is_calm else held
+    return after._replace(vectors=shown, capped=capped_items(after.vectors, held))
 
 
 def _after_histories(

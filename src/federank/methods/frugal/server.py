@@ -365,7 +365,8 @@ def next_season(before: SecaggConfig, now: SecaggConfig, content: Content) -> Co
     popularity = content.state["counts"]
     if popularity.any():  # an item that starts low, or has ended, counts as little as the least popular one
         popularity = np.where(popularity > 0, popularity, popularity[popularity > 0].min())
-    state = {**content.state, "folds": np.array([cohorts * now.messages]), "joined": np.zeros((n_items, 0))}
+    folds_now = np.array([cohorts * now.messages])
+    state = {**content.state, "folds": folds_now, "began": folds_now, "joined": np.zeros((n_items, 0))}
     state["counts"] = popularity
     return content._replace(overall={**content.overall, "stage": np.array([0])}, state=state)
 

@@ -11,7 +11,7 @@ no model, and more counts are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from federank._numerics.arrays import IntVector, RealVector
 from federank.errors import Diverged
 from federank.federation.rng import ITEM_FACTORS, normal_columns
 from federank.federation.server import Content, Published
+from federank.federation.wire import Array
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import FrugalUpdate, count_unit, is_count, published, supported_items
 from federank.methods.frugal.private_plan import PrivatePlan
@@ -32,7 +33,7 @@ from federank.methods.frugal.private_server import (
     noisy_counts,
     received_from,
 )
-from federank.methods.frugal.server_steps import SummedMessages
+from federank.methods.frugal.server_steps import CALM_ROUNDS, SummedMessages
 from federank.methods.frugal.server_update import (
     FEWEST_ITEMS,
     HALF,
@@ -102,6 +103,7 @@ def with_counts(recipe: FrugalRecipe, content: Content, counts: RealVector, clie
 
 def new_season(settings: FrugalSettings, content: Content, begun: IntVector) -> Content:
     """The content of a new season: its clients count again, and items that begin have no users yet."""
+    content = content._replace(state={**content.state, "began": content.state["folds"]})
     if settings.min_support == 1:
         return content
     tables, state = dict(content.tables), dict(content.state)
@@ -219,6 +221,7 @@ def state_of(recipe: FrugalRecipe, model: Published) -> tuple[FrugalState, Fruga
         state["counts"],
         float(state["heard"][0]),
         int(state["folds"][0]),
+        began=_began(state),
     )
     all_users: IntVector = np.broadcast_to(np.int32(0), (max(1, before + len(recipe.participants)),))
     return shared, recipe._replace(participants=all_users), before
@@ -236,8 +239,14 @@ def content_of(shared: FrugalState, before: int) -> Content:
             "folds": np.array([shared.round_number]),
             "before": np.array([before]),
             "capped": np.array([shared.capped]),
+            "began": np.array([shared.began]),
         },
     )
+
+
+def _began(state: Mapping[str, Array]) -> int:
+    """With how many server steps before it the season began."""
+    return int(state["began"][0]) if "began" in state else 0
 
 
 # Rounds of the plan's own uploads, with noise or without.
@@ -278,7 +287,7 @@ def fold_private(
             items = np.flatnonzero(enough).astype(np.int32)
         if len(items) < FEWEST_ITEMS and settings.min_support > 1:  # more counts are asked for
             waiting = known._replace(summed=summed)
-            return _private_content(waiting, stage, heard, folds, counters, again + 1)
+            return _private_content(waiting, stage, heard, folds, counters, again + 1, _began(state))
         known, values = known._replace(summed=summed), summed[items, None]
     elif settings.min_support > 1:
         items = supported_items(recipe, known.weights)
@@ -293,10 +302,11 @@ def fold_private(
         values,
         1.0 if settings.most_shown is None else settings.most_shown,
         rounds,
+        folds >= _began(state) + max(CALM_ROUNDS, config.messages),
     )
     if len(items) < n_items:
         now = _mapped(now, lambda part: placed(part, items, n_items))._replace(summed=known.summed)
-    return _private_content(now, (folds + 1) % config.messages, heard, folds + 1, counters, again)
+    return _private_content(now, (folds + 1) % config.messages, heard, folds + 1, counters, again, _began(state))
 
 
 def _private_model(model: Published) -> PrivateModel:
@@ -331,7 +341,9 @@ def _mapped(model: PrivateModel, rows: Callable[[NDArray[Any]], NDArray[Any]]) -
     )
 
 
-def _private_content(now: PrivateModel, stage: int, heard: float, folds: int, counters: float, again: int) -> Content:
+def _private_content(
+    now: PrivateModel, stage: int, heard: float, folds: int, counters: float, again: int, began: int
+) -> Content:
     state: dict[str, Any] = {
         "counts": now.popularity,
         "summed": now.summed,
@@ -342,6 +354,7 @@ def _private_content(now: PrivateModel, stage: int, heard: float, folds: int, co
         "folds": np.array([folds]),
         "before": np.array([0]),
         "capped": np.array([now.capped]),
+        "began": np.array([began]),
         "counters": np.array([counters]),
         "again": np.array([again]),
     }

@@ -26,7 +26,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, RealMatrix, RealVector
 from federank._numerics.topn import tall_product, weighted_gram
@@ -162,6 +161,8 @@ USUAL_SPECTRAL, USUAL_PRIVATE, USUAL_JOINED = 0.15, 0.2, 0.3
 """To how large a share of people an item may be shown: what costs at most 2 % of P@10 with no one lying. Under much
 noise lists are alike, and so the best items shown to more."""
 SMALL_AUDIENCE, LARGE_AUDIENCE = 0.01, 0.05
+CALM_ROUNDS = 5
+"""In a season's first server steps genuine items jump too: the model is young, and the operator's new items are new."""
 _HALVINGS = 60
 _LITTLE = 1e-15
 
@@ -240,9 +241,26 @@ def predicted_audience(vectors: FloatMatrix, tastes: Tastes) -> RealVector:
     return audience
 
 
-def jumped(before: RealVector, after: RealVector) -> NDArray[np.bool_]:
-    """Items whose predicted audience went from below 1 % to above 5 % between two versions of a model."""
-    return (before < SMALL_AUDIENCE) & (after > LARGE_AUDIENCE)
+def tastes_of_uploads(squares: RealMatrix) -> Tastes:
+    """The same as this round's uploads show it, under the model that they were made from."""
+    weight = max(float(squares[-1, -1]), _LITTLE)
+    mean: RealVector = squares[:-1, -1] / weight
+    return Tastes(mean, squares[:-1, :-1] / weight - np.outer(mean, mean))
+
+
+def without_jumps(sent_vectors: FloatMatrix, before: Tastes, vectors: FloatMatrix, now: Tastes) -> FloatMatrix:
+    """The vectors, with zeros for items whose predicted audience went from below 1 % to above 5 % in this version.
+
+    Clients do not show an item without a vector, so its audience is zero in the next version: it stays hidden until
+    fewer than 5 % would see it, or until another season begins. What uploads tell of it is not changed by that.
+    """
+    if len(vectors) < LEAST_ITEMS:
+        return vectors
+    has_jumped = (predicted_audience(sent_vectors, before) < SMALL_AUDIENCE) & (
+        predicted_audience(vectors, now) > LARGE_AUDIENCE
+    )
+    kept: FloatMatrix = np.where(has_jumped[:, None], np.float32(0), vectors)
+    return kept
 
 
 def _shown(vectors: FloatMatrix, tastes: Tastes, most: float, threads: int) -> tuple[RealVector, RealVector, float]:

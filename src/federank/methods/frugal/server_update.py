@@ -43,6 +43,7 @@ from federank.methods.frugal.private_server import (
 )
 from federank.methods.frugal.ridge import through_model
 from federank.methods.frugal.server_steps import (
+    CALM_ROUNDS,
     LEAST,
     SummedMessages,
     balanced,
@@ -57,7 +58,9 @@ from federank.methods.frugal.server_steps import (
     spectral_tastes,
     spectrum_of,
     strongest,
+    tastes_of_uploads,
     usual_length,
+    without_jumps,
 )
 from federank.methods.frugal.settings import FrugalRecipe
 from federank.secagg.ring import in_ring
@@ -88,6 +91,7 @@ class FrugalState:
     # ridge: A of each round and the users of each item (with their weights), beside those of the other rounds
     through: FloatMatrix = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))  # ridge: B of each round
     capped: int = 0  # items that the last step's exposure cap has shortened
+    began: int = 0  # the round that the season began with
 
     def distribute(self, recipe: FrugalRecipe) -> FrugalBroadcast:
         """All item vectors, for anyone who takes part."""
@@ -291,6 +295,7 @@ def _fold_spectral(
     # Nystrom's sketch of what these people's items have in common joins what is known.
     now = spectrum_of(products[:, :-1], sums.squares[:-1, :-1], threads)
     kept = faded(shared.heard, sums.messages, all_users)
+    is_calm = shared.round_number >= shared.began + CALM_ROUNDS and 2 * shared.heard >= all_users
     together = np.hstack((np.sqrt(kept) * shared.sketch, now)) if kept > 0 else now
     shared.counts = kept * shared.counts + products[:, -1] / mean_weight
     shared.heard = kept * shared.heard + sums.messages
@@ -320,6 +325,9 @@ def _fold_spectral(
         free = shared.vectors
         shared.vectors = hold_back(free, tastes, recipe.most_shown, threads, least=usual_length(free))
         shared.capped = capped_items(free, shared.vectors)
+        if is_calm:
+            before = tastes_of_uploads(sums.squares)
+            shared.vectors = without_jumps(sent_vectors, before, shared.vectors, tastes)
 
 
 def _fold_solved(recipe: FrugalRecipe, shared: FrugalState, sent_vectors: FloatMatrix, sums: SummedMessages) -> None:

@@ -99,6 +99,7 @@ def _federation_gauges(registry: CollectorRegistry, latest: Latest, waiting: int
         "held_rows": ("Rows that it would have moved too far.", latest.bounded.get("held_rows", 0)),
         "capped_rows": ("Rows that would have got too long or too high.", latest.bounded.get("capped_rows", 0)),
         "capped_items": ("Items that the exposure cap shortened.", latest.bounded.get("capped_items", 0)),
+        "hidden_items": ("Items that clients do not show yet.", latest.bounded.get("hidden_items", 0)),
         "busiest_range_reports": (
             "Of the latest 1,000 reports at this worker, those of the busiest range of addresses (/24, /48).",
             busiest,

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from federank._numerics.arrays import IntVector
 from federank.errors import BadMessage
 from federank.federation.defences import NO_DEFENCES, Defences, Rows, defend
 from federank.federation.server import Content, Form, Published, ServerMethod
@@ -130,6 +131,15 @@ class PublishedModel:
 def capped_items(model: Published) -> int:
     """How many items the exposure cap of the method's own server step has shortened."""
     return int(np.sum(model.content.state.get("capped", 0)))
+
+
+def hidden_items(model: Published) -> IntVector:
+    """Items that have uploads and no vector, so that no client shows them: those whose predicted audience jumped, and
+    those that have only just got enough users."""
+    weights = model.content.tables.get("weights")
+    if weights is None:
+        return np.zeros(0, dtype=np.int32)
+    return np.flatnonzero((weights > 0) & ~model.vectors.any(axis=1)).astype(np.int32)
 
 
 class OpenRound(NamedTuple):
@@ -455,6 +465,7 @@ class Leader:
             model = shared.published
             measured = {"drift": signals_of(before, model).drift, "seconds": time.monotonic() - rounds.opened}
             bounded = {"held_rows": shared.held, "capped_rows": shared.capped, "capped_items": capped_items(model)}
+            bounded["hidden_items"] = len(hidden_items(model))
             also = self._record(rounds, shared, number, bounded)
             is_summed = self._config.sums is not None  # rounds of sums are few, and a season may start from any
             publish(connection, number, model, measured, self._keep, also, remembers_all=is_summed)

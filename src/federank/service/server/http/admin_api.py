@@ -18,6 +18,7 @@ from federank.service.server.http.limits import read_body
 from federank.service.server.http.public_api import check_int, newest, season_lines, status_of
 from federank.service.server.http.responses import Refusal, bytes_response, json_response
 from federank.service.server.metrics import CONTENT_TYPE
+from federank.service.server.rounds import hidden_items
 from federank.service.server.seasons import SeasonSpec, begin_season, end_season, prune
 from federank.service.server.service import Service
 from federank.service.server.store.database import Connection
@@ -27,7 +28,7 @@ from federank.service.server.store.versions import kept_versions, model_at, roll
 from federank.service.server.store.writer import METADATA, TALLIES, all_actions, is_unbroken, note_action
 from federank.service.server.tickets import hash_of_token, new_token
 
-SHOWN_ROUNDS, SHOWN_JUDGED = 200, 20
+SHOWN_ROUNDS, SHOWN_JUDGED, SHOWN_ITEMS = 200, 20, 20
 SMALL_BODY = 65536
 
 
@@ -82,6 +83,7 @@ async def overview(service: Service, request: Request) -> Response:
             "held_rows": service.latest.bounded.get("held_rows", 0),
             "capped_rows": service.latest.bounded.get("capped_rows", 0),
             "capped_items": service.latest.bounded.get("capped_items", 0),
+            "hidden_items": hidden(service),
             "progress": service.latest.progress,
         }
     )
@@ -91,6 +93,14 @@ def moved_most(service: Service) -> list[dict[str, Any]]:
     """The items that the newest version moved farthest, by title, and how far in lengths of a mean row."""
     items = json.loads(service.config.catalogue.content)["items"] if service.latest.signals.rows else []
     return [{"item": items[row]["title"], "move": finite(far)} for row, far in service.latest.signals.rows]
+
+
+def hidden(service: Service) -> list[str]:
+    """The first of the items that no client shows, by title."""
+    model = service.latest.model
+    rows = hidden_items(model)[:SHOWN_ITEMS].tolist() if model is not None else []
+    items = json.loads(service.config.catalogue.content)["items"] if rows else []
+    return [items[row]["title"] for row in rows]
 
 
 async def close(service: Service, request: Request) -> Response:

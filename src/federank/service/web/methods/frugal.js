@@ -258,10 +258,16 @@ export function send({ activity, clip }, size, strengths, vector) {
 
 // The client: its own vector is solved for locally, and at most n messages leave in its lifetime.
 
-/** These values of supported items; -Infinity of others, so that they are not recommended.
- * @type {(values: Float32Array, minSupport: number, model: Model) => Float32Array} */
-const ofSupported = (values, minSupport, { weights }) =>
-  minSupport === 1 ? values : values.map((value, item) => (weights[item] > 0 ? value : -Infinity));
+/** These values of items with a vector; -Infinity of others, so that they are not recommended: items without support,
+ * and those that the server hides because their predicted audience has jumped.
+ * @type {(values: Float32Array, model: Model) => Float32Array} */
+function ofShown(values, { vectors, version }) {
+  if (version === null) return values; // no model has arrived
+  const factors = vectors.length / values.length;
+  return values.map((value, item) =>
+    vectors.subarray(item * factors, (item + 1) * factors).some((number) => number !== 0) ? value : -Infinity,
+  );
+}
 
 /** @type {(published: any) => Method} */
 export function frugal(published) {
@@ -287,8 +293,8 @@ export function frugal(published) {
     messages,
     sharing: ["fixed-subset", "randomized-response"],
     decode: (buffer, items) => decodeFrugalBroadcast(buffer, factors, items),
-    popularity: (model) => (model.popular ??= ofSupported(nearness(model), minSupport, model)),
-    scores: (vector, model) => ofSupported(scores(vector, model), minSupport, model),
+    popularity: (model) => (model.popular ??= ofShown(nearness(model), model)),
+    scores: (vector, model) => ofShown(scores(vector, model), model),
     hasLearnt: ({ weights }) => minSupport === 1 || weights.some((weight) => weight !== 0 && weight !== 1),
     foldIn: (_, history, model) => solved(model, history),
     async clientUpdate({ model, shape, entries, spent }, task, _, sharedProfile) {
