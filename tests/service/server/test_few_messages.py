@@ -354,7 +354,7 @@ def test_shared_is_what_the_store_keeps_of_it():
     assert set(FrugalState.__dataclass_fields__) == {
         *("vectors", "regulariser", "sketch", "mean", "square", "weights", "counts", "heard", "round_number"),
         *("seen", "through"),  # of item weights, which simulations alone have
-        "capped",
+        *("capped", "began"),
     }
 
 

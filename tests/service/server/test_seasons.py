@@ -240,6 +240,7 @@ async def test_quotas_count_again_in_a_season_and_it_remembers_what_was_learnt(s
         devices = [await running.device() for _ in range(2)]
         await cohort(running, devices, ([0, 1, 2], [0, 1, 3]))
         assert (await devices[0].work(wait=1)).status_code == 409, "one upload was the quota"
+        assert [(await new_season(running, uploads=many))[0] for many in (0, 1001, 2**64)] == [422] * 3
         status, told = await new_season(running, items=NEXT, uploads=2)
         assert (status, told["uploads"]) == (201, 2)
         await in_season(running, 2)

@@ -85,6 +85,35 @@ def test_a_message_is_pythons_in_every_stage_of_a_federation(ask):
         played.play()
 
 
+def test_a_hidden_item_is_shown_by_no_client(ask):
+    """An item without a vector, though with users: the server hides it, because its predicted audience has jumped."""
+    played = Federation()
+    for _ in range(3):
+        played.play()
+    content, profile = played.published.content, DATA.profiles.of(3)
+    hidden = int(np.argmax(COUNTS))
+    vectors = content.tables["vectors"].copy()
+    vectors[hidden] = 0
+    now = played.published.followed_by(content._replace(tables=content.tables | {"vectors": vectors}))
+    played.published = now
+    [found] = ask(
+        {
+            "kind": "frugal",
+            "recipe": {name: getattr(played.settings, name) for name in played.served.client_settings},
+            "content": played.served.encode(played.settings, now, now.rows_since(None), 0).hex(),
+            "items": ITEMS,
+            "profile": profile.tolist(),
+            "spent": 1,
+            "counts": None,
+        }
+    )
+    settings, model = played.info.settings, played.received()
+    scores = device.scores(settings, model, device.at_home(settings, 1, 3, History(profile), model))
+    expected = (COUNTS >= SUPPORT) & (np.arange(ITEMS) != hidden)
+    np.testing.assert_array_equal(np.isfinite(scores), expected)
+    assert [score is not None for score in found["scores"]] == expected.tolist()
+
+
 def test_lengths_of_uploads_are_pythons(ask):
     configs = [
         secagg_config(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5),

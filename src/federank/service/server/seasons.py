@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from federank.errors import BadMessage, SettingError
+from federank.federation.client import MOST_MESSAGES
 from federank.federation.season import has_ended, season_content, season_rows
 from federank.federation.server import Content, Guarantee, Published, SecurePlan
 from federank.secagg.config import SecaggConfig, config_from, is_date, is_over, sign_config
@@ -312,8 +313,9 @@ def _settings(config: FederationConfig, season: Season, spec: SeasonSpec) -> tup
     if spec.uploads is not None:
         if served.quota is None or uploads_of(served, settings) is None:
             raise SettingError(f"Clients of this federation of {served.name} have no quota of uploads; leave it out.")
-        if isinstance(spec.uploads, bool) or not isinstance(spec.uploads, int) or spec.uploads < 1:
-            raise SettingError(f"uploads is {spec.uploads!r}; an integer of at least 1 is needed.")
+        is_integer = isinstance(spec.uploads, int) and not isinstance(spec.uploads, bool)
+        if not is_integer or not 1 <= spec.uploads <= MOST_MESSAGES:
+            raise SettingError(f"uploads is {spec.uploads!r}; an integer from 1 to {MOST_MESSAGES:,} is needed.")
         settings = replace(settings, **{served.quota: spec.uploads})
     if config.sums is None:
         if spec.epsilon is not None:
