@@ -43,7 +43,7 @@ def standalone(figure: Any, title: str) -> str:
 def cost() -> str:
     """Precision against megabytes per client."""
     rows = scorecard.configuration_rows()
-    title = "Frugal takes a few megabytes per client"
+    title = "FCF and Frugal take a few megabytes per client"
     beside = {"Frugal, 5 uploads": (-4, 8, "left"), "Frugal with a helper": (8, 0, "left")}
     with drawing():
         figure, axes = new_panel("")
@@ -63,7 +63,7 @@ def cost() -> str:
         axes.plot([], [], "o", color=VERMILLION, label="the operator can read an upload")
         axes.plot([], [], "s", color=BLUE, label="neither server can")
         axes.legend(loc="center right", fontsize=8.5, bbox_to_anchor=(1, 0.4))
-        axes.set_xlim(0.9, 700)
+        axes.set_xlim(0.8, 700)
         axes.set_ylim(0.101, 0.129)
         axes.set_xticks([1, 10, 100], ["1", "10", "100"])
         axes.set_xlabel("Megabytes per client and lifetime, up and down")

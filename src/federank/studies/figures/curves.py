@@ -144,6 +144,8 @@ def _leave_out_the_start(axes: Any, curves: Sequence[Curve], metric: str) -> Non
 _COST, _MESSAGES = "lifetime_megabytes", "lifetime_messages"
 _HEIGHT = 4.1
 _MARKS = ("o", "s", "^", "D", "X", "v", "P")
+_VARIANTS = (("*", 10), ("D", 6), ("^", 7), ("P", 7))
+"""Marks of a drawn method's variants, each with its size."""
 
 Points = list[tuple[float, float]]
 
@@ -209,14 +211,15 @@ def _draw_paths(axes: Axes, paths: Mapping[str, Sequence[Row]], up: str) -> None
 
 
 def _draw_single(axes: Axes, single: Mapping[str, Sequence[Row]], paths: Sequence[str], up: str) -> None:
-    marks = iter(_MARKS * len(single))
+    marks, variants = iter(_MARKS * len(single)), iter(_VARIANTS * len(single))
     for group, rows in single.items():
         [point] = _points(rows, up)
         parent = next((position for position, path in enumerate(paths) if group.startswith(f"{path},")), None)
         if parent is None:
             axes.plot(*point, label=group, marker=next(marks), color=INK, markersize=5.5, linestyle="none")
         else:
-            held = {"color": look(parent)["color"], "marker": "*", "markersize": 10, "linestyle": "none"}
+            mark, size = next(variants)
+            held = {"color": look(parent)["color"], "marker": mark, "markersize": size, "linestyle": "none"}
             axes.plot(*point, label=group, markerfacecolor=PAPER, zorder=4, **held)
 
 
