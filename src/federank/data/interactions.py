@@ -152,6 +152,11 @@ class Profiles(NamedTuple):
         """The items of one user, ascending."""
         return self.items[self.starts[user] : self.starts[user + 1]]
 
+    def between(self, first: int, last: int) -> Profiles:
+        """The profiles of the users from `first` to just before `last` alone."""
+        starts = self.starts[first : last + 1]
+        return Profiles(starts - starts[0], self.items[starts[0] : starts[-1]])
+
     @property
     def sizes(self) -> LongVector:
         """How many items each user has."""

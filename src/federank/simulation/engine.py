@@ -200,16 +200,16 @@ class Simulation:
         """The users from `first` to just before `last` alone, for a shard."""
         part = copy(self)
         part.first, part.watch = first, None
-        part.profiles, part._histories = (_rows(table, first, last) for table in (self.profiles, self._histories))
-        part.held_out = None if self.held_out is None else _rows(self.held_out, first, last)
+        part.profiles, part._histories = (table.between(first, last) for table in (self.profiles, self._histories))
+        part.held_out = None if self.held_out is None else self.held_out.between(first, last)
         if self._ratings is not None:
             part._ratings = self._ratings[self._histories.starts[first] : self._histories.starts[last]]
-        nobody = np.zeros(0, dtype=np.int32)
-        part.schedule = self.schedule._replace(participants=nobody, uploads=nobody)
+        no_users = np.zeros(0, dtype=np.int32)
+        part.schedule = self.schedule._replace(participants=no_users, uploads=no_users)
         part.shared_profiles = AS_HISTORIES_ARE
         for name in SimulationSpread.kept_by(self):
             setattr(part, name, getattr(self, name)[first:last])
-        part.sent, part.counted = nobody, np.zeros_like(self.counted)
+        part.sent, part.counted = no_users, np.zeros_like(self.counted)
         return part
 
     def tables(self) -> Tables:
@@ -244,11 +244,6 @@ def play(simulation: Simulation, rounds: int, _threads: int = 1) -> None:
 
 
 MAX_PARTITIONS = 32
-
-
-def _rows(profiles: Profiles, first: int, last: int) -> Profiles:
-    starts = profiles.starts[first : last + 1]
-    return Profiles(starts - starts[0], profiles.items[starts[0] : starts[-1]])
 
 
 class SimulationShard:

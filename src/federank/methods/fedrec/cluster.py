@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector
+from federank._numerics.arrays import FloatMatrix, IntVector, LongVector
 from federank.data.interactions import Profiles
 from federank.errors import SettingError
 from federank.methods.fedrec.kernels import Sums, sum_pmf_batch
-from federank.methods.fedrec.settings import RatingRecipe
 from federank.methods.fedrec.simulation import RatingFederation, no_sums, workspace_for_raters
 from federank.simulation.cluster import Train, by_partition, in_their_places, partition_starts
 
@@ -22,38 +22,29 @@ class Part(NamedTuple):
 
     first: int
     n_users: int  # of the population
-    n_items: int
-    recipe: RatingRecipe  # what is one value per user is of these users only
-    starts: LongVector
-    items: IntVector
-    ratings: FloatVector
-    means: FloatVector
-    vectors: FloatMatrix
-    participations: IntVector
+    federation: RatingFederation  # whatever has a row per user is of these users only
 
 
 class RatingShard:
     """Some of a population's clients, on one machine of a cluster."""
 
     def __init__(self, part: Part) -> None:
-        self._users = users = slice(part.first, part.first + len(part.vectors))
-        starts = np.zeros(part.n_users + 1, dtype=np.int64)
-        starts[users.start : users.stop + 1] = part.starts
-        starts[users.stop + 1 :] = part.starts[-1]
+        federation, recipe = part.federation, part.federation.recipe
+        self._users = users = slice(part.first, part.first + len(federation.means))
+        sizes = in_their_places(federation.profiles.sizes, users, part.n_users)
 
         def placed(values: Any) -> Any:
             return in_their_places(values, users, part.n_users)
 
-        width = part.vectors.shape[1]
-        self._federation = RatingFederation(
-            part.recipe._replace(participants=np.array(part.recipe.participants), virtual=placed(part.recipe.virtual)),
-            Profiles(starts, np.array(part.items)),
-            np.array(part.ratings),
-            placed(part.means),
-            np.zeros((part.n_items, width), dtype=np.float32),
-            np.zeros((0, width), dtype=np.float32),
-            placed(part.vectors),
-            placed(part.participations),
+        # What arrives through Ray cannot be written to.
+        self._federation = replace(
+            federation,
+            recipe=recipe._replace(participants=np.array(recipe.participants), virtual=placed(recipe.virtual)),
+            profiles=Profiles(np.concatenate(([0], np.cumsum(sizes))), np.array(federation.profiles.items)),
+            ratings=np.array(federation.ratings),
+            item_vectors=np.array(federation.item_vectors),
+            implicit_vectors=np.array(federation.implicit_vectors),
+            **{name: placed(getattr(federation, name)) for name in ("means", *RatingSpread.kept)},
         )
         self._workspace = workspace_for_raters(self._federation)
 
@@ -97,20 +88,16 @@ class RatingSpread:
     def part(self, partitions: LongVector) -> Part:
         """What a shard starts with."""
         federation, first, last = self._federation, int(partitions[0]), int(partitions[-1])
-        recipe, starts = federation.recipe, federation.profiles.starts[first : last + 1]
-        able = recipe.participants[(recipe.participants >= first) & (recipe.participants < last)]
-        return Part(
-            first,
-            len(federation.user_vectors),
-            len(federation.item_vectors),
-            recipe._replace(participants=able, virtual=recipe.virtual[first:last]),
-            starts - starts[0],
-            federation.profiles.items[starts[0] : starts[-1]],
-            federation.ratings[starts[0] : starts[-1]],
-            federation.means[first:last],
-            federation.user_vectors[first:last],
-            federation.participations[first:last],
+        able, starts = federation.recipe.participants, federation.profiles.starts
+        able = able[(able >= first) & (able < last)]
+        own = replace(
+            federation,
+            recipe=federation.recipe._replace(participants=able, virtual=federation.recipe.virtual[first:last]),
+            profiles=federation.profiles.between(first, last),
+            ratings=federation.ratings[starts[first] : starts[last]],
+            **{name: getattr(federation, name)[first:last] for name in ("means", *self.kept)},
         )
+        return Part(first, len(federation.user_vectors), own)
 
     def message(self, _since: int) -> tuple[int, FloatMatrix]:
         """The round, and all of V."""

@@ -165,9 +165,10 @@ def play_compiled(federation: RatingFederation, rounds: int, _threads: int = 1) 
     recipe, run, begin = federation.recipe, federation.run, federation.round_number
     workspace = workspace_for_raters(federation)
     if recipe.batch:
+        sums = no_sums(federation)
         for _ in range(rounds):
-            sums = no_sums(federation)
-            sum_pmf_batch(federation.run, sums, workspace, federation.round_number, recipe.participants)
+            sums.vectors[:], sums.counts[:] = 0, 0
+            sum_pmf_batch(run, sums, workspace, federation.round_number, recipe.participants)
             federation.take_step(sums)
         return
     if recipe.implicit:

@@ -105,8 +105,7 @@ class FrugalSpread:
             shared_profile=AS_HISTORIES_ARE,
             trace=np.zeros((0, 0), np.bool_),
         )
-        starts = profiles.starts[first : last + 1] - profiles.starts[first]
-        return FrugalPart(recipe, partitions, starts, profiles.items[profiles.starts[first] : profiles.starts[last]])
+        return FrugalPart(recipe, partitions, *profiles.between(int(first), int(last)))
 
     def message(self, _since: int) -> Message | None:
         """All of the model: every row has changed."""
