@@ -90,15 +90,15 @@ def partitions(one):
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_every_client_of_a_round_is_in_one_district_in_the_order_of_the_round(name):
+def test_every_client_of_a_round_is_in_one_partition_in_the_order_of_the_round(name):
     one = established(name)
     starts = partitions(one)
-    by_district = clients_by_partition(one.recipe, 3, starts)
-    assert len(by_district) == len(starts) - 1 > 1
+    by_partition = clients_by_partition(one.recipe, 3, starts)
+    assert len(by_partition) == len(starts) - 1 > 1
     (whole,) = clients_by_partition(one.recipe, 3, starts[[0, -1]])
     place = {int(client): number for number, client in enumerate(whole)}
-    assert sorted(np.concatenate(by_district)) == sorted(whole)
-    for number, clients in enumerate(by_district):
+    assert sorted(np.concatenate(by_partition)) == sorted(whole)
+    for number, clients in enumerate(by_partition):
         assert ((clients >= starts[number]) & (clients < starts[number + 1])).all()
         assert [place[int(client)] for client in clients] == sorted(place[int(client)] for client in clients)
 

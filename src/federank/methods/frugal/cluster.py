@@ -21,7 +21,7 @@ from federank.methods.frugal.simulation import (
     FrugalFederation,
     Partitions,
     as_broadcast,
-    district_starts,
+    partitions_of,
     play_with,
     restricted,
     sum_partitions,
@@ -91,7 +91,7 @@ class FrugalSpread:
                 "compiled."
             )
         self._federation = federation
-        self.partitions = district_starts(federation.recipe, len(federation.spent))
+        self.partitions = partitions_of(federation.recipe, len(federation.spent))
         self._message: Message | None = None
 
     def part(self, partitions: LongVector) -> FrugalPart:

@@ -36,18 +36,18 @@ def count_frugal_communication(
     model = _Model(recipe, 0 if _counts_first(recipe) else recipe.n_items)
     down_rows, down_bytes, down_dense, down_full, downloads = 0, 0, 0, 0, 0
     for number in range(rounds + 1):  # then the last model, for everyone
-        asked = choose_cohort(recipe, number, spent) if number < rounds else np.arange(n_users, dtype=np.int32)
-        behind = int((last_seen[asked] < model.changed).sum())
-        down_rows, downloads = down_rows + behind * model.rows, downloads + len(asked)
-        down_bytes += behind * model.bytes_of(model.rows) + (len(asked) - behind) * model.bytes_of(0)
+        invited = choose_cohort(recipe, number, spent) if number < rounds else np.arange(n_users, dtype=np.int32)
+        behind = int((last_seen[invited] < model.changed).sum())
+        down_rows, downloads = down_rows + behind * model.rows, downloads + len(invited)
+        down_bytes += behind * model.bytes_of(model.rows) + (len(invited) - behind) * model.bytes_of(0)
         down_dense, down_full = (
-            down_dense + len(asked) * model.rows,
-            down_full + len(asked) * model.bytes_of(model.rows),
+            down_dense + len(invited) * model.rows,
+            down_full + len(invited) * model.bytes_of(model.rows),
         )
         if number == rounds:
             break
-        last_seen[asked] = number
-        sent = len(who_answers(recipe, number, asked))
+        last_seen[invited] = number
+        sent = len(who_answers(recipe, number, invited))
         is_counting = _counts_first(recipe) and model.rows == 0
         rows = recipe.n_items if is_counting else model.rows
         factors = 0 if is_counting else recipe.factors
@@ -57,7 +57,7 @@ def count_frugal_communication(
         else:  # a share of integers of 32 bits
             each = written_out = 4 * rows * private_columns(recipe, number)
         bytes_up, bytes_dense = bytes_up + sent * each, bytes_dense + sent * written_out
-        spent[asked] += 1
+        spent[invited] += 1
         if is_counting and uploads < len(recipe.participants) and number + 1 < recipe.cohorts:
             continue
         if sent or is_counting:
@@ -102,7 +102,7 @@ def _counts_first(recipe: FrugalRecipe) -> bool:
 
 
 def fcf_cost(item_vectors: FloatMatrix, profiles: Sequence[IntVector]) -> Cost:
-    """What a round costs people with these histories."""
+    """What a round costs users with these histories."""
     m, d = item_vectors.shape
     vectors, weights = item_vectors.view(Counted), np.ones(m, dtype=np.float32)
     gram = gram_matrix(item_vectors, weights)

@@ -1,8 +1,8 @@
 """The compiled loops of few messages: the reference engine's messages, summed without being made.
 
-A message is w x' for all items and x x'. Its first part is -w0 (x . y) x' for an item that the person does not have,
-so the sum over everyone of that is -w0 Y X'X: one small product instead of a row for every person and item.
-What a loop over people adds is only what their own items have more. A person costs a few rows per own item.
+A message is w x' for all items and x x'. Its first part is -w0 (x . y) x' for an item that the user does not have,
+so the sum of that over all clients is -w0 Y X'X: one small product instead of a row for every client and item.
+What a loop over clients adds is only what their own items have more. A client costs a few rows per own item.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _solve(context: Any, items: Any, begin: Any, end: Any, workspace: Any, width
 
 @inlined
 def _own_sides(context: Any, items: Any, begin: Any, end: Any, workspace: Any, more: Any) -> None:
-    """The lower half of w0 Y'DY + (1 + alpha - w0) Y_u'DY_u + lambda I, for this person alone."""
+    """The lower half of w0 Y'DY + (1 + alpha - w0) Y_u'DY_u + lambda I, for this client alone."""
     factors = len(workspace.aim)
     for f in range(factors):
         for g in range(f + 1):
@@ -122,18 +122,18 @@ def _solve_symmetric(sides: Any, aim: Any) -> None:
 def _scale(context: Any, items: Any, begin: Any, end: Any, workspace: Any, width: Any) -> Any:
     """The most that a message may be multiplied by to keep to its largest norm."""
     factors = len(workspace.aim)
-    length, pulled = 1.0, 0.0
+    length, residuals = 1.0, 0.0
     for f in range(factors):
         x = np.float64(workspace.row[0, f])
         length += x * x
         for g in range(factors):
-            pulled += x * context.plain_gram[f, g] * workspace.row[0, g]
-    pulled *= np.float64(context.objective.unobserved) ** 2
+            residuals += x * context.plain_gram[f, g] * workspace.row[0, g]
+    residuals *= np.float64(context.objective.unobserved) ** 2
     x = load_row(workspace.row, 0, width)
     for k in range(begin, end):
         score = np.float64(dot(x, load_row(context.vectors, items[k], width)))
-        pulled += (context.objective.liked * (1.0 - score)) ** 2 - (context.objective.unobserved * score) ** 2
-    norm = np.sqrt(length * (max(pulled, 0.0) + length))
+        residuals += (context.objective.liked * (1.0 - score)) ** 2 - (context.objective.unobserved * score) ** 2
+    norm = np.sqrt(length * (max(residuals, 0.0) + length))
     return context.clip / norm
 
 
@@ -142,16 +142,16 @@ def sum_messages(
     context: RoundContext,
     starts: LongVector,
     items: IntVector,
-    people: IntVector,
+    clients: IntVector,
     total: Sums,
     workspace: Workspace,
     width: Any,
 ) -> None:
-    """Add these people's messages to a shard's sums."""
+    """Add these clients' messages to a shard's sums."""
     factors = len(workspace.aim)
     liked, unobserved = context.objective.liked, context.objective.unobserved
-    for place in range(len(people)):
-        begin, end = starts[people[place]], starts[people[place] + 1]
+    for place in range(len(clients)):
+        begin, end = starts[clients[place]], starts[clients[place] + 1]
         total.messages[0] += 1
         if begin == end:  # no item of theirs is supported: a message of zeros
             continue
@@ -183,7 +183,7 @@ def solve_users(
     workspace: Workspace,
     width: Any,
 ) -> None:
-    """The vectors of the people from `first` to just before `last`; of those without a profile, zeros."""
+    """The vectors of the users from `first` to just before `last`; of those without a profile, zeros."""
     factors = len(workspace.aim)
     for user in range(first, last):
         if starts[user] < starts[user + 1]:
@@ -214,6 +214,6 @@ def add_up(
             value = unobserved * np.float64(vectors[item, f])
             for g in range(columns):
                 summed[item, g] -= value * squares[f, g]
-        for district in range(partitions.shape[0]):
+        for partition in range(partitions.shape[0]):
             for f in range(columns):
-                summed[item, f] += partitions[district, item, f]
+                summed[item, f] += partitions[partition, item, f]

@@ -55,9 +55,9 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
     item_vectors: FloatMatrix
     """As published: what devices have, and recommend from."""
     regulariser: float
-    """lambda: the pull of a person's own vector towards zero."""
+    """lambda: regularisation of a user's own vector."""
     item_weights: FloatVector
-    """d: how much each item counts when a person's own vector is solved for."""
+    """d: how much each item counts when a user's own vector is solved for."""
     user_vectors: FloatMatrix
     ridge: RidgeWeights | None = None
     """Item-item weights, where the settings ask for them."""
@@ -144,7 +144,7 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
         return self.item_vectors, self.item_weights, self.regulariser
 
     def _alone(self) -> FrugalRecipe:
-        """The recipe of one person at home: no one else, and nothing is sent."""
+        """The recipe of one user at home; nothing is sent."""
         settings = replace(self.squares(), factors=self.item_vectors.shape[1])
         if settings.guarantees:  # solving at home needs no plan of noise
             settings = replace(settings, epsilon=None, sigma=None, rounding="drawn")
@@ -164,10 +164,10 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
 
     def _restore(self, shared: Arrays, private: Arrays) -> None:
         super()._restore(shared, private)
-        told = shared.get("regulariser")
-        if told is None or told.shape != (1,) or not np.isfinite(told).all():
+        stored = shared.get("regulariser")
+        if stored is None or stored.shape != (1,) or not np.isfinite(stored).all():
             raise ModelError("The model's folder lacks its regulariser, which a user's own vector is solved with.")
-        self.regulariser = float(told[0])
+        self.regulariser = float(stored[0])
         if self.squares().item_weights == "ridge":
             self.ridge = RidgeWeights.read(shared, self.training.n_items)
         self.choices = choices_from_arrays(private, self.training.n_users, self.squares().policy(0.5))
@@ -206,16 +206,16 @@ def guarantee(plan: PrivatePlan, settings: SquaresSettings, messages: int) -> di
 def _shared_profile(choices: Choices, seed: int, train: Interactions) -> SharedProfiles:
     """What everyone takes part with; nothing to compute where that is everyone's full history."""
     refuse_coins(choices)
-    whole = all(
+    complete = all(
         kind.sharing == "fixed-subset" and not kind.never_items and kind.budget is None and not kind.paused
         for kind in choices.kinds
     )
-    if whole and np.all(choices.pi >= 1):
+    if complete and np.all(choices.pi >= 1):
         return AS_HISTORIES_ARE
     return shared_profiles_of_all(choices, seed, train.profiles, train.n_items)
 
 
-# Frugal: a handful of messages in a lifetime, simulated for a whole population.
+# Frugal: a handful of messages in a lifetime, simulated for a population.
 
 
 class Frugal(LearnsInRounds):
@@ -267,8 +267,8 @@ class FrugalPairs(FederatedPairs, Frugal):
 
     def pairs(self) -> FPLSettings:
         """The settings as those of pair-wise learning."""
-        people, items = self._fitted().n_users, self._fitted().n_items
-        return self.settings.as_pairs(factors_for(self.settings, people, items, most=DEFAULT_FACTORS))
+        users, items = self._fitted().n_users, self._fitted().n_items
+        return self.settings.as_pairs(factors_for(self.settings, users, items, most=DEFAULT_FACTORS))
 
     def recipe(self, train: Interactions) -> Recipe:
         """The recipe of pairs, in which everyone takes part when it is their turn and they have a message left."""

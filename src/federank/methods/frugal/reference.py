@@ -1,7 +1,7 @@
 """The reference engine of few messages: plain Python, slow, and the place to read first.
 
 Real Broadcasts and Updates pass between a server and devices that share no array. The compiled engine is tested
-against it. For worlds of a few dozen people.
+against it. For a few dozen users.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ class FrugalFederation:
         """A federation before its first round."""
         first = first_shared(recipe, settings.initial_scale)
         spent = np.zeros(len(profiles.starts) - 1, dtype=np.int32)
-        pull, heard = np.array([first.regulariser]), np.array([first.heard])
-        server = first.vectors, pull, first.sketch, first.mean, first.square, first.weights, first.counts, heard
+        regulariser, heard = np.array([first.regulariser]), np.array([first.heard])
+        server = first.vectors, regulariser, first.sketch, first.mean, first.square, first.weights, first.counts, heard
         return cls(recipe, profiles, *server, spent, first.seen, first.through)
 
     @cached_property
@@ -162,28 +162,28 @@ _USERS_AT_A_TIME = 2**15
 _LEAST = 1e-20
 
 
-def sum_with_noise(federation: FrugalFederation, people: IntVector, threads: int = 1) -> SummedMessages:
-    """What two servers publish of these people's messages in the federation's next round."""
-    total = sum_in_ring(federation, people, threads)
-    return published_sum(federation.recipe, federation.round_number, total, len(people))
+def sum_with_noise(federation: FrugalFederation, clients: IntVector, threads: int = 1) -> SummedMessages:
+    """What two servers publish of these clients' messages in the federation's next round."""
+    total = sum_in_ring(federation, clients, threads)
+    return published_sum(federation.recipe, federation.round_number, total, len(clients))
 
 
-def sum_in_ring(federation: FrugalFederation, people: IntVector, threads: int = 1) -> NDArray[np.uint32]:
-    """The sum of these people's messages in the federation's next round, before any noise."""
+def sum_in_ring(federation: FrugalFederation, clients: IntVector, threads: int = 1) -> NDArray[np.uint32]:
+    """The sum of these clients' messages in the federation's next round, before any noise."""
     recipe, number, shared_profile = federation.recipe, federation.round_number, federation.shared_profile
     known = directions_of(published(recipe, federation.item_vectors), federation.weights)
     columns = private_columns(recipe, number)
     if recipe.rounds_on_average:
         mean = np.zeros((recipe.n_items, columns))
-        for start in range(0, len(people), _USERS_AT_A_TIME):
-            some = _histories(shared_profile, people[start : start + _USERS_AT_A_TIME], recipe.n_items)
+        for start in range(0, len(clients), _USERS_AT_A_TIME):
+            some = _histories(shared_profile, clients[start : start + _USERS_AT_A_TIME], recipe.n_items)
             mean += _popularity(some) if number == 0 else _in_common(known, some)
         return in_ring(np.rint(C_INT * mean.ravel()).astype(np.int64))
     totals = np.zeros((threads, recipe.n_items * columns), dtype=np.uint32)
 
     def work(worker: int) -> None:
         workspace = new_scratch(recipe.n_items, columns)
-        some = people[worker::threads]
+        some = clients[worker::threads]
         sum_private(
             known, shared_profile.starts, shared_profile.items, some, recipe.seed, number, totals[worker], workspace
         )
@@ -193,12 +193,12 @@ def sum_in_ring(federation: FrugalFederation, people: IntVector, threads: int = 
     return summed
 
 
-def _histories(profiles: Profiles, people: IntVector, n_items: int) -> sparse.csr_matrix:
-    """People x items: 1 where someone has an item."""
-    sizes = profiles.sizes[people]
+def _histories(profiles: Profiles, clients: IntVector, n_items: int) -> sparse.csr_matrix:
+    """Users x items: 1 where a user has an item."""
+    sizes = profiles.sizes[clients]
     starts = np.concatenate(([0], np.cumsum(sizes)))
-    places = np.repeat(profiles.starts[people] - starts[:-1], sizes) + np.arange(starts[-1])
-    return sparse.csr_matrix((np.ones(len(places)), profiles.items[places], starts), shape=(len(people), n_items))
+    places = np.repeat(profiles.starts[clients] - starts[:-1], sizes) + np.arange(starts[-1])
+    return sparse.csr_matrix((np.ones(len(places)), profiles.items[places], starts), shape=(len(clients), n_items))
 
 
 def _popularity(histories: sparse.csr_matrix) -> RealMatrix:
@@ -210,7 +210,7 @@ def _popularity(histories: sparse.csr_matrix) -> RealMatrix:
 
 def _in_common(known: Directions, histories: sparse.csr_matrix) -> RealMatrix:
     """Sum of c x' / (|c| |x|) with c = D p - (q . D p) q and x = V'c (private.py), with no matrix of c."""
-    own = histories @ sparse.diags(known.scales)  # D p, a row for each person
+    own = histories @ sparse.diags(known.scales)  # D p, a row for each user
     popular = own @ known.popular
     lengths = own.power(2).sum(axis=1).A1 - popular**2 * (2 - known.popular @ known.popular)
     pointed = own @ known.wanted - np.outer(popular, known.wanted.T @ known.popular)
@@ -221,7 +221,7 @@ def _in_common(known: Directions, histories: sparse.csr_matrix) -> RealMatrix:
     return summed
 
 
-# The compiled engine of few messages: partitions of people are summed side by side, then the server's step is taken.
+# The compiled engine of few messages: partitions of clients are summed side by side, then the server's step is taken.
 
 
 _MAX_PARTITIONS = 16
@@ -230,7 +230,7 @@ _MOST_SUM_BYTES = 2**29
 
 
 class Partitions(NamedTuple):
-    """Sums of each district, and where partitions begin by user number."""
+    """Sums of each partition, and where partitions begin by user number."""
 
     starts: LongVector
     own: FloatMatrix  # partitions x items x padded factors
@@ -238,8 +238,8 @@ class Partitions(NamedTuple):
     messages: LongVector  # partitions x 1
 
 
-def district_starts(recipe: FrugalRecipe, n_users: int) -> LongVector:
-    """Where each district begins, by user number, and where the last one ends."""
+def partitions_of(recipe: FrugalRecipe, n_users: int) -> LongVector:
+    """Where each partition begins, by user number, and where the last one ends."""
     able = len(recipe.participants)
     fitting = _MOST_SUM_BYTES // (4 * recipe.n_items * padded_width(recipe.factors + 1))
     count = max(1, min(_MAX_PARTITIONS, able // _USERS_PER_PARTITION, fitting))
@@ -293,14 +293,14 @@ Watch = Callable[[IntVector, SummedMessages], None]
 """Sees a round before it is folded: who has answered, and the sums of their messages."""
 
 Fill = Callable[[FrugalFederation, RoundContext, IntVector, Partitions], None]
-"""Sums the messages of some people (ascending) into the arrays of their partitions."""
+"""Sums the messages of some clients (ascending) into the arrays of their partitions."""
 
 
 def play(federation: FrugalFederation, rounds: int, threads: int = 1, watch: Watch | None = None) -> None:
     """Play this many rounds of a federation on this many threads; the result does not depend on how many."""
 
-    def fill(played: FrugalFederation, context: RoundContext, people: IntVector, workspace: Partitions) -> None:
-        sum_partitions(played.recipe, played.shared_profile, context, people, workspace, threads)
+    def fill(played: FrugalFederation, context: RoundContext, clients: IntVector, workspace: Partitions) -> None:
+        sum_partitions(played.recipe, played.shared_profile, context, clients, workspace, threads)
 
     play_with(federation, rounds, fill, threads, watch)
 
@@ -346,7 +346,7 @@ def vectors_at_home(
 
 
 def _starts(federation: FrugalFederation) -> LongVector:
-    return district_starts(federation.recipe, len(federation.spent))
+    return partitions_of(federation.recipe, len(federation.spent))
 
 
 def workspace_for(recipe: FrugalRecipe, starts: LongVector) -> Partitions:
@@ -378,24 +378,24 @@ def _play_round(federation: FrugalFederation, fill: Fill, threads: int, watch: W
     federation.take(shared)
 
 
-def _sum_counts(federation: FrugalFederation, people: IntVector) -> SummedMessages:
-    """How many of these people have each item."""
+def _sum_counts(federation: FrugalFederation, clients: IntVector) -> SummedMessages:
+    """How many of these clients have each item."""
     starts, items = federation.shared_profile
     there = np.zeros(len(starts) - 1, dtype=np.bool_)
-    there[people] = True
+    there[clients] = True
     counted = np.bincount(items[np.repeat(there, np.diff(starts))], minlength=federation.recipe.n_items)
-    return SummedMessages(counted[:, None].astype(np.float64), np.full((1, 1), float(len(people))), len(people))
+    return SummedMessages(counted[:, None].astype(np.float64), np.full((1, 1), float(len(clients))), len(clients))
 
 
 def _sum_round(
-    federation: FrugalFederation, starts: LongVector, people: IntVector, fill: Fill, threads: int
+    federation: FrugalFederation, starts: LongVector, clients: IntVector, fill: Fill, threads: int
 ) -> SummedMessages:
-    """The sums of these people's messages: partition by partition, then items on threads."""
+    """The sums of these clients' messages: partition by partition, then items on threads."""
     recipe = federation.recipe
     workspace = workspace_for(recipe, starts)
     model = published(recipe, federation.item_vectors), federation.weights, float(federation.regulariser[0])
     context = as_broadcast(recipe, *model, threads)
-    fill(federation, context, people, workspace)
+    fill(federation, context, clients, workspace)
     squares = workspace.squares.sum(axis=0)
     summed = np.empty((recipe.n_items, recipe.factors + 1))
 
@@ -411,21 +411,21 @@ def sum_partitions(
     recipe: FrugalRecipe,
     profiles: Profiles,
     context: RoundContext,
-    people: IntVector,
+    clients: IntVector,
     workspace: Partitions,
     threads: int = 1,
 ) -> None:
-    """Sum the messages of these people, ascending, into their partitions' arrays, on this many threads."""
+    """Sum the messages of these clients, ascending, into their partitions' arrays, on this many threads."""
     width, count = (0,) * context.vectors.shape[1], len(workspace.starts) - 1
-    bounds = np.searchsorted(people, workspace.starts)
+    bounds = np.searchsorted(clients, workspace.starts)
 
     def work(worker: int) -> None:
         scratch = new_workspace(recipe.factors, len(width))
-        for district in range(worker, count, threads):
-            total = Sums(workspace.own[district], workspace.squares[district], workspace.messages[district])
+        for partition in range(worker, count, threads):
+            total = Sums(workspace.own[partition], workspace.squares[partition], workspace.messages[partition])
             for empty in total:
                 empty[:] = 0
-            theirs = people[bounds[district] : bounds[district + 1]]
+            theirs = clients[bounds[partition] : bounds[partition + 1]]
             sum_messages(context, profiles.starts, profiles.items, theirs, total, scratch, width)
 
     at_once(work, min(threads, count))
