@@ -39,8 +39,8 @@ from federank.service.client.http import Client
 from federank.service.client.state import ChosenPolicy
 from federank.service.client.store import DeviceStore
 from federank.service.server.http.listening import self_signed
+from federank.service.simulated_clients.methods import Plan
 from federank.service.simulated_clients.processes import Rehearsal, rehearse
-from federank.service.simulated_clients.rehearsal import Plan
 from service import free_port, postgresql, write_rows
 
 PATIENCE = 60

@@ -155,10 +155,10 @@ from .methods.model_folder import (
 from .methods.model_folder import (
     load_split as load_split,
 )
-from .methods.new_users import (
+from .methods.predicting import (
     User as User,
 )
-from .methods.new_users import (
+from .methods.predicting import (
     enrol as enrol,
 )
 from .methods.recommendations import (

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from federank.audit.audit import rehearse_poisoning
 from federank.audit.poisoning import Attack, PoisonSettings, make_world, measured
-from federank.audit.rehearsal import rehearse_poisoning
 from federank.cli import federank
 from federank.data.splits import split_random
 from federank.data.synthetic import city

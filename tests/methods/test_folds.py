@@ -5,8 +5,7 @@ from tests.rated_worlds import two_opinions
 
 import federank as fr
 from federank.errors import ModelError
-from federank.methods.folds import folds_in, is_folds, train_each, unfinished
-from federank.methods.model_folder import load_model, load_split
+from federank.methods.model_folder import folds_in, is_folds, load_model, load_split, train_each, unfinished
 
 SPLITS = fr.split_folds(two_opinions(), folds=3, seed=1)
 

@@ -26,8 +26,8 @@ from federank.evaluation.metrics import rmse
 from federank.methods.recommendations import Recommendations
 from federank.service.client.federation import fetch_model
 from federank.service.client.http import Client
+from federank.service.simulated_clients.methods import Plan
 from federank.service.simulated_clients.processes import Rehearsal, accuracy, fetch_federation, rehearse
-from federank.service.simulated_clients.rehearsal import Plan
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import pytest
 
 from federank.data.films import read_films
 from federank.methods.frugal.recommender import Frugal
-from federank.methods.new_users import enrol
+from federank.methods.predicting import enrol
 from federank.service.demo import WORLDS
 from federank.service.server.secure_config import USUAL_CLIP
 

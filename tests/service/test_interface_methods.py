@@ -22,8 +22,8 @@ from federank.service.client.owner import recommend
 from federank.service.operator import recommender_of
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.secure_config import SumsDemand
+from federank.service.simulated_clients.methods import Plan
 from federank.service.simulated_clients.processes import Rehearsal, rehearse
-from federank.service.simulated_clients.rehearsal import Plan
 from federank.service.verification import Servers, verify
 
 CLIENTS = 3

@@ -99,8 +99,8 @@ def simulate(
     from federank.data.splits import split_random, split_temporal
     from federank.service.client.federation import fetch_model
     from federank.service.client.http import Client, checked_address
+    from federank.service.simulated_clients.methods import Plan
     from federank.service.simulated_clients.processes import Rehearsal, accuracy, fetch_federation, rehearse
-    from federank.service.simulated_clients.rehearsal import Plan
 
     for name, count in (("--users", users), ("--rounds", rounds), ("--processes", processes)):
         if count is not None:

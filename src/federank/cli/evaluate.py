@@ -117,8 +117,7 @@ def evaluate(
       federank evaluate --recommendations recs.tsv --split city-split --json
     """
     from federank.evaluation.evaluate import evaluate as judge
-    from federank.methods.folds import is_folds
-    from federank.methods.model_folder import load_model
+    from federank.methods.model_folder import is_folds, load_model
 
     given = model if recommendations is None else recommendations
     if given is None or (model is not None and recommendations is not None):
@@ -158,7 +157,7 @@ def evaluate(
     show_errors(errors)
     _show(result)
     if promised:
-        from federank.cli.train_report import reported_guarantee
+        from federank.cli.tables import reported_guarantee
 
         click.echo(f"{fill(reported_guarantee(promised), 79)}\n")
     for note in notes:
@@ -291,8 +290,7 @@ def evaluate_folds(folder: Path, at: tuple[int, ...], *, as_json: bool) -> None:
     """Judge every fold, and print what they say together."""
     from federank.evaluation.evaluate import evaluate as judge
     from federank.evaluation.evaluate import over_folds
-    from federank.methods.folds import folds_in
-    from federank.methods.model_folder import load_model, load_split
+    from federank.methods.model_folder import folds_in, load_model, load_split
 
     figures, notes, name = [], [], ""
     for number, position in enumerate(folds_in(folder), start=1):

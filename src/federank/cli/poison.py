@@ -27,7 +27,7 @@ def poison(reading: Reading, as_json: bool, **values: Any) -> None:
       federank audit poison --data city --share 0.05 --aim push
       federank audit poison --data city --method frugal --attack loud --sees sums --json
     """
-    from federank.audit.rehearsal import rehearse_poisoning
+    from federank.audit.audit import rehearse_poisoning
     from federank.data.splits import split_random
 
     settings = PoisonSettings(**given_settings(PoisonSettings, values))

@@ -48,7 +48,7 @@ def recommend(
       federank recommend runs/pmf --user 42 --item 50
     """
     from federank.methods.model_folder import load_model
-    from federank.methods.new_users import can_enrol, enrol
+    from federank.methods.predicting import can_enrol, enrol
 
     if (user is not None) + bool(likes) + all_users != 1:
         raise SettingError("Say for whom: --user ID, or --like ITEM for a new user, or --all; one of them.")
@@ -107,8 +107,7 @@ def _predict(folder: Path, user: str, item: str, as_json: bool) -> None:
 
 
 def _models(folder: Path) -> list[PredictsRatings]:
-    from federank.methods.folds import folds_in, is_folds
-    from federank.methods.model_folder import load_model
+    from federank.methods.model_folder import folds_in, is_folds, load_model
     from federank.methods.predicting import PredictsRatings
 
     models = [load_model(position) for position in (folds_in(folder) if is_folds(folder) else [folder])]

@@ -140,8 +140,7 @@ class _Training:
 
     def run(self) -> None:
         """Refuse what cannot be done, then train one model or one per fold."""
-        from federank.cli.tables import training_bar
-        from federank.cli.train_report import warn_of_named_items
+        from federank.cli.tables import training_bar, warn_of_named_items
 
         refuse_idle_flags(self.method, self.way, self.folds)
         model = self.method(**self.settings)
@@ -154,7 +153,7 @@ class _Training:
                 self._train(model, progress)
 
     def _train(self, model: Recommender, progress: Callable[[Progress], None] | None) -> None:
-        from federank.cli.train_report import count_communication, report
+        from federank.cli.tables import count_communication, report
 
         checkpoint = self.out.parent / f"{self.out.name}.checkpoint"
         self._refuse_overwriting(checkpoint)
@@ -197,10 +196,9 @@ class _Training:
 
     def _train_folds(self, folds: int, options: TrainingOptions) -> None:
         """One model for each of K random parts of the data, which it is tested on."""
-        from federank.cli.train_report import count_communication
+        from federank.cli.tables import count_communication
         from federank.data.splits import split_folds
-        from federank.methods.folds import is_folds, train_each, unfinished
-        from federank.methods.model_folder import refuse_place
+        from federank.methods.model_folder import is_folds, refuse_place, train_each, unfinished
 
         if self.way != "temporal":
             raise SettingError("--folds divides the data at random; leave out --split.")
@@ -237,8 +235,7 @@ class _Training:
 
     def _refuse_overwriting(self, checkpoint: Path) -> None:
         """Nothing that took time to make is replaced unless the user says so."""
-        from federank.methods.folds import is_folds
-        from federank.methods.model_folder import is_model, refuse_place
+        from federank.methods.model_folder import is_folds, is_model, refuse_place
 
         refuse_place(self.out)
         if self.overwrite:

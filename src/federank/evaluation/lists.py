@@ -26,7 +26,7 @@ from federank.data.memory import is_pandas
 from federank.data.splits import Split
 from federank.errors import BadSplit, DataError, SettingError, UnknownId
 from federank.evaluation.metrics import find_hits
-from federank.methods.new_users import can_enrol, recommend_to_new_users
+from federank.methods.predicting import can_enrol, recommend_to_new_users
 from federank.methods.recommendations import Recommendations, match_ids, read_recommendations, recommendations_of
 from federank.methods.recommender import Recommender
 

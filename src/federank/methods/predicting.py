@@ -11,14 +11,18 @@ user without ratings in training the mean of all. `predict_all` counts them.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
-from federank._numerics.arrays import FloatVector, Ids, IntVector
-from federank.data.interactions import Interactions
-from federank.errors import DataError
+from federank._numerics.arrays import FloatMatrix, FloatVector, Ids, IntVector
+from federank._numerics.topn import top_n
+from federank.checks import check_int, check_iterable
+from federank.data.interactions import Interactions, Profiles
+from federank.errors import DataError, SettingError
+from federank.methods.recommendations import Recommendations, Recommended, match_ids
 from federank.methods.recommender import Recommender
 
 
@@ -87,3 +91,167 @@ def refuse_bad_ratings(data: Interactions, settings: Any) -> None:
             f"{settings.highest:g} (the first: user {data.user_ids[data.users[row]]} gave item "
             f"{data.item_ids[data.items[row]]} {data.ratings[row]:g}); declare another range, or fix them."
         )
+
+
+# A new user: a vector from their own history and the shared model as it is (fold-in).
+#
+# Each method has one fold-in, which its clients use too. FPL takes 1,000 steps from zero; Frugal and FedRec solve for
+# the vector; to neighbours, EASE and Mult-VAE the history itself is the vector; any other federated method has
+# `fold_in`. A fold-in needs the public item factors and the user's history, sends nothing, and leaves the shared model
+# alone.
+
+
+@runtime_checkable
+class TakesNewUsers(Protocol):
+    """A method that can give someone new a vector, and score the catalogue with one."""
+
+    training: Interactions
+
+    @property
+    def item_ids(self) -> Ids:
+        """The original ids of the catalogue."""
+        ...
+
+    @property
+    def zero_is_nothing(self) -> bool:
+        """Whether an item of score 0 is not recommended."""
+        ...
+
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """The vector of someone with this history."""
+        ...
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The scores of the full catalogue for someone with this vector."""
+        ...
+
+
+@runtime_checkable
+class FoldsInMany(Protocol):
+    """A method that gives many users their vectors at once."""
+
+    def fold_in(self, histories: Profiles, users: IntVector) -> FloatMatrix:
+        """The vectors of these users of these histories."""
+        ...
+
+
+@runtime_checkable
+class LearnsRatings(Protocol):
+    """A method whose users have ratings."""
+
+    settings: Any
+    training: Interactions
+
+    @property
+    def item_ids(self) -> Ids:
+        """The original ids of the catalogue."""
+        ...
+
+    @property
+    def zero_is_nothing(self) -> bool:
+        """Whether an item of score 0 is not recommended."""
+        ...
+
+    def rated(self, profile: IntVector, ratings: FloatVector) -> FloatVector:
+        """The vector of a user with these ratings."""
+        ...
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The predicted ratings of the full catalogue for a user with this vector."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class User:
+    """Someone with a vector and a history of their own, and a copy of the shared model."""
+
+    model: TakesNewUsers | LearnsRatings
+    vector: FloatVector
+    profile: IntVector
+
+    def recommend(self, n: int = 10) -> list[Recommended]:
+        """The n best items that this person does not have yet."""
+        check_int("n", n, 1)
+        seen = Profiles(np.array([0, len(self.profile)], dtype=np.int64), self.profile)
+        n = min(n, len(self.model.item_ids))
+        known = self.model.scores_of(self.vector)[None, :]
+        if self.model.zero_is_nothing:
+            known = np.where(known != 0, known, np.float32(-np.inf))
+        items, scores = top_n(known, np.zeros(1, dtype=np.int32), seen, n)
+        one = np.array([0])
+        return Recommendations(one, items, scores, self.model.item_ids, self.model.training.titles).of(0)
+
+    def score(self, items: Sequence[Any]) -> FloatVector:
+        """This person's scores of these items, by original ids."""
+        return self.model.scores_of(self.vector)[
+            np.array([self.model.training.item_index(item) for item in items], dtype=np.int32)
+        ]
+
+
+def can_enrol(model: Any) -> TypeGuard[TakesNewUsers]:
+    """Whether a model can take in someone new."""
+    return isinstance(model, TakesNewUsers)
+
+
+def recommend_to_new_users(model: TakesNewUsers, data: Interactions, users: IntVector, n: int) -> Recommendations:
+    """The n best items for people of other data, each with the vector that a device would work out at home."""
+    there = match_ids(data.item_ids, model.item_ids).astype(np.int32)
+    starts, items = [0], []
+    for user in users:
+        known = there[data.profiles.of(int(user))]
+        items.append(np.sort(known[known >= 0]))
+        starts.append(starts[-1] + len(items[-1]))
+    profiles = Profiles(np.array(starts, dtype=np.int64), np.concatenate(items) if items else np.zeros(0, np.int32))
+    vectors = _home_vectors(model, profiles)
+    n = min(n, len(model.item_ids))
+    best, best_scores = np.full((len(users), n), -1, np.int32), np.zeros((len(users), n), np.float32)
+    for row, vector in enumerate(vectors):
+        scores = model.scores_of(vector)[None, :]
+        if model.zero_is_nothing:
+            scores = np.where(scores != 0, scores, np.float32(-np.inf))
+        best[row], best_scores[row] = (part[0] for part in top_n(scores, np.array([row], np.int32), profiles, n))
+    return Recommendations(data.user_ids[users], best, best_scores, model.item_ids, model.training.titles)
+
+
+def _home_vectors(model: TakesNewUsers, profiles: Profiles) -> Iterable[FloatVector]:
+    count = len(profiles.sizes)
+    if isinstance(model, FoldsInMany):
+        return model.fold_in(profiles, np.arange(count, dtype=np.int32))
+    return (model.enrolled(profiles.of(user)) for user in range(count))
+
+
+def enrol(model: TakesNewUsers, history: Sequence[Any] | Mapping[Any, float]) -> User:
+    """Give a new person a vector from the items of their history, by the fold-in that a client uses; nothing is sent.
+
+    To a model of ratings the history is a dictionary of ratings by item, such as `{50: 4.5}`.
+    """
+    if isinstance(model, LearnsRatings):
+        return _enrolled_with_ratings(model, history)
+    if not can_enrol(model):
+        raise SettingError(
+            f"A {type(model).__name__} cannot take in someone new: it has nothing that follows a history. Federated "
+            "methods, bpr, ials, ease, userknn, itemknn, vae, pmf and svdpp can."
+        )
+    check_iterable("history", history, "a list of the ids of items")
+    data = model.training
+    profile = np.unique(np.array([data.item_index(item) for item in history], dtype=np.int32))
+    if not 0 < len(profile) < data.n_items:
+        raise SettingError(
+            f"The history has {len(profile):,} of the {data.n_items:,} items of the catalogue; at least one it has and "
+            "one it has not are needed to learn from."
+        )
+    return User(model, model.enrolled(profile), profile)
+
+
+def _enrolled_with_ratings(model: LearnsRatings, history: Any) -> User:
+    """A person with ratings: the vector that predicts them best, in closed form."""
+    if not isinstance(history, Mapping) or not history:
+        raise SettingError("A model of ratings learns from ratings; give them by item, such as {50: 4.5}.")
+    numbers = np.array([model.training.item_index(item) for item in history], dtype=np.int32)
+    order = np.argsort(numbers)
+    ratings = np.array(list(history.values()), dtype=np.float32)[order]
+    low, high = model.settings.lowest, model.settings.highest
+    if not np.isfinite(ratings).all() or ratings.min() < low or ratings.max() > high:
+        raise SettingError(f"The ratings of the history must be between {low:g} and {high:g}, as this model's do.")
+    profile: IntVector = numbers[order]
+    return User(model, model.rated(profile, ratings), profile)

@@ -308,9 +308,9 @@ def _fleet(
     """Clients of the first people of a data set; where they play for a time, the others wait for their turn."""
     from federank.service.client.http import Client
     from federank.service.client.secure import pin
-    from federank.service.simulated_clients.methods import Models, simulated_clients
+    from federank.service.simulated_clients.methods import Models, Plan, simulated_clients
     from federank.service.simulated_clients.processes import fetch_federation
-    from federank.service.simulated_clients.rehearsal import Fleet, Plan
+    from federank.service.simulated_clients.rehearsal import Fleet
 
     with Client(address, ca=ca) as client:
         info, ids = fetch_federation(client)

@@ -171,8 +171,8 @@ def lifetime(sent: dict[str, Any], devices: int) -> dict[str, float]:
 
 def poisoned(split: Split, poison: Sequence[PoisonSettings], seed: int) -> dict[str, float]:
     """Play the federation honest, and attacked by each share of malicious clients."""
+    from federank.audit.audit import play, usual_defences
     from federank.audit.poisoning import make_world
-    from federank.audit.rehearsal import play, usual_defences
 
     attacks = [replace(settings, seed=seed) for settings in poison]
     bounds = usual_defences(attacks[0].method)

@@ -11,7 +11,7 @@ from federank.methods.fpl.bpr import item_gradient, pair_slope, user_gradient
 from federank.methods.fpl.method import NO_BITS, Draw, Profile, draw_pair
 from federank.methods.fpl.recommender import BPR, FPL
 from federank.methods.model_folder import load_model
-from federank.methods.new_users import enrol
+from federank.methods.predicting import enrol
 from federank.privacy.policy import Policy
 
 TASTES = two_tastes()

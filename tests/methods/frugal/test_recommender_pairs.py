@@ -11,7 +11,7 @@ from federank.audit.audit import audit_model
 from federank.errors import SettingError
 from federank.methods.frugal.recommender import Frugal
 from federank.methods.model_folder import load_model
-from federank.methods.new_users import enrol
+from federank.methods.predicting import enrol
 from federank.privacy.policy import Policy
 from federank.simulation.options import TrainingOptions
 from federank.simulation.training import Stopped

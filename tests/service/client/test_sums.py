@@ -43,8 +43,8 @@ from federank.service.server.http.listening import ConnectionLimits, bind, uvico
 from federank.service.server.logs import Log
 from federank.service.server.service import open_service
 from federank.service.server.settings import TrustSettings
+from federank.service.simulated_clients.methods import Plan
 from federank.service.simulated_clients.processes import Rehearsal, rehearse
-from federank.service.simulated_clients.rehearsal import Plan
 from federank.service.verification import Servers, verify
 
 pytestmark = pytest.mark.slow

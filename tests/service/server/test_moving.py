@@ -8,8 +8,7 @@ from tests.service.federations import PATIENT, establish_small, in_a_loop, servi
 
 from federank.errors import StoreError
 from federank.service.server.store import schema
-from federank.service.server.store.database import Database
-from federank.service.server.store.leader_lock import LeaderLock
+from federank.service.server.store.database import Database, LeaderLock
 from federank.service.server.store.schema import TABLES, create_tables, move_store
 
 

@@ -23,9 +23,9 @@ from federank.service.client.federation import fetch_model, read_info, read_rows
 from federank.service.client.http import Client
 from federank.service.simulated_clients import rehearsal as fleet_module
 from federank.service.simulated_clients.connection import Connection
-from federank.service.simulated_clients.methods import Models, Tally, simulated_clients
+from federank.service.simulated_clients.methods import ATTEMPTS, Models, Plan, Tally, simulated_clients
 from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, recommendations, rehearse
-from federank.service.simulated_clients.rehearsal import Fleet, Plan
+from federank.service.simulated_clients.rehearsal import Fleet
 
 # Engines and server add the same numbers in another order; factors are of size one.
 TOLERANCE = 2e-5
@@ -220,7 +220,7 @@ def test_a_server_that_offers_nothing_but_older_rounds_is_found_out(federation, 
 def test_simulated_clients_wait_for_a_rate_limit_as_long_as_it_takes(federation, monkeypatch):
     monkeypatch.setattr(fleet_module, "FIRST_PAUSE", 0.001)
     body = json.dumps({"error": "too-many", "message": "Too many requests."}).encode()
-    limits = [(429, {"Retry-After": "0.01"}, body)] * (fleet_module.ATTEMPTS + 2)
+    limits = [(429, {"Retry-After": "0.01"}, body)] * (ATTEMPTS + 2)
     federation.fault("POST", "/devices", *limits)
     notes = []
     tally = play_a_fleet(federation, rounds=2, note=notes.append)

@@ -16,9 +16,9 @@ from federank.methods.frugal.method import FrugalPrivate, compute_frugal, send
 from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update
 from federank.service.client.federation import fetch_model, read_info, read_rows
 from federank.service.client.http import Client
-from federank.service.simulated_clients.methods import Models, simulated_clients
+from federank.service.simulated_clients.methods import Models, Plan, simulated_clients
 from federank.service.simulated_clients.processes import Rehearsal, accuracy, fetch_federation, rehearse
-from federank.service.simulated_clients.rehearsal import Fleet, Plan
+from federank.service.simulated_clients.rehearsal import Fleet
 
 MESSAGES = 2
 

@@ -18,9 +18,9 @@ import federank as fr
 from federank.service.client.federation import fetch_model
 from federank.service.client.http import Client
 from federank.service.simulated_clients import rehearsal
-from federank.service.simulated_clients.methods import Models
+from federank.service.simulated_clients.methods import Models, Plan
 from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, rehearse
-from federank.service.simulated_clients.rehearsal import MOST_RELEASED, Fleet, Plan
+from federank.service.simulated_clients.rehearsal import MOST_RELEASED, Fleet
 
 
 def play(federation):

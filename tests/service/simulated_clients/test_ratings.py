@@ -12,9 +12,8 @@ from federank.federation.method import configuration
 from federank.methods.fedrec.method import PMF, SVDPlusPlus
 from federank.service.client.federation import fetch_model, read_info
 from federank.service.client.http import Client
-from federank.service.simulated_clients.methods import simulated_clients
+from federank.service.simulated_clients.methods import Plan, simulated_clients
 from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, rehearse
-from federank.service.simulated_clients.rehearsal import Plan
 
 # Engines and server add the same numbers in another order; factors are of size one.
 TOLERANCE = 2e-5

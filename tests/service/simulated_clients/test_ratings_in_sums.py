@@ -25,8 +25,8 @@ from federank.service.client.federation import fetch_model
 from federank.service.client.http import Client
 from federank.service.server.bootstrap import Demand, open_store
 from federank.service.server.secure_config import SumsDemand
+from federank.service.simulated_clients.methods import Plan
 from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, rehearse
-from federank.service.simulated_clients.rehearsal import Plan
 from federank.service.verification import Servers, verify
 
 SETTINGS = {"factors": 4, "initial_range": 0.5, "seed": 3} | AS_PUBLISHED

@@ -35,9 +35,9 @@ from federank.secagg.config import config_from
 from federank.service.client.federation import fetch_info, fetch_model
 from federank.service.client.http import Client
 from federank.service.client.secure import pin, pin_season
-from federank.service.simulated_clients.methods import Models, simulated_clients
+from federank.service.simulated_clients.methods import Models, Plan, simulated_clients
 from federank.service.simulated_clients.processes import Rehearsal, accuracy, fetch_federation, recommendations
-from federank.service.simulated_clients.rehearsal import Fleet, Plan
+from federank.service.simulated_clients.rehearsal import Fleet
 from federank.service.verification import Servers, verify
 
 CLIENTS, FIFTH, UPLOADS, EPSILON, SEED = 600, 120, 2, 8.0, 1

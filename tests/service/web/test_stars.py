@@ -13,8 +13,8 @@ from federank.federation import wire
 from federank.federation.method import ItemGradients
 from federank.methods.fedrec.method import PMF
 from federank.methods.fedrec.reference import folded_in
+from federank.service.simulated_clients.methods import Plan
 from federank.service.simulated_clients.processes import Rehearsal, rehearse
-from federank.service.simulated_clients.rehearsal import Plan
 
 pytestmark = pytest.mark.slow
 

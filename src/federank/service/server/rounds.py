@@ -30,10 +30,9 @@ from federank.service.server.model_versions import signals_of
 from federank.service.server.secure_config import Agreement
 from federank.service.server.secure_rounds import RoundOfSums, Unavailable
 from federank.service.server.settings import RoundSettings
-from federank.service.server.store.database import Connection, Database, StoreAway
+from federank.service.server.store.database import Connection, Database, LeaderLock, StoreAway
 from federank.service.server.store.evaluation import undo_fall
 from federank.service.server.store.grants import uncharge_absent
-from federank.service.server.store.leader_lock import LeaderLock
 from federank.service.server.store.queries import (
     abandon_closed,
     bodies_in_order,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from federank.federation.simulated import Population, SimulatedClients, in_catal
 from federank.methods.registry import part_of
 from federank.privacy.policy import Policy, default_basis
 from federank.privacy.population import Choices, all_shared_items, shared_profiles_of_all
+from federank.secagg.round_config import Offer
 from federank.service.client.federation import FederationInfo, merged
 from federank.service.client.state import suggested_policy
 
@@ -175,6 +177,53 @@ def ratings_in_catalogue(data: Interactions, ids: list[str], scale: Scale) -> Fl
     order = np.lexsort((numbers, data.users))
     ratings: FloatVector = data.ratings[order[numbers[order] >= 0]]
     return ratings
+
+
+# What a rehearsal does, and what its clients have sent.
+
+
+ATTEMPTS = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How a fleet goes about it."""
+
+    address: str
+    trusted: ssl.SSLContext | None = None
+    last_version: int | None = None
+    """End when the server has published this version; no device takes part in a round beyond it."""
+    seconds: float | None = None
+    """End after this long."""
+    vanish: float = 0.0
+    """Share of devices that vanish in a round before they reply."""
+    rate: float | None = None
+    """Ask for work at most this many times a second, all devices together."""
+    attempts: int = ATTEMPTS
+    """How often a request is tried while the server is away or busy: 6 times are twelve seconds."""
+
+
+class Era(NamedTuple):
+    """What goes together for as long as a season lasts."""
+
+    info: FederationInfo
+    devices: SimulatedClients
+    models: Models
+
+
+class Sent(NamedTuple):
+    """An upload whose round has not ended."""
+
+    ticket: str
+    round_number: int  # that has taken it
+    offer: Offer | None
+
+
+class Charge(NamedTuple):
+    """An upload that is charged to a client."""
+
+    season: int
+    noise: int  # of one server, under secure aggregation
 
 
 # The models that simulated clients have, and what happened in a rehearsal.

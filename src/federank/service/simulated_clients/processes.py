@@ -28,8 +28,8 @@ from federank.methods.recommendations import Recommendations
 from federank.service.client.federation import FederationInfo, fetch_catalogue, fetch_info
 from federank.service.client.http import Client, trusted_certificates
 from federank.service.client.secure import Pinned, pin, pin_season
-from federank.service.simulated_clients.methods import InterfaceClients, Models, Tally, simulated_clients
-from federank.service.simulated_clients.rehearsal import Fleet, Plan
+from federank.service.simulated_clients.methods import InterfaceClients, Models, Plan, Tally, simulated_clients
+from federank.service.simulated_clients.rehearsal import Fleet
 
 _ATTEMPTS = 5
 

@@ -1,4 +1,4 @@
-"""A fleet of virtual devices against a real server: a rehearsal before people come, and a load test.
+"""Simulated clients against a real server: a rehearsal before users come, and a load test.
 
 Each device behaves as a user's does: it enrols, waits for work, fetches the rows that changed, plays its part, sends
 its Update, waits until its round has ended, and keeps nothing on disk. A share of them may vanish in each round after
@@ -14,11 +14,9 @@ import asyncio
 import hashlib
 import itertools
 import json
-import ssl
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from federank.errors import BadAnswer, FedeRankError, NoAnswer
 from federank.federation.client import Model, Terms
@@ -41,11 +39,10 @@ from federank.service.client.rules import LONG_POLL, LONGEST_RETRY_AFTER, MOST_C
 from federank.service.client.secure import Pinned, checked_offer, shows_no_sum
 from federank.service.client.state import ABANDONED, RELEASED, UNKNOWN, WAITING
 from federank.service.simulated_clients.connection import Connection, Reply
-from federank.service.simulated_clients.methods import Models, Tally
+from federank.service.simulated_clients.methods import Charge, Era, Models, Plan, Sent, Tally
 
 ENROLLING_AT_ONCE = 32
 SECONDS_TO_FINISH = 20
-ATTEMPTS = 6
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 7.0
 """A fleet's backoff begins sooner than that of people's devices: someone waits for its figures."""
 FIRST_LOOK, LONGEST_LOOK = 0.05, 0.4
@@ -56,47 +53,6 @@ ever.
 """
 SECONDS_UNTIL_ANOTHER = 0.4
 """After a round that is not for a device, because its model is older than the device's, the next is asked for."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """How a fleet goes about it."""
-
-    address: str
-    trusted: ssl.SSLContext | None = None
-    last_version: int | None = None
-    """End when the server has published this version; no device takes part in a round beyond it."""
-    seconds: float | None = None
-    """End after this long."""
-    vanish: float = 0.0
-    """Share of devices that vanish in a round before they reply."""
-    rate: float | None = None
-    """Ask for work at most this many times a second, all devices together."""
-    attempts: int = ATTEMPTS
-    """How often a request is tried while the server is away or busy: 6 times are twelve seconds."""
-
-
-class Era(NamedTuple):
-    """What goes together for as long as a season lasts."""
-
-    info: FederationInfo
-    devices: SimulatedClients
-    models: Models
-
-
-class Sent(NamedTuple):
-    """An upload whose round has not ended."""
-
-    ticket: str
-    round_number: int  # that has taken it
-    offer: Offer | None
-
-
-class Charge(NamedTuple):
-    """An upload that is charged to a client."""
-
-    season: int
-    noise: int  # of one server, under secure aggregation
 
 
 class Fleet:

@@ -25,9 +25,8 @@ from federank.secagg.ring import C_INT, centred
 from federank.service.server.http import client_api as devices
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.secure_config import SumsDemand
-from federank.service.simulated_clients.methods import InterfaceClients
+from federank.service.simulated_clients.methods import InterfaceClients, Plan
 from federank.service.simulated_clients.processes import Rehearsal, rehearse
-from federank.service.simulated_clients.rehearsal import Plan
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,6 @@ from federank.service.server.http import admin_api as admin
 from federank.service.server.http import admin_api as operating
 from federank.service.server.http import client_api as devices
 from federank.service.server.http import public_api as public
-from federank.service.server.http import secure_api as sums
 from federank.service.server.service import Service
 
 Endpoint = Callable[[Service, Request], Awaitable[Response]]
@@ -94,24 +93,29 @@ PUBLIC_ROUTES: tuple[Entry, ...] = (
         refusals=(404, 409, 413, 422),
     ),
     Entry("GET", f"{PUBLIC}/seasons", public.seasons),
-    Entry("GET", f"{PUBLIC}/sums/config", sums.config, query=(_SEASON,), refusals=(404, 409)),
-    Entry("GET", f"{PUBLIC}/sums/settings", sums.settings, query=(_SEASON,), refusals=(404, 409)),
+    Entry("GET", f"{PUBLIC}/sums/config", public.config, query=(_SEASON,), refusals=(404, 409)),
+    Entry("GET", f"{PUBLIC}/sums/settings", public.settings, query=(_SEASON,), refusals=(404, 409)),
     Entry(
-        "GET", f"{PUBLIC}/sums/first", sums.first, query=(_SEASON,), answers=((200, TENSORS),), refusals=(403, 404, 409)
+        "GET",
+        f"{PUBLIC}/sums/first",
+        public.first,
+        query=(_SEASON,),
+        answers=((200, TENSORS),),
+        refusals=(403, 404, 409),
     ),
     Entry(
         "GET",
         f"{PUBLIC}/sums/rounds",
-        sums.rounds,
+        public.rounds,
         query=(("from", "Rounds from this number on."),),
         refusals=(404, 409),
     ),
-    Entry("GET", f"{PUBLIC}/sums/offer", sums.offer, query=(_ROUND,), refusals=(404, 409)),
-    Entry("GET", f"{PUBLIC}/sums/record", sums.record, query=(_ROUND,), refusals=(404, 409)),
-    Entry("GET", f"{PUBLIC}/sums/helper-record", sums.helper_record, query=(_ROUND,), refusals=(404, 409)),
+    Entry("GET", f"{PUBLIC}/sums/offer", public.offer, query=(_ROUND,), refusals=(404, 409)),
+    Entry("GET", f"{PUBLIC}/sums/record", public.record, query=(_ROUND,), refusals=(404, 409)),
+    Entry("GET", f"{PUBLIC}/sums/helper-record", public.helper_record, query=(_ROUND,), refusals=(404, 409)),
     *(
         Entry("GET", f"{PUBLIC}/sums/{name}", act, query=(_ROUND,), answers=((200, TENSORS),), refusals=(403, 404, 409))
-        for name, act in (("total", sums.total), ("helper-sum", sums.helper_total))
+        for name, act in (("total", public.total), ("helper-sum", public.helper_total))
     ),
     Entry("GET", f"{PUBLIC}/health", public.health),
     Entry("GET", f"{PUBLIC}/ready", public.ready),

@@ -31,8 +31,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from federank.service.server.store.database import Connection, Database, StoreError
-from federank.service.server.store.leader_lock import LeaderLock
+from federank.service.server.store.database import Connection, Database, LeaderLock, StoreError
 
 FORMAT = "federank server 1"
 
