@@ -5,6 +5,7 @@ reference.md        every name of the public API, by its package, from the docst
 commands.md         `--help` of every command
 rest.md             every route of the server, as its OpenAPI document has it
 metrics.md          every metric: name, column of reports, meaning
+wire.md             the messages of every served method, as their records declare them
 first-steps.md      the executed notebook, code and output
 """
 
@@ -22,8 +23,9 @@ from mkdocs.structure.files import File
 
 from federank.cli import federank
 from federank.cli.options import MethodGroup
-from federank.service.server.http.routes import openapi_document
-from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC_ROUTES
+from federank.federation.wire import arrays
+from federank.methods.registry import SERVED, federated_method
+from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC_ROUTES, openapi_document
 from federank.studies.metric_words import KNOWN
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +57,7 @@ def on_files(files: Any, config: Any) -> Any:
         "commands.md": commands(),
         "rest.md": rest(),
         "metrics.md": metrics(),
+        "wire.md": wire_formats(),
         "first-steps.md": notebook(ROOT / "docs" / "first-steps.ipynb"),
     }
     for name, text in pages.items():
@@ -156,6 +159,34 @@ def metrics() -> str:
     ]
     lines += [f"| `{name}` | {words.short} | {words.axis} | {words.better or ''} |" for name, words in KNOWN.items()]
     return "\n".join([*lines, ""])
+
+
+def wire_formats() -> str:
+    """A page with the messages of every served method."""
+    lines = [
+        "# Wire formats",
+        "",
+        "A message is a safetensors file with the arrays below. An array with a length of 0 is left out. A *broadcast* is "
+        "what clients download, an *update* what one client uploads. Clients that have an earlier version download "
+        "changed rows of arrays with the axis `items`. Under [secure aggregation](sums.md) the update is one vector of "
+        "integers instead.",
+        "",
+        "`f4` is a 32-bit float, `i1` an 8-bit integer, `index` a 32-bit item number, ascending.",
+        "",
+    ]
+    for name in SERVED:
+        method = federated_method(name)
+        if method is None:
+            continue
+        lines += [f"## {name}", "", "| message | array | axes | type | from | to |", "|---|---|---|---|---|---|"]
+        for message, record in (("broadcast", method.records.sent), ("update", method.records.update)):
+            for part in arrays(record):
+                about = part.metadata
+                axes = " x ".join(str(axis) for axis in about["axes"])
+                bounds = ["" if about[end] is None else f"{about[end]:g}" for end in ("minimum", "maximum")]
+                lines.append(f"| {message} | `{part.name}` | {axes} | {about['dtype']} | {bounds[0]} | {bounds[1]} |")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def notebook(path: Path) -> str:
