@@ -92,12 +92,19 @@ def frugal():
 
 def pmf():
     model = fr.PMF(factors=FACTORS, seed=SEED, iterations=20, learning_rate=0.05).fit(STARS)
-    return Case(model, "pmf", client_method("pmf", secure=False), PMF(factors=FACTORS, learning_rate=0.1))
+    return Case(
+        model, "pmf", client_method("pmf", secure=False), PMF(n_items=STARS.n_items, factors=FACTORS, learning_rate=0.1)
+    )
 
 
 def svdpp():
     model = fr.SVDPlusPlus(factors=FACTORS, seed=SEED, iterations=20, learning_rate=0.05).fit(STARS)
-    return Case(model, "svdpp", client_method("svdpp", secure=False), SVDPlusPlus(factors=FACTORS, learning_rate=0.1))
+    return Case(
+        model,
+        "svdpp",
+        client_method("svdpp", secure=False),
+        SVDPlusPlus(n_items=STARS.n_items, factors=FACTORS, learning_rate=0.1),
+    )
 
 
 @pytest.fixture(scope="module", params=[fpl, frugal, pmf, svdpp], ids=lambda make: make.__name__)
