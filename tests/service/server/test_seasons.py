@@ -267,6 +267,8 @@ async def test_a_pruned_season_leaves_its_metadata_and_no_versions(sqlite_store)
         await new_season(running)
         status, told = await ask(running, "POST", "/seasons/prune", json={"season": 1})
         assert (status, told["pruned"]) == (200, True)
+        listed = (await running.client.get("/api/v1/seasons")).json()["seasons"]
+        assert [season["pruned"] for season in listed] == [True, False]
         assert stored(sqlite_store, "SELECT version FROM versions ORDER BY version") == [(3,)]
         assert (await new_season(running, start_from=2))[0] == 422
         assert (await running.client.get("/api/v1/catalogue?season=1")).status_code == 200
