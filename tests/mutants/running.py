@@ -94,7 +94,22 @@ class Copy:
         """What may kill a mutant: the nearest and fastest tests that run its line, and then whole files."""
         near = self.importing(mutant.file)
         running = self.tests.get(mutant.file, {}).get(mutant.line, set())
-        ordered = sorted(running, key=lambda name: (name.partition("::")[0] not in near, self.seconds[name], name))
+        stem, folder = (
+            mutant.file[:-3].rpartition("/")[2],
+            mutant.file.replace("src/federank", "tests").rpartition("/")[0],
+        )
+
+        def distance(name):
+            file = name.partition("::")[0]
+            return (
+                stem not in file,
+                not file.startswith(f"{folder}/"),
+                file not in near,
+                self.seconds.get(name, 0),
+                name,
+            )
+
+        ordered = sorted(running, key=distance)
         # Compiled lines, and those that another process runs, have no coverage: they meet whole files.
         stem, folder = (
             mutant.file[:-3].rpartition("/")[2],
@@ -103,7 +118,7 @@ class Copy:
         recorded = {name.partition("::")[0] for name in self.seconds} if running else set()
         beside = {file.relative_to(self.tree).as_posix() for file in self.tree.glob("tests/**/test_*.py")}
         beside = {name for name in beside if not running and name.startswith((f"{folder}/", "tests/agreement/"))}
-        files = sorted((near | beside) - recorded, key=lambda name: (stem not in name, name not in near, name))
+        files = sorted((near | beside) - recorded, key=distance)
         chosen = [*ordered[:MOST_TESTS], *files[:MOST_FILES]]
         return [name for name in chosen if name not in self.broken]
 

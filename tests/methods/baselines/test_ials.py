@@ -57,6 +57,17 @@ def test_a_new_user_with_the_history_of_someone_known_gets_their_vector():
     np.testing.assert_array_equal(model.enrolled(data.profiles.of(7)), model.user_vectors[7])
 
 
+@pytest.mark.parametrize("frequency", [0.0, 0.5])
+def test_regularization_grows_with_the_size_of_a_history(frequency):
+    data = random_world(users=20, items=30, interactions=300, seed=4)
+    model = fr.IALS(factors=4, frequency=frequency, regulariser=0.1, alpha=2.0, unobserved_weight=0.2).fit(data)
+    vectors, weights, own = model.item_vectors, np.ones(data.n_items, dtype=np.float32), data.profiles.of(7)
+    regulariser = 0.1 * (len(own) + 0.2 * data.n_items) ** frequency
+    objective = Objective(np.float32(3.0), np.float32(0.2))
+    wanted = solve_user(objective, regulariser, vectors, weights, gram_matrix(vectors, weights), own)
+    np.testing.assert_allclose(model.enrolled(own), wanted, rtol=2e-4, atol=2e-5)
+
+
 def test_what_no_user_has_may_not_count_for_more_than_what_they_have():
     with pytest.raises(fr.FedeRankError):
         fr.IALS(alpha=0.5, unobserved_weight=2.0)
