@@ -105,7 +105,6 @@ from .federation.method import Records as Records
 from .federation.method import UserVector as UserVector
 from .federation.method import setting as setting
 from .federation.wire import array as array
-from .methods.baselines.biases import Biases as Biases
 from .methods.baselines.dpals import PrivateALS as PrivateALS
 from .methods.baselines.ease import EASE as EASE
 from .methods.baselines.fedmf import FedMF as FedMF
@@ -119,6 +118,7 @@ from .methods.baselines.knn import (
     UserKNN as UserKNN,
 )
 from .methods.baselines.pfedrec import PFedRec as PFedRec
+from .methods.baselines.popular import Biases as Biases
 from .methods.baselines.popular import (
     MostPopular as MostPopular,
 )

@@ -17,10 +17,10 @@ from tests.service.federations import serving
 from threadpoolctl import threadpool_limits
 
 from federank.federation.client import Terms
+from federank.secagg.ring import implausible
 from federank.service.client.federation import read_catalogue, read_info, read_rows
 from federank.service.server.bootstrap import Demand, open_store
 from federank.service.server.config import read_config
-from federank.service.server.plausibility import implausible
 from federank.service.server.rounds import PublishedModel, Rejected
 from federank.service.server.secure_config import SumsDemand
 from federank.service.server.secure_rounds import Summed

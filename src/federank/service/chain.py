@@ -9,8 +9,8 @@ from federank.errors import BadMessage
 from federank.federation.server import Published, SecureServerMethod
 from federank.secagg.config import SecaggConfig
 from federank.secagg.exchange import RoundRecord
+from federank.secagg.ring import implausible
 from federank.secagg.round_config import Offer, check_offer
-from federank.service.server.plausibility import implausible
 
 
 class Chain:

@@ -20,8 +20,7 @@ from federank._numerics.arrays import FloatMatrix, RealMatrix
 from federank.checks import Settings, setting
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
-from federank.methods.from_histories import ItemWeights
-from federank.methods.recommender import Arrays, made_from, restored_table
+from federank.methods.recommender import Arrays, ItemWeights, made_from, restored_table
 from federank.simulation.options import TrainingOptions
 
 # EASE (Steck, 2019): the item-item weights that explain everyone's history best, in closed form.

@@ -19,8 +19,16 @@ from scipy.sparse import csr_array, diags_array
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
 from federank.checks import Settings, setting
 from federank.data.interactions import Interactions
-from federank.methods.from_histories import FromHistories, ItemWeights, dense, restored_weights, stored_weights
-from federank.methods.recommender import Arrays, made_from, restored_table
+from federank.methods.recommender import (
+    Arrays,
+    FromHistories,
+    ItemWeights,
+    dense,
+    made_from,
+    restored_table,
+    restored_weights,
+    stored_weights,
+)
 from federank.simulation.options import TrainingOptions
 
 # ruff: noqa: ARG002 (the parameters are those of every Recommender)

@@ -25,8 +25,7 @@ from federank._numerics.compiling import compiled
 from federank.checks import Settings, setting
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import ModelError
-from federank.methods.from_histories import FromHistories, ItemWeights, dense
-from federank.methods.recommender import Arrays, made_from
+from federank.methods.recommender import Arrays, FromHistories, ItemWeights, dense, made_from
 from federank.simulation.options import TrainingOptions
 
 # Who is most alike: the k nearest rows of a table of ones and zeros, by cosine.

@@ -19,8 +19,7 @@ from federank._numerics.arrays import FloatVector, IntVector, LongVector, RealVe
 from federank._numerics.compiling import at_once, compiled
 from federank.checks import Settings, setting
 from federank.data.interactions import Interactions
-from federank.methods.from_histories import ItemWeights, restored_weights, stored_weights
-from federank.methods.recommender import Arrays, made_from
+from federank.methods.recommender import Arrays, ItemWeights, made_from, restored_weights, stored_weights
 from federank.simulation.options import TrainingOptions
 
 # SLIM (Ning and Karypis, 2011): the few item-item weights that explain everyone's history, by coordinate descent.

@@ -29,8 +29,7 @@ from federank.data.interactions import Interactions
 from federank.data.splits import split_random, split_temporal
 from federank.errors import Diverged, SettingError
 from federank.extras import need
-from federank.methods.from_histories import FromHistories
-from federank.methods.recommender import Arrays, made_from, restored_table
+from federank.methods.recommender import Arrays, FromHistories, made_from, restored_table
 from federank.simulation.options import TrainingOptions
 
 # Mult-VAE: a variational autoencoder for histories (Liang et al., 2018).

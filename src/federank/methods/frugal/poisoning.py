@@ -9,7 +9,7 @@ round are two small matrix products. Malicious clients send:
     adaptive    the same with a short history, which counts the more
 
 A server that reads single messages knows the first two for lies: no history gives them
-(protocol/squares/plausibility.py). One that has only sums takes them. Where a norm is checked, checked.py makes them.
+(secagg/ring.py). One that has only sums takes them. Where a norm is checked, checked.py makes them.
 """
 
 from __future__ import annotations

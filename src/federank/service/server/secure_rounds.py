@@ -43,7 +43,7 @@ from federank.secagg.keys import successors
 from federank.secagg.proof.parameters import Parameters
 from federank.secagg.proof.preparing import accepts
 from federank.secagg.proof.upload import CheckedUpload
-from federank.secagg.ring import RingVector, centred, ring_bytes
+from federank.secagg.ring import RingVector, centred, implausible, ring_bytes
 from federank.secagg.round_config import Offer, config_of_offer, read_offer
 from federank.secagg.upload import Report
 from federank.service.server.helper_line import (
@@ -55,7 +55,6 @@ from federank.service.server.helper_line import (
     HelperLine,
     HelperRefused,
 )
-from federank.service.server.plausibility import implausible
 from federank.service.server.secure_config import Agreement
 from federank.service.server.store import secure as store
 from federank.service.server.store.database import Connection

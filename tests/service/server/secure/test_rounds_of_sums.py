@@ -26,11 +26,10 @@ from federank.methods.frugal.server_steps import SummedMessages
 from federank.methods.frugal.server_update import first_shared
 from federank.methods.frugal.server_update import fold as fold_summed
 from federank.secagg.exchange import read_record
-from federank.secagg.ring import in_units
+from federank.secagg.ring import implausible, in_units
 from federank.secagg.upload import decode_upload
 from federank.service.server.bootstrap import Demand, open_store
 from federank.service.server.logs import Log
-from federank.service.server.plausibility import implausible
 from federank.service.server.secure_config import SumsDemand, settings_from
 from federank.service.server.service import open_service
 from federank.service.server.settings import TrustSettings
