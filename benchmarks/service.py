@@ -152,7 +152,8 @@ def server(asked: argparse.Namespace, data: Path, store: str, *more: str) -> Ite
     if asked.method == "fpl":
         command += ["--triples", str(asked.triples)]
     else:
-        command += ["--factors", str(FACTORS), "--messages", "1000"]  # nobody is done while it is measured
+        # Nobody is done while it is measured, and every upload covers all items.
+        command += ["--factors", str(FACTORS), "--messages", "1000", "--min-support", "1"]
     if asked.undefended:
         command += ["--no-refuse-implausible", "--row-quantile", "1", "--move-quantile", "1"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -1,8 +1,8 @@
 """How much two servers bear whose sums no one can open alone: messages a second, how long they take, memory, disk.
 
 Starts `federank helper` and `federank serve --helper` as processes of their own, on SQLite, and sends them the messages
-of a whole cohort: 3,706 items x 21 numbers, as MovieLens 1M would have with 22 factors. Messages are made before the
-clock runs, since in the world devices make them.
+of a whole cohort: 3,706 items x 21 numbers, as MovieLens 1M would have with 22 factors and no minimum support. Messages
+are made before the clock runs, since in the world devices make them.
 
 With `--norm-check` every message carries a proof of its norm, by 128 projections; the keys are the same.
 
@@ -309,7 +309,18 @@ def main() -> None:
         ):
             serving = ["serve", "frugal", "--port", "0", "--admin-port", "0", "--rehearsal", "--quiet"]
             serving += ["--data", str(data), "--store", f"sqlite:///{folder}/leader.sqlite", "--helper", origin]
-            serving += ["--factors", str(options.factors), "--messages", "5", "--sigma", "8", "--target", str(people)]
+            serving += [
+                "--factors",
+                str(options.factors),
+                "--min-support",
+                "1",
+                "--messages",
+                "5",
+                "--sigma",
+                "8",
+                "--target",
+                str(people),
+            ]
             serving += ["--norm-check", str(PROJECTIONS) if options.norm_check else "off"]
             with process(*serving, "--deadline", "3600", first="federation") as (address, leader, _):
                 measured = measure_closing if options.closing else measure

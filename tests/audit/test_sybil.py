@@ -1,6 +1,9 @@
 """Sybil clients: with one honest client without noise everything is read; with noise, or among many, little is."""
 
+import json
+
 import pytest
+from tests.cli.program import program
 
 from federank.audit.poisoning import HONEST, OBSERVERS, SybilSettings, rehearse_sybils
 from federank.data.synthetic import city
@@ -43,3 +46,13 @@ def test_a_cohort_needs_room_for_sybils_and_the_data_enough_users():
         SybilSettings(cohort=50)
     with pytest.raises(SettingError):
         rehearse_sybils(city(40, checkins=400, seed=1), SybilSettings())
+
+
+def test_the_command_reports_every_row_as_json(tmp_path):
+    users = [f"{user},{item}\n" for user in range(60) for item in range(user % 7, 90, 3)]
+    (tmp_path / "shop.csv").write_text("user,item\n" + "".join(users))
+    answer = program("audit", "sybil", "--data", tmp_path / "shop.csv", "--victims", 3, "--json")
+    assert answer.returncode == 0, answer.stderr
+    found = json.loads(answer.stdout)
+    assert (found["victims"], len(found["rows"])) == (3, 2 * len(OBSERVERS) * len(HONEST))
+    assert found["rows"][0]["precision"] == 1

@@ -143,7 +143,13 @@ def _audit_of(folder: str) -> click.Command:
     return stored
 
 
-@click.command(cls=_Audits, names=audited_names, build=_command, others=("poison", "sybil", "plan", "verify"))
+@click.command(
+    cls=_Audits,
+    names=audited_names,
+    build=_command,
+    others=("poison", "sybil", "plan", "verify"),
+    files={"sybil": "poison"},
+)
 def audit() -> None:
     """Attack a federation: what would an honest-but-curious server learn about its users?
 

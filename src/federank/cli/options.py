@@ -11,7 +11,7 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import wraps
 from importlib import import_module
@@ -116,7 +116,7 @@ class MethodGroup(click.Group):
     """One command per method, whose flags are made from the method's settings when it is called.
 
     `names` are listed in the help; `accepts` says whether another name is a method too. `others` are commands of other
-    kinds, each in the file of its name.
+    kinds, each in the file of its name, or in the one that `files` names.
     """
 
     def __init__(
@@ -127,11 +127,12 @@ class MethodGroup(click.Group):
         accepts: Callable[[str], bool] = lambda _: False,
         default: str | None = None,
         others: Sequence[str] = (),
+        files: Mapping[str, str] | None = None,
         **values: Any,
     ) -> None:
         super().__init__(*args, **{"subcommand_metavar": "METHOD [OPTIONS]..."} | values)
         self._names, self._build, self._accepts, self._default = names, build, accepts, default
-        self.others = others
+        self.others, self._files = others, files or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The methods, then commands of other kinds."""
@@ -140,7 +141,8 @@ class MethodGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this method."""
         if cmd_name in self.others:
-            other: click.Command = getattr(import_module(f"federank.cli.{cmd_name}"), cmd_name)
+            module = import_module(f"federank.cli.{self._files.get(cmd_name, cmd_name)}")
+            other: click.Command = getattr(module, cmd_name)
             return other
         if cmd_name in self._names() or self._accepts(cmd_name):
             return self._build(cmd_name)

@@ -39,6 +39,13 @@ def test_minimum_support_takes_most_of_it_away(people):
     assert after < before / 2
 
 
+def test_rounds_of_a_part_of_the_clients_are_read(people):
+    """Minimum support counts the users of all rounds; in a small round a supported item may have one."""
+    whole, parts = (Frugal(min_support=5, messages=4, factors=12, cohorts=n).fit(people) for n in (1, 4))
+    before, after = (side_knowledge(model, known=6)["cosines"]["advantage"] for model in (whole, parts))
+    assert after > before + 0.1
+
+
 def test_an_outsider_has_the_model_alone(people):
     found = side_knowledge(Frugal(min_support=1, messages=3, factors=12).fit(people), sees="outsider", known=6)
     assert list(found) == ["model"]

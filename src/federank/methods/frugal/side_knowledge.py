@@ -12,6 +12,7 @@ formula, over all rounds at once,
                 are published, it scores with those
 
 Where an item has one or two users, its row of C is nearly one user's history: hence the minimum support of items.
+Where a round is of a part of the clients, the server knows whose rounds are whose, and uses those of the user's cohort.
 What counts is the difference between two federations: with the attacked users, and without them. The share that an
 attacker gets right about users who never took part comes from what users have in common, not from their messages.
 """
@@ -192,9 +193,13 @@ def side_knowledge(
     guesses: list[dict[str, FloatMatrix]] = []
     for participants in (recipe.participants, others):
         federation = FrugalFederation.established(settings, recipe._replace(participants=participants), data.profiles)
-        kept = SumsKept(federation)
-        play(federation, recipe.rounds, watch=lambda _, sums: kept.watch(*as_seen(sees, federation, sums)))  # noqa: B023
-        guesses.append(_guesses(sees, federation, kept, targets.known))
+        kept = [SumsKept(federation) for _ in range(recipe.cohorts)]
+
+        def watch(_: IntVector, sums: SummedMessages, federation: Any = federation, kept: Any = kept) -> None:
+            kept[federation.round_number % recipe.cohorts].watch(*as_seen(sees, federation, sums))
+
+        play(federation, recipe.rounds, watch=watch)
+        guesses.append(_guesses(sees, federation, kept, targets))
     popular = targets.right(data.profiles, np.tile(data.popularity, (len(targets.users), 1)))
     return {
         name: _compared(known, popular, *(targets.right(data.profiles, each[name]) for each in guesses))
@@ -202,20 +207,26 @@ def side_knowledge(
     }
 
 
-def _guesses(sees: str, federation: FrugalFederation, kept: SumsKept, known: list[IntVector]) -> dict[str, FloatMatrix]:
+def _guesses(sees: str, federation: FrugalFederation, kept: list[SumsKept], targets: Targets) -> dict[str, FloatMatrix]:
     if sees == "outsider":
-        low_rank = guess_from_model(federation, known)
+        low_rank = guess_from_model(federation, targets.known)
         if not federation.recipe.ridge:
             return {"model": low_rank}
         histories = np.zeros(low_rank.shape, dtype=np.float32)
-        for row, theirs in enumerate(known):
+        for row, theirs in enumerate(targets.known):
             histories[row, theirs] = 1
         return {"model": low_rank, "weights": weights_from(federation).scores(histories, low_rank)}
-    n_items = federation.recipe.n_items
-    return {
-        "shares": guess_from_sums(kept, known, n_items, cosine=False),
-        "cosines": guess_from_sums(kept, known, n_items, cosine=True),
-    }
+    n_items, found = federation.recipe.n_items, {}
+    for name, cosine in (("shares", False), ("cosines", True)):
+        guess = np.zeros((len(targets.users), n_items), dtype=np.float32)
+        for cohort in np.unique(
+            federation.recipe.cohort[targets.users]
+        ).tolist():  # whose rounds a user was in is known
+            rows = np.flatnonzero(federation.recipe.cohort[targets.users] == cohort)
+            known = [targets.known[row] for row in rows]
+            guess[rows] = guess_from_sums(kept[cohort], known, n_items, cosine=cosine)
+        found[name] = guess
+    return found
 
 
 def _compared(known: int, popularity: RealVector, inside: RealVector, outside: RealVector) -> dict[str, Any]:
