@@ -42,9 +42,12 @@ from typing import Any
 import numpy as np
 
 import federank as fr
+from federank._numerics.arrays import IntVector
 from federank.federation.client import Terms, split
-from federank.methods.frugal.client import private_message
-from federank.service.client.federation import fetch_info, fetch_model, read_enrolment, read_ticket
+from federank.federation.method import Client as Device
+from federank.federation.secure import length_of, secure_message
+from federank.secagg.upload import rounding_chances
+from federank.service.client.federation import FederationInfo, fetch_info, fetch_model, read_enrolment, read_ticket
 from federank.service.client.http import Client
 from federank.service.client.secure import Pinned, checked_offer, pin
 from federank.service.simulated_clients.connection import Connection
@@ -71,6 +74,14 @@ def process(*command: str, first: str) -> Iterator[tuple[str, Watched, subproces
     finally:
         started.terminate()
         started.wait()
+
+
+def whole_message(info: FederationInfo, terms: Terms, broadcast: Any, profile: IntVector) -> IntVector:
+    """A client's message in integers."""
+    stage = terms.offer.stage
+    update = info.settings.client_update(Device(1, 0, terms.offer.round, profile, stage=stage), broadcast).update
+    method = info.settings.covering(broadcast, stage)
+    return secure_message(method, stage, update, rounding_chances(length_of(method, stage), os.urandom))
 
 
 class Disk:
@@ -137,9 +148,10 @@ class Cohort:
             model = fetch_model(client, info)
             content = client.request("GET", f"/sums/offer?round={round_number}").content
         terms, made, took = Terms(pinned.config, checked_offer(content, info, pinned, model, round_number)), [], []
+        broadcast = info.settings.records.sent(**model.tables, **model.overall)
         for profile in self.profiles:
             began = time.process_time()
-            made.append(split(terms, private_message(terms, model.vectors, model.tables["weights"], profile)))
+            made.append(split(terms, whole_message(info, terms, broadcast, profile)))
             took.append(time.process_time() - began)
         return made, statistics.median(took)
 
@@ -168,7 +180,9 @@ class Cohort:
             model = fetch_model(client, info)
             content = client.request("GET", "/sums/offer?round=1").content
         terms = Terms(pinned.config, checked_offer(content, info, pinned, model, 1))
-        whole = private_message(terms, model.vectors, model.tables["weights"], self.profiles[0])
+        whole = whole_message(
+            info, terms, info.settings.records.sent(**model.tables, **model.overall), self.profiles[0]
+        )
 
         async def one(number: int) -> None:
             path = f"/tasks/{tickets[number]}/update"

@@ -9,7 +9,6 @@ Colours follow the reader's light or dark mode.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import scorecard

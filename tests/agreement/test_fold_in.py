@@ -4,7 +4,6 @@ FPL and FedRec score the users they were trained with by the trained vector, as 
 where a policy keeps items out of the rounds (FPL), so that part is compared there.
 """
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +17,7 @@ import federank as fr
 from federank.federation.client import ClientMethod, History, Model
 from federank.methods.fedrec.method import PMF, SVDPlusPlus
 from federank.methods.fpl.method import FPL
-from federank.methods.frugal.client import FRUGAL_CLIENT
-from federank.methods.frugal.losses import FrugalSettings
+from federank.methods.frugal.client import Frugal
 from federank.service.client.methods import client_method
 
 METHODS = Path(fr.__file__).parent / "service" / "web" / "methods" / "registry.js"
@@ -74,7 +72,7 @@ class Case(NamedTuple):
         model = {name: tables.get(name, none).ravel().tolist() for name in ("vectors", "biases")}
         model |= {"weights": weights.tolist(), "regulariser": float(self.model.overall.get("regulariser", [0])[0])}
         who = {"method": self.method, "seed": SEED, "user": USER, "items": items, "ratings": ratings}
-        return ask(who | {"recipe": asdict(self.settings) | {"step": 1.0}, "model": model})
+        return ask(who | {"recipe": self.settings.public_settings() | {"step": 1.0}, "model": model})
 
 
 def fpl():
@@ -87,7 +85,12 @@ def fpl():
 def frugal():
     model = fr.Frugal(min_support=1, factors=FACTORS, seed=SEED, pi=0.5, sharing="fixed-subset").fit(LIKES)
     activity = model.recipe(LIKES).activity
-    return Case(model, "frugal", FRUGAL_CLIENT, FrugalSettings(min_support=1, factors=FACTORS, activity=activity))
+    return Case(
+        model,
+        "frugal",
+        client_method("frugal", secure=False),
+        Frugal(n_items=LIKES.n_items, factors=FACTORS, uploads_per_client=5, activity=activity),
+    )
 
 
 def pmf():

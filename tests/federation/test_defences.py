@@ -121,7 +121,7 @@ def test_every_number_of_a_message_of_squares_is_checked(alpha):
     gram, profile = gram_matrix(vectors, weights), np.array([3, 8, 21, 40], np.int32)
     assert isinstance(recipe.objective, Objective)
     vector = solve_user(recipe.objective, 0.7, vectors, weights, gram, profile)
-    honest = FrugalUpdate(
+    honest = FrugalUpdate.of(
         residuals(recipe.objective, vectors, vector, profile), vector, np.float32(4**-recipe.activity)
     )
 
@@ -131,11 +131,11 @@ def test_every_number_of_a_message_of_squares_is_checked(alpha):
     assert why(honest) is None
     loud = honest.strengths.copy()
     loud[11] += 3.0
-    assert "history" in why(honest._replace(strengths=loud))
-    assert why(honest._replace(vector=vector * 2)) is not None
+    assert "history" in why(replace(honest, strengths=loud))
+    assert why(replace(honest, vector=vector * 2)) is not None
     assert why(FrugalUpdate(residuals(recipe.objective, vectors, 2 * vector, profile), 2 * vector, honest.scale))
-    assert "counts less" in why(honest._replace(scale=np.float32(1.5 * 4**-recipe.activity)))
-    assert "no item" in why(FrugalUpdate(np.zeros(50, np.float32), np.zeros(4, np.float32), np.float32(0.1)))
+    assert "counts less" in why(replace(honest, scale=np.array([1.5 * 4**-recipe.activity], np.float32)))
+    assert "no item" in why(FrugalUpdate.of(np.zeros(50, np.float32), np.zeros(4, np.float32), np.float32(0.1)))
 
 
 @pytest.mark.parametrize("regulariser", [0.0, 0.05, 20.0])
@@ -153,7 +153,7 @@ def test_a_vector_is_judged_by_its_distance_from_the_solved_one(regulariser):
             step *= far * SLACK * (1 + np.linalg.norm(solved)) / np.linalg.norm(step)
             vector = (solved + step).astype(np.float32)
             strengths = residuals(recipe.objective, vectors, vector, profile)
-            update = FrugalUpdate(strengths, vector, np.float32(4**-recipe.activity))
+            update = FrugalUpdate.of(strengths, vector, np.float32(4**-recipe.activity))
             is_near = why_implausible_frugal(recipe, update, vectors, weights, gram, regulariser) is None
             assert is_near == (far < 1)
             decisions.add(is_near)

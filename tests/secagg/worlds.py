@@ -12,13 +12,13 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 
 from federank.secagg.config import SecaggConfig
 from federank.secagg.keys import new_private_key, private_key, public_key, public_key_of
-from federank.secagg.round_config import Offer, model_digest
+from federank.secagg.round_config import Offer
 from federank.secagg.upload import make_upload, new_secrets
 
 HELPER, LEADER = bytes([7]) * 32, bytes([9]) * 32
 COLUMNS = 3
 ITEMS = 8
-MODEL = model_digest(4, 0.5, np.ones(8, np.float32), np.arange(16, dtype=np.float32).reshape(8, 2))
+MODEL = bytes.fromhex("c53ab7e8830cd3f33901f9220e8a6635f27838f5959e0152eedde595c876c74f")
 STAGE = 1
 LENGTH = ITEMS * COLUMNS
 

@@ -28,7 +28,7 @@ from federank.service.server.service import defences_of, form_of
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.queries import get_value
-from federank.service.simulated_clients.methods import Models, simulated_clients
+from federank.service.simulated_clients.methods import Models, SimulatedClients
 
 
 class InProcess:
@@ -40,7 +40,7 @@ class InProcess:
         self.trust = TrustSettings()
         self.form = form_of(self.config, self.trust)
         self.shared = PublishedModel(self.config, connection, defences_of(self.config, self.trust))
-        self.devices = simulated_clients(info, ids, clients, 1, {})
+        self.devices = SimulatedClients(info, ids, clients, 1, {})
         self.rng = np.random.default_rng(seed)
         self.rejected = 0
         with connection.transaction():  # everyone has enrolled
@@ -115,7 +115,6 @@ def established(folder, method, data, clients, helper=None, seed=1):
         with (
             threadpool_limits(1, user_api="blas"),  # as in a server's process
             database.connection() as connection,
-            patch("federank.methods.frugal.simulated.split", whole),
             patch("federank.service.simulated_clients.methods.split", whole),
         ):
             yield InProcess(connection, info, ids, clients, seed)

@@ -229,19 +229,15 @@ class SecureClientMethod(NamedTuple):
     says.
     """
 
-    public_settings: tuple[str, ...]
-    """Settings that the leader publishes; they must be those whose digest the federation config has."""
+    public_settings: Callable[[Any], dict[str, Any]]
+    """(settings) -> those that the leader tells, and that must be those whose digest the federation config has."""
     shape: Callable[[Any], tuple[str, int, str]]
     """(settings) -> the federation config's recipe, numbers a row and longest message, as decimal text."""
-    digest: Callable[[Model], bytes]
-    """(model) -> what the round's offer must name it by."""
-    messages: Callable[[Any], int] = lambda settings: int(settings.messages)
-    """(settings) -> how many uploads a client makes over its lifetime."""
-    unsaid: Mapping[str, Any] = MappingProxyType({})
-    """What a setting is where the federation config's settings have none."""
-    rows: Callable[[Model], int | None] = lambda _model: None
-    """(model) -> how many items uploads on it cover; None: all."""
-    min_support: Callable[[Any], int] = lambda _settings: 1
+    messages: Callable[[Any], int]
+    """(settings) -> how many uploads a client makes in its lifetime."""
+    rows: Callable[[Any, Model], int]
+    """(settings, model) -> how many items uploads on it cover."""
+    min_support: Callable[[Any], int]
     """(settings) -> how many users an item needs to be in more uploads than those of the first stage."""
 
 

@@ -98,6 +98,8 @@ class Client:
     sent_negatives: IntVector = field(default_factory=lambda: NO_ITEMS)  # from the ledger: other items it has named
     held_out: IntVector = field(default_factory=lambda: NO_ITEMS)  # ascending; filled in simulations with `leak` alone
     withheld: IntVector = field(default_factory=lambda: NO_ITEMS)  # of items, ascending: trained on, and never sent
+    sent: int = 0  # uploads of the season before this one
+    stage: int | None = None  # which upload of a lifetime a secure round asks for; None in other rounds
 
     @property
     def not_negative(self) -> IntVector:
@@ -196,6 +198,10 @@ class FederatedMethod:
     suggestions: ClassVar[tuple[str, ...]] = ()
     """Settings that are suggested to clients, and that owners may change: fields of `Policy` of the same names. They
     hide an upload's content, so they mean nothing under secure aggregation."""
+    counts_uploads: ClassVar[bool] = False
+    """Whether each client's uploads are counted against a quota also where the server reads them."""
+    recipe: ClassVar[str] = "gradients"
+    """The name of its updates in a config of secure aggregation."""
     needs_unseen_items: ClassVar[bool] = True
     """Whether a user who has the full catalogue cannot take part, even where no server reads an upload."""
     defences: ClassVar[Defences] = NO_DEFENCES
@@ -275,6 +281,40 @@ class FederatedMethod:
         """The method under secure aggregation, with nothing left open; the host adds the noise. There is no default of
         `clip`."""
         return replace(self, uploads="secure", uploads_per_client=self.uploads_per_client or 20)
+
+    @classmethod
+    def announced(cls, settings: Mapping[str, Any], n_items: int, *, secure: bool) -> Self:
+        """The method as a federation announces its settings; raises SettingError where they cannot be followed."""
+        method: Self = from_configuration(cls, {**settings, "n_items": n_items})
+        if (method.uploads == "secure") != secure:
+            raise SettingError(f"uploads is {method.uploads}, and the federation announces otherwise.")
+        return method
+
+    def public_settings(self) -> dict[str, Any]:
+        """The settings that a federation announces, as it names them."""
+        return {name: part for name, part in configuration(self).items() if name not in self.owner_choices}
+
+    @property
+    def support(self) -> int:
+        """How many users an item needs to be in more uploads than those of the first stage."""
+        return 1
+
+    @property
+    def columns(self) -> int:
+        """Numbers per item of a secure upload, which is filled up with zeros to as many rows as there are items."""
+        return -(-len(wire.flatten(self.empty())) // self.n_items)
+
+    def covering(self, broadcast: Any, stage: int) -> Self:  # noqa: ARG002
+        """The method for the items that secure uploads of a stage cover. Default: all."""
+        return self
+
+    def read(self, content: bytes) -> wire.RowsMessage:
+        """Rows of a broadcast from the wire, checked."""
+        return wire.decode_rows(self.records.sent, self, content)
+
+    def most_bytes(self) -> int:
+        """The longest broadcast, without the numbers of its rows."""
+        return wire.size_of_rows(wire.zeros(self.records.sent, self))
 
     def max_rows(self) -> int:
         """The most items that an update names."""

@@ -80,8 +80,3 @@ def model_digest(version: int, parts: Mapping[str, NDArray[Any]]) -> bytes:
     for name in sorted(parts):
         content += [name.encode(), str(parts[name].dtype).encode(), np.ascontiguousarray(parts[name]).tobytes()]
     return digest("method-model", *content)
-
-
-def columns_of(method: FederatedMethod) -> int:
-    """Numbers per item of a secure upload, which is filled up with zeros to as many rows as there are items."""
-    return -(-length_of(method) // method.n_items)

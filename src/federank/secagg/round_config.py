@@ -18,12 +18,8 @@ by another model, another key or less noise.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import asdict, dataclass
 
-import numpy as np
-
-from federank._numerics.arrays import FloatMatrix, FloatVector
 from federank.errors import BadMessage
 from federank.secagg.canonical import canonical, digest, has_fields, hexadecimal, read_canonical
 from federank.secagg.config import SecaggConfig
@@ -117,13 +113,3 @@ def check_offer(offer: Offer, config: SecaggConfig, model: bytes, now: float, ro
         raise BadMessage("The offer is about messages of another length than the federation config's; nothing is sent.")
     if now > offer.expires + CLOCKS_APART:
         raise BadMessage("The offer has expired; nothing is sent. The next round has another one.")
-
-
-def model_digest(version: int, regulariser: float, weights: FloatVector, vectors: FloatMatrix) -> bytes:
-    """The model as devices read it: every row, every item's weight, and lambda."""
-    return digest(
-        "model",
-        struct.pack("<Qd", version, regulariser),
-        np.ascontiguousarray(weights, dtype="<f4").tobytes(),
-        np.ascontiguousarray(vectors, dtype="<f4").tobytes(),
-    )

@@ -308,14 +308,14 @@ def _fleet(
     """Clients of the first people of a data set; where they play for a time, the others wait for their turn."""
     from federank.service.client.http import Client
     from federank.service.client.secure import pin
-    from federank.service.simulated_clients.methods import Models, Plan, simulated_clients
+    from federank.service.simulated_clients.methods import Models, Plan, SimulatedClients
     from federank.service.simulated_clients.processes import fetch_federation
     from federank.service.simulated_clients.rehearsal import Fleet
 
     with Client(address, ca=ca) as client:
         info, ids = fetch_federation(client)
         pinned = pin(client, info, ca) if info.is_summed else None
-    devices = simulated_clients(info, ids, data, seed, SIMULATED_SHARE)
+    devices = SimulatedClients(info, ids, data, seed, SIMULATED_SHARE)
     users = devices.participants.tolist()
     trusted = None if ca is None else ssl.create_default_context(cafile=ca)
     last_version = None if rounds is None else info.version + rounds

@@ -32,6 +32,7 @@ import numpy as np
 
 from federank.errors import BadAnswer, BadMessage, NoAnswer
 from federank.federation.season import season_content, season_rows
+from federank.federation.secure import model_digest
 from federank.federation.server import Content, Published, ServerMethod
 from federank.federation.wire import Array
 from federank.secagg.canonical import digest
@@ -330,7 +331,7 @@ def _public_model(leader: Fetch) -> tuple[int, str]:
         model = merged(read_rows(leader("/model"), info), None, info.n_items)
     except BadAnswer as reason:
         raise BadMessage(f"The leader's model cannot be read: {reason}") from reason
-    return model.version, info.summed.digest(model).hex()
+    return model.version, model_digest(model.version, {**model.tables, **model.overall}).hex()
 
 
 def _paged(fetch: Fetch, path: str) -> list[dict[str, Any]]:

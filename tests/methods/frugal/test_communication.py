@@ -68,7 +68,7 @@ def test_clients_and_server_compute_what_the_paper_counts(found):
 
 def test_a_message_is_sent_as_two_factors_and_is_longer_than_the_papers_where_it_is_written_out(found):
     blank = np.zeros(DATA.n_items, dtype=np.float32), np.zeros(20, dtype=np.float32)
-    assert found.bytes_up == len(encode_frugal_update(FrugalUpdate(*blank, np.float32(1))))
+    assert found.bytes_up == len(encode_frugal_update(FrugalUpdate.of(*blank, 1.0)))
     numbers = 21 * DATA.n_items + 21 * 21  # a column more than there are factors, and what belongs to all items
     assert 4 * 20 * DATA.n_items < 4 * numbers < found.bytes_up_written_out < 4 * numbers + 300
 

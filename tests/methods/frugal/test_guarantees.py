@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.squares_worlds import devices_of, people_with, some_people, squares_federation
 
+from federank.federation.wire import values
 from federank.methods.frugal import reference
 from federank.methods.frugal import simulation as compiled
 from federank.methods.frugal.method import FrugalUpdate, dense, message_norm, send
@@ -100,7 +101,7 @@ def test_nothing_that_is_held_back_changes_any_message():
         sent, _ = played(world)
         assert sent.keys() == messages.keys()
         for key, update in sent.items():
-            for one, two in zip(update, messages[key], strict=True):
+            for one, two in zip(values(update).values(), values(messages[key]).values(), strict=True):
                 np.testing.assert_array_equal(one, two)
     assert compared == 3
 
@@ -119,7 +120,7 @@ numbers = st.floats(-10, 10, width=32)
 
 @given(strengths=st.lists(numbers, min_size=1, max_size=8), vector=st.lists(numbers, min_size=1, max_size=5))
 def test_a_message_written_out_is_its_outer_products(strengths, vector):
-    update = FrugalUpdate(np.array(strengths, np.float32), np.array(vector, np.float32), np.float32(0.5))
+    update = FrugalUpdate.of(np.array(strengths, np.float32), np.array(vector, np.float32), np.float32(0.5))
     longer = [*vector, 1.0]  # a constant 1 stands behind the vector
     written = dense(update)
     np.testing.assert_allclose(written.residuals, 0.5 * np.outer(strengths, longer), rtol=1e-5, atol=1e-30)
@@ -128,7 +129,7 @@ def test_a_message_written_out_is_its_outer_products(strengths, vector):
 
 @given(strengths=st.lists(numbers, min_size=6, max_size=6), vector=st.lists(numbers, min_size=3, max_size=3))
 def test_the_norm_of_a_message_is_that_of_all_its_numbers_written_out(strengths, vector):
-    update = FrugalUpdate(np.array(strengths, np.float32), np.array(vector, np.float32), np.float32(1))
+    update = FrugalUpdate.of(np.array(strengths, np.float32), np.array(vector, np.float32), np.float32(1))
     assert message_norm(update.strengths, update.vector) == pytest.approx(norm_of(update), rel=1e-4)
 
 

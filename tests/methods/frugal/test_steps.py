@@ -1,5 +1,7 @@
 """The four steps of few messages: rounded Broadcasts, sums that are refused or solved from."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -64,7 +66,7 @@ def test_a_broadcast_of_some_rows_tells_them_as_the_complete_one_does(broadcast)
 
 
 def update(strengths=PEOPLE.n_items, factors=FACTORS, scale=1.0, fill=0.5):
-    return FrugalUpdate(np.full(strengths, fill, np.float32), np.full(factors, fill, np.float32), np.float32(scale))
+    return FrugalUpdate.of(np.full(strengths, fill, np.float32), np.full(factors, fill, np.float32), np.float32(scale))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def update(strengths=PEOPLE.n_items, factors=FACTORS, scale=1.0, fill=0.5):
         (update(fill=np.inf), "not finite"),
         (update(scale=np.nan), "not finite"),
         (update(scale=2.0), "scaled down or not at all"),
-        (update()._replace(strengths=np.ones(PEOPLE.n_items)), "32-bit floats"),
+        (replace(update(), strengths=np.ones(PEOPLE.n_items)), "32-bit floats"),
     ],
 )
 def test_a_fold_refuses_a_bad_message_entirely_and_leaves_the_model_as_it_was(bad, complaint):

@@ -1,5 +1,7 @@
 """Minimum support: the first message carries counts, later ones only the items that enough users have."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.squares_worlds import devices_of, squares_federation
@@ -123,7 +125,8 @@ def test_one_message_cannot_count_and_teach():
 
 @pytest.mark.parametrize("wrong", [{"strengths": [0.5] * ITEMS}, {"scale": 0.5}, {"strengths": [1.0]}])
 def test_counts_are_checked(wrong):
-    right = FrugalUpdate(np.ones(ITEMS, np.float32), np.zeros(0, np.float32), np.float32(1))
+    right = FrugalUpdate.of(np.ones(ITEMS, np.float32), np.zeros(0, np.float32), np.float32(1))
     check_frugal_update(right, 0, ITEMS)
+    changed = {name: np.atleast_1d(np.float32(value)) for name, value in wrong.items()}
     with pytest.raises(BadMessage):
-        check_frugal_update(right._replace(**{name: np.float32(value) for name, value in wrong.items()}), 0, ITEMS)
+        check_frugal_update(replace(right, **changed), 0, ITEMS)

@@ -12,9 +12,10 @@ from tests.service.client.worlds import FACTORS, ITEMS, packed, scripted_federat
 
 from federank.cli import federank
 from federank.errors import BadAnswer, SettingError
+from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import FrugalPrivate, compute_frugal, own_vector, rows_of, send
 from federank.methods.frugal.settings import frugal_recipe
-from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update
+from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update, encode_frugal_update
 from federank.privacy.policy import Policy, SharedProfile, shared_profile
 from federank.service.client import client as life
 from federank.service.client.client import take_part
@@ -72,7 +73,7 @@ def home(federation, tmp_path):
 
 def recipe_of(federation):
     info = read_info(json.dumps(federation.info()).encode())
-    return frugal_recipe(info.settings, np.ones(1, dtype=np.int64), ITEMS)
+    return frugal_recipe(FrugalSettings(**info.settings.public_settings()), np.ones(1, dtype=np.int64), ITEMS)
 
 
 def the_model(version=0):
@@ -92,7 +93,7 @@ def sent_by(federation):
 
 
 def same(one, other):
-    return all(np.array_equal(part, twin) for part, twin in zip(one, other, strict=True))
+    return encode_frugal_update(one) == encode_frugal_update(other)
 
 
 def test_a_client_sends_what_the_protocol_computes_from_its_history(home):
@@ -180,14 +181,11 @@ def test_never_lists_and_budgets_hold_before_anything_leaves(federation, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("policy", "says"),
-    [
-        (Policy(sharing="all", pi=0.5, basis="history"), "Choose --sharing fixed-subset or randomized-response"),
-        (Policy(sharing="fixed-subset", pi=0.5, basis="history"), "Leave --basis out"),
-    ],
+    "policy",
+    [Policy(sharing="all", pi=0.5, basis="history"), Policy(sharing="fixed-subset", pi=0.5, basis="history")],
 )
-def test_a_policy_that_few_messages_cannot_keep_is_refused_before_enrolling(federation, tmp_path, policy, says):
-    with pytest.raises(SettingError, match=says):
+def test_a_policy_that_few_messages_cannot_keep_is_refused_before_enrolling(federation, tmp_path, policy):
+    with pytest.raises(SettingError, match="fixed-subset or randomized-response"):
         Home(federation, tmp_path, policy)
     assert ("POST", "/api/v1/devices") not in federation.asked
 
@@ -246,21 +244,21 @@ def test_a_model_that_cannot_be_solved_with_is_an_error_and_nothing_is_sent(home
 
 
 @pytest.mark.parametrize(
-    ("recipe", "says"),
+    "recipe",
     [
-        ({"messages": 0}, "integer from 1"),
-        ({"messages": 10**9}, "integer from 1"),
-        ({"messages": None}, "integer from 1"),
-        ({"factors": ITEMS + 1}, "only 12 items"),
-        ({"alpha": -1}, "finite number from 0"),
-        ({"activity": 2}, "activity"),
-        ({"clip": 0}, "clip"),
+        {"messages": 0},
+        {"messages": 10**9},
+        {"messages": None},
+        {"factors": ITEMS + 1},
+        {"alpha": -1},
+        {"activity": 2},
+        {"clip": 0},
     ],
 )
-def test_a_recipe_that_cannot_be_followed_is_refused(federation, recipe, says):
+def test_a_recipe_that_cannot_be_followed_is_refused(federation, recipe):
     info = federation.info()
     info["recipe"] |= recipe
-    with pytest.raises(BadAnswer, match=says):
+    with pytest.raises(BadAnswer, match=next(iter(recipe))):
         read_info(json.dumps(info).encode())
 
 

@@ -3,6 +3,7 @@ lifetime.
 """
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -207,8 +208,8 @@ async def test_a_message_that_is_sent_twice_counts_once_and_a_round_cut_off_befo
 
 
 def an_update(**changed):
-    usual = FrugalUpdate(np.ones(ITEMS, np.float32), np.ones(FACTORS, np.float32), np.float32(1))
-    return usual._replace(**changed)
+    usual = FrugalUpdate.of(np.ones(ITEMS, np.float32), np.ones(FACTORS, np.float32), np.float32(1))
+    return replace(usual, **changed)
 
 
 @pytest.mark.parametrize(
@@ -218,8 +219,8 @@ def an_update(**changed):
         (an_update(vector=np.ones(FACTORS + 1, np.float32)), "a vector of 4"),
         (an_update(vector=np.full(FACTORS, np.nan, np.float32)), "not finite"),
         (an_update(strengths=np.full(ITEMS, np.inf, np.float32)), "not finite"),
-        (an_update(scale=np.float32(1.5)), "its scale is 1.5"),
-        (an_update(scale=np.float32(-0.5)), "its scale is -0.5"),
+        (an_update(scale=np.array([1.5], np.float32)), "its scale is 1.5"),
+        (an_update(scale=np.array([-0.5], np.float32)), "its scale is -0.5"),
     ],
 )
 @in_a_loop

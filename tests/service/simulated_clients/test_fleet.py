@@ -23,7 +23,7 @@ from federank.service.client.federation import fetch_model, read_info, read_rows
 from federank.service.client.http import Client
 from federank.service.simulated_clients import rehearsal as fleet_module
 from federank.service.simulated_clients.connection import Connection
-from federank.service.simulated_clients.methods import ATTEMPTS, Models, Plan, Tally, simulated_clients
+from federank.service.simulated_clients.methods import ATTEMPTS, Models, Plan, SimulatedClients, Tally
 from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, recommendations, rehearse
 from federank.service.simulated_clients.rehearsal import Fleet
 
@@ -65,7 +65,7 @@ def ids_of(federation):
 )
 def test_a_virtual_client_sends_what_the_protocol_computes(federation, specs):
     info, data = info_of(federation), people()
-    devices = simulated_clients(info, ids_of(federation), data, 7, specs)
+    devices = SimulatedClients(info, ids_of(federation), data, 7, specs)
     told = read_rows(rows(range(ITEMS), 0, 0), info_of(federation))
     model, received = Models(info).receive(None, told), told.model
     broadcast = FPLModel(received.vectors, received.tables["biases"])
@@ -87,7 +87,7 @@ def test_a_virtual_client_sends_what_the_protocol_computes(federation, specs):
 def test_items_are_matched_to_the_catalogue_by_id(federation):
     info, data = info_of(federation), people()
     ids = ids_of(federation)
-    devices = simulated_clients(info, ids[::-1], data, 7, {})
+    devices = SimulatedClients(info, ids[::-1], data, 7, {})
     for user in range(data.n_users):
         own = {str(data.item_ids[item]) for item in data.profiles.of(user)}
         assert {ids[::-1][item] for item in devices.profiles.of(user)} == own
@@ -190,7 +190,7 @@ def older_work(federation, version):
 
 
 def play_a_fleet(federation, rounds, **options):
-    devices = simulated_clients(info_of(federation), ids_of(federation), people(), 1, {"pi": 1.0})
+    devices = SimulatedClients(info_of(federation), ids_of(federation), people(), 1, {"pi": 1.0})
     plan = Plan(address=federation.address, last_version=federation.version + rounds)
     return asyncio.run(Fleet(plan, devices, Models(info_of(federation)), [1], **options).play())
 
@@ -282,7 +282,7 @@ def test_a_federation_where_every_client_answers_learns_what_the_simulation_lear
         rehearsal = Rehearsal(plan=Plan(address=address), rounds=6, data=data, specs=specs)
         played = rehearse(rehearsal)
         _, version, vectors, biases = shared_model(address)
-    simulated = simulated_clients(federation.info, federation.ids, data, 1, specs).kernels.federation
+    simulated = SimulatedClients(federation.info, federation.ids, data, 1, specs).kernels.federation
     first = simulated.item_vectors.copy()
     play_compiled(simulated, 6)
     assert version == 6
@@ -332,7 +332,7 @@ def simulated_precision(address, split, rounds, clients, specs):
     """Precision at 10 of the compiled simulation of the same federation after the same number of rounds."""
     federation, *_ = shared_model(address)
     rehearsal = Rehearsal(plan=Plan(address=address), data=split.train, specs=specs)
-    simulated = simulated_clients(federation.info, federation.ids, split.train, 1, specs).kernels.federation
+    simulated = SimulatedClients(federation.info, federation.ids, split.train, 1, specs).kernels.federation
     simulated.recipe = simulated.recipe._replace(clients_per_round=clients)
     play_compiled(simulated, rounds)
     model = Model(rounds, {"vectors": simulated.item_vectors[:, :20], "biases": simulated.item_biases})

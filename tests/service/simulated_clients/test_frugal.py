@@ -12,11 +12,15 @@ from tests.service.client.worlds import FACTORS, ITEMS, scripted_federation, ser
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
+from federank.federation.wire import values
+from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import FrugalPrivate, compute_frugal, send
+from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update
+from federank.privacy.policy import SharedProfile
 from federank.service.client.federation import fetch_model, read_info, read_rows
 from federank.service.client.http import Client
-from federank.service.simulated_clients.methods import Models, Plan, simulated_clients
+from federank.service.simulated_clients.methods import Models, Plan, SimulatedClients
 from federank.service.simulated_clients.processes import Rehearsal, accuracy, fetch_federation, rehearse
 from federank.service.simulated_clients.rehearsal import Fleet
 
@@ -38,7 +42,7 @@ def people(users=5):
 def devices_of(federation, **specs):
     info = read_info(json.dumps(federation.info()).encode())
     ids = [item["id"] for item in federation.catalogue()["items"]]
-    return info, simulated_clients(info, ids, people(), 7, specs)
+    return info, SimulatedClients(info, ids, people(), 7, specs)
 
 
 @pytest.mark.parametrize(
@@ -51,15 +55,17 @@ def test_a_virtual_client_sends_what_the_protocol_computes(federation, specs):
         Models(info).receive(None, read_rows(content, info)),
         decode_frugal_broadcast(content, FACTORS, ITEMS),
     )
+    recipe = frugal_recipe(FrugalSettings(**info.settings.public_settings()), np.ones(1, np.int64), ITEMS)
     for user in devices.participants.tolist():
-        mine = devices._devices[user]
-        twin = FrugalPrivate(user, mine.history, mine.shared_profile, 1)
-        expected = send(devices.recipe, twin, *compute_frugal(devices.recipe, twin, told))
+        profile = devices._shared.of(user)
+        everything = np.ones(len(profile), dtype=np.bool_)
+        twin = FrugalPrivate(user, profile, SharedProfile(profile, everything, everything, True), 1)
+        expected = send(recipe, twin, *compute_frugal(recipe, twin, told))
         sent = decode_frugal_update(devices.message(user, 0, model), FACTORS, ITEMS)
-        for one, other in zip(sent, expected, strict=True):
+        for one, other in zip(values(sent).values(), values(expected).values(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
     if "budget" in specs:
-        assert all(len(device.shared_profile.profile) == 2 for device in devices._devices.values())
+        assert (devices._shared.sizes[devices.participants] == 2).all()
 
 
 @pytest.mark.parametrize("specs", [{"sharing": "all"}, {"basis": "history"}])
@@ -96,7 +102,7 @@ def test_no_upload_is_withdrawn_with_a_client_that_leaves(tmp_path):
     with served(tmp_path, *options) as address:
         with Client(address) as client:
             info, ids = fetch_federation(client)
-        devices = simulated_clients(info, ids, data, 1, {})
+        devices = SimulatedClients(info, ids, data, 1, {})
         users = devices.participants[:20].tolist()
         plan = Plan(address=address, last_version=9)
         tally = asyncio.run(Fleet(plan, devices, Models(info), users[:6], successors=users[6:]).play())

@@ -14,18 +14,17 @@ from federank.errors import BadMessage, ModelError, SettingError
 from federank.federation.client import History, Model, RoundVector, Terms, User
 from federank.federation.season import season_content, season_rows
 from federank.federation.server import Guarantee
-from federank.federation.simulated import Population
-from federank.methods.frugal import client as device
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import FrugalUpdate, counts_of
 from federank.methods.frugal.server import FRUGAL_SERVER
-from federank.methods.frugal.simulated import FrugalClients
 from federank.methods.frugal.wire import decode_any_frugal_update, encode_frugal_update
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy, SharedProfile
 from federank.secagg.config import config_from
 from federank.secagg.round_config import check_offer
+from federank.service.client.methods import client_method
 from federank.service.server.model_versions import first_model
+from federank.service.simulated_clients.methods import SimulatedClients
 
 ITEMS, USERS, MESSAGES, SUPPORT, FACTORS = 90, 80, 4, 9, 6
 DATA = random_world(users=USERS, items=ITEMS, interactions=1100, seed=4).compact()
@@ -60,19 +59,18 @@ class Federation:
             self.settings = self.served.settle(asked, data, trained)
         self.published = first_model(self.served.first_content(self.settings, data, trained))
         recipe = {name: getattr(self.settings, name) for name in self.served.client_settings}
-        info = SimpleNamespace(
-            settings=device.settings_of(recipe | {"activity": recipe["activity"] or 0.0}, data.n_items),
-            n_items=data.n_items,
-        )
+        rules = client_method("frugal", secure=secure)
+        settings = rules.settings_of(recipe | {"activity": recipe["activity"] or 0.0}, data.n_items)
+        info = SimpleNamespace(settings=settings, n_items=data.n_items, rules=rules)
         ids = [str(item) for item in data.item_ids.tolist()]
         self.info = info
-        self.clients = FrugalClients(Population(info, ids, clients or data, 1, {}, lambda: None))
+        self.clients = SimulatedClients(info, ids, clients or data, 1, {})
 
     def received(self):
         """The model as clients read it."""
         now = self.published
         content = self.served.encode(self.settings, now, now.rows_since(None), 0)
-        return device.read_rows(self.info.settings, content, now.n_items).model
+        return self.info.rules.read_rows(self.info.settings, content, now.n_items).model
 
     def terms(self):
         """The terms of a secure round on the newest model."""
@@ -116,12 +114,8 @@ class Federation:
 
 @pytest.fixture(autouse=True)
 def no_splitting(monkeypatch):
-    """Uploads are added up as integers: splitting and proving are tested elsewhere. Rounding is drawn with a seed."""
-    drawn, rounded = np.random.default_rng(1).bytes, device.spectral_message
-    monkeypatch.setattr("federank.methods.frugal.simulated.split", lambda _terms, whole: whole)
-    monkeypatch.setattr(
-        "federank.methods.frugal.simulated.spectral_message", lambda terms, update: rounded(terms, update, drawn)
-    )
+    """Uploads are added up as integers: splitting and proving are tested elsewhere."""
+    monkeypatch.setattr("federank.service.simulated_clients.methods.split", lambda _terms, whole: whole)
 
 
 def supported(federation):
@@ -149,7 +143,8 @@ def test_all_clients_in_all_rounds_learn_what_the_simulation_learns(kind, given)
     if kind == "private":  # the same integers
         np.testing.assert_array_equal(model.vectors, expected.item_vectors)
     close = product(expected.item_vectors)
-    np.testing.assert_allclose(product(model.vectors), close, atol=(0.05 if given else 0.02) * np.abs(close).max())
+    # Rounding alone moves single products by up to .06 of the largest.
+    np.testing.assert_allclose(product(model.vectors), close, atol=(0.08 if given else 0.02) * np.abs(close).max())
 
 
 def test_the_first_upload_of_each_client_carries_counts_in_whichever_round_it_comes():
@@ -206,7 +201,7 @@ def test_no_client_is_asked_twice_for_counts_before_items_are_supported():
 
 @pytest.mark.parametrize("secure", [False, True])
 def test_a_clients_upload_is_the_simulated_one_and_its_ledger_says_what_is_in_it(secure, monkeypatch):
-    monkeypatch.setattr("federank.methods.frugal.client.split", lambda _terms, whole: whole.tobytes())
+    monkeypatch.setattr("federank.service.client.methods.split", lambda _terms, whole: whole.tobytes())
     played = Federation(secure=secure, **({"clip": 4.0} if secure else {}))
     user, ledger = 3, Ledger()
     profile = DATA.profiles.of(user)
@@ -216,7 +211,7 @@ def test_a_clients_upload_is_the_simulated_one_and_its_ledger_says_what_is_in_it
     for number in range(2):
         model, terms = played.received(), played.terms() if secure else None
         person = User(1, user, played.info.settings, ITEMS, POLICY, taken, kept, terms)
-        made = device.play(person, model, ledger, number)
+        made = played.info.rules.play(person, model, ledger, number)
         covered = profile if number == 0 else profile[COUNTS[profile] >= SUPPORT]
         np.testing.assert_array_equal(made.recorded, covered)
         assert ledger.messages[-1].items == len(covered)
@@ -239,7 +234,8 @@ def test_items_without_support_are_recommended_to_no_client():
         played.play()
     model, settings = played.received(), played.info.settings
     history = DATA.profiles.of(0)
-    scores = device.scores(settings, model, device.at_home(settings, 1, 0, History(history), model))
+    rules = played.info.rules
+    scores = rules.scores(settings, model, rules.home_vector(settings, 1, 0, History(history), model))
     np.testing.assert_array_equal(np.isfinite(scores), COUNTS >= SUPPORT)
     np.testing.assert_array_equal(np.isfinite(played.clients.scores(model, None)[0]), COUNTS >= SUPPORT)
     expected = fr.Frugal(**SETTINGS).fit(DATA)
@@ -266,7 +262,7 @@ def test_uploads_of_another_form_are_refused():
     played = Federation()
     kind, form = played.served.kinds["plain"], played.served.form(played.settings, ITEMS, 100.0)
     before = played.served.form_of(played.settings, form, played.published)
-    residuals = FrugalUpdate(np.zeros(ITEMS, np.float32), np.zeros(FACTORS, np.float32), np.float32(1))
+    residuals = FrugalUpdate.of(np.zeros(ITEMS, np.float32), np.zeros(FACTORS, np.float32), 1.0)
     with pytest.raises(BadMessage):
         kind.judge(encode_frugal_update(residuals), before)
     played.play()
@@ -275,9 +271,9 @@ def test_uploads_of_another_form_are_refused():
     assert (before.most_rows, after.most_rows) == (0, rows)
     with pytest.raises(BadMessage):
         kind.judge(encode_frugal_update(residuals), after)
-    counts = FrugalUpdate(counts_of(ITEMS, DATA.profiles.of(0)), np.zeros(0, np.float32), np.float32(1))
+    counts = FrugalUpdate.of(counts_of(ITEMS, DATA.profiles.of(0)), np.zeros(0, np.float32), 1.0)
     assert kind.judge(encode_frugal_update(counts), after) == 0
-    twice = counts._replace(strengths=2 * counts.strengths)
+    twice = replace(counts, strengths=2 * counts.strengths)
     with pytest.raises(BadMessage):
         kind.judge(encode_frugal_update(twice), after)
     full = Federation(min_support=1)
@@ -355,7 +351,12 @@ def test_an_offer_about_another_number_of_rows_is_refused():
 
 def test_settings_that_an_older_server_does_not_name_mean_no_minimum():
     recipe = {"factors": 3, "messages": 2, "alpha": 0.0, "unobserved_weight": 1.0, "activity": 0.3, "clip": None}
-    settings = device.settings_of(recipe, ITEMS)
+    rules = client_method("frugal", secure=False)
+    settings = rules.settings_of(recipe, ITEMS)
     assert settings.min_support == 1
-    model = Model(0, {"vectors": np.ones((ITEMS, 3), np.float32), "weights": np.zeros(ITEMS, np.float32)})
-    assert np.isfinite(device.scores(settings, model, np.ones(3, np.float32))).all()
+    model = Model(
+        0,
+        {"vectors": np.ones((ITEMS, 3), np.float32), "weights": np.zeros(ITEMS, np.float32)},
+        {"regulariser": np.ones(1)},
+    )
+    assert np.isfinite(rules.scores(settings, model, np.ones(3, np.float32))).all()

@@ -12,7 +12,7 @@ from federank.federation.method import configuration
 from federank.methods.fedrec.method import PMF, SVDPlusPlus
 from federank.service.client.federation import fetch_model, read_info
 from federank.service.client.http import Client
-from federank.service.simulated_clients.methods import Plan, simulated_clients
+from federank.service.simulated_clients.methods import Plan, SimulatedClients
 from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, rehearse
 
 # Engines and server add the same numbers in another order; factors are of size one.
@@ -65,8 +65,8 @@ def test_choices_that_are_about_likes_are_refused():
     ids = [str(n) for n in range(ITEMS)]
     for specs in ({"sharing": "randomized-response", "item_epsilon": 1.0, "pi": 0.5}, {"basis": "history"}):
         with pytest.raises(SettingError, match="fixed-subset"):
-            simulated_clients(announced(), ids, people(), 3, specs)
-    clients = simulated_clients(announced(), ids, people(), 3, {"filling": "none", "budget": 3})
+            SimulatedClients(announced(), ids, people(), 3, specs)
+    clients = SimulatedClients(announced(), ids, people(), 3, {"filling": "none", "budget": 3})
     assert max(len(clients._shared.of(user)) for user in range(PEOPLE)) == 3
     assert (clients.method.filling, clients.method.rho) == ("none", 0.0)
 
@@ -74,7 +74,7 @@ def test_choices_that_are_about_likes_are_refused():
 def test_ratings_are_matched_to_a_catalogue_in_another_order():
     data = people()
     ids = [str(n) for n in range(ITEMS)][::-1]
-    clients = simulated_clients(announced(), ids, data, 3, {})
+    clients = SimulatedClients(announced(), ids, data, 3, {})
     for user in range(PEOPLE):
         here = data.users == user
         expected = dict(zip(data.items[here].tolist(), data.ratings[here].tolist(), strict=True))

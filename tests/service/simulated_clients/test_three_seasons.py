@@ -35,7 +35,7 @@ from federank.secagg.config import config_from
 from federank.service.client.federation import fetch_info, fetch_model
 from federank.service.client.http import Client
 from federank.service.client.secure import pin, pin_season
-from federank.service.simulated_clients.methods import Models, Plan, simulated_clients
+from federank.service.simulated_clients.methods import Models, Plan, SimulatedClients
 from federank.service.simulated_clients.processes import Rehearsal, accuracy, fetch_federation, recommendations
 from federank.service.simulated_clients.rehearsal import Fleet
 from federank.service.verification import Servers, verify
@@ -87,7 +87,7 @@ def catalogue_file(folder, numbers):
 
 
 def made(info, ids):
-    return simulated_clients(info, ids, SPLIT.train, SEED, {"pi": 1.0})
+    return SimulatedClients(info, ids, SPLIT.train, SEED, {"pi": 1.0})
 
 
 class Rehearsed:

@@ -111,14 +111,13 @@ const kinds = {
     return { offer, digest: hex(await sums.roundConfigDigest(offer)) };
   },
   record: async ({ content, server }) => sums.readRecord(bytes(content), bytes(server)),
-  model: async ({ version, regulariser, weights, vectors }) =>
-    hex(await sums.modelDigest(version, regulariser, Float32Array.from(weights), Float32Array.from(vectors))),
-  methodModel: async ({ version, iteration, reported, vectors }) =>
+  model: async ({ version, regulariser, iteration, reported, vectors }) =>
     hex(
-      await sums.methodModelDigest(version, {
+      await sums.modelDigest(version, {
         vectors: Float32Array.from(vectors),
         reported: Int8Array.from(reported),
         iteration: Int32Array.of(iteration),
+        regulariser: Float64Array.of(regulariser),
       }),
     ),
   upload: async ({ offer, message, secrets, ephemeral }) => {

@@ -87,7 +87,7 @@ def test_a_message_is_the_same(ask, settings):
     np.testing.assert_allclose(found["gram"], gram.ravel(), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(found["vector"], expected.vector, **CLOSE)
     np.testing.assert_allclose(found["strengths"], expected.strengths, **CLOSE)
-    assert found["scale"] == pytest.approx(float(expected.scale), rel=1e-6)
+    assert found["scale"] == pytest.approx(expected.scale[0], rel=1e-6)
     written = dense(expected)
     np.testing.assert_allclose(found["pulls"], written.residuals.ravel(), **CLOSE)
     np.testing.assert_allclose(found["squares"], written.squares.ravel(), **CLOSE)
@@ -98,7 +98,7 @@ def test_an_update_is_written_in_pythons_bytes(ask):
     question, _ = question_of(recipe, broadcast_of(recipe))
     [found] = ask(question)
     strengths, vector = (np.array(found[name], dtype=np.float32) for name in ("strengths", "vector"))
-    mine = encode_frugal_update(FrugalUpdate(strengths, vector, np.float32(found["scale"])))
+    mine = encode_frugal_update(FrugalUpdate.of(strengths, vector, np.float32(found["scale"])))
     assert bytes(found["bytes"]) == mine
     decode_frugal_update(mine, FACTORS, ITEMS)
 

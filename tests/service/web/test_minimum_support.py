@@ -18,7 +18,6 @@ from tests.service.web.conversing import conversing
 from tests.service.web.questions import CLOSE
 
 from federank.federation.client import History, RoundVector, User
-from federank.methods.frugal import client as device
 from federank.methods.frugal.method import count_unit, dense, flat
 from federank.methods.frugal.wire import decode_any_frugal_update
 from federank.privacy.ledger import Ledger
@@ -52,7 +51,7 @@ def test_a_message_is_pythons_in_every_stage_of_a_federation(ask):
         expected = None
         if counts is None:
             person = User(1, user, played.info.settings, ITEMS, POLICY, taken, kept)
-            made = device.play(person, model, ledger, 1)
+            made = played.info.rules.play(person, model, ledger, 1)
             expected = decode_any_frugal_update(made.body, FACTORS, None, ITEMS)
         [found] = ask(
             {
@@ -72,12 +71,13 @@ def test_a_message_is_pythons_in_every_stage_of_a_federation(ask):
         body = decode_any_frugal_update(bytes.fromhex(found["body"]), FACTORS, None, ITEMS)
         np.testing.assert_allclose(body.strengths, expected.strengths, **CLOSE)
         np.testing.assert_allclose(body.vector, expected.vector, **CLOSE)
-        assert body.scale == pytest.approx(float(expected.scale), rel=1e-6)
+        assert body.scale == pytest.approx(expected.scale, rel=1e-6)
         assert found["liked"] == found["ledger"] == made.recorded.tolist()
         if spent:
             np.testing.assert_allclose(found["values"], flat(dense(expected)), rtol=1e-4, atol=1e-5)
-            home = device.at_home(played.info.settings, 1, user, History(made.recorded), model)
-            scores = device.scores(played.info.settings, model, home)
+            rules = played.info.rules
+            home = rules.home_vector(played.info.settings, 1, user, History(made.recorded), model)
+            scores = rules.scores(played.info.settings, model, home)
             shown = np.array([np.nan if score is None else score for score in found["scores"]])
             np.testing.assert_array_equal(np.isfinite(shown), COUNTS >= SUPPORT)
             np.testing.assert_allclose(shown[COUNTS >= SUPPORT], scores[COUNTS >= SUPPORT], rtol=1e-4, atol=1e-5)
@@ -108,7 +108,9 @@ def test_a_hidden_item_is_shown_by_no_client(ask):
         }
     )
     settings, model = played.info.settings, played.received()
-    scores = device.scores(settings, model, device.at_home(settings, 1, 3, History(profile), model))
+    rules = played.info.rules
+    home = rules.home_vector(settings, 1, 3, History(profile), model)
+    scores = rules.scores(settings, model, home)
     expected = (COUNTS >= SUPPORT) & (np.arange(ITEMS) != hidden)
     np.testing.assert_array_equal(np.isfinite(scores), expected)
     assert [score is not None for score in found["scores"]] == expected.tolist()

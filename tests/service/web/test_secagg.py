@@ -22,7 +22,7 @@ from tests.service.web.conftest import PAGE
 from tests.service.web.conversing import conversing
 
 from federank.errors import BadMessage
-from federank.federation.secure import model_digest as method_model_digest
+from federank.federation.secure import model_digest
 from federank.methods.frugal.private import directions_at_home, one_message
 from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
 from federank.secagg.canonical import canonical, digest, read_canonical
@@ -42,7 +42,6 @@ from federank.secagg.ring import C_INT, centred, mask, round_message
 from federank.secagg.round_config import (
     CLOCKS_APART,
     check_offer,
-    model_digest,
     read_offer,
     sign_offer,
 )
@@ -371,21 +370,15 @@ def test_records_are_read_and_refused_alike(ask):
 
 
 def test_models_have_the_same_digest(ask):
-    rng = np.random.default_rng(6)
-    weights, vectors = rng.uniform(size=9).astype(np.float32), rng.normal(size=(9, 4)).astype(np.float32)
-    told = {"version": 12, "regulariser": 0.1, "weights": weights.tolist(), "vectors": vectors.ravel().tolist()}
-    assert ask({"kind": "model", **told}) == [model_digest(12, 0.1, weights, vectors).hex()]
-
-
-def test_models_of_methods_on_the_interface_have_the_same_digest(ask):
     reported = np.array([1, 0, 1, 1], np.int8)
     vectors = np.random.default_rng(6).normal(size=(4, 3)).astype(np.float32)
     named = []
     for iteration in (7, 8):
         values = {"version": 12, "iteration": iteration, "reported": reported.tolist()}
-        named += ask({"kind": "methodModel", **values, "vectors": vectors.ravel().tolist()})
+        named += ask({"kind": "model", "regulariser": 0.1, **values, "vectors": vectors.ravel().tolist()})
         parts = {"vectors": vectors, "reported": reported, "iteration": np.array([iteration], np.int32)}
-        assert named[-1] == method_model_digest(12, parts).hex()
+        parts["regulariser"] = np.array([0.1])
+        assert named[-1] == model_digest(12, parts).hex()
     assert len(set(named)) == 2
 
 

@@ -1,269 +1,269 @@
-"""Few messages (Frugal) on a device: its own vector in closed form, and at most `messages` messages in its lifetime.
+"""The client's half of Frugal on the interface (federation/method.py): its vector in closed form, and few uploads.
 
-    computation       the vector that explains the shared profile best, and one number an item
-    transmission      weighted and clipped; every item is named, so that what is named tells nothing
-    ledger            the message is written down: the how-many-th it is, and which items stood for the history
+    client_update     the vector that explains the shared profile best, and one number per item, weighted and clipped
+    fold_in           the same from the full history; it is never sent
 
-Where items need a minimum support, those without a weight in the model have none. The first message carries counts, and
+Where items need a minimum support, those without a weight in the model have none. The first upload carries counts, and
 so does any other while no item is supported, or where a secure round asks for counts. Others cover the supported items.
+Nothing is kept between rounds, and all items are named, so that what is named tells nothing.
 
-Nothing is kept between rounds. All that leaves is a function of the shared profile, so what the owner's policy holds
-back is in no message. The maths are the protocol's own (protocol/squares/); the simulation plays the same.
+`PrivateFrugal` is what clients of a federation with differential privacy send: the parts of private.py.
 """
 
 from __future__ import annotations
 
-import os
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix
+from federank.checks import check_int, check_positive, setting
 from federank.errors import SettingError
-from federank.federation.client import (
-    MOST_FACTORS,
-    MOST_MESSAGES,
-    MOST_SUPPORT,
-    ClientMethod,
-    History,
-    Model,
-    Played,
-    Random,
-    RoundVector,
-    Rows,
-    SecureClientMethod,
-    Terms,
-    User,
-    clipped_message,
-    integer,
-    number,
-    numbers_in_range,
-    solved,
-    split,
-)
-from federank.methods.frugal.losses import FrugalSettings
+from federank.federation import wire
+from federank.federation.method import Aggregate, Client, ClientResult, FederatedMethod, Records
+from federank.federation.wire import Array, array
 from federank.methods.frugal.method import (
-    FrugalBroadcast,
-    FrugalPrivate,
     FrugalUpdate,
-    check_frugal_update,
-    compute_frugal,
     count_unit,
+    counts_of,
     covered,
     covered_items,
     dense,
-    flat,
     is_count,
-    own_vector,
+    message_norm,
     rows_of,
-    send,
+    user_weight,
 )
-from federank.methods.frugal.private import directions_at_home, one_message
-from federank.methods.frugal.settings import FrugalRecipe, frugal_recipe
-from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update, frugal_broadcast_bytes
-from federank.privacy.ledger import Ledger
-from federank.privacy.policy import Policy, SharedProfile
+from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
+from federank.methods.frugal.private import Directions, directions_at_home, message_parts
+from federank.methods.frugal.wire import decode_frugal_broadcast, frugal_broadcast_bytes
 from federank.secagg.config import PRIVATE, SPECTRAL
-from federank.secagg.round_config import model_digest
-from federank.secagg.upload import rounding_chances
+from federank.secagg.ring import C_INT
 
-_NO_BIASES: FloatVector = np.zeros(0, dtype=np.float32)
-
-
-def private_message(
-    terms: Terms, vectors: FloatMatrix, weights: FloatVector, profile: IntVector, random: Random = os.urandom
-) -> IntVector:
-    """The message of the plan's stage that the round asks for; after the first it covers the supported items."""
-    offer, known, rows = terms.offer, None, terms.config.items
-    if offer.stage:
-        items = covered_items(terms.config.min_support, weights)
-        known, rows = directions_at_home(vectors[items], weights[items]), len(items)
-        profile = covered(items, profile)
-    return one_message(offer.stage, rows, profile, known, rounding_chances(offer.length, random))
+MOST_UPLOADS = 1000  # a guarantee of more would be none
+_NO_VECTOR: FloatVector = np.zeros(0, dtype=np.float32)
+_UPWARDS = 1 + 2.0**-40
+"""A count is an integer in a secure sum; this much more, so that no rounding takes one away."""
 
 
-def spectral_message(terms: Terms, update: FrugalUpdate, random: Random = os.urandom) -> IntVector:
-    """Frugal's own message in integers, clipped to the federation config's length; counts in units that are exact."""
-    if is_count(update):
-        return (update.strengths * np.float32(count_unit(terms.config.items))).astype(np.int32)
-    return clipped_message(terms, flat(dense(update)), random)
+@dataclass(frozen=True, eq=False)
+class FrugalModel:
+    """What clients have: item vectors, how much each item counts (0: it is not supported), and lambda."""
+
+    vectors: Array = array("items", "factors")
+    weights: Array = array("items", minimum=0)
+    regulariser: Array = array(1, dtype="f8", minimum=0)
+
+    @cached_property
+    def gram(self) -> RealMatrix:
+        """Y'DY: once per version, for all clients."""
+        return gram_matrix(np.ascontiguousarray(self.vectors), self.weights)
+
+    @cached_property
+    def directions(self) -> Directions:
+        """What clients of a private federation look for."""
+        return directions_at_home(self.vectors, self.weights)
+
+    @cached_property
+    def supported(self) -> FrugalModel:
+        """The items that weigh something."""
+        items = np.flatnonzero(self.weights)
+        return FrugalModel(self.vectors[items], self.weights[items], self.regulariser)
 
 
-def is_asked_for_counts(settings: FrugalSettings, weights: FloatVector, spent: int, terms: Terms | None) -> bool:
-    """Whether a message is to carry counts: in a secure round its stage says so, else the first one does."""
-    if settings.min_support == 1:
-        return False
-    if terms is not None:
-        return terms.config.is_counting(terms.offer.stage)
-    return not spent or not weights.any()
+@dataclass(eq=False, kw_only=True)
+class FrugalSums(Aggregate):
+    """Sums of updates: rows of items, and the square of the vector."""
+
+    residuals: Array = array("items", "columns", dtype="f8")
+    squares: Array = array("columns", "columns", dtype="f8")
 
 
-def settings_of(recipe: dict[str, Any], n_items: int) -> FrugalSettings:
-    """The settings that a server's recipe says."""
-    clip = recipe.get("clip")
-    settings = FrugalSettings(
-        factors=integer(recipe.get("factors"), 1, MOST_FACTORS),
-        messages=integer(recipe.get("messages"), 1, MOST_MESSAGES),
-        min_support=integer(recipe.get("min_support", 1), 1, MOST_SUPPORT),
-        alpha=number(recipe.get("alpha")),
-        unobserved_weight=number(recipe.get("unobserved_weight")),
-        activity=number(recipe.get("activity")),
-        clip=None if clip is None else number(clip),
-    )
-    _alone(settings, n_items)  # more factors than items are refused
-    return settings
+@dataclass(eq=False, kw_only=True)
+class ItemRows(Aggregate):
+    """Sums of counts, or of private updates."""
+
+    rows: Array = array("items", "directions", dtype="f8")
 
 
-def model_bytes(settings: FrugalSettings, n_items: int) -> int:
-    """No model of this catalogue is longer on the wire: all rows as they are, and their numbers beside them."""
-    factors = int(settings.factors or 0)
-    return frugal_broadcast_bytes(n_items, factors, whole=True, as_codes=False, weighted=True) + 4 * n_items
+@dataclass(frozen=True, eq=False)
+class PrivateParts:
+    """A private update: the matrix row x pointed."""
+
+    row: Array = array("covered", dtype="f8")
+    pointed: Array = array("directions", dtype="f8")
 
 
-def read_rows(settings: FrugalSettings, content: bytes, n_items: int) -> Rows:
-    """Rows from the wire, once they are sure to be some."""
-    broadcast = decode_frugal_broadcast(content, int(settings.factors or 0), n_items)
-    tables = {"vectors": rows_of(broadcast), "weights": broadcast.weights}
-    model = Model(broadcast.version, tables, {"regulariser": np.array([broadcast.regulariser])})
-    return Rows(broadcast.round_number, broadcast.items, model)
+@dataclass(frozen=True, kw_only=True)
+class Frugal(FederatedMethod):
+    """Frugal as clients run it."""
 
+    name = "frugal"
+    records = Records(FrugalModel, None, FrugalUpdate, FrugalSums, None)
+    counts_uploads: ClassVar[bool] = True
+    needs_unseen_items: ClassVar[bool] = False
+    recipe: ClassVar[str] = SPECTRAL
 
-def regulariser_of(model: Model) -> float:
-    """The regularisation of user vectors, which comes with the model."""
-    return float(model.overall["regulariser"][0])
+    min_support: int = setting(1, 1, 10_000_000)
+    """Items of fewer users are only in uploads of counts. 1: every item is in every upload."""
+    alpha: float = setting(0.0, 0)
+    """Confidence 1 + alpha that users like what they have."""
+    unobserved_weight: float = setting(1.0, 0, 1)
+    """Confidence that they dislike what they do not have."""
+    activity: float = setting(0.0, 0, 1)
+    """A user with n items weighs n^-activity."""
 
-
-def scores(_settings: FrugalSettings, model: Model, vector: FloatVector) -> FloatVector:
-    """The scores of all items; -inf for those without a vector, which have no support or were hidden by the server."""
-    scores: FloatVector = model.vectors @ vector
-    scores[~model.vectors.any(axis=1)] = -np.inf
-    return scores
-
-
-def first_vector(settings: FrugalSettings, _seed: int, _user: int) -> FloatVector:
-    """Nothing: no vector is kept from round to round."""
-    return np.zeros(int(settings.factors or 0), dtype=np.float32)
-
-
-def sharing_policy(policy: Policy) -> Policy:
-    """Decisions for its lifetime, and what they let out stands for the history."""
-    if policy.sharing == "all":
-        raise SettingError(
-            "This federation's devices send few messages, and sharing as published tosses a coin again for each: what "
-            "is held back today is sent tomorrow. Choose --sharing fixed-subset or randomized-response."
+    @classmethod
+    def announced(cls, settings: Mapping[str, Any], n_items: int, *, secure: bool) -> Self:
+        """Without a clip, a secure federation takes private updates."""
+        clip = settings.get("clip")
+        kind: Any = PrivateFrugal if secure and clip is None else cls
+        factors, uploads = settings.get("factors"), settings.get("messages")
+        check_int("messages", uploads, 1, MOST_UPLOADS)
+        if clip is not None:
+            check_positive("clip", clip)
+        names = ("alpha", "unobserved_weight", "activity")
+        given = {name: settings.get(name) for name in names} | ({} if clip is None else {"clip": clip})
+        kept = "secure" if secure else "plain"
+        support = settings.get("min_support", 1)
+        made: Self = kind(
+            n_items=n_items, factors=factors, uploads=kept, uploads_per_client=uploads, min_support=support, **given
         )
-    if policy.basis == "history":
-        raise SettingError(
-            "This federation's messages are computed from what is shared: from the full history they would give it "
-            "away. Leave --basis out, or choose shared."
+        if made.factors > n_items:
+            raise SettingError(f"factors is {factors}, but there are only {n_items:,} items.")
+        return made
+
+    def public_settings(self) -> dict[str, Any]:
+        """The settings by the names of the federation's own."""
+        clip = None if self.recipe == PRIVATE or not self.clip else self.clip
+        names = ("factors", "alpha", "unobserved_weight", "activity", "min_support")
+        return {name: getattr(self, name) for name in names} | {"messages": self.uploads_per_client, "clip": clip}
+
+    @property
+    def support(self) -> int:
+        """Users that an item needs."""
+        return self.min_support
+
+    @property
+    def objective(self) -> Objective:
+        """What counts how much."""
+        return Objective(np.float32(1 + self.alpha), np.float32(self.unobserved_weight))
+
+    @property
+    def columns(self) -> int:
+        """A vector's numbers, and the constant 1."""
+        return self.factors + 1
+
+    def read(self, content: bytes) -> wire.RowsMessage:
+        """Rows of the model, from bytes with a scale per row or as they are."""
+        told = decode_frugal_broadcast(content, self.factors, self.n_items)
+        model = FrugalModel(rows_of(told), told.weights, np.array([told.regulariser]))
+        return wire.RowsMessage(told.round_number, told.version, told.items, model)
+
+    def most_bytes(self) -> int:
+        """All rows as floats, and their numbers."""
+        return frugal_broadcast_bytes(self.n_items, self.factors, whole=True, as_codes=False, weighted=True)
+
+    def covering(self, broadcast: FrugalModel, stage: int) -> Self:
+        """Uploads cover the supported items, but for those of counts."""
+        is_whole = self.min_support == 1 or self.is_counting(stage)
+        return self if is_whole else replace(self, n_items=int(np.count_nonzero(broadcast.weights)))
+
+    def is_counting(self, stage: int) -> bool:
+        """Whether a stage of secure aggregation has one number per item of the catalogue."""
+        return stage == 0 and self.min_support > 1
+
+    def empty(self, stage: int = 0) -> Any:
+        """Sums of counts, or of updates."""
+        return wire.zeros(ItemRows, self, directions=1) if self.is_counting(stage) else super().empty(stage)
+
+    def add(self, aggregate: Any, update: Any) -> None:
+        """Add an update, or counts in units that are integers in a secure sum."""
+        if is_count(update):
+            aggregate.rows[:, 0] += update.strengths * (count_unit(self.n_items) * self.clip / C_INT * _UPWARDS)
+            return
+        message = dense(update)
+        aggregate.residuals += message.residuals
+        aggregate.squares += message.squares
+
+    def bounded(self, update: FrugalUpdate, limit: float) -> FrugalUpdate:
+        """The update with a scale at which all of its numbers, written out, have at most this norm. Counts stay."""
+        if is_count(update):
+            return update
+        scale = min(float(update.scale[0]), limit / message_norm(update.strengths, update.vector))
+        return FrugalUpdate.of(update.strengths, update.vector, scale)
+
+    def client_update(self, client: Client, broadcast: FrugalModel) -> ClientResult:
+        """Counts, or the client's vector and how strongly each supported item should move towards it."""
+        has_counts = not client.sent or not broadcast.weights.any() if client.stage is None else client.stage == 0
+        if has_counts and self.min_support > 1:
+            return ClientResult(FrugalUpdate.of(counts_of(self.n_items, client.items), _NO_VECTOR, 1.0))
+        items, model, profile = self._covered(client, broadcast)
+        vector = self._solved(model, profile)
+        strengths = residuals(self.objective, model.vectors, vector, profile)
+        update = FrugalUpdate.of(strengths, vector, user_weight(self.activity, len(profile)))
+        return ClientResult(self.bounded(update, self.clip) if self.clip else update, positives=items[profile])
+
+    def _covered(self, client: Client, broadcast: FrugalModel) -> tuple[IntVector, FrugalModel, IntVector]:
+        """The items that an upload covers, their rows, and which of them the client has."""
+        items = covered_items(self.min_support, broadcast.weights)
+        model = broadcast.supported if self.min_support > 1 else broadcast
+        return items, model, covered(items, client.items)
+
+    def _solved(self, model: FrugalModel, profile: IntVector) -> FloatVector:
+        return solve_user(
+            self.objective, float(model.regulariser[0]), model.vectors, model.weights, model.gram, profile
         )
-    return policy
+
+    def fold_in(self, client: Client, broadcast: FrugalModel) -> FloatVector:
+        """The vector that explains the full history best, in closed form."""
+        _, model, profile = self._covered(client, broadcast)
+        return self._solved(model, profile)
+
+    def scores(self, broadcast: FrugalModel, factors: Array) -> FloatMatrix:
+        """-inf for items without a vector, which have no support or were hidden by the server."""
+        scores = super().scores(broadcast, factors)
+        scores[:, ~broadcast.vectors.any(axis=1)] = -np.inf
+        return scores
 
 
-def messages(settings: FrugalSettings, policy: Policy) -> int | None:
-    """As many as the federation promised, or fewer where the owner allows fewer."""
-    return settings.messages if policy.messages is None else min(settings.messages, policy.messages)
+@dataclass(frozen=True, kw_only=True)
+class PrivateFrugal(Frugal):
+    """Frugal under differential privacy: popularity first, then directions, each upload with its own noise."""
+
+    records = Records(FrugalModel, None, PrivateParts, ItemRows, None)
+    recipe: ClassVar[str] = PRIVATE
+
+    clip: float = setting(1.0, 1, 1)
+    """Updates are of length 1."""
+
+    @property
+    def columns(self) -> int:
+        """The directions that are looked for."""
+        return self.factors - 1
+
+    def is_counting(self, stage: int) -> bool:
+        """Popularity comes first."""
+        return stage == 0
+
+    def empty(self, stage: int = 0) -> Any:
+        """One column of popularity, or one for each direction."""
+        return wire.zeros(ItemRows, self, directions=1 if stage == 0 else self.columns)
+
+    def add(self, aggregate: Any, update: Any) -> None:
+        """The update written out."""
+        aggregate.rows += np.outer(update.row, update.pointed)
+
+    def client_update(self, client: Client, broadcast: FrugalModel) -> ClientResult:
+        """The parts of the stage that the round asks for."""
+        if not client.stage:
+            return ClientResult(PrivateParts(*message_parts(self.n_items, client.items, None)))
+        items, model, profile = self._covered(client, broadcast)
+        parts = message_parts(len(items), profile, model.directions)
+        return ClientResult(PrivateParts(*parts), positives=items[profile])
 
 
-def play(client: User, model: Model, ledger: Ledger, round_number: int) -> Played:
-    """Play a round and record its message in the ledger; where sums are promised, what goes out is split already."""
-    settings, policy, taken = client.settings, client.policy, client.taken
-    allowed, spent = int(messages(settings, policy) or 0), ledger.spent
-    recipe = _alone(settings, client.n_items)
-    private = FrugalPrivate(client.user, taken.profile, taken, allowed, spent)
-    terms, weights = client.terms, model.tables["weights"]
-    has_counts = is_asked_for_counts(settings, weights, spent, terms)
-    items = np.arange(client.n_items, dtype=np.int32) if has_counts else covered_items(settings.min_support, weights)
-    with numbers_in_range(), np.errstate(invalid="ignore", over="ignore"):
-        if terms is not None and terms.config.recipe == PRIVATE:
-            private.spent += 1
-            body = split(terms, private_message(terms, model.vectors, weights, taken.profile))
-        else:
-            broadcast = broadcast_of(settings, model, round_number)
-            update = _update(recipe, private, _asking_for_counts(broadcast) if has_counts else broadcast)
-            body = encode_frugal_update(update) if terms is None else split(terms, spectral_message(terms, update))
-    taken = _among(taken, items)  # what is in this message, and nothing else, is recorded
-    ledger.record_message(round_number, taken, private.spent, allowed, 0 if terms is None else terms.offer.noise)
-    kept = RoundVector(client.kept.values, None, frozenset())
-    return Played(kept, body, len(items), taken.profile)
-
-
-def _update(recipe: FrugalRecipe, private: FrugalPrivate, broadcast: FrugalBroadcast) -> FrugalUpdate:
-    update = send(recipe, private, *compute_frugal(recipe, private, broadcast))
-    if is_count(update):
-        check_frugal_update(update, 0, recipe.n_items)
-    else:
-        check_frugal_update(update, recipe.factors, len(broadcast.items))
-    return update
-
-
-def _among(taken: SharedProfile, items: IntVector) -> SharedProfile:
-    """The part of a shared profile that is among these items."""
-    here = np.isin(taken.profile, items)
-    return SharedProfile(taken.profile[here], taken.real[here], taken.allowed[here], taken.lifelong)
-
-
-def at_home(settings: FrugalSettings, _seed: int, _user: int, history: History, model: Model) -> FloatVector:
-    """The vector that explains the full history best, in closed form; it is never sent."""
-    recipe = _alone(settings, len(model.vectors))
-    return solved(lambda: own_vector(recipe, broadcast_of(settings, model, 0), history.items))
-
-
-def _alone(settings: FrugalSettings, n_items: int) -> FrugalRecipe:
-    """The recipe of one client."""
-    return frugal_recipe(settings, np.ones(1, dtype=np.int64), n_items)
-
-
-def broadcast_of(settings: FrugalSettings, model: Model, round_number: int) -> FrugalBroadcast:
-    """The rows of the supported items, as the maths take them."""
-    weights = model.tables["weights"]
-    items = covered_items(settings.min_support, weights)
-    no_codes = np.zeros((len(items), 0), dtype=np.int8)
-    head = round_number, model.version, regulariser_of(model), items, weights[items]
-    return FrugalBroadcast(*head, no_codes, _NO_BIASES, model.vectors[items])
-
-
-def _asking_for_counts(broadcast: FrugalBroadcast) -> FrugalBroadcast:
-    """A Broadcast without rows."""
-    none = np.zeros(0, dtype=np.int32)
-    return broadcast._replace(
-        items=none, weights=broadcast.weights[:0], codes=broadcast.codes[:0], vectors=broadcast.vectors[:0]
-    )
-
-
-def _shape(settings: FrugalSettings) -> tuple[str, int, str]:
-    """The recipe, numbers a row and longest message that go with what the leader tells of its method."""
-    factors = int(settings.factors or 0)
-    if settings.clip is None:
-        return PRIVATE, factors - 1, repr(1.0)
-    return SPECTRAL, factors + 1, repr(settings.clip)
-
-
-def _digest(model: Model) -> bytes:
-    return model_digest(model.version, regulariser_of(model), model.tables["weights"], model.vectors)
-
-
-FRUGAL_CLIENT = ClientMethod(
-    settings_of=settings_of,
-    model_bytes=model_bytes,
-    read_rows=read_rows,
-    first_vector=first_vector,
-    sharing_policy=sharing_policy,
-    messages=messages,
-    play=play,
-    home_vector=at_home,
-    scores=scores,
-    counts_messages=True,
-    is_home_alone=True,
-    summed=SecureClientMethod(
-        public_settings=("factors", "messages", "alpha", "unobserved_weight", "activity", "clip", "min_support"),
-        shape=_shape,
-        digest=_digest,
-        unsaid={"activity": "0.0", "min_support": 1},  # where everyone weighs the same; of an earlier version
-        rows=lambda model: int(np.count_nonzero(model.tables["weights"])),
-        min_support=lambda settings: int(settings.min_support),
-    ),
-)
-
-
-CLIENTS, SECURE_CLIENTS = {"frugal": FRUGAL_CLIENT}, {"frugal": FRUGAL_CLIENT}
+CLIENTS, SECURE_CLIENTS = {"frugal": Frugal}, {"frugal": Frugal}

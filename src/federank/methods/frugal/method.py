@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealVector
 from federank.errors import BadMessage
 from federank.federation.rng import DROPOUT, ONLINE, happens, words, words_wrap_around
+from federank.federation.wire import Array, array
 from federank.methods.frugal.objective import gram_matrix, residuals, solve_user
 from federank.methods.frugal.settings import FrugalRecipe
 from federank.privacy.policy import SharedProfile
@@ -44,12 +45,19 @@ class FrugalBroadcast(NamedTuple):
     vectors: FloatMatrix  # the rows as they are; no rows where codes are sent
 
 
-class FrugalUpdate(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class FrugalUpdate:
     """A device's message to the server: all that crosses the wire upwards."""
 
-    strengths: FloatVector  # one number for each supported item; of counts: 1 or 0 for each item of the catalogue
-    vector: FloatVector  # the person's own, solved from what they take part with; of counts: none
-    scale: np.float32  # at most 1: how much the person counts, less where the message keeps to a largest norm
+    strengths: Array = array("covered")  # one number per supported item; of counts: 1 or 0 for each of the catalogue
+    vector: Array = array("own")  # the person's own, solved from what they take part with; of counts: none
+    scale: Array = array(1, minimum=0, maximum=1)
+    """One number: how much the person counts, less where the message keeps to a largest norm."""
+
+    @classmethod
+    def of(cls, strengths: FloatVector, vector: FloatVector, scale: float) -> FrugalUpdate:
+        """The message with this scale."""
+        return cls(strengths, vector, np.array([scale], dtype=np.float32))
 
 
 def is_count(update: FrugalUpdate) -> bool:
@@ -114,7 +122,7 @@ def rows_of(broadcast: FrugalBroadcast) -> FloatMatrix:
 
 def check_frugal_update(update: FrugalUpdate, factors: int, n_items: int) -> None:
     """Refuse an Update that is not of the form the protocol asks for, or that its equations cannot give."""
-    strengths, vector, scale = update
+    strengths, vector, scale = update.strengths, update.vector, update.scale
     if strengths.dtype != np.float32 or vector.dtype != np.float32:
         raise BadMessage("An Update has 32-bit floats as strengths and as vector; this one has not.")
     if strengths.shape != (n_items,) or vector.shape != (factors,):
@@ -122,16 +130,14 @@ def check_frugal_update(update: FrugalUpdate, factors: int, n_items: int) -> Non
             f"An Update needs a strength for each of the {n_items:,} items of its round and a vector of {factors} "
             f"numbers; found {strengths.shape} and {vector.shape}."
         )
-    if not (np.isfinite(strengths).all() and np.isfinite(vector).all() and np.isfinite(scale)):
+    if not (np.isfinite(strengths).all() and np.isfinite(vector).all() and np.isfinite(scale).all()):
         raise BadMessage("An Update holds values that are not finite numbers.")
-    if not factors and not (np.isin(strengths, (0, 1)).all() and scale == 1):
+    if not factors and not (np.isin(strengths, (0, 1)).all() and scale[0] == 1):
         raise BadMessage(
             "A message of counts says 1 of the items of its sender and 0 of all others; this one does not."
         )
-    if not 0 <= scale <= 1:
-        raise BadMessage(
-            f"An Update is scaled down or not at all; its scale is {float(scale):g}, and 0 to 1 is needed."
-        )
+    if not 0 <= scale[0] <= 1:
+        raise BadMessage(f"An Update is scaled down or not at all; its scale is {scale[0]:g}, and 0 to 1 is needed.")
 
 
 def check_private_update(update: PrivateUpdate, length: int) -> None:
@@ -267,7 +273,7 @@ def compute_frugal(
         return counts_of(recipe.n_items, profile), np.zeros(0, dtype=np.float32), 1.0
     vector, places = own_vector(recipe, broadcast, profile), covered(broadcast.items, profile)
     strengths = residuals(recipe.objective, rows_of(broadcast), vector, places)
-    return strengths, vector, user_weight(recipe, len(places))
+    return strengths, vector, user_weight(recipe.activity, len(places))
 
 
 def counts_of(n_items: int, profile: IntVector) -> FloatVector:
@@ -277,9 +283,9 @@ def counts_of(n_items: int, profile: IntVector) -> FloatVector:
     return counts
 
 
-def user_weight(recipe: FrugalRecipe, items: int) -> float:
+def user_weight(activity: float, items: int) -> float:
     """How much a user counts with this many supported items; one with none sends zeros."""
-    return float(items**-recipe.activity) if items else 0.0
+    return float(items**-activity) if items else 0.0
 
 
 # Transmission: what a device lets the server see, at most `messages` times in its lifetime.
@@ -300,4 +306,4 @@ def send(
     device.spent += 1
     if recipe.clip > 0 and len(vector):
         scale = min(scale, recipe.clip / message_norm(strengths, vector))
-    return FrugalUpdate(strengths, vector, np.float32(scale))
+    return FrugalUpdate.of(strengths, vector, scale)

@@ -230,23 +230,19 @@ def one_message(
 
     A history that gives no direction sends zeros. What is not finite is refused before anything is rounded.
     """
-    made = _popularity(n_items, profile) if stage == 0 or known is None else _history(profile, known)
-    if made is None:
-        return np.zeros(len(chances), dtype=np.int32)
-    row, pointed = made
+    row, pointed = message_parts(n_items, profile, known if stage else None)
     values: RealVector = np.multiply.outer(row, pointed).ravel()
     if not np.isfinite(values).all():
         raise BadMessage("A message holds values that are not finite numbers, and nothing of it may be sent.")
     return rounded(values, float(C_INT), chances)
 
 
-def _popularity(n_items: int, profile: IntVector) -> tuple[RealVector, RealVector]:
-    row = np.zeros(n_items)
-    row[profile] = 1.0 / math.sqrt(len(profile))
-    return row, np.ones(1)
-
-
-def _history(profile: IntVector, known: Directions) -> tuple[RealVector, RealVector] | None:
+def message_parts(n_items: int, profile: IntVector, known: Directions | None) -> tuple[RealVector, RealVector]:
+    """What a message is the product of: popularity and 1 where nothing is known, else c / |c| and x / |x|."""
+    if known is None:
+        row = np.zeros(n_items)
+        row[profile] = 1.0 / math.sqrt(len(profile))
+        return row, np.ones(1)
     own = known.scales[profile]
     row = -_summed(known.popular[profile] * own) * known.popular
     row[profile] += own
@@ -254,7 +250,7 @@ def _history(profile: IntVector, known: Directions) -> tuple[RealVector, RealVec
     pointed: RealVector = np.cumsum(row[:, None] * known.wanted, axis=0)[-1]
     aim = _summed(pointed * pointed)
     if length <= _NOTHING or aim <= _NOTHING:
-        return None
+        return np.zeros(n_items), np.zeros(len(pointed))
     return row / math.sqrt(length), pointed / math.sqrt(aim)
 
 

@@ -20,6 +20,7 @@ from federank._numerics.arrays import FloatMatrix, IntVector, RealMatrix
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage, ModelError, SettingError
 from federank.federation.rng import normal_columns
+from federank.federation.secure import model_digest
 from federank.federation.server import (
     MAX_HEADER,
     SEALED,
@@ -88,7 +89,6 @@ from federank.methods.frugal.wire import (
     why_implausible_frugal,
 )
 from federank.secagg.config import PRIVATE, SPECTRAL, SecaggConfig
-from federank.secagg.round_config import model_digest
 
 # Secure aggregation: what a server must know of both recipes.
 
@@ -243,7 +243,7 @@ def digest_of_model(settings: FrugalSettings, model: Published) -> bytes:
     """The digest of the model as devices read it."""
     tables, overall, _ = model.content
     told = published(recipe(settings, len(model.changed), 1), tables["vectors"])
-    return model_digest(model.version, float(overall["regulariser"][0]), tables["weights"], told)
+    return model_digest(model.version, {**tables, "vectors": told, "regulariser": overall["regulariser"]})
 
 
 def encode_rows(settings: FrugalSettings, model: Published, rows: IntVector, round_number: int) -> bytes:
@@ -283,12 +283,12 @@ def summand(body: bytes, form: Form) -> FrugalUpdate:
     length = _length(update)
     if is_count(update) or length <= form.most_norm:
         return update
-    return update._replace(scale=np.float32(float(update.scale) * form.most_norm / length))
+    return FrugalUpdate.of(update.strengths, update.vector, float(update.scale[0]) * form.most_norm / length)
 
 
 def _length(update: FrugalUpdate) -> float:
     """The L2 norm of all numbers of the message, written out."""
-    return float(update.scale) * message_norm(update.strengths, update.vector)
+    return float(update.scale[0]) * message_norm(update.strengths, update.vector)
 
 
 def implausible(settings: FrugalSettings, model: Published, body: bytes) -> str | None:

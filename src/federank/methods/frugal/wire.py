@@ -9,45 +9,53 @@ that are not named are zeros: of items without support. What arrives from the ne
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix
 from federank.errors import BadMessage
-from federank.federation.wire import Array, check_items, check_values, decode_parts, encode_parts
-from federank.methods.frugal.method import LEVELS, FrugalBroadcast, FrugalUpdate, check_frugal_update, restored
+from federank.federation.wire import Array, check_items, check_values, decode, decode_parts, encode, encode_parts
+from federank.methods.frugal.method import (
+    LEVELS,
+    FrugalBroadcast,
+    FrugalUpdate,
+    check_frugal_update,
+    is_count,
+    restored,
+)
 from federank.methods.frugal.objective import solve_user
 from federank.methods.frugal.settings import FrugalRecipe
 
-_UPDATE, _BROADCAST = "an Update", "a Broadcast"
-_UPDATE_PARTS = ("strengths", "vector", "scale")
+_BROADCAST = "a Broadcast"
 
 
 def encode_frugal_update(update: FrugalUpdate) -> bytes:
     """The bytes of an Update."""
     if not isinstance(update, FrugalUpdate):
         raise TypeError(f"only an Update may leave a device, not a {type(update).__name__}")
-    return encode_parts(
-        {"strengths": update.strengths, "vector": update.vector, "scale": np.array([update.scale], dtype=np.float32)}
-    )
+    return encode(update)
+
+
+class _Catalogue(NamedTuple):
+    """All that the wire format of an Update must know."""
+
+    n_items: int
 
 
 def decode_frugal_update(content: bytes, factors: int, n_items: int) -> FrugalUpdate:
     """An Update from the wire, once it is sure to be one."""
-    arrays, _ = decode_parts(content, _UPDATE, _UPDATE_PARTS)
-    check_values(_UPDATE, "scale", arrays["scale"], (1,))
-    update = FrugalUpdate(arrays["strengths"], arrays["vector"], np.float32(arrays["scale"][0]))
+    update: FrugalUpdate = decode(FrugalUpdate, _Catalogue(n_items), content)
     check_frugal_update(update, factors, n_items)
     return update
 
 
 def decode_any_frugal_update(content: bytes, factors: int, rows: int | None, n_items: int) -> FrugalUpdate:
     """An Update of this many supported items (None: of some of them), or one of counts of the full catalogue."""
-    arrays, _ = decode_parts(content, _UPDATE, _UPDATE_PARTS)
-    if arrays["vector"].shape == (0,):
-        return decode_frugal_update(content, 0, n_items)
-    covered = min(arrays["strengths"].size, n_items) if rows is None else rows
-    return decode_frugal_update(content, factors, covered)
+    update: FrugalUpdate = decode(FrugalUpdate, _Catalogue(n_items), content)
+    covered = min(len(update.strengths), n_items) if rows is None else rows
+    check_frugal_update(update, *((0, n_items) if is_count(update) else (factors, covered)))
+    return update
 
 
 def encode_frugal_broadcast(broadcast: FrugalBroadcast, n_items: int) -> bytes:
@@ -153,7 +161,7 @@ def _regulariser(told: Array) -> float:
 def frugal_update_bytes(n_items: int, factors: int) -> int:
     """How many bytes an Update of this many items takes on the wire."""
     blank = np.zeros(n_items, dtype=np.float32), np.zeros(factors, dtype=np.float32)
-    return len(encode_frugal_update(FrugalUpdate(*blank, np.float32(1))))
+    return len(encode_frugal_update(FrugalUpdate.of(*blank, 1.0)))
 
 
 @cache
@@ -201,11 +209,11 @@ def why_implausible_frugal(
         return "The strengths of a message must be those of some history; these are of none."
     profile = np.flatnonzero(has).astype(np.int32)
     if not len(profile):
-        if recipe.min_support > 1 and not update.vector.any() and not update.scale:
+        if recipe.min_support > 1 and not update.vector.any() and not update.scale[0]:
             return None  # none of its items is supported
         return "A message must be that of a history; this one has no item."
-    if float(update.scale) > len(profile) ** -recipe.activity * (1 + SLACK):
-        return f"A message of {len(profile)} items counts less; its scale is {float(update.scale):g}."
+    if float(update.scale[0]) > len(profile) ** -recipe.activity * (1 + SLACK):
+        return f"A message of {len(profile)} items counts less; its scale is {float(update.scale[0]):g}."
     if _surely_solves(recipe, update.vector, vectors, weights, gram, regulariser, profile):
         return None
     solved = solve_user(recipe.objective, regulariser, vectors, weights, gram, profile)

@@ -7,7 +7,7 @@ Recommendations always come from `fold_in`, from the full history.
 from __future__ import annotations
 
 import os
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -31,12 +31,11 @@ from federank.federation.client import (
     solved,
     split,
 )
-from federank.federation.method import HOME, Client, FederatedMethod, from_configuration
-from federank.federation.secure import columns_of, length_of, model_digest, secure_message
+from federank.federation.method import HOME, Client, FederatedMethod
+from federank.federation.secure import length_of, secure_message
 from federank.methods.registry import federated_method, part_of, served_names
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy
-from federank.secagg.config import GRADIENTS
 from federank.secagg.upload import rounding_chances
 
 _HEADER = 4096
@@ -44,9 +43,8 @@ _HEADER = 4096
 
 def client_method(name: str, *, secure: bool) -> ClientMethod | None:
     """What a client knows of a method, with plain uploads or under secure aggregation; None where it knows nothing."""
-    own: ClientMethod | None = part_of(name, "client", "SECURE_CLIENTS" if secure else "CLIENTS")
-    kind: Any = None if own else federated_method(name)
-    return own if kind is None else derived(kind, secure)
+    kind: Any = part_of(name, "client", "CLIENTS") or federated_method(name)
+    return None if kind is None else derived(kind, secure)
 
 
 def known_methods(*, secure: bool) -> list[str]:
@@ -58,8 +56,8 @@ def known_methods(*, secure: bool) -> list[str]:
 def derived(kind: type[FederatedMethod], secure: bool) -> ClientMethod:
     """The record of a method on the interface."""
     return ClientMethod(
-        settings_of=lambda announced, n_items: _settings_of(kind, announced, n_items, secure=secure),
-        model_bytes=lambda method, n_items: _model_bytes(replace(method, n_items=n_items)),
+        settings_of=lambda announced, n_items: kind.announced(announced, n_items, secure=secure),
+        model_bytes=lambda method, n_items: replace(method, n_items=n_items).most_bytes() + 4 * n_items + _HEADER,
         read_rows=_read_rows,
         first_vector=lambda method, _seed, _user: np.zeros(_state_size(method), dtype=np.float32),
         sharing_policy=partial(_sharing_policy, kind, secure=secure),
@@ -67,35 +65,23 @@ def derived(kind: type[FederatedMethod], secure: bool) -> ClientMethod:
         play=_play,
         home_vector=_fold_in,
         scores=lambda method, model, factors: method.scores(_broadcast(method, model), factors[None])[0],
-        counts_messages=secure,
+        counts_messages=secure or kind.counts_uploads,
         is_home_alone="all" not in kind.sharing_policies,
         scale=lambda method: method.scale,
         needs_others=kind.needs_unseen_items or not secure,
         state_size=_state_size,
         summed=SecureClientMethod(
-            public_settings=tuple(part.name for part in fields(kind) if part.name not in kind.owner_choices),
-            shape=lambda method: (GRADIENTS, columns_of(method), repr(float(method.clip))),
-            digest=lambda model: model_digest(model.version, {**model.tables, **model.overall}),
+            public_settings=lambda method: method.public_settings(),
+            shape=lambda method: (method.recipe, method.columns, repr(float(method.clip))),
             messages=lambda method: method.uploads_per_client,
+            rows=lambda method, model: method.covering(_broadcast(method, model), 1).n_items,
+            min_support=lambda method: method.support,
         ),
     )
 
 
-def _settings_of(
-    kind: type[FederatedMethod], announced: dict[str, Any], n_items: int, *, secure: bool
-) -> FederatedMethod:
-    method: FederatedMethod = from_configuration(kind, announced | {"n_items": n_items})
-    if (method.uploads == "secure") != secure:
-        raise SettingError(f"uploads is {method.uploads}, and the federation announces otherwise.")
-    return method
-
-
-def _model_bytes(method: FederatedMethod) -> int:
-    return wire.size_of_rows(wire.zeros(method.records.sent, method)) + 4 * method.n_items + _HEADER
-
-
 def _read_rows(method: FederatedMethod, content: bytes, n_items: int) -> Rows:
-    message = wire.decode_rows(method.records.sent, replace(method, n_items=n_items), content)
+    message = replace(method, n_items=n_items).read(content)
     arrays, named = wire.values(message.part), wire.tables(message.part)
     tables = {name: arrays[name] for name in named}
     overall = {name: part for name, part in arrays.items() if name not in named}
@@ -137,7 +123,8 @@ def _play(person: User, model: Model, ledger: Ledger, round_number: int) -> Play
     broadcast = _broadcast(method, model)
     state = _state_from(method, person.kept.values) if person.kept.stands(policy.basis, profile) else None
     client = Client(person.seed, person.user, round_number, profile, person.ratings, state, ledger.sampled())
-    client = replace(client, withheld=profile[~taken.allowed])
+    stage = None if person.terms is None else person.terms.offer.stage
+    client = replace(client, withheld=profile[~taken.allowed], sent=ledger.spent, stage=stage)
     with numbers_in_range(), np.errstate(invalid="ignore", over="ignore"):
         result = method.client_update(client, broadcast)
         update = wire.checked(result.update, method.records.update, method)
@@ -149,7 +136,7 @@ def _play(person: User, model: Model, ledger: Ledger, round_number: int) -> Play
     allowed = _uploads(method, person.policy)
     if allowed is not None:
         noise = 0 if person.terms is None else person.terms.offer.noise
-        ledger.count_message(round_number, len(profile), ledger.spent + 1, allowed, noise)
+        ledger.count_message(round_number, len(positives), ledger.spent + 1, allowed, noise)
     learnt = RoundVector(vector, person.policy.basis, frozenset(profile.tolist()))
     rows = max((len(part) for part in wire.values(update).values() if part.ndim), default=1)
     return Played(learnt, body, rows, np.union1d(positives, result.negatives).astype(np.int32))
@@ -158,7 +145,8 @@ def _play(person: User, model: Model, ledger: Ledger, round_number: int) -> Play
 def _body(method: FederatedMethod, update: Any, broadcast: Any, terms: Terms | None) -> bytes:
     if terms is None:
         return wire.encode(method.bounded(update, method.clip) if method.clip else update)
-    stage, padded = method.stage(broadcast), np.zeros(terms.offer.length, dtype=np.int32)
+    stage, padded = terms.offer.stage, np.zeros(terms.offer.length, dtype=np.int32)
+    method = method.covering(broadcast, stage)
     message = secure_message(method, stage, update, rounding_chances(length_of(method, stage), os.urandom))
     padded[: len(message)] = message
     return split(terms, padded)

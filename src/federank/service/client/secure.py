@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from federank.errors import BadAnswer, BadMessage, HelperAway, NoAnswer
 from federank.federation.client import Model
+from federank.federation.secure import model_digest
 from federank.secagg.canonical import ID_BYTES, digest, hexadecimal, read_canonical
 from federank.secagg.config import SecaggConfig, check_follows, check_signed, config_from
 from federank.secagg.exchange import ABANDONED, FOLDED, RoundRecord, read_record, set_digest
@@ -202,8 +203,8 @@ def checked_offer(content: bytes, info: FederationInfo, pinned: Pinned, model: M
             offer = read_offer(content, config.helper_public())
         except BadMessage:  # perhaps the helper has a new key by now
             offer = read_offer(content, helper_key(config, pinned.helper_ca))
-        held = info.summed.digest(model)
-        check_offer(offer, config, held, time.time(), info.summed.rows(model))
+        held = model_digest(model.version, {**model.tables, **model.overall})
+        check_offer(offer, config, held, time.time(), info.summed.rows(info.settings, model))
         if (offer.round, offer.version) != (round_number, model.version):
             raise BadMessage("The offer is of another round than the ticket; nothing is sent.")
     except BadMessage as reason:
@@ -260,9 +261,8 @@ def _agreed(client: Client, info: FederationInfo) -> SecaggConfig:
         settings = read_canonical(content, "The settings of a federation")
     except BadMessage as reason:
         raise BadAnswer(f"The leader's federation config of sums cannot be used: {reason}") from reason
-    summed, published = info.summed, {name: getattr(info.settings, name) for name in info.summed.public_settings}
+    summed, published = info.summed, info.summed.public_settings(info.settings)
     expected = {name: repr(value) if isinstance(value, float) else value for name, value in published.items()}
-    settings |= {name: value for name, value in summed.unsaid.items() if settings.get(name) is None}
     fits = (
         digest("settings", content).hex() == config.settings
         and {name: settings.get(name) for name in published} == expected

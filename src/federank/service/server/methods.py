@@ -19,7 +19,7 @@ from federank.errors import BadMessage, ModelError, SettingError, StoreError
 from federank.federation import wire
 from federank.federation.defences import shortened
 from federank.federation.method import DataSummary, FederatedMethod
-from federank.federation.secure import aggregate_from, columns_of, length_of, model_digest
+from federank.federation.secure import aggregate_from, length_of, model_digest
 from federank.federation.server import (
     MAX_HEADER,
     SEALED,
@@ -292,4 +292,4 @@ def _secure_settings(method: FederatedMethod, guarantee: Guarantee) -> Federated
 def _plan(method: FederatedMethod, n_items: int, _clients: int, guarantee: Guarantee) -> SecurePlan:
     method = _sized(method, n_items)
     noises = one_noise(guarantee, method.uploads_per_client)
-    return SecurePlan(GRADIENTS, method.factors, columns_of(method), method.clip, noises, 0.0)
+    return SecurePlan(GRADIENTS, method.factors, method.columns, method.clip, noises, 0.0)

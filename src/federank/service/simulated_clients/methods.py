@@ -10,37 +10,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
-from federank.data.interactions import Interactions
+from federank.data.interactions import Interactions, Profiles
 from federank.data.splits import Split
 from federank.errors import BadAnswer, DataError, SettingError
 from federank.federation import wire
 from federank.federation.client import Model, Rows, Terms, can_afford, cost_of, split
 from federank.federation.method import HOME, NO_RATINGS, Client, ClientResult, Scale, kernels_of
+from federank.federation.rng import DROPOUT, happens, words, words_wrap_around
 from federank.federation.secure import length_of, secure_message, simulated_chances
-from federank.federation.simulated import Population, SimulatedClients, in_catalogue
-from federank.methods.registry import part_of
 from federank.privacy.policy import Policy, default_basis
 from federank.privacy.population import Choices, all_shared_items, shared_profiles_of_all
 from federank.secagg.round_config import Offer
 from federank.service.client.federation import FederationInfo, merged
-from federank.service.client.state import suggested_policy
 
 
-def simulated_clients(
-    info: FederationInfo, ids: list[str], data: Interactions, seed: int, choices: dict[str, Any]
-) -> SimulatedClients:
-    """The clients of all users of a data set, of the federation's method."""
-    own = part_of(info.method, "simulated", "SIMULATED")
-    population = Population(info, ids, data, seed, choices, lambda: suggested_policy(info).policy)
-    made: SimulatedClients = (own or InterfaceClients)(population)
-    return made
-
-
-class InterfaceClients:
+class SimulatedClients:
     """The private side of the clients of any method on the interface, with the draws of a simulation."""
 
-    def __init__(self, population: Population) -> None:
-        info, ids, data, seed, chosen, _ = population
+    def __init__(
+        self, info: FederationInfo, ids: list[str], data: Interactions, seed: int, chosen: dict[str, Any]
+    ) -> None:
         self.method, self.seed, self._rules = info.settings, seed, info.rules
         self.profiles, self.unknown_items = in_catalogue(data, ids)
         self._ratings = NO_RATINGS if self.method.scale is None else ratings_in_catalogue(data, ids, self.method.scale)
@@ -58,14 +47,16 @@ class InterfaceClients:
         shared = shared_profiles_of_all(choices, seed, self.profiles, info.n_items)
         self._shared = all_shared_items(shared, self.profiles)
         sizes = self._shared.sizes
-        self.participants: IntVector = np.flatnonzero((sizes > 0) & (sizes < info.n_items)).astype(np.int32)
+        most = info.n_items - self.method.needs_unseen_items
+        self.participants: IntVector = np.flatnonzero((sizes > 0) & (sizes <= most)).astype(np.int32)
         if not len(self.participants):
             raise SettingError("No user of this data can take part: nothing is shared, or everything is.")
         self._states: dict[int, Any] = {}
         self._sent: dict[int, int] = {}
         self._spent: dict[int, float] = {}  # what their uploads have cost, as a square of mu
+        self._known: tuple[int, Any] = -1, None  # the newest version, and what clients have of it
 
-    def take_over(self, before: InterfaceClients) -> None:
+    def take_over(self, before: SimulatedClients) -> None:
         """Every client keeps what was learnt so far; uploads count again from 0."""
         self._states = before._states
         if self.kernels is not None and before.kernels is not None:
@@ -79,7 +70,7 @@ class InterfaceClients:
 
     def message(self, user: int, round_number: int, model: Model) -> bytes:
         """One client's part of a round: the bytes that it sends."""
-        update = self._train(user, round_number, self._broadcast(model))
+        update = self._train(user, round_number, self._broadcast(model), None)
         return wire.encode(self.method.bounded(update, self.method.clip) if self.method.clip else update)
 
     def upload(self, user: int, model: Model, terms: Terms) -> bytes | None:
@@ -87,11 +78,11 @@ class InterfaceClients:
         spent, broadcast, offer = self._spent.get(user, 0.0), self._broadcast(model), terms.offer
         if not can_afford(terms.config, offer, spent):
             return None
-        stage = self.method.stage(broadcast)
-        update = self._train(user, offer.round, broadcast)
-        chances = simulated_chances(self.seed, user, offer.round, length_of(self.method, stage))
+        update = self._train(user, offer.round, broadcast, offer.stage)
+        method = self.method.covering(broadcast, offer.stage)
+        chances = simulated_chances(self.seed, user, offer.round, length_of(method, offer.stage))
         padded = np.zeros(offer.length, dtype=np.int32)
-        padded[: len(chances)] = secure_message(self.method, stage, update, chances)
+        padded[: len(chances)] = secure_message(method, offer.stage, update, chances)
         self._spent[user] = spent + cost_of(offer.noise)
         return split(terms, padded)
 
@@ -151,19 +142,23 @@ class InterfaceClients:
         ratings = self._ratings[here][np.isin(self.profiles.items[here], items)] if len(self._ratings) else NO_RATINGS
         return Client(self.seed, user, round_number, items, ratings)
 
-    def _train(self, user: int, round_number: int, broadcast: Any) -> Any:
+    def _train(self, user: int, round_number: int, broadcast: Any, stage: int | None) -> Any:
         """One client's update; its state moves."""
-        self._sent[user] = self._sent.get(user, 0) + 1
+        sent = self._sent.get(user, 0)
+        self._sent[user] = sent + 1
         if self.kernels is not None:
             return self.kernels.update(user, round_number, broadcast)
         client = self.client(user, round_number, self._shared.of(user))
-        result: ClientResult = self.method.client_update(replace(client, state=self._states.get(user)), broadcast)
+        client = replace(client, state=self._states.get(user), sent=sent, stage=stage)
+        result: ClientResult = self.method.client_update(client, broadcast)
         if self.method.records.client is not None:
             self._states[user] = wire.checked(result.state, self.method.records.client, self.method)
         return wire.checked(result.update, self.method.records.update, self.method)
 
     def _broadcast(self, model: Model) -> Any:
-        return self.method.records.sent(**model.tables, **model.overall)
+        if self._known[0] != model.version:
+            self._known = model.version, self.method.records.sent(**model.tables, **model.overall)
+        return self._known[1]
 
 
 def ratings_in_catalogue(data: Interactions, ids: list[str], scale: Scale) -> FloatVector:
@@ -303,3 +298,28 @@ class Tally:
             },
             "not_counted": dict(self.counts),
         }
+
+
+def vanishes(seed: int, user: int, round_number: int, share: float) -> bool:
+    """Whether a client is gone before it has answered, by the draw that a simulation's `dropout` makes."""
+    if share <= 0:
+        return False
+    with words_wrap_around():
+        word, _, _, _ = words(seed, user, DROPOUT, round_number, 0)
+    return bool(happens(word, share))
+
+
+def in_catalogue(data: Interactions, ids: list[str]) -> tuple[Profiles, int]:
+    """All histories in the numbers of the federation's catalogue, and how many items it does not have."""
+    own = [str(item) for item in data.item_ids.tolist()]
+    if own == ids:
+        return data.profiles, 0
+    number_of = {item: number for number, item in enumerate(ids)}
+    numbers = np.array([number_of.get(item, -1) for item in own], dtype=np.int32)
+    known = numbers[data.items] >= 0
+    if not known.any():
+        raise DataError(f"None of the items of {data.name} is in the federation's catalogue; is it the same data?")
+    users, items = data.users[known], numbers[data.items[known]]
+    order = np.lexsort((items, users))
+    starts = np.concatenate(([0], np.cumsum(np.bincount(users, minlength=data.n_users)))).astype(np.int64)
+    return Profiles(starts, items[order]), int((numbers < 0).sum())

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,12 +23,11 @@ from federank.data.splits import Split
 from federank.errors import SettingError
 from federank.evaluation.evaluate import evaluate
 from federank.federation.client import Model
-from federank.federation.simulated import SimulatedClients
 from federank.methods.recommendations import Recommendations
 from federank.service.client.federation import FederationInfo, fetch_catalogue, fetch_info
 from federank.service.client.http import Client, trusted_certificates
 from federank.service.client.secure import Pinned, pin, pin_season
-from federank.service.simulated_clients.methods import InterfaceClients, Models, Plan, Tally, simulated_clients
+from federank.service.simulated_clients.methods import Models, Plan, SimulatedClients, Tally
 from federank.service.simulated_clients.rehearsal import Fleet
 
 _ATTEMPTS = 5
@@ -89,7 +88,7 @@ def rehearse(rehearsal: Rehearsal, processes: int = 1) -> Played:
     if processes == 1:
         return _play_part(rehearsal, federation, 0, 1)
     # What needs compiling is compiled here, once: the processes find it kept.
-    simulated_clients(*federation, rehearsal.data, rehearsal.seed, rehearsal.specs)
+    SimulatedClients(*federation, rehearsal.data, rehearsal.seed, rehearsal.specs)
     spawned = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=spawned) as pool:
         parts = [pool.submit(_play_part, rehearsal, federation, part, processes) for part in range(processes)]
@@ -105,7 +104,7 @@ def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: i
     plan, (info, ids) = rehearsal.plan, federation
 
     def made(info: FederationInfo, ids: list[str]) -> SimulatedClients:
-        return simulated_clients(info, ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
+        return SimulatedClients(info, ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
 
     devices = made(info, ids)
     all_users = devices.participants.tolist()
@@ -152,7 +151,7 @@ def recommendations(
     rehearsal: Rehearsal, federation: Federation, model: Model, vectors: FloatMatrix, n: int
 ) -> Recommendations:
     """What everyone's device would recommend after the rehearsal: the best of the items that someone has."""
-    devices = simulated_clients(federation.info, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
+    devices = SimulatedClients(federation.info, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
     scores = devices.scores(model, vectors)
     scores[:, np.bincount(devices.profiles.items, minlength=federation.info.n_items) == 0] = -np.inf
     items, best = top_n(scores, np.arange(len(scores), dtype=np.int32), devices.profiles, n)
@@ -165,8 +164,8 @@ def accuracy(
 ) -> dict[str, float]:
     """How good the recommendations are by what the split holds out."""
     if federation.info.scale is not None:
-        devices = simulated_clients(federation.info, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
-        return cast(InterfaceClients, devices).errors(model, split, federation.ids)
+        devices = SimulatedClients(federation.info, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
+        return devices.errors(model, split, federation.ids)
     listed = recommendations(rehearsal, federation, model, vectors, 10)
     means = evaluate(listed, split, metrics=("precision", "recall", "ndcg")).means
     return {name: round(float(value), 6) for name, value in means.items() if "@" in name}

@@ -20,7 +20,6 @@ from typing import Any
 
 from federank.errors import BadAnswer, FedeRankError, NoAnswer
 from federank.federation.client import Model, Terms
-from federank.federation.simulated import SimulatedClients, vanishes
 from federank.secagg.round_config import Offer
 from federank.service.client.federation import (
     FederationInfo,
@@ -39,7 +38,16 @@ from federank.service.client.rules import LONG_POLL, LONGEST_RETRY_AFTER, MOST_C
 from federank.service.client.secure import Pinned, checked_offer, shows_no_sum
 from federank.service.client.state import ABANDONED, RELEASED, UNKNOWN, WAITING
 from federank.service.simulated_clients.connection import Connection, Reply
-from federank.service.simulated_clients.methods import Charge, Era, Models, Plan, Sent, Tally
+from federank.service.simulated_clients.methods import (
+    Charge,
+    Era,
+    Models,
+    Plan,
+    Sent,
+    SimulatedClients,
+    Tally,
+    vanishes,
+)
 
 ENROLLING_AT_ONCE = 32
 SECONDS_TO_FINISH = 20

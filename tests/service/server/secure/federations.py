@@ -10,6 +10,7 @@ from tests.service.federations import ITEMS, PATIENT, establish_in, serving
 from tests.service.helper.helpers import ThreadedHelper
 
 from federank.errors import BadMessage
+from federank.federation.secure import model_digest
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import FrugalPrivate, compute_frugal, dense, flat, rows_of, send
 from federank.methods.frugal.server import FRUGAL_SERVER
@@ -21,7 +22,7 @@ from federank.secagg.forms import bytes_of_message
 from federank.secagg.proof.proof import wires_of
 from federank.secagg.proof.upload import encode_checked
 from federank.secagg.ring import round_message
-from federank.secagg.round_config import check_offer, model_digest, read_offer
+from federank.secagg.round_config import check_offer, read_offer
 from federank.secagg.upload import rounding_chances
 from federank.service.client.secure import helper_key
 from federank.service.server.secure_config import SumsDemand
@@ -76,7 +77,8 @@ async def prepared_upload(device, ticket, history, now=0):
         terms = read_offer(content, config.helper_public())
     except BadMessage:  # the helper has a new key
         terms = read_offer(content, await asyncio.to_thread(helper_key, config, None))
-    model = model_digest(broadcast.version, broadcast.regulariser, broadcast.weights, rows_of(broadcast))
+    parts = {"vectors": rows_of(broadcast), "weights": broadcast.weights}
+    model = model_digest(broadcast.version, parts | {"regulariser": np.array([broadcast.regulariser])})
     check_offer(terms, config, model, now)
     message = whole_message(broadcast, history, config.length_of_clip())
     return message, bytes_of_message(config.norm_check(), terms, message, os.urandom)

@@ -25,7 +25,7 @@ from federank.secagg.ring import C_INT, centred
 from federank.service.server.http import client_api as devices
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.secure_config import SumsDemand
-from federank.service.simulated_clients.methods import InterfaceClients, Plan
+from federank.service.simulated_clients.methods import Plan, SimulatedClients
 from federank.service.simulated_clients.processes import Rehearsal, rehearse
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,7 @@ class Watched:
 
     def __init__(self, monkeypatch):
         self.bodies, self.vectors, self._owner = defaultdict(dict), {}, {}
-        keep, message, upload = devices.keep_upload, InterfaceClients.message, InterfaceClients.upload
+        keep, message, upload = devices.keep_upload, SimulatedClients.message, SimulatedClients.upload
 
         def noted(connection, sent):
             self.bodies[sent.device][sent.ticket.round_number] = sent.body
@@ -57,12 +57,12 @@ class Watched:
 
         monkeypatch.setattr(devices, "keep_upload", noted)
         monkeypatch.setattr(
-            InterfaceClients,
+            SimulatedClients,
             "message",
             lambda own, user, number, model: of(user, number, model, message(own, user, number, model)),
         )
         monkeypatch.setattr(
-            InterfaceClients,
+            SimulatedClients,
             "upload",
             lambda own, user, model, terms: of(user, terms.offer.round, model, upload(own, user, model, terms)),
         )

@@ -37,7 +37,6 @@ import {
   ABANDONED,
   FOLDED,
   checkRoundConfig,
-  methodModelDigest,
   modelDigest,
   roundConfigDigest,
   readRoundConfig,
@@ -47,8 +46,6 @@ import { ID_BYTES, makeUpload, newSecrets, roundingChances } from "../secagg/upl
 
 const HERE = "localhost";
 const OF_FRUGAL = ["factors", "messages", "alpha", "unobserved_weight", "activity", "clip", "min_support"];
-/** @type {Record<string, number>} */
-const UNSAID = { activity: 0, min_support: 1 }; // what a setting is where the settings have none
 
 /** What a config of sums must say of a method, which of its settings are published (null: all of them), by what a round config
 names a model, and how many items uploads on a model cover (null: all).
@@ -60,11 +57,11 @@ names a model, and how many items uploads on a model cover (null: all).
 
 /** @type {(model: Model) => Promise<Bytes>} */
 const frugalDigest = ({ version, regulariser, weights, vectors }) =>
-  modelDigest(version ?? 0, regulariser, weights, vectors);
+  modelDigest(version ?? 0, { vectors, weights, regulariser: Float64Array.of(regulariser) });
 
 /** @type {(model: Model) => Promise<Bytes>} */
 const fedrecDigest = ({ version, iteration, weights, vectors }) =>
-  methodModelDigest(version ?? 0, { vectors, reported: Int8Array.from(weights), iteration: Int32Array.of(iteration) });
+  modelDigest(version ?? 0, { vectors, reported: Int8Array.from(weights), iteration: Int32Array.of(iteration) });
 
 /** @type {(info: FederationInfo) => MethodTerms} */
 function termsOf({ method, recipe }) {
@@ -96,12 +93,10 @@ export async function fetchConfig(info) {
   const promised = (name) =>
     typeof settings[name] === "string" && typeof recipe[name] === "number"
       ? Number(settings[name])
-      : (settings[name] ?? UNSAID[name] ?? null);
+      : (settings[name] ?? null);
   const fits =
     hexOf(await digest("settings", text)) === config.settings &&
-    (summed.published ?? Object.keys(settings)).every(
-      (name) => promised(name) === (recipe[name] ?? UNSAID[name] ?? null),
-    ) &&
+    (summed.published ?? Object.keys(settings)).every((name) => promised(name) === (recipe[name] ?? null)) &&
     config.federation_id === info.federation_id &&
     config.season === seasonOf(info) &&
     config.until === untilOf(info) &&

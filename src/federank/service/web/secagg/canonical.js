@@ -91,5 +91,5 @@ function eightBytes(length) {
 }
 
 /** The bytes of numbers as they lie in memory; every browser's are little-endian, as the wire's are.
- * @type {(numbers: Int8Array | Int32Array | Uint32Array | Float32Array) => Uint8Array} */
+ * @type {(numbers: Int8Array | Int32Array | Uint32Array | Float32Array | Float64Array) => Uint8Array} */
 export const inMemory = (numbers) => new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);

@@ -47,20 +47,11 @@ export async function readRoundConfig(bytes, helper) {
   return roundConfig;
 }
 
-/** The model as devices read it: every row, every item's weight, and lambda.
- * @type {(version: number, regulariser: number, weights: Float32Array, vectors: Float32Array) => Promise<Bytes>} */
-export function modelDigest(version, regulariser, weights, vectors) {
-  const about = new DataView(new ArrayBuffer(16));
-  about.setBigUint64(0, BigInt(version), true);
-  about.setFloat64(8, regulariser, true);
-  return digest("model", joined(new Uint8Array(about.buffer)), inMemory(weights), inMemory(vectors));
-}
+const DTYPES = { Int8Array: "int8", Int32Array: "int32", Float32Array: "float32", Float64Array: "float64" };
 
-const DTYPES = { Int8Array: "int8", Int32Array: "int32", Float32Array: "float32" };
-
-/** The model of any other method: every array by its name in Python.
- * @type {(version: number, arrays: Record<string, Int8Array | Int32Array | Float32Array>) => Promise<Bytes>} */
-export function methodModelDigest(version, arrays) {
+/** The model as devices read it: every array by its name in Python.
+ * @type {(version: number, arrays: Record<string, Int8Array | Int32Array | Float32Array | Float64Array>) => Promise<Bytes>} */
+export function modelDigest(version, arrays) {
   const about = new DataView(new ArrayBuffer(8));
   about.setBigUint64(0, BigInt(version), true);
   const parts = Object.keys(arrays)
