@@ -253,6 +253,9 @@ declare global {
   /** What to write: {store: {key: value}}; undefined deletes. */
   type Changes = Record<string, Record<string, unknown>>;
 
+  /** A message before it is split: numbers per row, and which items it has rows of (null: all). */
+  type Before = { values: Float32Array; columns: number; items: Int32Array | null };
+
   // What the page shows (client/view.js).
 
   /** An address for others on the same network, with a code to scan in rows of 0 and 1. */

@@ -1,4 +1,4 @@
-"""Pictures of the page for the documentation: `python tests/service/web/pictures.py [FOLDER]`.
+"""Pictures of the page for the documentation: `PYTHONPATH=. python tests/service/web/pictures.py [FOLDER]`.
 
 The demo as shipped, with films: a way on a phone from the first poster to the report, in light and dark, in three
 languages; the same at a desk; and the operator's page.

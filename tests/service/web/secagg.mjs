@@ -11,6 +11,7 @@ const sums = Object.assign({}, ...(await Promise.all(names.map((name) => load(`s
 const messages = await load("methods/frugal_private.js");
 const { frugal, rowsOfItems, supportedItems, coveredBy, countUnit } = await load("methods/frugal.js");
 const { BadMessage } = await load("federation/wire.js");
+const { split } = await load("client/secure.js");
 
 const bytes = (text) => Uint8Array.from(Buffer.from(text, "hex"));
 const hex = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("hex");
@@ -152,6 +153,12 @@ const kinds = {
         return hex(found);
       }),
     ),
+  split: async ({ config, offer, weights }) => {
+    const agreed = { config: await sums.configFrom(bytes(config)), roundConfig: offer };
+    const values = () => new Float32Array(offer.length);
+    const { before } = await split(agreed, { weights: Float32Array.from(weights) }, Int32Array.of(0), values);
+    return before.items && [...before.items];
+  },
   chances: ({ length }) => [...sums.roundingChances(length)],
 };
 

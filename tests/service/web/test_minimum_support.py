@@ -1,5 +1,6 @@
 """Minimum support in the browser: the page makes Python's messages, and recommends what Python recommends."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -156,3 +157,16 @@ def test_an_offer_about_another_number_of_rows_is_refused(ask):
     good, unknown, wrong = ask(*(question | {"rows": told} for told in (rows, None, rows - 1)))
     assert good["offer"] == unknown["offer"]
     assert "refused" in wrong
+
+
+def test_a_message_says_which_items_it_has_rows_of(ask):
+    """The page shows its owner the largest rows with their titles."""
+    agreed = secagg_config(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5)
+    weights = [float(item not in (1, 4)) for item in range(agreed.items)]
+    supported = [item for item, weight in enumerate(weights) if weight]
+    for stage, length, named in ((0, agreed.items, None), (1, agreed.length_of(1, len(supported)), supported)):
+        made = offer(
+            config=agreed.digest().hex(), noise=0, stage=stage, length=length, columns=agreed.columns_of(stage)
+        )[0]
+        question = {"kind": "split", "config": agreed.to_bytes().hex(), "offer": asdict(made), "weights": weights}
+        assert ask(question) == [named]

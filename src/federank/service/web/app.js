@@ -56,7 +56,6 @@ function showTop() {
   showFriend();
 }
 
-/** How a friend gets here: a code to scan, where the federation has one. */
 function showFriend() {
   const { joining } = view.federation;
   if (!joining || byId("friend").dataset.for === language) return;
@@ -92,7 +91,6 @@ function sayWhatWasShown() {
 }
 
 let noticed = "";
-/** What the user must know, as long as it is so. */
 function showNotice() {
   const notice = view.notice && worded(view.notice);
   if (notice && byId("trouble").textContent !== notice) showTrouble(notice);
@@ -151,7 +149,6 @@ async function forgetThePage() {
   if (globalThis.caches) for (const name of await caches.keys()) await caches.delete(name);
 }
 
-/** Let the page open without a network from now on, where the browser allows it. */
 function keepThePage() {
   navigator.serviceWorker?.register("service_worker.js").catch(() => {});
 }

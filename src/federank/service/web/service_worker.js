@@ -18,7 +18,6 @@ const worker = self;
 /** @type {() => Promise<string | undefined>} */
 const keptName = async () => (await caches.keys()).find((name) => name.startsWith(NAMES));
 
-/** Keep the files that make the page now, all or none. */
 async function keep() {
   const answer = await fetch("files.json", { cache: "no-cache" });
   if (!answer.ok) return;

@@ -16,7 +16,7 @@ const isUnknown = (/** @type {Refused} */ { status }) => status === 401;
 
 /** What a round leaves: a message, its numbers before it is split (for its owner to look at), what it was learnt from, and where only sums are read the noise on the sum that it goes into,
 the digest of the round config that it was made for, and its random id.
- * @typedef {Message & { from: LearntFrom, before?: { values: Float32Array, columns: number }, noise?: number, roundConfig?: string, id?: string }} Played */
+ * @typedef {Message & { from: LearntFrom, before?: Before, noise?: number, roundConfig?: string, id?: string }} Played */
 
 /** Play a task's round on the model at hand, and split the message on the terms of the round config where there is one.
  * @type {(client: Client, task: Task, signal: AbortSignal) => Promise<Played>} */

@@ -276,7 +276,7 @@ async function recordOf(config, record, roundConfig, round) {
 
 /** The upload of a message: rounded, split in two, sealed, with a proof of its norm where the config asks for one. The message itself goes no further than this. `values` are all numbers
 of a message of Frugal's own recipe, or of ratings; the plan's are made here, from what the owner lets out.
- * @type {(terms: Terms, model: Model, profile: Int32Array, values: () => Float32Array) => Promise<{ body: Bytes, before: { values: Float32Array, columns: number } }>} */
+ * @type {(terms: Terms, model: Model, profile: Int32Array, values: () => Float32Array) => Promise<{ body: Bytes, before: Before }>} */
 export const split = ({ config, roundConfig }, model, profile, values) =>
   read(
     async () => {
@@ -291,7 +291,9 @@ export const split = ({ config, roundConfig }, model, profile, values) =>
         ? await sendChecked(checkParameters(config.projections), roundConfig, integers)
         : await makeUpload(roundConfig, integers, newSecrets());
       const before = config.recipe === PRIVATE ? Float32Array.from(integers, Number) : values();
-      return { body, before: { values: before, columns: columnsOf(config, roundConfig.stage) } };
+      const isPart = !isCounting(config, roundConfig.stage) && config.recipe !== GRADIENTS;
+      const items = isPart ? supportedItems(config.min_support ?? 1, model.weights) : null;
+      return { body, before: { values: before, columns: columnsOf(config, roundConfig.stage), items } };
     },
     (reason) => ["sums.unsplit", { reason }],
   );

@@ -293,18 +293,23 @@ const calls = {
   },
   guesses: async () => guesses(client),
   /** The message that was made last, as it is sent, and where it is split the items with its largest numbers before that.
-   * @returns {Promise<{ at: number, body: Uint8Array<ArrayBuffer>, columns: number,
+   * @returns {Promise<{ at: number, body: Uint8Array<ArrayBuffer>, columns: number, covered: number,
    *   rows: { item: ShownItem, numbers: number[] }[] } | undefined>} */
   async lastMessage() {
     const message = await read(client.database, "last", "message");
-    if (!message?.before) return message && { ...message, columns: 0, rows: [] };
-    const { values, columns } = message.before;
-    const rows = client.catalogue.items.map((_, item) => ({
+    if (!message?.before) return message && { ...message, columns: 0, covered: 0, rows: [] };
+    const { values, columns, items } = message.before;
+    const rows = Array.from(items ?? client.catalogue.items.keys(), (item, row) => ({
       item: described(client, item),
-      numbers: Array.from(values.subarray(item * columns, (item + 1) * columns)),
+      numbers: Array.from(values.subarray(row * columns, (row + 1) * columns)),
     }));
     rows.sort((one, other) => Math.hypot(...other.numbers) - Math.hypot(...one.numbers));
-    return { ...message, columns, rows: rows.slice(0, 6).filter(({ numbers }) => numbers.some(Boolean)) };
+    return {
+      ...message,
+      columns,
+      covered: rows.length,
+      rows: rows.slice(0, 6).filter(({ numbers }) => numbers.some(Boolean)),
+    };
   },
   async status() {
     const status = await fetchStatus();

@@ -5,7 +5,7 @@ what was sent and what became of it, with dates. Whatever goes out for the first
 import { ask } from "./ask.js";
 import { button, byId, element, fill, folded } from "./elements.js";
 import { openItem } from "./item.js";
-import { counted, dated, language, number, say, sayWord, worded } from "./language.js";
+import { counted, dated, language, say, sayWord, short, worded } from "./language.js";
 import { download, save } from "./mine.js";
 import { picture, pips } from "./pictures.js";
 import { smallPosters, tile } from "./posters.js";
@@ -177,7 +177,6 @@ function moving(item, name) {
   return element("li", {}, tile(item, move, attributes, badge));
 }
 
-/** Who can read what goes out: two sentences and a drawing. */
 function who() {
   const { words, warning } = whoReads(view, location.hostname, language);
   const kind = readers(view);
@@ -224,7 +223,6 @@ function report() {
   ];
 }
 
-/** What goes out in a moment, and how to stop it. */
 function held() {
   const items = view.history.filter((item) => item.waits);
   const ids = items.map(({ id }) => id);
@@ -302,13 +300,13 @@ async function showRaw() {
   const place = document.getElementById("raw");
   if (!place) return;
   if (!message) return fill(place, element("p", { class: "quiet" }, say("curious.gone")));
-  const { body, at, rows, columns } = message;
-  const { noun, items } = view.federation;
+  const { body, at, rows, columns, covered } = message;
+  const { noun } = view.federation;
   const hex = Array.from(body.subarray(0, SHOWN_BYTES), (byte) => byte.toString(16).padStart(2, "0")).join(" ");
   const compared = view.ledger.filter((kept) => kept.times_compared > 0).length;
   const keep = () => download(new Blob([body], { type: "application/octet-stream" }), "message.bin");
   const lines = rows.map(({ item, numbers }) => {
-    const first = numbers.slice(0, SHOWN_NUMBERS).map((value) => number(value, 3));
+    const first = numbers.slice(0, SHOWN_NUMBERS).map(short);
     const more = numbers.length > SHOWN_NUMBERS ? "  …" : "";
     return element(
       "li",
@@ -317,7 +315,7 @@ async function showRaw() {
       element("code", {}, first.join("  ") + more),
     );
   });
-  const before = say("curious.before", { counted: counted(items, noun), count: columns });
+  const before = say("curious.before", { counted: counted(covered, noun), count: columns });
   return fill(
     place,
     ...seasonLines(view).map((line) => element("p", {}, line)),

@@ -86,7 +86,6 @@ export function download(content, name) {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-/** The list and the record as one file. */
 export async function save() {
   const content = new Blob([await ask("backup")], { type: "application/json" });
   download(content, `federank-${new Date().toISOString().slice(0, 10)}.json`);
