@@ -41,7 +41,7 @@ METHODS = {
     "slim": (_BASELINES + "slim", "SLIM", "SLIM: a few item-item weights for each item (Ning and Karypis, 2011)."),
     "ials": (_BASELINES + "ials", "IALS", "Implicit alternating least squares, solved exactly (Hu et al., 2008)."),
     "dpals": (_BASELINES + "dpals", "PrivateALS", "Private ALS with a trusted server (Chien et al., 2021)."),
-    "biases": (_BASELINES + "biases", "Biases", "Ratings as the mean of all, with users' and items' biases."),
+    "biases": (_BASELINES + "popular", "Biases", "Ratings as the mean of all, with users' and items' biases."),
     "vae": (_BASELINES + "vae", "MultVAE", "Mult-VAE: a variational autoencoder (needs the extra `vae`)."),
     "fcf": (_FRUGAL, "FCF", "Federated collaborative filtering (Ammad-ud-din et al., 2019)."),
     "fedmf": (_BASELINES + "fedmf", "FedMF", "Federated matrix factorisation by gradients (Chai et al., 2020)."),
