@@ -5,9 +5,9 @@ co-occurrences C of items by Nystrom's formula (co_occurrences), with a higher r
 the server takes its nearest items N by the cosine of their rows, and solves
 
     w_j = (C[N, N] + diag(lambda_i))^-1 C[N, j]      C_ij = min(max(e_ij, 0), c_i, c_j), C_ii = c_i
-    lambda_i = 4 (1 + 4 m / n) sqrt(c_i mean c)      m items, n interactions
+    lambda_i = 1/4 (1 + 4 m / n) sqrt(c_i mean c)      m items, n interactions
 
-A client scores p W plus a tenth of the low-rank scores (their Frobenius norms compared). W is published as bytes with
+A client scores p W plus .3 of the low-rank scores (their Frobenius norms compared). W is published as bytes with
 one scale per target (docs/frugal.md has where its constants come from).
 """
 
@@ -22,10 +22,10 @@ from scipy import sparse
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
 from federank.errors import ModelError
 
-MOST_RANK = 256
+MOST_RANK = 384
 MOST_NEIGHBOURS, MEAN_NEIGHBOURS = 256, 64
-PULL, SPARSE_PULL = 4.0, 4.0
-LOW_RANK_PART = 0.1
+PULL, SPARSE_PULL = 0.25, 4.0
+LOW_RANK_PART = 0.3
 LEVELS = 127
 _DROPPED = 1e-6
 _BLOCK = 1024
