@@ -148,7 +148,7 @@ def _audit_of(folder: str) -> click.Command:
     names=audited_names,
     build=_command,
     others=("poison", "sybil", "plan", "verify"),
-    files={"sybil": "poison"},
+    files={"sybil": "poison", "verify": "plan"},
 )
 def audit() -> None:
     """Attack a federation: what would an honest-but-curious server learn about its users?
