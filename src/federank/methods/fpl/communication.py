@@ -233,7 +233,7 @@ class _Tally(NamedTuple):
     blocks: LongVector  # the same, for each block of ticks
     tick_of_item: IntVector  # -1: has never changed
     tick_of_user: LongVector  # -2: has never been there; -1: was there before any change
-    changed: IntVector  # the rows that the round at hand has changed
+    changed: IntVector  # the rows that this round has changed
     in_round: LongVector  # per row: the last round that changed it
     in_update: LongVector  # per row: the last Update that had it
     now: LongVector  # see _ROUND and so on
@@ -257,7 +257,7 @@ class _Tally(NamedTuple):
 
 
 _ROUND_communication, _NEXT_TICK, _CHANGED, _UPDATE, _ROWS = range(5)
-"""The round at hand, the next free tick, how many rows the round has changed, the Update at hand and its rows."""
+"""This round, the next free tick, how many rows the round has changed, this update and its rows."""
 
 
 @compiled(allocates=False)

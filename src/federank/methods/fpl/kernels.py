@@ -200,7 +200,7 @@ class Bench(NamedTuple):
 class ThreadTeam(NamedTuple):
     """What workers share who play the same rounds."""
 
-    chosen: IntVector  # the round's clients; the last position tells how many
+    chosen: IntVector  # the round's clients; the last position has their number
     barrier: Any
     workers: int
 
@@ -425,7 +425,7 @@ def workspace_for_sum(n_items: int, width: int) -> ShardSum:
 
 
 def workspace_for_clients(n_items: int, width: int) -> ClientWorkspace:
-    """Room for a catalogue of this size, with rows of this width."""
+    """Working memory for a catalogue of this size, with rows of this width."""
     return ClientWorkspace(new_bench(width), workspace_for_sum(n_items, width))
 
 

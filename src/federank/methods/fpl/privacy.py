@@ -25,7 +25,7 @@ _SEES = {
 
 
 def privacy_figure(settings: FPLSettings, recipe: Recipe, rounds_of_each: LongVector) -> dict[str, Any]:
-    """What may be said of a run's noise: the figure of the person with the most rounds and the median, or why not."""
+    """Epsilon of the user with the most rounds and of the median user, or why there is none."""
     about: dict[str, Any] = {"clip": settings.clip, "noise": settings.noise, "noise_on": settings.noise_on}
     reason = _no_figure(settings, recipe)
     if reason is not None:

@@ -57,7 +57,7 @@ class PairwiseFactors(LearnsInRounds):
     ) -> None:
         """Establish a federation and play its rounds.
 
-        `chosen` names what people chose where the settings do not tell it, for the identity of a checkpoint.
+        `chosen` names users' own choices, for the identity of a checkpoint.
         """
         federation = Federation.established(settings, recipe, data.profiles, data.n_items)
         put_back(self._earlier, data, {name: getattr(federation, name) for name in self._warm})

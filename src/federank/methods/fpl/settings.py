@@ -1,6 +1,6 @@
 """Recipes: each published method of federated pair-wise learning as one value.
 
-`FPLSettings` is what a person chooses; `recipe_for` works it out for a population: how many clients a round has,
+`FPLSettings` are the settings; `recipe_for` resolves them for a population: how many clients a round has,
 how many pairs each of them trains on, how many rounds make an epoch. The four configurations of the papers are
 `PRESETS` (FPL, 2020, section 4; X+ is the number of training interactions, U the number of users):
 
@@ -295,7 +295,7 @@ def _triples(wanted: str | int, sizes: LongVector, own_sizes: LongVector) -> Int
 
 
 def _chosen_triples(settings: FPLSettings, usual: IntVector, own: IntVector | None) -> IntVector:
-    """Everyone's pairs, once people have had their say."""
+    """Each client's number of pairs, with what owners have chosen."""
     if own is None:
         return usual
     most = usual if settings.most_triples is None else settings.most_triples

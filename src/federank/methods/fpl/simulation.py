@@ -267,7 +267,7 @@ def play_compiled(federation: Federation, rounds: int, threads: int = 1) -> None
 
 
 def shard_count(recipe: Recipe, n_items: int, width: int) -> int:
-    """Into how many shards a round's clients are divided: by the work there is, never by the threads at hand."""
+    """Number of shards of a round's clients: it follows from the work, never from the number of threads."""
     pairs = recipe.clients_per_round * float(np.mean(recipe.triples[recipe.participants]))
     fitting = _MOST_SUM_BYTES // (n_items * (4 * width + 16))
     most = int(max(1, min(_MOST_SHARDS, recipe.clients_per_round, pairs // _PAIRS_PER_SHARD, fitting)))
