@@ -18,7 +18,7 @@ import pytest
 from tests.mutants.making import ROOT
 
 TEST_SECONDS, MUTANT_SECONDS = 60, 240
-MOST_TESTS, MOST_FILES = 30, 10
+MOST_TESTS, MOST_FILES = 60, 24
 OPTIONS = (
     "-q",
     "-x",
@@ -94,27 +94,16 @@ class Copy:
         """What may kill a mutant: the nearest and fastest tests that run its line, and then whole files."""
         near = self.importing(mutant.file)
         running = self.tests.get(mutant.file, {}).get(mutant.line, set())
-        stem, folder = (
-            mutant.file[:-3].rpartition("/")[2],
-            mutant.file.replace("src/federank", "tests").rpartition("/")[0],
-        )
+        folder, _, stem = mutant.file[:-3].replace("src/federank", "tests").rpartition("/")
 
         def distance(name):
             file = name.partition("::")[0]
-            return (
-                stem not in file,
-                not file.startswith(f"{folder}/"),
-                file not in near,
-                self.seconds.get(name, 0),
-                name,
-            )
+            beside = file.startswith(f"{folder}/")
+            return not (beside and stem in file), not beside, file not in near, self.seconds.get(name, 0), name
 
         ordered = sorted(running, key=distance)
         # Compiled lines, and those that another process runs, have no coverage: they meet whole files.
-        stem, folder = (
-            mutant.file[:-3].rpartition("/")[2],
-            mutant.file.replace("src/federank", "tests").rpartition("/")[0],
-        )
+        folder, _, stem = mutant.file[:-3].replace("src/federank", "tests").rpartition("/")
         recorded = {name.partition("::")[0] for name in self.seconds} if running else set()
         beside = {file.relative_to(self.tree).as_posix() for file in self.tree.glob("tests/**/test_*.py")}
         beside = {name for name in beside if not running and name.startswith((f"{folder}/", "tests/agreement/"))}
