@@ -103,7 +103,6 @@ class Copy:
 
         ordered = sorted(running, key=distance)
         # Compiled lines, and those that another process runs, have no coverage: they meet whole files.
-        folder, _, stem = mutant.file[:-3].replace("src/federank", "tests").rpartition("/")
         recorded = {name.partition("::")[0] for name in self.seconds} if running else set()
         beside = {file.relative_to(self.tree).as_posix() for file in self.tree.glob("tests/**/test_*.py")}
         beside = {name for name in beside if not running and name.startswith((f"{folder}/", "tests/agreement/"))}
