@@ -225,7 +225,9 @@ class FederatedMethod:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.uploads == "secure" and not self.clip:
-            raise SettingError("uploads is secure, and clip is 0; secure aggregation needs a bound of one upload.")
+            raise SettingError(
+                "Secure aggregation needs clip, the L2 bound of one upload, and it is 0; set it, for example to 5."
+            )
         if self.noise and self.uploads != "secure":
             raise SettingError("noise is added to secure sums alone; choose uploads = secure, or no noise.")
 
