@@ -68,8 +68,8 @@ def fit_als(matrix: csr_matrix, iterations: int) -> AlternatingLeastSquares:
 
 def one_round(train: fr.Interactions, threads: int) -> Callable[[], None]:
     model = fr.Frugal(factors=FACTORS, messages=10_000)
-    model.choices = choices_for(model.squares(), train, None)
-    federation = FrugalFederation.established(model.squares(), model.recipe(train), train.profiles)
+    model.choices = choices_for(model.implicit_settings(), train, None)
+    federation = FrugalFederation.established(model.implicit_settings(), model.recipe(train), train.profiles)
     compiled.play(federation, 2, threads)
     return lambda: compiled.play(federation, 1, threads)
 

@@ -22,7 +22,7 @@ from federank.methods.frugal.private_server import (
     values_of,
     with_both_noises,
 )
-from federank.methods.frugal.settings import SquaresSettings, frugal_recipe
+from federank.methods.frugal.settings import ImplicitSettings, frugal_recipe
 from federank.methods.frugal.wire import encode_frugal_broadcast
 from federank.privacy.accountant import mu_for
 from federank.privacy.ledger import Ledger
@@ -139,7 +139,7 @@ def draws():
 def frugal_broadcast():
     """Item vectors as bytes with a scale per row."""
     recipe = frugal_recipe(
-        SquaresSettings(min_support=1, factors=FACTORS, seed=SEED, broadcast="int8"), np.array([10]), ITEMS
+        ImplicitSettings(min_support=1, factors=FACTORS, seed=SEED, broadcast="int8"), np.array([10]), ITEMS
     )
     model = model_of("frugal")
     body = encode_frugal_broadcast(

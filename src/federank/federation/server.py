@@ -276,7 +276,7 @@ class ServerMethod:
     """(settings, model of its round, plain upload) -> why no honest client can have sent it; None if one can."""
     out_of_scale: Callable[[Any, Content, Content], str | None] = lambda _settings, _before, _after: None
     """(settings, content before, content after) -> why an aggregate must not be published; None if it may."""
-    heard: Callable[[Published], dict[str, Array]] = lambda _model: {}
+    received: Callable[[Published], dict[str, Array]] = lambda _model: {}
     """(model) -> how many users it was learnt from and how many have each item, where known; for exports."""
     extend: Callable[[Any, Content, int], Content] = lambda _settings, content, n_items: lowest_rows(content, n_items)
     """(settings, content, number of items) -> the same for a catalogue that has grown: new rows start low."""

@@ -31,8 +31,8 @@ def error_of(sketch):
 
 def test_one_round_with_little_noise_is_read_as_it_is():
     common, true = in_common()
-    heard = received_also(NOTHING, true, common @ true, noise=1e-3)
-    assert error_of(sketch_of_received(heard, EVENLY)) < 1e-3
+    received = received_also(NOTHING, true, common @ true, noise=1e-3)
+    assert error_of(sketch_of_received(received, EVENLY)) < 1e-3
 
 
 @pytest.mark.parametrize("scale", [1.0, 5.0])
@@ -47,19 +47,19 @@ def test_three_noisy_rounds_tell_more_than_the_last_of_them(scale):
             answered = common @ true + rng.normal(0, 8.0, (ITEMS, DIRECTIONS))
             together = received_also(together, scale * true, answered, noise=8.0)
             last = received_also(NOTHING, scale * true, answered, noise=8.0)
-        errors.append([error_of(sketch_of_received(heard, EVENLY)) for heard in (together, last)])
+        errors.append([error_of(sketch_of_received(received, EVENLY)) for received in (together, last)])
     joined, alone = np.mean(errors, axis=0)
     assert joined < 0.8 * alone
 
 
 def test_as_many_directions_are_kept_as_were_asked_for_last_and_storing_changes_nothing():
     common, _ = in_common()
-    heard = NOTHING
+    received = NOTHING
     for seed in (2, 3, 4):
         asked = orthogonal(seed)
-        heard = received_also(heard, asked, common @ asked, noise=2.0)
-    assert heard.asked.shape == heard.answered.shape == (ITEMS, DIRECTIONS)
-    np.testing.assert_array_equal(received_from(heard.stored()).asked, heard.asked)
+        received = received_also(received, asked, common @ asked, noise=2.0)
+    assert received.asked.shape == received.answered.shape == (ITEMS, DIRECTIONS)
+    np.testing.assert_array_equal(received_from(received.stored()).asked, received.asked)
     assert received_from(np.zeros((ITEMS, 2 * DIRECTIONS))).asked.shape == (ITEMS, 0)
 
 

@@ -325,7 +325,7 @@ def played(model, cohort, folds, stages=STAGES):
 @pytest.mark.parametrize("plan", [PLAN, JOINED])
 def test_the_first_cohort_folds_as_the_simulation_does(plan):
     cohort = people(40, 5)
-    model, heard = begun(), received_from(np.zeros((ITEMS, 0)))
+    model, received = begun(), received_from(np.zeros((ITEMS, 0)))
     popularity = weights = vectors = None
     for stage in range(STAGES):
         columns = 1 if stage == 0 else FACTORS - 1
@@ -335,7 +335,7 @@ def test_the_first_cohort_folds_as_the_simulation_does(plan):
         if stage == 0:
             popularity, weights, vectors = fold_popularity(plan, 1, sums[:, 0])
         else:
-            vectors, _, heard = fold_histories(plan, stage, 0.9, popularity, model.vectors, sums, heard)
+            vectors, _, received = fold_histories(plan, stage, 0.9, popularity, model.vectors, sums, received)
         model = fold_of_cohort(plan, 1, 0.9, stage, model, model.vectors, sums)
         np.testing.assert_array_equal(model.vectors, vectors)
         np.testing.assert_array_equal(model.weights, weights)

@@ -30,7 +30,7 @@ from federank.methods.frugal.method import (
 from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
 from federank.methods.frugal.reference import FrugalFleetInMemory
 from federank.methods.frugal.server_update import fold
-from federank.methods.frugal.settings import SquaresSettings, factors_for
+from federank.methods.frugal.settings import ImplicitSettings, factors_for
 
 PEOPLE = some_people()
 FACTORS = 5
@@ -173,8 +173,8 @@ def test_users_who_cannot_be_solved_for_are_reported(engine, alpha):
     ],
 )
 def test_vectors_are_shorter_where_users_or_items_are_few_and_longer_where_items_are_many(people, items, factors):
-    assert factors_for(SquaresSettings(), people, items) == factors
-    assert factors_for(SquaresSettings(min_support=1, factors=3), people, items) == 3
+    assert factors_for(ImplicitSettings(), people, items) == factors
+    assert factors_for(ImplicitSettings(min_support=1, factors=3), people, items) == 3
 
 
 def test_the_sums_are_all_that_a_fold_takes():

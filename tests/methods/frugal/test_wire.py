@@ -71,13 +71,13 @@ def test_sizes_on_the_wire_are_known_without_sending(n_items, factors):
     for catalogue in (n_items, n_items + 5):
         whole = catalogue == n_items
         for message, as_codes in ((codes, True), (plain, False)):
-            size = frugal_broadcast_bytes(n_items, factors, whole=whole, as_codes=as_codes, weighted=True)
+            size = frugal_broadcast_bytes(n_items, factors, all_rows=whole, as_codes=as_codes, weighted=True)
             assert len(encode_frugal_broadcast(message, catalogue)) == size
 
 
 def test_sizes_are_those_of_the_numbers_and_a_short_header():
     assert 0 < frugal_update_bytes(3706, 64) - 4 * (3706 + 64 + 1) < 300
-    assert 0 < frugal_broadcast_bytes(3706, 64, whole=True, as_codes=True, weighted=True) - 3706 * (64 + 8) < 400
+    assert 0 < frugal_broadcast_bytes(3706, 64, all_rows=True, as_codes=True, weighted=True) - 3706 * (64 + 8) < 400
     assert 0 < dense_bytes(3706, 64) - 4 * 65 * (3706 + 65) < 300
 
 

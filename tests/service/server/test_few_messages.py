@@ -108,7 +108,7 @@ async def test_cohorts_that_come_as_they_come_are_folded_as_in_the_simulation(st
         kept = model_to_fold(connection).content
     assert np.array_equal(kept.tables["vectors"], simulated.vectors)
     assert np.array_equal(kept.tables["weights"], simulated.weights)
-    assert (kept.overall["regulariser"][0], kept.state["heard"][0]) == (simulated.regulariser, simulated.heard)
+    assert (kept.overall["regulariser"][0], kept.state["received"][0]) == (simulated.regulariser, simulated.received)
     told = decode_frugal_broadcast(content, FACTORS, ITEMS)
     assert (told.version, told.regulariser) == (3, simulated.regulariser)
     assert np.abs(told.codes * told.scales[:, None] - simulated.vectors).max() <= told.scales.max() / 2 * 1.01
@@ -204,7 +204,7 @@ async def test_a_message_that_is_sent_twice_counts_once_and_a_round_cut_off_befo
         await running.open_round(1)
     with opened(store) as connection:
         kept = model_to_fold(connection)
-    assert (kept.version, kept.content.state["heard"][0], kept.content.state["folds"][0]) == (1, 2, 1)
+    assert (kept.version, kept.content.state["received"][0], kept.content.state["folds"][0]) == (1, 2, 1)
 
 
 def an_update(**changed):
@@ -278,7 +278,7 @@ def test_a_pull_that_is_too_strong_for_the_first_users_waits_for_more_of_them():
     moved = []
     for number in range(12):
         content = folded_into(squares.recipe(settings, ITEMS, 99), model, number, [message_of(told, [0, 1, 2])] * 2)
-        assert content.state["heard"] == 2 * (number + 1), "anyone who has spoken is not forgotten"
+        assert content.state["received"] == 2 * (number + 1), "anyone who has spoken is not forgotten"
         assert np.isfinite(content.tables["vectors"]).all()
         moved.append(not np.array_equal(content.tables["vectors"], model.vectors))
         model = model.followed_by(content)
@@ -293,7 +293,7 @@ def test_messages_that_weigh_nothing_change_nothing():
     weightless = [an_update(scale=np.float32(0))] * 3
     content = folded_into(squares.recipe(settings, ITEMS, 9), model, 0, weightless)
     assert np.array_equal(content.tables["vectors"], model.vectors)
-    assert content.state["heard"] == 0
+    assert content.state["received"] == 0
 
 
 def people_of(histories):
@@ -310,12 +310,12 @@ def test_a_federation_can_start_from_a_trained_model_and_new_users_add_to_it():
     numbers = [int(item.removeprefix("item-")) for item in known]
     assert np.array_equal(content.tables["vectors"][numbers], trained.item_vectors)
     assert not content.tables["vectors"][11].any(), "an item that no one has is recommended to no one"
-    assert (content.state["heard"][0], content.state["before"][0]) == (30, 30)
+    assert (content.state["received"][0], content.state["before"][0]) == (30, 30)
     # A new user is one among 31: the model stays nearly as it was, and their items are counted.
     model = first_model(content)
     told = decode_frugal_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
     after = folded_into(squares.recipe(settings, ITEMS, 1), model, 0, [message_of(told, [0, 1, 2, 11])])
-    assert after.state["heard"][0] == 31
+    assert after.state["received"][0] == 31
     assert (
         np.rint(after.state["counts"]).tolist()
         == (content.state["counts"] + np.isin(range(ITEMS), [0, 1, 2, 11])).tolist()
@@ -353,7 +353,7 @@ def test_settings_of_another_method_are_refused(store):
 def test_shared_is_what_the_store_keeps_of_it():
     """Whatever a fold reads of `SquaresShared` is in the content; a field more would have to be kept too."""
     assert set(FrugalState.__dataclass_fields__) == {
-        *("vectors", "regulariser", "sketch", "mean", "square", "weights", "counts", "heard", "round_number"),
+        *("vectors", "regulariser", "sketch", "mean", "square", "weights", "counts", "received", "round_number"),
         *("seen", "through"),  # of item weights, which simulations alone have
         *("capped", "began"),
     }

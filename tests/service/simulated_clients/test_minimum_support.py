@@ -164,7 +164,7 @@ def test_the_first_upload_of_each_client_carries_counts_in_whichever_round_it_co
     np.testing.assert_array_equal(supported(played), more >= SUPPORT)
     played.play(users)  # seventy cover the supported items, ten carry counts
     np.testing.assert_array_equal(supported(played), COUNTS >= SUPPORT)
-    assert played.published.content.state["heard"][0] == 70
+    assert played.published.content.state["received"][0] == 70
     played.play(users)
     assert np.abs(played.received().vectors[(COUNTS >= SUPPORT) & (more < SUPPORT)]).sum() > 0
 

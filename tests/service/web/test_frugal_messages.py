@@ -19,7 +19,7 @@ from federank.methods.frugal.method import (
     send,
 )
 from federank.methods.frugal.objective import Objective, gram_matrix
-from federank.methods.frugal.settings import SquaresSettings, frugal_recipe
+from federank.methods.frugal.settings import ImplicitSettings, frugal_recipe
 from federank.methods.frugal.wire import (
     decode_frugal_broadcast,
     decode_frugal_update,
@@ -42,7 +42,7 @@ SETTINGS = {
 
 
 def recipe_of(**settings):
-    chosen = SquaresSettings(factors=FACTORS, seed=5, **settings)
+    chosen = ImplicitSettings(factors=FACTORS, seed=5, **settings)
     return frugal_recipe(chosen, np.array([len(PROFILE)]), ITEMS)
 
 

@@ -82,7 +82,7 @@ def test_a_message_is_pythons_in_every_stage_of_a_federation(ask):
             shown = np.array([np.nan if score is None else score for score in found["scores"]])
             np.testing.assert_array_equal(np.isfinite(shown), COUNTS >= SUPPORT)
             np.testing.assert_allclose(shown[COUNTS >= SUPPORT], scores[COUNTS >= SUPPORT], rtol=1e-4, atol=1e-5)
-        assert found["learnt"] == bool(played.published.content.state["heard"][0])
+        assert found["learnt"] == bool(played.published.content.state["received"][0])
         played.play()
 
 

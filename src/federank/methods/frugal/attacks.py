@@ -57,7 +57,7 @@ class SumsView(NamedTuple):
 AnyFrugalView = MessagesView | SumsView
 
 
-_TELLS = 0.01
+_INFORMATIVE = 0.01
 """Below this difference of what is sent of own items and of others, what is read says little of how many there are."""
 _NEVER_SURE = 1e-6
 """Policies are known, but not whether a person keeps to the one they name."""
@@ -105,10 +105,10 @@ def _sizes_behind(view: MessagesView) -> LongVector:
     """How long histories are that would be read so: of n items pi n are read, and of all others a share q."""
     read, covered = (view.seen == WITH).sum(axis=1), (view.seen != UNSEEN).sum(axis=1)
     pi, q = view.policies.liked, view.policies.unliked
-    tells = (covered > 0) & (pi - q > _TELLS)
-    share = (read / np.maximum(covered, 1) - q) / np.where(tells, pi - q, 1)
+    informative = (covered > 0) & (pi - q > _INFORMATIVE)
+    share = (read / np.maximum(covered, 1) - q) / np.where(informative, pi - q, 1)
     sizes = np.rint(np.clip(share, 0, 1) * view.seen.shape[1]).astype(np.int64)
-    found: LongVector = np.where(tells, np.maximum(sizes, read * (q == 0)), view.typical_size)
+    found: LongVector = np.where(informative, np.maximum(sizes, read * (q == 0)), view.typical_size)
     return found
 
 
@@ -152,11 +152,11 @@ class SumsReader:
         self._weights: list[float] = []  # of the members of each round together
         self._counts: list[RealVector] = []
         self._tastes: list[RealVector] = []
-        self._tells_counts: list[bool] = []
-        self._tells_tastes: list[bool] = []
+        self._informs_counts: list[bool] = []
+        self._informs_tastes: list[bool] = []
 
     def watch(self, answering: IntVector, sums: SummedMessages) -> None:
-        """Take down the sums of a round before it is folded: the model is still as its devices were told it."""
+        """Take down the sums of a round before it is folded: the model is still as sent to its devices."""
         if not len(answering):
             return
         recipe, weights = self._federation.recipe, self._federation.weights
@@ -167,13 +167,13 @@ class SumsReader:
         if recipe.private is not None:
             self._take_down(answering, items, sums)
             return
-        told = published(recipe, self._federation.item_vectors)[items].astype(np.float64)
-        back = sums.residuals + float(recipe.objective.unobserved) * told @ sums.squares[:-1]
+        sent_vectors = published(recipe, self._federation.item_vectors)[items].astype(np.float64)
+        back = sums.residuals + float(recipe.objective.unobserved) * sent_vectors @ sums.squares[:-1]
         back /= float(recipe.objective.liked)
         weight = float(sums.squares[-1, -1])
         counts = weight * self.popularity().astype(np.float64)  # what a round says nothing of is as it was
         counts[items] = back[:, -1]
-        self._note(answering, weight, counts, self._placed(items, told @ back[:, :-1].sum(axis=0)))
+        self._note(answering, weight, counts, self._placed(items, sent_vectors @ back[:, :-1].sum(axis=0)))
 
     def _take_down(self, answering: IntVector, items: IntVector, sums: SummedMessages) -> None:
         """Sums of integers: the first round's say what people have, the later ones' what goes together."""
@@ -190,8 +190,8 @@ class SumsReader:
         self._weights.append(float(weight))
         self._counts.append(nothing if counts is None else counts)
         self._tastes.append(nothing if tastes is None else tastes)
-        self._tells_counts.append(counts is not None)
-        self._tells_tastes.append(tastes is not None)
+        self._informs_counts.append(counts is not None)
+        self._informs_tastes.append(tastes is not None)
 
     def _placed(self, items: IntVector, values: RealVector) -> RealVector:
         """Numbers of these items among those of the full catalogue."""
@@ -202,31 +202,35 @@ class SumsReader:
     def popularity(self) -> FloatVector:
         """The share of everyone who has each item, as far as sums tell."""
         weight, total = 0.0, np.zeros(self._federation.recipe.n_items)
-        for one, tells, counts in zip(self._weights, self._tells_counts, self._counts, strict=True):
-            weight += one if tells else 0.0
+        for one, informative, counts in zip(self._weights, self._informs_counts, self._counts, strict=True):
+            weight += one if informative else 0.0
             total += counts
         mean: FloatVector = (total / (weight if weight > 0 else 1)).astype(np.float32)
         return mean
 
     def counts(self, people: IntVector) -> FloatMatrix:
         """People x items: how much of the counts goes back to each of them."""
-        return self._laid_to(people, self._counts, self.popularity().astype(np.float64), self._tells_counts)
+        return self._laid_to(people, self._counts, self.popularity().astype(np.float64), self._informs_counts)
 
     def tastes(self, people: IntVector) -> FloatMatrix:
         """People x items: how much of the tastes goes back to each of them."""
-        telling = sum(weight for weight, tells in zip(self._weights, self._tells_tastes, strict=True) if tells)
+        telling = sum(
+            weight for weight, informative in zip(self._weights, self._informs_tastes, strict=True) if informative
+        )
         mean = np.sum(self._tastes, axis=0) / telling if telling else np.zeros(self._federation.recipe.n_items)
-        return self._laid_to(people, self._tastes, mean, self._tells_tastes)
+        return self._laid_to(people, self._tastes, mean, self._informs_tastes)
 
-    def _laid_to(self, people: IntVector, sums: list[RealVector], mean: RealVector, tells: list[bool]) -> FloatMatrix:
+    def _laid_to(
+        self, people: IntVector, sums: list[RealVector], mean: RealVector, informative: list[bool]
+    ) -> FloatMatrix:
         members = sum(len(some) for some in self._members)
-        anybody = mean * (sum(self._weights) / max(members, 1))
-        guess: FloatMatrix = np.tile(anybody, (len(people), 1)).astype(np.float32)
+        anyone = mean * (sum(self._weights) / max(members, 1))
+        guess: FloatMatrix = np.tile(anyone, (len(people), 1)).astype(np.float32)
         if not sums:
             return guess
         beyond = np.zeros((len(sums), len(mean)))
         for row, (weight, seen) in enumerate(zip(self._weights, sums, strict=True)):
-            if tells[row]:
+            if informative[row]:
                 beyond[row] = seen - weight * mean
         there = self._who_was_there()
         explained = np.linalg.solve((there @ there.T).toarray() + _LEAST * np.eye(len(sums)), beyond)

@@ -107,9 +107,9 @@ class MessageReader(Notes):
     """Reads the messages of the people that are followed, round by round."""
 
     def watch(self, answering: IntVector) -> None:
-        """Read the messages of a round before it is folded: the model is still as its devices were told it."""
+        """Read the messages of a round before it is folded: the model is still as sent to its devices."""
         federation = self._federation
-        recipe, told = federation.recipe, published(federation.recipe, federation.item_vectors)
+        recipe, sent_vectors = federation.recipe, published(federation.recipe, federation.item_vectors)
         rows = np.flatnonzero(np.isin(self.people, answering)).astype(np.int32)
         if is_counting(recipe, federation.weights):  # a message of counts is the profile itself
             for row in rows:
@@ -121,8 +121,10 @@ class MessageReader(Notes):
         items = supported_items(recipe, federation.weights)
         for some in in_blocks(rows, recipe.n_items):
             profiles = profiles_of(federation.shared_profile, self.people[some])
-            vectors = vectors_at_home(recipe, told, federation.weights, float(federation.regulariser[0]), profiles)
-            scores = vectors @ told.T
+            vectors = vectors_at_home(
+                recipe, sent_vectors, federation.weights, float(federation.regulariser[0]), profiles
+            )
+            scores = vectors @ sent_vectors.T
             strengths = strengths_of(recipe.objective, scores, profiles)
             # From here on only what was sent is used: strengths, vectors, and the public model.
             read = read_message(recipe.objective, strengths, scores)[:, items]
@@ -149,7 +151,7 @@ def profiles_of(profiles: Profiles, people: IntVector) -> Profiles:
 
 
 MOST_CELLS = 2**25
-"""Unless told otherwise, notes are kept of this many (person, item) cells at most: about 230 megabytes."""
+"""By default, notes are kept of this many (person, item) cells at most: about 230 megabytes."""
 _MOST_NEIGHBOURS = 2_000
 
 SERVERS = {
@@ -208,7 +210,7 @@ class _Audit:
     def __init__(self, model: FewMessages, sees: str, wanted: int | None) -> None:
         self._model, self._sees, data = model, sees, model.training
         recipe = model.recipe(data)
-        self._federation = FrugalFederation.established(model.squares(), recipe, data.profiles)
+        self._federation = FrugalFederation.established(model.implicit_settings(), recipe, data.profiles)
         self.epochs = recipe.rounds // recipe.cohorts
         drawn = draw_users(recipe.seed, recipe.participants, wanted)
         self._people: IntVector = np.sort(drawn[: wanted or max(1, MOST_CELLS // data.n_items)])
@@ -245,15 +247,15 @@ class _Audit:
 
     def _guarantee(self) -> dict[str, Any]:
         """What the noise allows this observer at most, where there is noise and it does not see messages."""
-        recipe, told = self._federation.recipe, self._sees in ("leader", "helper", "outsider")
-        if recipe.private is None or not told:
+        recipe, known = self._federation.recipe, self._sees in ("leader", "helper", "outsider")
+        if recipe.private is None or not known:
             return {}
         sigmas = recipe.private.sigmas(int(self._federation.spent.max(initial=0)))
         if not all(sigmas):
             return {}
         # An outsider has both servers' noise before it: variances add up.
         mu = mu_of_noise(sigmas) / (math.sqrt(2) if self._sees == "outsider" else 1)
-        delta = self._model.squares().delta
+        delta = self._model.implicit_settings().delta
         return {"epsilon": epsilon_of_mu(mu, delta), "delta": delta, "order_allowed": most_order(mu)}
 
     def _watch(self, answering: IntVector, sums: SummedMessages) -> None:

@@ -159,13 +159,13 @@ class Frugal(FederatedMethod):
 
     def read(self, content: bytes) -> wire.RowsMessage:
         """Rows of the model, from bytes with a scale per row or as they are."""
-        told = decode_frugal_broadcast(content, self.factors, self.n_items)
-        model = FrugalModel(rows_of(told), told.weights, np.array([told.regulariser]))
-        return wire.RowsMessage(told.round_number, told.version, told.items, model)
+        broadcast = decode_frugal_broadcast(content, self.factors, self.n_items)
+        model = FrugalModel(rows_of(broadcast), broadcast.weights, np.array([broadcast.regulariser]))
+        return wire.RowsMessage(broadcast.round_number, broadcast.version, broadcast.items, model)
 
     def most_bytes(self) -> int:
         """All rows as floats, and their numbers."""
-        return frugal_broadcast_bytes(self.n_items, self.factors, whole=True, as_codes=False, weighted=True)
+        return frugal_broadcast_bytes(self.n_items, self.factors, all_rows=True, as_codes=False, weighted=True)
 
     def covering(self, broadcast: FrugalModel, stage: int) -> Self:
         """Uploads cover the supported items, but for those of counts."""

@@ -90,8 +90,10 @@ class _Model(NamedTuple):
         """The bytes of this many of its rows."""
         recipe = self.recipe
         weighted = self.is_weighted and (recipe.popularity > 0 or recipe.private is not None)
-        whole = rows == recipe.n_items
-        return frugal_broadcast_bytes(rows, recipe.factors, whole=whole, as_codes=recipe.as_codes, weighted=weighted)
+        all_rows = rows == recipe.n_items
+        return frugal_broadcast_bytes(
+            rows, recipe.factors, all_rows=all_rows, as_codes=recipe.as_codes, weighted=weighted
+        )
 
 
 def _counts_first(recipe: FrugalRecipe) -> bool:
@@ -117,7 +119,7 @@ def fcf_cost(item_vectors: FloatMatrix, profiles: Sequence[IntVector]) -> Cost:
         vectors_down=m,
         bytes_up=frugal_update_bytes(m, d),
         bytes_up_written_out=dense_bytes(m, d),
-        bytes_down=frugal_broadcast_bytes(m, d, whole=True, as_codes=False, weighted=False),
+        bytes_down=frugal_broadcast_bytes(m, d, all_rows=True, as_codes=False, weighted=False),
         device_operations=float(np.mean(made)),
         server_operations=float(d * m * len(profiles)),
     )

@@ -21,7 +21,7 @@ from federank.methods.frugal.method import published
 from federank.methods.frugal.poisoning import checked_sums, histories_of, solve_all, with_malicious
 from federank.methods.frugal.private import directions_of
 from federank.methods.frugal.private_server import (
-    PULL,
+    REGULARISATION,
     PrivateModel,
     fold_of_cohort,
     received_from,
@@ -132,7 +132,7 @@ def _rehearse_private(world: World, calm: World, settings: PoisonSettings, has_r
         steps = plan, settings.seed, now.shrinkage, folds, model, sent_vectors, values, most_shown, cycle + 1
         model = fold_of_cohort(*steps, is_calm=has_rule and cycle > 0)
     sent_vectors = published(recipe, model.vectors)
-    users = vectors_at_home(recipe, sent_vectors, model.weights, PULL, world.profiles)
+    users = vectors_at_home(recipe, sent_vectors, model.weights, REGULARISATION, world.profiles)
     return _found(world, users, sent_vectors)
 
 

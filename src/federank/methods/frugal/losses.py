@@ -13,7 +13,7 @@ from typing import Literal
 from federank.checks import check_choice, setting
 from federank.errors import SettingError
 from federank.methods.fpl.settings import FPLSettings
-from federank.methods.frugal.settings import SquaresSettings
+from federank.methods.frugal.settings import ImplicitSettings
 
 DEFAULT_RATE = 0.05
 """Of pairs; chosen, as the pull of items is, on the validation parts of MovieLens 100K and 1M."""
@@ -39,7 +39,7 @@ _OF_PAIRS = ("triples", "item_pull")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrugalSettings(SquaresSettings):
+class FrugalSettings(ImplicitSettings):
     """Settings of Frugal."""
 
     learning_rate: float | None = setting(None, expert=True)

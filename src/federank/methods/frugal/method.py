@@ -241,9 +241,9 @@ def make_frugal_broadcast(
     items: IntVector | None = None,
 ) -> FrugalBroadcast:
     """The vectors of the supported items, or these rows, as a copy that no later round can change."""
-    told = supported_items(recipe, weights) if items is None else items
-    rows = vectors[told]
-    head = round_number, round_number, regulariser, told, weights[told]
+    sent_items = supported_items(recipe, weights) if items is None else items
+    rows = vectors[sent_items]
+    head = round_number, round_number, regulariser, sent_items, weights[sent_items]
     if recipe.as_codes:
         codes, scales = rounded(rows)
         return FrugalBroadcast(*head, codes, scales, rows[:0])

@@ -86,14 +86,14 @@ def checked_sums(
     return sums._replace(residuals=residuals)
 
 
-def push(residuals: RealMatrix, world: World, settings: PoisonSettings, pull: RealMatrix) -> RealMatrix:
+def push(residuals: RealMatrix, world: World, settings: PoisonSettings, regularisation: RealMatrix) -> RealMatrix:
     """The sums with a pull on the target's row, or for sabotage, of the same norm, on what is liked most, backwards."""
     pushed = residuals.copy()
     if settings.aim == "push":
-        pushed[world.target] += pull
+        pushed[world.target] += regularisation
         return pushed
     liked = np.argsort(-world.popularity, kind="stable")[:LIKED]
-    pushed[liked] -= pull / np.sqrt(len(liked))
+    pushed[liked] -= regularisation / np.sqrt(len(liked))
     return pushed
 
 
@@ -208,8 +208,8 @@ def _fold_bounded(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessage
         sums = bound_rows(sums, published(recipe, shared.vectors))
     fold(recipe, shared, sums)
     if bounds != "rows":
-        weight = float(sums.squares[-1, -1]) / sums.messages * shared.heard
-        model, having = (shared.vectors, shared.weights, shared.regulariser), shared.counts / shared.heard
+        weight = float(sums.squares[-1, -1]) / sums.messages * shared.received
+        model, having = (shared.vectors, shared.weights, shared.regulariser), shared.counts / shared.received
         tastes, least = spectral_tastes(*model, having, weight), usual_length(shared.vectors)
         shared.vectors = hold_back(shared.vectors, tastes, USUAL_SPECTRAL, least=least)
 

@@ -32,7 +32,7 @@ NOISY, CLEAR = 80.0, 500.0
 JOINED_BELOW = 64.0
 FEWEST_JOINED, MOST_JOINED, JOINED_PER_SIGNAL = 15, 25, 0.4
 DROWNED_POWER, JOINED_POWER = 0.4, 0.2
-DROWNED, HEARD = 10.0, 25.0
+DROWNED, RECEIVED = 10.0, 25.0
 """All chosen on the validation parts of MovieLens 100K and 1M and of cities; see docs/frugal.md."""
 MOST_MESSAGES = 2 + int(2 / GROWTH * math.log(MOST_DEVIATION / LEAST_DEVIATION))
 """35: from the second message to the last, noise falls from the most that is drawn to the least."""
@@ -96,9 +96,9 @@ def _most_messages(mu: float) -> int:
 def _shape(signal: float) -> tuple[int, float]:
     """How many factors, and the power of popularity, for a signal of this many times the noise."""
     if signal < JOINED_BELOW:
-        heard = _between(signal, DROWNED, HEARD)
+        received = _between(signal, DROWNED, RECEIVED)
         factors = min(MOST_JOINED, max(FEWEST_JOINED, JOINED_PER_SIGNAL * signal))
-        return int(factors), DROWNED_POWER + heard * (JOINED_POWER - DROWNED_POWER)
+        return int(factors), DROWNED_POWER + received * (JOINED_POWER - DROWNED_POWER)
     factors = min(MOST_FACTORS, max(FEWEST_FACTORS, FACTORS_PER_SIGNAL * signal))
     return int(factors), NOISY_POWER + _between(signal, NOISY, CLEAR) * (CLEAR_POWER - NOISY_POWER)
 

@@ -33,7 +33,7 @@ from federank.methods.frugal.server_steps import capped_items, hold_back, privat
 from federank.privacy.accountant import mu_for
 from federank.secagg.ring import C_INT, centred, in_ring, in_units
 
-# Few directions under much noise: what all later rounds have told is read together.
+# Few directions under much noise: all later rounds are read together.
 
 
 CONCENTRATION = 4.0
@@ -61,19 +61,19 @@ def received_from(stored: RealMatrix) -> RoundBuffer:
     return RoundBuffer(asked[:, used], answered[:, used])
 
 
-def received_also(heard: RoundBuffer, asked: RealMatrix, answered: RealMatrix, noise: float) -> RoundBuffer:
+def received_also(received: RoundBuffer, asked: RealMatrix, answered: RealMatrix, noise: float) -> RoundBuffer:
     """One more round; as many directions are kept as it asked in."""
     directions = asked.shape[1]
     unit = np.sqrt(directions) / np.linalg.norm(asked) / noise  # messages are of length 1, however long V is
-    left, s, right = np.linalg.svd(np.hstack((heard.asked, unit * asked)), full_matrices=False)
-    together = np.hstack((heard.answered, answered / noise)) @ right.T
+    left, s, right = np.linalg.svd(np.hstack((received.asked, unit * asked)), full_matrices=False)
+    together = np.hstack((received.answered, answered / noise)) @ right.T
     return RoundBuffer((left * s)[:, :directions], together[:, :directions])
 
 
-def sketch_of_received(heard: RoundBuffer, expected: RealVector) -> RealMatrix:
+def sketch_of_received(received: RoundBuffer, expected: RealVector) -> RealMatrix:
     """What people's items have in common, as all rounds together tell it: items x directions, C ~ S S'."""
-    s = np.linalg.norm(heard.asked, axis=0)
-    sides, seen, noise = heard.asked / s, heard.answered / s, 1 / s
+    s = np.linalg.norm(received.asked, axis=0)
+    sides, seen, noise = received.asked / s, received.answered / s, 1 / s
     turned = _strongest(sides.T @ seen)[1]
     sides, seen = sides @ turned, seen @ turned
     seen = _shrunk(seen, np.sqrt((turned**2).T @ noise**2), expected)
@@ -97,7 +97,7 @@ def _shrunk(seen: RealMatrix, noise: RealVector, expected: RealVector) -> RealMa
     return kept
 
 
-PULL = 1.0
+REGULARISATION = 1.0
 FOLD_CONCENTRATION = 10.0
 """Signal is in few directions: in those that matter it is ten times what it is on average."""
 _LEAST_POPULARITY = 1e-3
@@ -175,7 +175,7 @@ def fold_histories(
     popularity: RealVector,
     sent_vectors: FloatMatrix,
     sums: RealMatrix,
-    heard: RoundBuffer,
+    received: RoundBuffer,
 ) -> tuple[FloatMatrix, RealMatrix, RoundBuffer]:
     """After a later round: the vectors of the next model, what people's items have in common, and what was heard.
 
@@ -187,12 +187,12 @@ def fold_histories(
     if not plan.joined:
         sketch = _sketch_of(space, known.wanted, seen, noise)
     else:
-        heard = received_also(heard, known.wanted, seen, noise)
-        sketch = sketch_of_received(heard, space.expected)
+        received = received_also(received, known.wanted, seen, noise)
+        sketch = sketch_of_received(received, space.expected)
         if round_number + 1 < len(plan.deviations):
             left = np.linalg.svd(sketch, full_matrices=False)[0]
-            return space.vectors(left * np.sqrt(ALIKE / (1 - ALIKE))), sketch, heard
-    return vectors_of_sketch(plan, shrinkage, popularity, sketch), sketch, heard
+            return space.vectors(left * np.sqrt(ALIKE / (1 - ALIKE))), sketch, received
+    return vectors_of_sketch(plan, shrinkage, popularity, sketch), sketch, received
 
 
 def _sketch_of(space: _Space, wanted: RealMatrix, seen: RealMatrix, noise: float) -> RealMatrix:
@@ -240,10 +240,10 @@ class PrivateModel(NamedTuple):
     vectors: FloatMatrix  # items x factors: D^-1 [V, q]
     weights: FloatVector  # D^2
     popularity: RealVector  # of at most 1; zeros before the first fold
-    summed: RealVector  # popularity as all cohorts together have told it
+    summed: RealVector  # popularity as all cohorts together have reported it
     earlier: RealMatrix  # what earlier cohorts' items have in common, items x directions; no columns for the first one
     newest: RealMatrix  # the same after the newest fold
-    heard: RoundBuffer  # what this cohort's rounds have told, where they are read together; no columns elsewhere
+    received: RoundBuffer  # this cohort's rounds, where they are read together; no columns elsewhere
     capped: int = 0  # items that the newest fold's exposure cap has shortened
 
 
@@ -289,9 +289,9 @@ def _after_histories(
     if model.earlier.shape[1]:
         wanted = directions_of(sent_vectors, model.weights).wanted
         sums = sums + model.earlier @ (model.earlier.T @ wanted)
-    folded = fold_histories(plan, stage, shrinkage, model.popularity, sent_vectors, sums, model.heard)
-    vectors, newest, heard = folded
-    return model._replace(vectors=vectors, newest=newest, heard=heard)
+    folded = fold_histories(plan, stage, shrinkage, model.popularity, sent_vectors, sums, model.received)
+    vectors, newest, received = folded
+    return model._replace(vectors=vectors, newest=newest, received=received)
 
 
 def _after_popularity(

@@ -25,7 +25,7 @@ from federank.methods.frugal.ridge import RidgeWeights, from_sums, low_rank_norm
 from federank.methods.frugal.settings import (
     DEFAULT_FACTORS,
     FrugalRecipe,
-    SquaresSettings,
+    ImplicitSettings,
     factors_for,
     frugal_recipe,
 )
@@ -62,13 +62,13 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
     ridge: RidgeWeights | None = None
     """Item-item weights, where the settings ask for them."""
 
-    def squares(self) -> SquaresSettings:
+    def implicit_settings(self) -> ImplicitSettings:
         """The method's settings as those of few messages."""
         raise NotImplementedError
 
     def recipe(self, train: Interactions) -> FrugalRecipe:
         """The settings worked out for this population, with what everyone takes part with."""
-        settings = self.squares()
+        settings = self.implicit_settings()
         trace = None if settings.trace is None else read_trace(settings.trace, train)
         messages = messages_allowed(self.choices)
         shared_profile = _shared_profile(self.choices, settings.seed, train)
@@ -91,7 +91,7 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
     @property
     def zero_is_nothing(self) -> bool:
         """Items without support have no vector, and are recommended to no one."""
-        return self.squares().min_support > 1
+        return self.implicit_settings().min_support > 1
 
     def enrolled(self, profile: IntVector) -> FloatVector:
         """The vector of someone with this history, in closed form; nothing is sent.
@@ -114,9 +114,9 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
         return scores if self.ridge is None else self.ridge.scores(vector[factors:][None], scores[None])[0]
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
-        chosen = self._ask_all(self.squares(), train)
+        chosen = self._ask_all(self.implicit_settings(), train)
         recipe = self.recipe(train)
-        federation = FrugalFederation.established(self.squares(), recipe, train.profiles)
+        federation = FrugalFederation.established(self.implicit_settings(), recipe, train.profiles)
         epochs = recipe.rounds // recipe.cohorts
         self._play(federation, epochs, training_options, chosen)
         if recipe.ridge:
@@ -130,7 +130,7 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
             "items": recipe.n_items,
         }
         if recipe.private is not None:
-            self.report |= guarantee(recipe.private, self.squares(), int(federation.spent.max(initial=0)))
+            self.report |= guarantee(recipe.private, self.implicit_settings(), int(federation.spent.max(initial=0)))
 
     def _follow(self, federation: FrugalFederation, threads: int) -> None:
         recipe = federation.recipe
@@ -145,7 +145,7 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
 
     def _alone(self) -> FrugalRecipe:
         """The recipe of one user at home; nothing is sent."""
-        settings = replace(self.squares(), factors=self.item_vectors.shape[1])
+        settings = replace(self.implicit_settings(), factors=self.item_vectors.shape[1])
         if settings.guarantees:  # solving at home needs no plan of noise
             settings = replace(settings, epsilon=None, sigma=None, rounding="drawn")
         alone = replace(settings, cohorts=1, rounds=None, trace=None)
@@ -168,12 +168,12 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
         if stored is None or stored.shape != (1,) or not np.isfinite(stored).all():
             raise ModelError("The model's folder lacks its regulariser, which a user's own vector is solved with.")
         self.regulariser = float(stored[0])
-        if self.squares().item_weights == "ridge":
+        if self.implicit_settings().item_weights == "ridge":
             self.ridge = RidgeWeights.read(shared, self.training.n_items)
-        self.choices = choices_from_arrays(private, self.training.n_users, self.squares().policy(0.5))
+        self.choices = choices_from_arrays(private, self.training.n_users, self.implicit_settings().policy(0.5))
 
     def _factors_in(self, shared: Arrays) -> int:
-        return self.squares().factors or _columns(shared.get("item_vectors"))
+        return self.implicit_settings().factors or _columns(shared.get("item_vectors"))
 
 
 def weights_from(federation: FrugalFederation) -> RidgeWeights:
@@ -192,7 +192,7 @@ def _columns(table: NDArray[Any] | None) -> int:
     return table.shape[1] if table is not None and table.ndim == 2 else 0
 
 
-def guarantee(plan: PrivatePlan, settings: SquaresSettings, messages: int) -> dict[str, Any]:
+def guarantee(plan: PrivatePlan, settings: ImplicitSettings, messages: int) -> dict[str, Any]:
     """What may be said of a run's noise, for someone who has sent this many messages."""
     return {
         "epsilon": guarantee_of(plan, messages, settings.delta),
@@ -236,7 +236,7 @@ class Frugal(LearnsInRounds):
 
     def __new__(cls, **settings: Any) -> Self:
         """One of the two below, by the loss."""
-        by_loss: type[Any] = FrugalPairs if settings.get("loss") == "pairs" else FrugalSquares
+        by_loss: type[Any] = FrugalPairs if settings.get("loss") == "pairs" else FrugalImplicit
         made: Self = super().__new__(by_loss if cls is Frugal else cls)
         return made
 
@@ -251,10 +251,10 @@ class Frugal(LearnsInRounds):
         raise NotImplementedError
 
 
-class FrugalSquares(FewMessages, Frugal):
+class FrugalImplicit(FewMessages, Frugal):
     """Frugal that learns squares, solved from sums."""
 
-    def squares(self) -> SquaresSettings:
+    def implicit_settings(self) -> ImplicitSettings:
         """The settings, as they are."""
         return self.settings
 
@@ -305,7 +305,7 @@ class FrugalPairs(FederatedPairs, Frugal):
 
 
 # To those who use them there is one Frugal.
-FrugalSquares.__name__ = FrugalPairs.__name__ = Frugal.__name__
+FrugalImplicit.__name__ = FrugalPairs.__name__ = Frugal.__name__
 
 
 # FCF: federated collaborative filtering (Ammad-ud-din et al., 2019), as a special case of few messages.
@@ -345,10 +345,10 @@ class FCFSettings(SharedProfileSettings):
         checks.check_positive("regulariser", self.regulariser)
         self.as_least()
 
-    def as_least(self) -> SquaresSettings:
+    def as_least(self) -> ImplicitSettings:
         """The federation of few messages that takes the same steps: one message of everyone a round, Adam."""
         same = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "rounds"}
-        return SquaresSettings(**same, messages=self.rounds, min_support=1, server="adam")
+        return ImplicitSettings(**same, messages=self.rounds, min_support=1, server="adam")
 
 
 class FCF(FewMessages):
@@ -361,7 +361,7 @@ class FCF(FewMessages):
     @made_from(FCFSettings)
     def __init__(self) -> None: ...
 
-    def squares(self) -> SquaresSettings:
+    def implicit_settings(self) -> ImplicitSettings:
         """The settings as those of few messages."""
         return self.settings.as_least()
 

@@ -24,7 +24,7 @@ from federank.errors import ModelError
 
 MOST_RANK = 384
 MOST_NEIGHBOURS, MEAN_NEIGHBOURS = 256, 64
-PULL, SPARSE_PULL = 0.25, 4.0
+REGULARISATION, SPARSE_REGULARISATION = 0.25, 4.0
 LOW_RANK_PART = 0.3
 LEVELS = 127
 _DROPPED = 1e-6
@@ -103,7 +103,9 @@ def ridge_weights(factors: RealMatrix, counts: RealVector, interactions: float, 
     rows = factors.astype(np.float32)
     neighbours = nearest(rows)
     counts = np.maximum(counts, 1e-12)
-    pull = PULL * (1 + SPARSE_PULL * n_items / interactions) * np.sqrt(counts * counts.mean())
+    regularisation = (
+        REGULARISATION * (1 + SPARSE_REGULARISATION * n_items / interactions) * np.sqrt(counts * counts.mean())
+    )
     starts = np.zeros(n_items + 1, dtype=np.int64)
     starts[1:] = np.cumsum([len(own) for own in neighbours])
     codes, scales, norm = np.zeros(starts[-1], dtype=np.int8), np.zeros(n_items, dtype=np.float32), 0.0
@@ -115,7 +117,7 @@ def ridge_weights(factors: RealMatrix, counts: RealVector, interactions: float, 
         bound = np.minimum.outer(counts[some], counts[some])
         together = np.clip((near @ near.T).astype(np.float64), 0.0, bound)
         sides = together[:-1, :-1]
-        sides[np.diag_indices(len(own))] = counts[own] + pull[own]
+        sides[np.diag_indices(len(own))] = counts[own] + regularisation[own]
         solved = np.linalg.solve(sides, together[:-1, -1])
         norm += float(solved @ solved)
         largest = float(np.abs(solved).max())

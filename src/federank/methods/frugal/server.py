@@ -135,7 +135,7 @@ def plan_of(settings: FrugalSettings, n_items: int, people: int, guarantee: Guar
 
 
 DEVICE_SETTINGS = ("factors", "messages", "alpha", "unobserved_weight", "activity", "clip", "min_support")
-"""What a device must be told to follow the recipe; lambda and the items' weights come with each Broadcast."""
+"""What a device must know to follow the recipe; lambda and the items' weights come with each Broadcast."""
 FEDERATION_SETTINGS = (
     *("factors", "messages", "alpha", "unobserved_weight", "regulariser", "shrinkage", "activity", "popularity"),
     *("damping", "broadcast", "clip", "initial_scale", "most_shown", "min_support", "seed"),
@@ -143,7 +143,7 @@ FEDERATION_SETTINGS = (
 
 
 def settle(settings: FrugalSettings, data: Interactions, trained: Any) -> FrugalSettings:
-    """The settings with numbers for all that a device is told."""
+    """The settings with numbers for all that is sent to a device."""
     if settings.loss != "squares" or settings.server != "solve" or settings.cohorts != 1:
         raise SettingError(
             "A federation of frugal learns squares, solves from the sums of whole messages, and takes cohorts as "
@@ -195,7 +195,7 @@ def first_content(settings: FrugalSettings, data: Interactions, trained: Any) ->
     if counts is None or len(counts) != len(trained.item_vectors):
         counts = np.bincount(trained.training.items, minlength=len(trained.item_vectors))
     first.counts[here] = np.asarray(counts)[there]
-    first.heard, first.regulariser = float(people), trained.regulariser
+    first.received, first.regulariser = float(people), trained.regulariser
     first.weights = item_weights(first.counts, settings.popularity or 0.0)
     first.weights[here] = trained.item_weights[there]
     if settings.min_support > 1:  # the trained model's own minimum support may have been another
@@ -219,8 +219,8 @@ def _sketch_of(trained: Any) -> RealMatrix:
     """V diag(sigma), which a trained model knows of everyone's items: Y = V diag(sqrt(sigma - lambda)), V'DV = I."""
     vectors = trained.item_vectors.astype(np.float64)
     beyond = np.einsum("ij,ij,i->j", vectors, vectors, trained.item_weights.astype(np.float64))  # sigma - lambda
-    told = beyond > 0
-    scale = np.where(told, (beyond + trained.regulariser) / np.sqrt(np.where(told, beyond, 1.0)), 0.0)
+    is_known = beyond > 0
+    scale = np.where(is_known, (beyond + trained.regulariser) / np.sqrt(np.where(is_known, beyond, 1.0)), 0.0)
     sketch: RealMatrix = vectors * scale
     return sketch
 
@@ -242,16 +242,16 @@ def form_of(settings: FrugalSettings, form: Form, model: Published) -> Form:
 def digest_of_model(settings: FrugalSettings, model: Published) -> bytes:
     """The digest of the model as devices read it."""
     tables, overall, _ = model.content
-    told = published(recipe(settings, len(model.changed), 1), tables["vectors"])
-    return model_digest(model.version, {**tables, "vectors": told, "regulariser": overall["regulariser"]})
+    sent_vectors = published(recipe(settings, len(model.changed), 1), tables["vectors"])
+    return model_digest(model.version, {**tables, "vectors": sent_vectors, "regulariser": overall["regulariser"]})
 
 
 def encode_rows(settings: FrugalSettings, model: Published, rows: IntVector, round_number: int) -> bytes:
     """Some rows of the model as a Broadcast on the wire."""
     tables, overall, _ = model.content
     n_items = len(tables["vectors"])
-    now, pull = recipe(settings, n_items, 1), float(overall["regulariser"][0])
-    broadcast = make_frugal_broadcast(now, round_number, pull, tables["vectors"], tables["weights"], rows)
+    now, regularisation = recipe(settings, n_items, 1), float(overall["regulariser"][0])
+    broadcast = make_frugal_broadcast(now, round_number, regularisation, tables["vectors"], tables["weights"], rows)
     return encode_frugal_broadcast(broadcast._replace(version=model.version), n_items)
 
 
@@ -267,7 +267,7 @@ def judge(body: bytes, form: Form) -> int:
 
 
 def _decoded(body: bytes, form: Form) -> FrugalUpdate:
-    if form.method is None:  # the model is not known any more: the upload is late, and only told so
+    if form.method is None:  # the model is not known any more: the upload is late
         return decode_any_frugal_update(body, form.factors, None, form.n_items)
     if form.method.min_support == 1:
         return decode_frugal_update(body, form.factors, form.n_items)
@@ -299,17 +299,17 @@ def implausible(settings: FrugalSettings, model: Published, body: bytes) -> str 
     update = decode_any_frugal_update(body, now.factors, len(items), len(tables["vectors"]))
     if is_count(update):
         return None
-    told, gram = _as_devices_see(now, model)
-    weights, pull = tables["weights"][items], float(overall["regulariser"][0])
-    return why_implausible_frugal(now, update, told[items], weights, gram, pull)
+    sent_vectors, gram = _as_devices_see(now, model)
+    weights, regularisation = tables["weights"][items], float(overall["regulariser"][0])
+    return why_implausible_frugal(now, update, sent_vectors[items], weights, gram, regularisation)
 
 
 def _as_devices_see(recipe: FrugalRecipe, model: Published) -> tuple[FloatMatrix, RealMatrix]:
     """The item vectors as published, and their Y'DY; kept for the version at hand, as all of a round ask for it."""
     if not _SEEN or _SEEN[0][0] is not model.content:
-        told = published(recipe, model.vectors)
-        gram = told.T.astype(np.float64) @ (told * model.content.tables["weights"][:, None])
-        _SEEN[:] = [(model.content, told, gram)]
+        sent_vectors = published(recipe, model.vectors)
+        gram = sent_vectors.T.astype(np.float64) @ (sent_vectors * model.content.tables["weights"][:, None])
+        _SEEN[:] = [(model.content, sent_vectors, gram)]
     return _SEEN[0][1], _SEEN[0][2]
 
 
@@ -321,12 +321,12 @@ def invitations_now(settings: FrugalSettings, model: Published) -> int | None:
     return 1 if rows_of_model(settings, model) == 0 else None
 
 
-def heard(model: Published) -> dict[str, Array]:
+def received(model: Published) -> dict[str, Array]:
     """How many people a model was learnt from, and how many of them have each item, where that is remembered."""
     state = model.content.state
-    if "heard" not in state:
+    if "received" not in state:
         return {}
-    return {"people": state["heard"], "people_with_item": state["counts"]}
+    return {"people": state["received"], "people_with_item": state["counts"]}
 
 
 def item_state(settings: FrugalSettings, content: Content) -> tuple[str, ...]:
@@ -409,7 +409,7 @@ FRUGAL_SERVER = ServerMethod(
     progress=progress,
     defences=FRUGAL_DEFENCES,
     implausible=implausible,
-    heard=heard,
+    received=received,
     extend=extend,
     item_state=item_state,
     new_season=new_season,

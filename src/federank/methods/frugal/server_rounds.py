@@ -26,7 +26,7 @@ from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import FrugalUpdate, count_unit, is_count, published, supported_items
 from federank.methods.frugal.private_plan import PrivatePlan
 from federank.methods.frugal.private_server import (
-    PULL,
+    REGULARISATION,
     PrivateModel,
     RoundBuffer,
     fold_of_cohort,
@@ -88,7 +88,7 @@ def with_counts(recipe: FrugalRecipe, content: Content, counts: RealVector, clie
     supported = (weights > 0) | (state["counted"] > recipe.min_support - HALF)
     if supported.sum() < FEWEST_ITEMS or np.array_equal(supported, weights > 0):
         return content
-    if float(state["heard"][0]):  # what is not known of a new item comes with the next uploads
+    if float(state["received"][0]):  # what is not known of a new item comes with the next uploads
         weights = np.where((weights == 0) & supported, LEAST_WEIGHT, weights)
         return content._replace(tables={"vectors": vectors, "weights": weights})
     drawn = normal_columns(
@@ -219,7 +219,7 @@ def state_of(recipe: FrugalRecipe, model: Published) -> tuple[FrugalState, Fruga
         none,
         tables["weights"],
         state["counts"],
-        float(state["heard"][0]),
+        float(state["received"][0]),
         int(state["folds"][0]),
         began=_began(state),
     )
@@ -235,7 +235,7 @@ def content_of(shared: FrugalState, before: int) -> Content:
         {
             "sketch": np.ascontiguousarray(shared.sketch),
             "counts": shared.counts,
-            "heard": np.array([shared.heard]),
+            "received": np.array([shared.received]),
             "folds": np.array([shared.round_number]),
             "before": np.array([before]),
             "capped": np.array([shared.capped]),
@@ -256,7 +256,7 @@ def first_private(content: Content) -> Content:
     """What a federation of the private recipe begins with: nothing is remembered, and the first stage comes first."""
     n_items = len(content.tables["vectors"])
     none = np.zeros((n_items, 0))
-    state = {name: content.state[name] for name in ("counts", "heard", "folds", "before")}
+    state = {name: content.state[name] for name in ("counts", "received", "folds", "before")}
     state |= {"summed": np.zeros(n_items), "earlier": none, "newest": none, "joined": none}
     return content._replace(overall={**content.overall, "stage": np.array([0])}, state=state)
 
@@ -276,7 +276,7 @@ def fold_private(
     stage, n_items = folds % config.messages, config.items
     values = in_units(total, config.length_of_clip()).reshape(-1, config.columns_of(stage))
     known = _private_model(model)
-    heard, counters = float(state["heard"][0]) + messages, float(state.get("counters", np.zeros(1))[0])
+    received, counters = float(state["received"][0]) + messages, float(state.get("counters", np.zeros(1))[0])
     again, items = int(state["again"][0]) if "again" in state else 0, np.arange(n_items, dtype=np.int32)
     rounds = -(-folds // config.messages) + again  # of popularity: one of each cohort, and those with too few items
     if stage == 0:
@@ -287,7 +287,7 @@ def fold_private(
             items = np.flatnonzero(enough).astype(np.int32)
         if len(items) < FEWEST_ITEMS and settings.min_support > 1:  # more counts are asked for
             waiting = known._replace(summed=summed)
-            return _private_content(waiting, stage, heard, folds, counters, again + 1, _began(state))
+            return _private_content(waiting, stage, received, folds, counters, again + 1, _began(state))
         known, values = known._replace(summed=summed), summed[items, None]
     elif settings.min_support > 1:
         items = supported_items(recipe, known.weights)
@@ -306,7 +306,7 @@ def fold_private(
     )
     if len(items) < n_items:
         now = _mapped(now, lambda part: placed(part, items, n_items))._replace(summed=known.summed)
-    return _private_content(now, (folds + 1) % config.messages, heard, folds + 1, counters, again, _began(state))
+    return _private_content(now, (folds + 1) % config.messages, received, folds + 1, counters, again, _began(state))
 
 
 def _private_model(model: Published) -> PrivateModel:
@@ -328,7 +328,7 @@ def _restricted(known: PrivateModel, items: IntVector) -> PrivateModel:
 
 def _mapped(model: PrivateModel, rows: Callable[[NDArray[Any]], NDArray[Any]]) -> PrivateModel:
     """The model with this done to every array that has a row per item."""
-    heard = RoundBuffer(*map(rows, model.heard))
+    received = RoundBuffer(*map(rows, model.received))
     return PrivateModel(
         vectors=rows(model.vectors),
         weights=rows(model.weights),
@@ -336,21 +336,21 @@ def _mapped(model: PrivateModel, rows: Callable[[NDArray[Any]], NDArray[Any]]) -
         summed=rows(model.summed),
         earlier=rows(model.earlier),
         newest=rows(model.newest),
-        heard=heard,
+        received=received,
         capped=model.capped,
     )
 
 
 def _private_content(
-    now: PrivateModel, stage: int, heard: float, folds: int, counters: float, again: int, began: int
+    now: PrivateModel, stage: int, received: float, folds: int, counters: float, again: int, began: int
 ) -> Content:
     state: dict[str, Any] = {
         "counts": now.popularity,
         "summed": now.summed,
         "earlier": np.ascontiguousarray(now.earlier),
         "newest": np.ascontiguousarray(now.newest),
-        "joined": np.ascontiguousarray(now.heard.stored()),
-        "heard": np.array([heard]),
+        "joined": np.ascontiguousarray(now.received.stored()),
+        "received": np.array([received]),
         "folds": np.array([folds]),
         "before": np.array([0]),
         "capped": np.array([now.capped]),
@@ -359,4 +359,4 @@ def _private_content(
         "again": np.array([again]),
     }
     tables = {"vectors": now.vectors, "weights": now.weights}
-    return Content(tables, {"regulariser": np.array([PULL]), "stage": np.array([stage])}, state)
+    return Content(tables, {"regulariser": np.array([REGULARISATION]), "stage": np.array([stage])}, state)

@@ -64,7 +64,7 @@ def spectrum_of(products: RealMatrix, squares: RealMatrix, threads: int = 1) -> 
     return tall_product(products, directions * scale, threads)
 
 
-def item_weights(counts: RealVector, popularity: float, heard: float = 1.0) -> FloatVector:
+def item_weights(counts: RealVector, popularity: float, received: float = 1.0) -> FloatVector:
     """How much items count that this many people have: d, 1 for items of mean popularity that many share.
 
     What one person alone has weighs nothing, or a little less than the rest where only a share of people was `heard`.
@@ -72,7 +72,7 @@ def item_weights(counts: RealVector, popularity: float, heard: float = 1.0) -> F
     if popularity == 0:
         return np.ones(len(counts), dtype=np.float32)
     known = np.maximum(counts, 1.0)
-    weights: FloatVector = ((known / known.mean()) ** -popularity * (1 - heard / known)).astype(np.float32)
+    weights: FloatVector = ((known / known.mean()) ** -popularity * (1 - received / known)).astype(np.float32)
     return weights
 
 
@@ -86,9 +86,9 @@ def strongest(sketch: RealMatrix, weights: FloatVector, factors: int, threads: i
     return Spectrum(tall_product(sketch, directions * scale, threads), singular)
 
 
-def faded(heard: float, now: int, all_users: int) -> float:
+def faded(received: float, now: int, all_users: int) -> float:
     """How much is kept of what is known: all until everyone has spoken; then those who speak again replace it."""
-    return 1.0 if not heard or heard + now <= all_users else max(0.0, all_users - now) / heard
+    return 1.0 if not received or received + now <= all_users else max(0.0, all_users - now) / received
 
 
 def balanced(spectrum: Spectrum, shrinkage: float, regulariser: float) -> tuple[FloatMatrix, float]:
@@ -96,17 +96,17 @@ def balanced(spectrum: Spectrum, shrinkage: float, regulariser: float) -> tuple[
     sigma = spectrum.singular_values
     if regulariser < 0:
         smallest = sigma[sigma > 0][-1]
-        pull = shrinkage * smallest
-        left = np.where(sigma > 0, np.maximum(sigma - pull, LEAST * smallest), 0.0)
+        regularisation = shrinkage * smallest
+        left = np.where(sigma > 0, np.maximum(sigma - regularisation, LEAST * smallest), 0.0)
     else:
-        pull, left = regulariser, np.maximum(sigma - regulariser, 0.0)
+        regularisation, left = regulariser, np.maximum(sigma - regulariser, 0.0)
         if not left.any():
             raise Diverged(
                 f"regulariser is {regulariser:g}, and no singular value of the sums is above {sigma[0]:.4g}: every "
                 "item vector would be zero. A smaller regulariser is needed; left out, it follows the data."
             )
     vectors = spectrum.vectors * np.sqrt(left)
-    return vectors.astype(np.float32), float(pull)
+    return vectors.astype(np.float32), float(regularisation)
 
 
 def smallest_singular_value(recipe: FrugalRecipe, gram: RealMatrix, squares: RealMatrix, regulariser: float) -> float:

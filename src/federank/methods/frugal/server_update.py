@@ -33,7 +33,7 @@ from federank.methods.frugal.method import (
 from federank.methods.frugal.objective import gram_matrix
 from federank.methods.frugal.private_plan import PrivatePlan
 from federank.methods.frugal.private_server import (
-    PULL,
+    REGULARISATION,
     fold_histories,
     fold_popularity,
     noisy_counts,
@@ -80,12 +80,12 @@ class FrugalState:
     vectors: FloatMatrix  # items x factors
     regulariser: float  # lambda: sent to clients with the vectors
     sketch: RealMatrix  # spectral: what is known of everyone's items, V diag(sigma); solve: the average of H;
-    # private: what rounds have told, where they are read together (private_server.py)
+    # private: the rounds, where they are read together (private_server.py)
     mean: FloatMatrix  # adam: past gradients; no rows for the other steps
     square: FloatMatrix
     weights: FloatVector  # d: how much each item counts when a device solves for its own vector
     counts: RealVector  # spectral: how many of those who were heard have each item; private: popularity, of at most 1
-    heard: float = 0.0  # spectral: how many messages sketch and counts stand for
+    received: float = 0.0  # spectral: how many messages sketch and counts stand for
     round_number: int = 0
     seen: FloatMatrix = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
     # ridge: A of each round and the users of each item (with their weights), beside those of the other rounds
@@ -202,8 +202,8 @@ def _fold_supported(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessa
 def _fold_counts(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages) -> None:
     """Add the counts up; once everyone or every cohort has been asked, the items with enough users are supported."""
     shared.counts = shared.counts + sums.residuals[:, 0]
-    shared.heard += sums.messages
-    if shared.heard < len(recipe.participants) and shared.round_number + 1 < recipe.cohorts:
+    shared.received += sums.messages
+    if shared.received < len(recipe.participants) and shared.round_number + 1 < recipe.cohorts:
         return
     supported = shared.counts > recipe.min_support - HALF
     refuse_few_items(recipe, supported)
@@ -212,7 +212,7 @@ def _fold_counts(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages
     if recipe.regulariser < 0:
         shared.regulariser *= float(supported.mean())
     # The counts that weigh items come with each later message, and each user's with their weight.
-    shared.counts, shared.heard = np.zeros(recipe.n_items), 0.0
+    shared.counts, shared.received = np.zeros(recipe.n_items), 0.0
 
 
 def refuse_few_items(recipe: FrugalRecipe, supported: NDArray[np.bool_]) -> None:
@@ -256,7 +256,7 @@ def private_columns(recipe: FrugalRecipe, round_number: int) -> int:
 def _fold_private(
     recipe: FrugalRecipe, plan: PrivatePlan, shared: FrugalState, sent_vectors: FloatMatrix, sums: SummedMessages
 ) -> None:
-    shared.heard = float(sums.messages)
+    shared.received = float(sums.messages)
     if shared.round_number == 0:
         summed = sums.residuals[:, 0]
         items = np.arange(len(summed), dtype=np.int32)
@@ -266,14 +266,14 @@ def _fold_private(
             items = np.flatnonzero(enough).astype(np.int32)
         first = fold_popularity(plan, recipe.seed, summed[items])
         shared.counts, shared.weights, shared.vectors = (placed(part, items, recipe.n_items) for part in first)
-        shared.regulariser = PULL
+        shared.regulariser = REGULARISATION
     elif shared.counts.any():  # where no one came to the first round, nothing is known to look with
         number = shared.round_number
-        heard = received_from(shared.sketch if plan.joined else np.zeros((recipe.n_items, 0)))
-        folded = fold_histories(plan, number, recipe.shrinkage, shared.counts, sent_vectors, sums.residuals, heard)
-        shared.vectors, _, heard = folded
+        received = received_from(shared.sketch if plan.joined else np.zeros((recipe.n_items, 0)))
+        folded = fold_histories(plan, number, recipe.shrinkage, shared.counts, sent_vectors, sums.residuals, received)
+        shared.vectors, _, received = folded
         if plan.joined:
-            shared.sketch = heard.stored()
+            shared.sketch = received.stored()
         if recipe.most_shown < 1:
             free = shared.vectors
             shared.vectors = hold_back(free, private_tastes(free, shared.weights), recipe.most_shown)
@@ -294,22 +294,22 @@ def _fold_spectral(
         shared.through[:, number * columns : (number + 1) * columns - 1] = seen_through
     # Nystrom's sketch of what these people's items have in common joins what is known.
     now = spectrum_of(products[:, :-1], sums.squares[:-1, :-1], threads)
-    kept = faded(shared.heard, sums.messages, all_users)
-    is_calm = shared.round_number >= shared.began + CALM_ROUNDS and 2 * shared.heard >= all_users
+    kept = faded(shared.received, sums.messages, all_users)
+    is_calm = shared.round_number >= shared.began + CALM_ROUNDS and 2 * shared.received >= all_users
     together = np.hstack((np.sqrt(kept) * shared.sketch, now)) if kept > 0 else now
     shared.counts = kept * shared.counts + products[:, -1] / mean_weight
-    shared.heard = kept * shared.heard + sums.messages
-    heard = shared.heard / all_users
-    few = shared.heard < min(recipe.factors, all_users)  # too few to tell what no one else will have
-    weights = item_weights(shared.counts / heard, recipe.popularity, heard if few else 1.0)
+    shared.received = kept * shared.received + sums.messages
+    received = shared.received / all_users
+    few = shared.received < min(recipe.factors, all_users)  # too few to tell what no one else will have
+    weights = item_weights(shared.counts / received, recipe.popularity, received if few else 1.0)
     if recipe.min_support > 1:  # what weighs nothing is in no message
         weights = np.maximum(weights, LEAST_WEIGHT)
     said = np.einsum("ij,ij->i", together, together)
     # Where no two people share an item yet, what they said is kept: a model of it would be nothing, and lead nowhere.
-    tells = float(weights @ said) > _LITTLE * float(said.sum())
-    spectrum = strongest(together, weights if tells else np.ones_like(weights), recipe.factors, threads)
+    informative = float(weights @ said) > _LITTLE * float(said.sum())
+    spectrum = strongest(together, weights if informative else np.ones_like(weights), recipe.factors, threads)
     shared.sketch = spectrum.vectors * spectrum.singular_values
-    if not tells:
+    if not informative:
         return
     shared.weights = weights
     shared.vectors, shared.regulariser = balanced(spectrum, recipe.shrinkage, recipe.regulariser)
@@ -320,8 +320,8 @@ def _fold_spectral(
         drawn = normal_columns(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=scale)
         shared.vectors[:, unknown] = drawn[:, unknown]
     if recipe.most_shown < 1:
-        model, having = (shared.vectors, weights, shared.regulariser), shared.counts / shared.heard
-        tastes = spectral_tastes(*model, having, mean_weight * shared.heard, threads)
+        model, having = (shared.vectors, weights, shared.regulariser), shared.counts / shared.received
+        tastes = spectral_tastes(*model, having, mean_weight * shared.received, threads)
         free = shared.vectors
         shared.vectors = hold_back(free, tastes, recipe.most_shown, threads, least=usual_length(free))
         shared.capped = capped_items(free, shared.vectors)

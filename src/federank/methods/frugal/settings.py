@@ -40,7 +40,7 @@ Step = Literal["spectral", "solve", "adam", "private"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SquaresSettings(SharedProfileSettings):
+class ImplicitSettings(SharedProfileSettings):
     """What can be chosen about learning squares from few messages."""
 
     messages: int = 5
@@ -269,7 +269,7 @@ class FrugalRecipe(NamedTuple):
 
 
 def frugal_recipe(
-    settings: SquaresSettings,
+    settings: ImplicitSettings,
     sizes: LongVector,
     n_items: int,
     *,
@@ -326,7 +326,7 @@ def frugal_recipe(
     )
 
 
-def factors_for(settings: SquaresSettings, people: int | None, n_items: int, most: int = MOST_DEFAULT_FACTORS) -> int:
+def factors_for(settings: ImplicitSettings, people: int | None, n_items: int, most: int = MOST_DEFAULT_FACTORS) -> int:
     """The length of vectors for this many people (None where that is not known yet) and a catalogue of this size."""
     if settings.factors is not None:
         return settings.factors
@@ -337,14 +337,14 @@ def factors_for(settings: SquaresSettings, people: int | None, n_items: int, mos
     return min(wanted, max(filled, _FEWEST_FACTORS), n_items)
 
 
-def shrinkage_for(settings: SquaresSettings) -> float:
+def shrinkage_for(settings: ImplicitSettings) -> float:
     """Lambda over the smallest singular value that is kept: as chosen, or as suits sums with or without noise."""
     if settings.shrinkage is not None:
         return settings.shrinkage
     return PRIVATE_SHRINKAGE if settings.guarantees else DEFAULT_SHRINKAGE
 
 
-def frugal_step(settings: SquaresSettings) -> Step:
+def frugal_step(settings: ImplicitSettings) -> Step:
     """From the spectrum of the sums where all confidences are alike."""
     if settings.guarantees:
         return "private"
@@ -354,7 +354,7 @@ def frugal_step(settings: SquaresSettings) -> Step:
     return "spectral" if alike and settings.damping == 1 else "solve"
 
 
-def _weight(settings: SquaresSettings, chosen: float | None, usual: float) -> float:
+def _weight(settings: ImplicitSettings, chosen: float | None, usual: float) -> float:
     if chosen is not None:
         return chosen
     return usual if frugal_step(settings) == "spectral" else 0.0
@@ -388,7 +388,7 @@ _NOT_BESIDE_NOISE = {
 """Settings of other ways to learn, and what they are where they say nothing."""
 
 
-def _refuse_beside_noise(settings: SquaresSettings) -> None:
+def _refuse_beside_noise(settings: ImplicitSettings) -> None:
     """Refuse what a guarantee cannot be kept with, or what its recipe has chosen already."""
     if settings.sigma is not None:
         check_range("sigma", settings.sigma, 0, math.inf)
@@ -411,7 +411,7 @@ def _refuse_beside_noise(settings: SquaresSettings) -> None:
         raise SettingError("factors is 1, but sums with noise need 2 or more: one of them is popularity.")
 
 
-def _refuse_impossible(settings: SquaresSettings, able: int, n_items: int) -> None:
+def _refuse_impossible(settings: ImplicitSettings, able: int, n_items: int) -> None:
     if not able:
         raise SettingError(
             "No one can take part: everyone has paused, allows no message or has nothing to take part with. More "

@@ -74,18 +74,18 @@ class SumsKept:
             self._counts += sums.residuals[:, 0]
             return
         items = supported_items(recipe, weights)
-        told, own = published(recipe, federation.item_vectors)[items], weights[items]
+        sent_vectors, own = published(recipe, federation.item_vectors)[items], weights[items]
         if recipe.private is not None:
             if federation.round_number == 0:
                 self._counts = sums.residuals[:, 0].copy()
                 return
-            known = directions_of(told, own)
+            known = directions_of(sent_vectors, own)
             scales = np.maximum(known.scales, np.finfo(np.float32).tiny)[:, None]
             self._blocks.append(Block(items, sums.residuals / scales, known.wanted * scales, noise))
             return
         liked, unobserved = float(recipe.objective.liked), float(recipe.objective.unobserved)
-        products = (sums.residuals + unobserved * told @ sums.squares[:-1]) / liked
-        through = through_model(told, own, float(federation.regulariser[0]))
+        products = (sums.residuals + unobserved * sent_vectors @ sums.squares[:-1]) / liked
+        through = through_model(sent_vectors, own, float(federation.regulariser[0]))
         self._blocks.append(Block(items, products[:, :-1], through, 0.0))
         self._counts[items] = products[:, -1]
 
@@ -131,12 +131,12 @@ def guess_from_sums(kept: SumsKept, known: list[IntVector], n_items: int, *, cos
 def guess_from_model(federation: FrugalFederation, known: list[IntVector]) -> FloatMatrix:
     """Users x items: the scores of the vector that explains the known items."""
     recipe = federation.recipe
-    told = published(recipe, federation.item_vectors) * (federation.weights > 0)[:, None]
+    sent_vectors = published(recipe, federation.item_vectors) * (federation.weights > 0)[:, None]
     starts = np.concatenate(([0], np.cumsum([len(theirs) for theirs in known]))).astype(np.int64)
     profiles = Profiles(starts, np.concatenate(known).astype(np.int32))
-    model = told, federation.weights, float(federation.regulariser[0])
+    model = sent_vectors, federation.weights, float(federation.regulariser[0])
     vectors = vectors_at_home(recipe, *model, profiles)
-    guess: FloatMatrix = vectors @ told.T
+    guess: FloatMatrix = vectors @ sent_vectors.T
     return guess
 
 
@@ -185,7 +185,7 @@ def side_knowledge(
 ) -> dict[str, dict[str, Any]]:
     """What each of this observer's attacks gets right who knows some items of a user; nothing where none can be."""
     data = model.training
-    recipe, settings = model.recipe(data), model.squares()
+    recipe, settings = model.recipe(data), model.implicit_settings()
     targets = Targets.drawn(recipe, data.profiles, users, known)
     if not len(targets.users):
         return {}

@@ -26,7 +26,7 @@ from federank.methods.frugal.objective import gram_rows, refuse_singular
 from federank.methods.frugal.private import Directions, directions_of, new_scratch, sum_private
 from federank.methods.frugal.server_steps import SummedMessages
 from federank.methods.frugal.server_update import FrugalState, first_shared, fold, private_columns, published_sum
-from federank.methods.frugal.settings import FrugalRecipe, SquaresSettings
+from federank.methods.frugal.settings import FrugalRecipe, ImplicitSettings
 from federank.privacy.population import AS_HISTORIES_ARE, all_shared_items
 from federank.secagg.ring import C_INT, in_ring
 from federank.simulation.cluster import Spread, partition_starts
@@ -46,19 +46,28 @@ class FrugalFederation:
     square: FloatMatrix
     weights: FloatVector
     counts: RealVector
-    heard: RealVector  # one number: how many messages the sketch stands for
+    received: RealVector  # one number: how many messages the sketch stands for
     spent: IntVector  # messages that each device has sent
     seen: FloatMatrix
     through: FloatMatrix
     round_number: int = 0
 
     @classmethod
-    def established(cls, settings: SquaresSettings, recipe: FrugalRecipe, profiles: Profiles) -> FrugalFederation:
+    def established(cls, settings: ImplicitSettings, recipe: FrugalRecipe, profiles: Profiles) -> FrugalFederation:
         """A federation before its first round."""
         first = first_shared(recipe, settings.initial_scale)
         spent = np.zeros(len(profiles.starts) - 1, dtype=np.int32)
-        regulariser, heard = np.array([first.regulariser]), np.array([first.heard])
-        server = first.vectors, regulariser, first.sketch, first.mean, first.square, first.weights, first.counts, heard
+        regulariser, received = np.array([first.regulariser]), np.array([first.received])
+        server = (
+            first.vectors,
+            regulariser,
+            first.sketch,
+            first.mean,
+            first.square,
+            first.weights,
+            first.counts,
+            received,
+        )
         return cls(recipe, profiles, *server, spent, first.seen, first.through)
 
     @cached_property
@@ -77,7 +86,7 @@ class FrugalFederation:
             self.square,
             self.weights,
             self.counts,
-            float(self.heard[0]),
+            float(self.received[0]),
             self.round_number,
             self.seen,
             self.through,
@@ -101,7 +110,7 @@ class FrugalFederation:
         self.item_vectors, self.sketch = shared.vectors, shared.sketch
         self.mean, self.square = shared.mean, shared.square
         self.weights, self.counts = shared.weights, shared.counts
-        self.regulariser, self.heard = np.array([shared.regulariser]), np.array([shared.heard])
+        self.regulariser, self.received = np.array([shared.regulariser]), np.array([shared.received])
         self.round_number = shared.round_number
         self.seen, self.through = shared.seen, shared.through
 
@@ -124,7 +133,7 @@ class FrugalFederation:
 
     def tables(self) -> Tables:
         """The arrays that change while rounds are played."""
-        server = ("item_vectors", "regulariser", "sketch", "mean", "square", "weights", "counts", "heard")
+        server = ("item_vectors", "regulariser", "sketch", "mean", "square", "weights", "counts", "received")
         names = (*server, "seen", "through") if self.recipe.ridge else server
         return Tables({name: getattr(self, name) for name in names}, {"spent": self.spent})
 

@@ -61,7 +61,7 @@ def decode_any_frugal_update(content: bytes, factors: int, rows: int | None, n_i
 def encode_frugal_broadcast(broadcast: FrugalBroadcast, n_items: int) -> bytes:
     """The bytes of a Broadcast to devices that know of `n_items`."""
     if not isinstance(broadcast, FrugalBroadcast):
-        raise TypeError(f"only a Broadcast may be told to devices, not a {type(broadcast).__name__}")
+        raise TypeError(f"only a Broadcast may be sent to devices, not a {type(broadcast).__name__}")
     arrays: dict[str, Array] = {"regulariser": np.array([broadcast.regulariser])}
     named = _without_zeros(broadcast) if len(broadcast.items) == n_items else broadcast
     if len(named.items) < len(broadcast.items):
@@ -137,8 +137,10 @@ def decode_frugal_broadcast(content: bytes, factors: int, n_items: int) -> Fruga
         codes, scales = np.zeros((len(items), 0), dtype=np.int8), np.zeros(0, dtype=np.float32)
         vectors = arrays["vectors"]
         check_values(_BROADCAST, "vectors", vectors, (len(items), factors))
-    pull = _regulariser(arrays["regulariser"])
-    broadcast = FrugalBroadcast(numbers["round"], numbers["version"], pull, items, weights, codes, scales, vectors)
+    regulariser = _regulariser(arrays["regulariser"])
+    broadcast = FrugalBroadcast(
+        numbers["round"], numbers["version"], regulariser, items, weights, codes, scales, vectors
+    )
     return _completed(broadcast, n_items) if "complete" in arrays else broadcast
 
 
@@ -151,10 +153,10 @@ def _check_codes(codes: Array, shape: tuple[int, ...]) -> None:
         raise BadMessage(f"The codes of a Broadcast go from -{LEVELS} to {LEVELS}; found {int(codes.min())}.")
 
 
-def _regulariser(told: Array) -> float:
-    if told.dtype != np.float64 or told.shape != (1,) or not (np.isfinite(told[0]) and told[0] >= 0):
+def _regulariser(value: Array) -> float:
+    if value.dtype != np.float64 or value.shape != (1,) or not (np.isfinite(value[0]) and value[0] >= 0):
         raise BadMessage("The regulariser of a Broadcast must be one 64-bit float, finite and not negative.")
-    return float(told[0])
+    return float(value[0])
 
 
 @cache
@@ -165,14 +167,14 @@ def frugal_update_bytes(n_items: int, factors: int) -> int:
 
 
 @cache
-def frugal_broadcast_bytes(rows: int, factors: int, *, whole: bool, as_codes: bool, weighted: bool) -> int:
+def frugal_broadcast_bytes(rows: int, factors: int, *, all_rows: bool, as_codes: bool, weighted: bool) -> int:
     """How many bytes a Broadcast of this many rows takes on the wire; `whole`: they are all there are."""
     codes = np.zeros((rows, factors if as_codes else 0), dtype=np.int8)
     scales = np.zeros(rows if as_codes else 0, dtype=np.float32)
     vectors = np.zeros((0 if as_codes else rows, factors), dtype=np.float32)
     weights = np.full(rows, 0.5 if weighted else 1.0, dtype=np.float32)
     blank = FrugalBroadcast(0, 0, 0.0, np.zeros(rows, dtype=np.int32), weights, codes, scales, vectors)
-    return len(encode_frugal_broadcast(blank, rows if whole else rows + 1))
+    return len(encode_frugal_broadcast(blank, rows if all_rows else rows + 1))
 
 
 @cache

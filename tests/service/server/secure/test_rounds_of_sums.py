@@ -64,7 +64,7 @@ async def test_with_noise_off_the_model_is_the_simulations_to_the_last_bit(store
     assert np.array_equal(found.tables["vectors"], expected.vectors)
     assert np.array_equal(found.tables["weights"], expected.weights)
     assert found.overall["regulariser"][0] == expected.regulariser
-    assert found.state["heard"][0] == 6
+    assert found.state["received"][0] == 6
 
 
 @in_a_loop
