@@ -145,6 +145,7 @@ def test_randomized_response_profiles_hold_real_items_and_decoys_at_their_rates(
     real = sum(person.real.sum() for person in found) / (1500 * len(HISTORY))
     decoys = sum((~person.real).sum() for person in found) / (1500 * (N_ITEMS - len(HISTORY)))
     q = chosen.decoy_rate
+    assert policy("fixed-subset", pi=0.6).decoy_rate == 0
     assert real == pytest.approx(0.6, abs=4 * math.sqrt(0.24 / 15000))
     assert decoys == pytest.approx(q, abs=4 * math.sqrt(q * (1 - q) / 45000))
     for person in found:
