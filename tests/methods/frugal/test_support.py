@@ -9,7 +9,7 @@ from tests.worlds import random_world
 
 import federank as fr
 from federank.errors import BadMessage, DataError, SettingError
-from federank.methods.frugal import reference
+from federank.methods.frugal import client, reference
 from federank.methods.frugal import simulation as compiled
 from federank.methods.frugal.communication import count_frugal_communication
 from federank.methods.frugal.method import FrugalUpdate, check_frugal_update, compute_frugal, supported_items
@@ -130,3 +130,11 @@ def test_counts_are_checked(wrong):
     changed = {name: np.atleast_1d(np.float32(value)) for name, value in wrong.items()}
     with pytest.raises(BadMessage):
         check_frugal_update(replace(right, **changed), 0, ITEMS)
+
+
+def test_a_private_client_knows_what_its_federation_publishes_before_any_item_is_supported():
+    published = {"factors": 4, "messages": 2, "alpha": 0.0, "unobserved_weight": 1.0, "activity": 0.0, "min_support": 5}
+    made = client.Frugal.announced(published, 90, secure=True)
+    assert made.public_settings() == published | {"activity": None, "clip": None}
+    nothing = client.FrugalModel(np.zeros((90, 4), np.float32), np.zeros(90, np.float32), np.ones(1))
+    assert [made.covering(nothing, stage).n_items for stage in (0, 1)] == [90, 90]

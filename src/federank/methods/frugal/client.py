@@ -139,8 +139,10 @@ class Frugal(FederatedMethod):
     def public_settings(self) -> dict[str, Any]:
         """The settings by the names of the federation's own."""
         clip = None if self.recipe == PRIVATE or not self.clip else self.clip
-        names = ("factors", "alpha", "unobserved_weight", "activity", "min_support")
-        return {name: getattr(self, name) for name in names} | {"messages": self.uploads_per_client, "clip": clip}
+        activity = None if self.recipe == PRIVATE and not self.activity else self.activity  # the recipe knows of none
+        names = ("factors", "alpha", "unobserved_weight", "min_support")
+        more = {"messages": self.uploads_per_client, "clip": clip, "activity": activity}
+        return {name: getattr(self, name) for name in names} | more
 
     @property
     def support(self) -> int:
@@ -168,8 +170,8 @@ class Frugal(FederatedMethod):
         return frugal_broadcast_bytes(self.n_items, self.factors, all_rows=True, as_codes=False, weighted=True)
 
     def covering(self, broadcast: FrugalModel, stage: int) -> Self:
-        """Uploads cover the supported items, but for those of counts."""
-        is_whole = self.min_support == 1 or self.is_counting(stage)
+        """Uploads cover the supported items, but for those of counts; until there are any, all carry counts."""
+        is_whole = self.min_support == 1 or self.is_counting(stage) or not broadcast.weights.any()
         return self if is_whole else replace(self, n_items=int(np.count_nonzero(broadcast.weights)))
 
     def is_counting(self, stage: int) -> bool:
