@@ -23,7 +23,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.errors import BadAnswer, BadMessage, Diverged
 from federank.federation.method import Scale
 from federank.federation.wire import Array, encode_parts
@@ -32,9 +32,8 @@ from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy, SharedProfile
 from federank.secagg.config import SecaggConfig
 from federank.secagg.forms import bytes_of_message
-from federank.secagg.ring import C_INT, round_message
+from federank.secagg.ring import C_INT
 from federank.secagg.round_config import Offer
-from federank.secagg.upload import rounding_chances
 
 # What an answer of a server may hold.
 MOST_FACTORS = 1024
@@ -71,11 +70,6 @@ class Terms(NamedTuple):
 
     config: SecaggConfig
     offer: Offer
-
-
-def clipped_message(terms: Terms, values: RealVector, random: Random = os.urandom) -> IntVector:
-    """A message in integers, clipped to the federation config's length."""
-    return round_message(values, terms.config.length_of_clip(), rounding_chances(len(values), random))
 
 
 def split(terms: Terms, message: IntVector, random: Random = os.urandom) -> bytes:

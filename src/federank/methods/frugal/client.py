@@ -23,6 +23,7 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealM
 from federank.checks import check_int, check_positive, setting
 from federank.errors import SettingError
 from federank.federation import wire
+from federank.federation.client import MOST_MESSAGES
 from federank.federation.method import Aggregate, Client, ClientResult, FederatedMethod, Records
 from federank.federation.wire import Array, array
 from federank.methods.frugal.method import (
@@ -43,7 +44,6 @@ from federank.methods.frugal.wire import decode_frugal_broadcast, frugal_broadca
 from federank.secagg.config import PRIVATE, SPECTRAL
 from federank.secagg.ring import C_INT
 
-MOST_UPLOADS = 1000  # a guarantee of more would be none
 _NO_VECTOR: FloatVector = np.zeros(0, dtype=np.float32)
 _UPWARDS = 1 + 2.0**-40
 """A count is an integer in a secure sum; this much more, so that no rounding takes one away."""
@@ -122,7 +122,7 @@ class Frugal(FederatedMethod):
         clip = settings.get("clip")
         kind: Any = PrivateFrugal if secure and clip is None else cls
         factors, uploads = settings.get("factors"), settings.get("messages")
-        check_int("messages", uploads, 1, MOST_UPLOADS)
+        check_int("messages", uploads, 1, MOST_MESSAGES)
         if clip is not None:
             check_positive("clip", clip)
         names = ("alpha", "unobserved_weight", "activity")
@@ -268,4 +268,4 @@ class PrivateFrugal(Frugal):
         return ClientResult(PrivateParts(*parts), positives=items[profile])
 
 
-CLIENTS, SECURE_CLIENTS = {"frugal": Frugal}, {"frugal": Frugal}
+CLIENTS = {"frugal": Frugal}

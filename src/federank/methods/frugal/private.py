@@ -174,17 +174,10 @@ def sent_privately(
     broadcast: FrugalBroadcast, device: FrugalPrivate, seed: int, known: Directions, workspace: Scratch
 ) -> PrivateUpdate:
     """The device's message for this round, from what its owner lets out; it has one message less from now on."""
-    profile = covered(broadcast.items, device.shared_profile.profile)
-    return sent_in_stage(broadcast.round_number, device, profile, seed, known, workspace)
-
-
-def sent_in_stage(
-    stage: int, device: FrugalPrivate, profile: IntVector, seed: int, known: Directions, workspace: Scratch
-) -> PrivateUpdate:
-    """The device's message of a stage of the plan, from the covered part of its profile; rounds are the stages."""
     assert device.spent < device.messages, "a device that has spent its messages is not asked"
     device.spent += 1
-    if not private_message(known, profile, seed, device.user, stage, workspace):
+    profile = covered(broadcast.items, device.shared_profile.profile)
+    if not private_message(known, profile, seed, device.user, broadcast.round_number, workspace):
         workspace.whole[:] = 0
     return PrivateUpdate(workspace.whole.copy())
 
