@@ -242,6 +242,10 @@ class PrivateFrugal(Frugal):
     clip: float = setting(1.0, 1, 1)
     """Updates are of length 1."""
 
+    def public_settings(self) -> dict[str, Any]:
+        """A federation with noise leaves weights of users open: all weigh the same."""
+        return super().public_settings() | {"activity": None}
+
     @property
     def columns(self) -> int:
         """The directions that are looked for."""

@@ -45,6 +45,8 @@ import {
 import { ID_BYTES, makeUpload, newSecrets, roundingChances } from "../secagg/upload.js";
 
 const HERE = "localhost";
+/** @type {Record<string, number>} */
+const UNSAID = { activity: 0 }; // left open where all users weigh the same
 const OF_FRUGAL = ["factors", "messages", "alpha", "unobserved_weight", "activity", "clip", "min_support"];
 
 /** What a config of sums must say of a method, which of its settings are published (null: all of them), by what a round config
@@ -93,10 +95,12 @@ export async function fetchConfig(info) {
   const promised = (name) =>
     typeof settings[name] === "string" && typeof recipe[name] === "number"
       ? Number(settings[name])
-      : (settings[name] ?? null);
+      : (settings[name] ?? UNSAID[name] ?? null);
   const fits =
     hexOf(await digest("settings", text)) === config.settings &&
-    (summed.published ?? Object.keys(settings)).every((name) => promised(name) === (recipe[name] ?? null)) &&
+    (summed.published ?? Object.keys(settings)).every(
+      (name) => promised(name) === (recipe[name] ?? UNSAID[name] ?? null),
+    ) &&
     config.federation_id === info.federation_id &&
     config.season === seasonOf(info) &&
     config.until === untilOf(info) &&
