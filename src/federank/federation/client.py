@@ -228,7 +228,7 @@ class SecureClientMethod(NamedTuple):
     shape: Callable[[Any], tuple[str, int, str]]
     """(settings) -> the federation config's recipe, numbers a row and longest message, as decimal text."""
     messages: Callable[[Any], int]
-    """(settings) -> how many uploads a client makes in its lifetime."""
+    """(settings) -> how many uploads a client makes over its lifetime."""
     rows: Callable[[Any, Model], int]
     """(settings, model) -> how many items uploads on it cover."""
     min_support: Callable[[Any], int]

@@ -99,7 +99,7 @@ class Client:
     held_out: IntVector = field(default_factory=lambda: NO_ITEMS)  # ascending; filled in simulations with `leak` alone
     withheld: IntVector = field(default_factory=lambda: NO_ITEMS)  # of items, ascending: trained on, and never sent
     sent: int = 0  # uploads of the season before this one
-    stage: int | None = None  # which upload of a lifetime a secure round asks for; None in other rounds
+    stage: int | None = None  # which of a client's uploads a secure round asks for; None in other rounds
 
     @property
     def not_negative(self) -> IntVector:

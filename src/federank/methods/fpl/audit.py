@@ -5,7 +5,7 @@
 2. Watch: note what their Updates show (traffic.py), or the sums over cohorts (sums/), and get one more Update of each
    (updates.py).
 3. Attack: each attack sees the same View (views.py) and answers with a Guess (attacks/).
-4. Judge the guesses by the true histories (scoring.py), and put the means beside what popularity alone tells
+4. Judge the guesses by the true histories (scoring.py), and put the means beside what popularity alone shows
    (marks.py).
 """
 
@@ -44,7 +44,7 @@ from federank.simulation.options import TrainingOptions
 
 
 MOST_CELLS = 2**27
-"""Unless told otherwise, notes are kept of this many (person, item) cells at most: about 150 megabytes."""
+"""By default, notes are kept of this many (person, item) cells at most: about 150 megabytes."""
 MOST_CELLS_OF_SUMS = 2**24
 """The same where sums are seen, whose notes take 9 bytes a cell: also about 150 megabytes."""
 _CELLS_PER_TRIPLE = 0.25
@@ -219,7 +219,7 @@ class _Audit:
         return learn(view, histories, seed), learn(view, histories, seed, self._really_sent(rows))
 
     def about(self, seconds: float) -> dict[str, Any]:
-        """What there is to tell about the audit itself."""
+        """What is reported about the audit itself."""
         return about_audit(
             self._model.training,
             sees=self._sees,

@@ -200,7 +200,7 @@ class SumsReader:
         return table
 
     def popularity(self) -> FloatVector:
-        """The share of everyone who has each item, as far as sums tell."""
+        """The share of everyone who has each item, as far as sums show."""
         weight, total = 0.0, np.zeros(self._federation.recipe.n_items)
         for one, informative, counts in zip(self._weights, self._informs_counts, self._counts, strict=True):
             weight += one if informative else 0.0

@@ -228,7 +228,7 @@ class _Audit:
         )
 
     def about(self, seconds: float) -> dict[str, Any]:
-        """What there is to tell about the audit itself."""
+        """What is reported about the audit itself."""
         recipe, federation = self._federation.recipe, self._federation
         about = about_audit(
             self._model.training,

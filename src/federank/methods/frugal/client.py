@@ -5,7 +5,7 @@
 
 Where items need a minimum support, those without a weight in the model have none. The first upload carries counts, and
 so does any other while no item is supported, or where a secure round asks for counts. Others cover the supported items.
-Nothing is kept between rounds, and all items are named, so that what is named tells nothing.
+Nothing is kept between rounds, and all items are named, so that what is named says nothing.
 
 `PrivateFrugal` is what clients of a federation with differential privacy send: the parts of private.py.
 """

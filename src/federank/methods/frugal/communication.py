@@ -26,7 +26,7 @@ from federank.simulation.federated import traffic
 def count_frugal_communication(
     recipe: FrugalRecipe, n_users: int, interactions: int, rounds: int, supported: int | None = None
 ) -> dict[str, Any]:
-    """The traffic of the first rounds of a run: totals, means per round, what a device has sent in its lifetime.
+    """The traffic of the first rounds of a run: totals, means per round, what a device has sent over its lifetime.
 
     `supported` is how many items later messages cover, where that is not all of them.
     """

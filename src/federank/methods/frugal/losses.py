@@ -1,4 +1,4 @@
-"""What can be chosen about Frugal, whose devices send a handful of messages in their lifetime, with one of two losses.
+"""What can be chosen about Frugal, whose devices send few messages over their lifetime, with one of two losses.
 
 The guarantee of messages, cohorts, availability and policies are the same for both. What belongs to one loss alone is
 refused for the other. Frugal with the loss pairs is a federation of pair-wise learning (`as_pairs`): everyone whose
@@ -16,7 +16,7 @@ from federank.methods.fpl.settings import FPLSettings
 from federank.methods.frugal.settings import ImplicitSettings
 
 DEFAULT_RATE = 0.05
-"""Of pairs; chosen, as the pull of items is, on the validation parts of MovieLens 100K and 1M."""
+"""Of pairs; chosen, as the regularisation of items is, on the validation parts of MovieLens 100K and 1M."""
 
 _OF_FRUGAL = (
     "alpha",

@@ -36,7 +36,7 @@ class FrugalBroadcast(NamedTuple):
 
     round_number: int
     version: int  # of the model: how many rounds have been folded into it
-    regulariser: float  # lambda: the pull of a device's own vector towards zero
+    regulariser: float  # lambda: regularisation of a device's own vector
     items: IntVector  # which rows, ascending: those of the supported items unless the device has some already;
     # none while counts are asked for
     weights: FloatVector  # d: how much each of these items counts when a device solves for its own vector
@@ -78,7 +78,7 @@ class FrugalPrivate:
     user: int
     history: IntVector
     shared_profile: SharedProfile  # what stands for the history in messages
-    messages: int  # how many the owner allows in a lifetime
+    messages: int  # how many the owner allows over a lifetime
     spent: int = 0  # how many have left
 
 
@@ -288,7 +288,7 @@ def user_weight(activity: float, items: int) -> float:
     return float(items**-activity) if items else 0.0
 
 
-# Transmission: what a device lets the server see, at most `messages` times in its lifetime.
+# Transmission: what a device lets the server see, at most `messages` times over its lifetime.
 
 
 def message_norm(strengths: FloatVector, vector: FloatVector) -> float:

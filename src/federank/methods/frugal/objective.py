@@ -58,7 +58,7 @@ def solve_user(
 
 
 def refuse_singular(sides: RealMatrix) -> None:
-    """Say so where no person's vector can be solved for: with no pull to zero, item vectors must span all factors."""
+    """Say so where no person's vector can be solved for: without regularisation, item vectors must span all factors."""
     values = np.linalg.eigvalsh(sides)
     if not values[0] > _NOTHING * values[-1]:
         raise Diverged(

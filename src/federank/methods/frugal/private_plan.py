@@ -1,4 +1,4 @@
-"""The plan of a guarantee: how much noise each of a lifetime's messages gets, and what is asked for under it.
+"""The plan of a guarantee: how much noise each of a client's messages gets, and what is asked for under it.
 
 A person's guarantee is one number mu (accountant.py): what all their messages may tell together, to anyone who runs
 one of

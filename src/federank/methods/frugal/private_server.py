@@ -8,7 +8,7 @@
 
 A person's scores are D^-1 (U f U' + q q' / 2) D p with f = 1 - lambda / sigma and lambda = shrinkage x sigma_F: of the
 smallest direction, which is mostly noise, a tenth is left. Popularity counts half, since it is known better than tastes
-are, and would drown them. As vectors that devices solve with (objective.py, with weights D^2 and a pull of 1):
+are, and would drown them. As vectors that devices solve with (objective.py, with weights D^2 and regularisation 1):
 
     Y = D^-1 [U sqrt(f / (1 - f)), q]
 

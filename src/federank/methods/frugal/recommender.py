@@ -215,7 +215,7 @@ def _shared_profile(choices: Choices, seed: int, train: Interactions) -> SharedP
     return shared_profiles_of_all(choices, seed, train.profiles, train.n_items)
 
 
-# Frugal: a handful of messages in a lifetime, simulated for a population.
+# Frugal: a handful of messages over a lifetime, simulated for a population.
 
 
 class Frugal(LearnsInRounds):

@@ -5,8 +5,8 @@ the end of every x_u adds a column to S from which the number of people n_i of e
 
 **spectral** (where alpha = 0, the default). With Y as it was sent, A = S + Y H = P'X: what everyone's items have in
 common, seen through Y. A round is so a step of subspace iteration on C = P'P, and C itself is known inside the span by
-Nystrom's formula, C ~ A H^-1 A'. Items weigh d_i = n_i^-popularity (1 - 1/n_i): what one person alone has tells nothing
-about anyone else, and what everyone has tells little. With C = V diag(sigma^2) V' and V'DV = I, the solution of the
+Nystrom's formula, C ~ A H^-1 A'. Items weigh d_i = n_i^-popularity (1 - 1/n_i): what one person alone has says nothing
+about anyone else, and what everyone has says little. With C = V diag(sigma^2) V' and V'DV = I, the solution of the
 whole problem in that span follows at once:
 
     lambda = shrinkage x sigma_F        Y = V diag(sqrt(sigma - lambda))
@@ -168,7 +168,7 @@ _LITTLE = 1e-15
 
 
 class Tastes(NamedTuple):
-    """How people's vectors lie, as far as a model tells."""
+    """How people's vectors are spread, as far as the model shows."""
 
     mean: RealVector
     covariance: RealMatrix
@@ -233,7 +233,7 @@ def usual_length(vectors: FloatMatrix) -> float:
 
 
 def predicted_audience(vectors: FloatMatrix, tastes: Tastes) -> RealVector:
-    """The share of users who are shown each item, as far as a model tells."""
+    """The share of users who are shown each item, as far as the model shows."""
     from scipy.special import ndtr
 
     means, spreads, least = _shown(vectors, tastes, 1.0, 1)

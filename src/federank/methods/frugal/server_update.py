@@ -119,7 +119,7 @@ class FrugalState:
 def first_shared(recipe: FrugalRecipe, initial_scale: float, draw: Draw = normal_rows) -> FrugalState:
     """What the server begins with: vectors drawn from the seed, and no memory."""
     vectors = draw(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=initial_scale)
-    # Before anyone has spoken nothing is known of the data: devices weigh the catalogue and the pull to zero alike.
+    # Before anyone has spoken nothing is known of the data: devices weigh the catalogue and the regularisation alike.
     own = first_regulariser(recipe._replace(initial_scale=initial_scale))
     moments = vectors.shape if recipe.step == "adam" else (0, recipe.factors)
     kept = (recipe.n_items, recipe.rounds * (recipe.factors + 1)) if recipe.ridge else (0, 0)

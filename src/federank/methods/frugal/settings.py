@@ -226,7 +226,7 @@ class ImplicitSettings(SharedProfileSettings):
 
     @property
     def mu(self) -> float:
-        """What all messages of a lifetime may tell together (accountant.py); infinite where there is no noise."""
+        """What all messages of a client may disclose together (accountant.py); infinite where there is no noise."""
         if self.sigma is not None:
             return math.sqrt(self.messages) / self.sigma if self.sigma > 0 else math.inf
         assert self.epsilon is not None, "only asked of settings with noise"
@@ -254,7 +254,7 @@ class FrugalRecipe(NamedTuple):
     participants: IntVector  # the people who can take part: all who have something to take part with
     cohort: IntVector  # per user: the one they belong to for its lifetime; -1 for those who never take part
     cohorts: int
-    messages: IntVector  # per user: how many they allow in their lifetime
+    messages: IntVector  # per user: how many they allow over their lifetime
     rounds: int
     shared_profile: SharedProfiles  # what everyone takes part with, where it is not their history
     online: float
