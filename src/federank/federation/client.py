@@ -224,7 +224,7 @@ class SecureClientMethod(NamedTuple):
     """
 
     public_settings: Callable[[Any], dict[str, Any]]
-    """(settings) -> those that the leader tells, and that must be those whose digest the federation config has."""
+    """(settings) -> those that the leader publishes, and that must be those whose digest the federation config has."""
     shape: Callable[[Any], tuple[str, int, str]]
     """(settings) -> the federation config's recipe, numbers a row and longest message, as decimal text."""
     messages: Callable[[Any], int]

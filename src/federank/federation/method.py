@@ -64,8 +64,8 @@ class Scale(NamedTuple):
         if not math.isfinite(value) or not self.lowest <= value <= self.highest:
             return f"ratings go {self}"
         if self.step and abs((value - self.lowest) / self.step - round((value - self.lowest) / self.step)) > _CLOSE:
-            whole = self.step == 1 and self.lowest == round(self.lowest)
-            return f"ratings go {self}" + ("; there are no half stars here" if whole else "")
+            integers = self.step == 1 and self.lowest == round(self.lowest)
+            return f"ratings go {self}" + ("; there are no half stars here" if integers else "")
         return None
 
 

@@ -217,7 +217,7 @@ def normal_rows(
 def normal_columns(
     rows: int, columns: int, *, seed: int, purpose: int, scale: float, width: int | None = None
 ) -> FloatMatrix:
-    """The numbers of `normal_rows`, by whole columns, with nothing to compile."""
+    """The numbers of `normal_rows`, column by column, with nothing to compile."""
     table = np.zeros((rows, width or columns), dtype=np.float32)
     for block in range((columns + 3) // 4):
         with words_wrap_around():

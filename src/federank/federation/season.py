@@ -66,9 +66,9 @@ def season_content(served: ServerMethod, settings: Any, content: Content, rows: 
 
 
 def _begun(table: Array, rows: SeasonRows) -> Array:
-    """A table with the rows of a season. Whole numbers have no mean: such a row starts low.
+    """A table with the rows of a season. Integers have no mean: such a row starts low.
 
-    No zero is negative: a store that keeps only rows that differ does not tell the two zeros apart, and a verifier must
+    No zero is negative: a store that keeps only rows that differ does not distinguish them, and a verifier must
     get the same bits.
     """
     table = table + table.dtype.type(0)

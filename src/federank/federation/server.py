@@ -279,7 +279,7 @@ class ServerMethod:
     received: Callable[[Published], dict[str, Array]] = lambda _model: {}
     """(model) -> how many users it was learnt from and how many have each item, where known; for exports."""
     extend: Callable[[Any, Content, int], Content] = lambda _settings, content, n_items: lowest_rows(content, n_items)
-    """(settings, content, number of items) -> the same for a catalogue that has grown: new rows start low."""
+    """(settings, content, number of items) -> the same for a larger catalogue: new rows start low."""
     item_state: Callable[[Any, Content], tuple[str, ...]] = lambda _settings, _content: ()
     """(settings, content) -> the arrays of its state that have one row per item."""
     new_season: Callable[[Any, Content, IntVector], Content] = lambda _settings, content, _begun: content

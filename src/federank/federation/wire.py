@@ -27,7 +27,7 @@ from federank._numerics.arrays import IntVector, RealVector
 from federank.errors import BadMessage
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_ALIGNMENT = 8  # a header's length, so that the arrays behind it lie well in memory
+_ALIGNMENT = 8  # a header's length, so that the arrays behind it are aligned
 _LONGEST_NUMBER = 15  # digits; what a browser counts exactly
 
 

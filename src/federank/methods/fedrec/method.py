@@ -54,7 +54,7 @@ LONGEST_ROW = 4.0
 """Longest item vector that is on the rating scale, as a multiple of the square root of the highest rating."""
 SLACK = 1e-3
 """For clients that add 32-bit floats in another order; relative to the longest row."""
-_CLOSE = 1e-4  # how far from a step of the scale a 32-bit float may lie that stands for it
+_CLOSE = 1e-4  # how far a 32-bit float may be from the step of the scale that it stands for
 _ALMOST = 1e-9  # shares of an iteration are added up; the last decimal is not to cost one
 
 
@@ -133,7 +133,7 @@ class PMF(FedRecSettings, FederatedMethod):
     first_prediction: Literal["mean", "zero"] = "mean"
     """What a new federation predicts: each client's own mean rating, or about zero, as published."""
     step: float | None = None
-    """Smallest difference between two ratings: 1 for whole stars, 0.5 for half ones, 0 for any number; as in the data
+    """Smallest difference between two ratings: 1 for full stars, 0.5 for half ones, 0 for any number; as in the data
     if not given."""
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 They see a view and nothing else: what an honest-but-curious server has about some users, a block of users at a time.
 
     updates      each client's updates, linked over rounds: the observer's notes, and one more update
-    anonymous    one update and nothing else: no one can tell which others came from the same client
+    anonymous    one update and nothing else: unknown which others came from the same client
     sums         the sum over each round's clients, and who they were
     outsider     the public model before and after a round, and so its sum; not who was in it
 """
@@ -219,7 +219,7 @@ def sign(view: PairsView) -> Guess:
 
 
 def vector_signs(view: PairsView) -> Guess:
-    """Claim the items of one Update whose vectors are in the smaller camp."""
+    """Claim the items of one Update whose vectors are in the smaller cluster."""
     liked = np.zeros(view.seen_negative.shape, dtype=np.bool_)
     for row, update in enumerate(view.updates):
         liked[row, smaller_cluster(update, view.broadcast)] = True
@@ -227,10 +227,10 @@ def vector_signs(view: PairsView) -> Guess:
 
 
 def smaller_cluster(update: FPLUpdate, broadcast: FPLModel) -> IntVector:
-    """The items that a server takes for liked from the signs of an Update's vectors; none where all are in one camp."""
+    """The items that a server takes for liked from the signs of an update's vectors; none in a single cluster."""
     if not len(update.items):
         return update.items
-    # The longest row speaks for its camp: in it the regulariser matters least.
+    # The longest row stands for its cluster: in it the regulariser matters least.
     signs = np.sign(update.vectors)
     leader = signs[int(np.argmax((update.vectors**2).sum(axis=1)))]
     cluster = signs @ leader > 0
@@ -276,7 +276,7 @@ _BEYOND_CHANCE = 3.0
 
 
 def membership(view: SumsView) -> Guess:
-    """Rank by how far the sums of a person's rounds lie above the others; claim what is far above."""
+    """Rank by how far the sums of a user's rounds are above the others; claim what is far above."""
     return Guess(view.differences, (view.differences > _BEYOND_CHANCE).sum(axis=1, dtype=np.int64))
 
 

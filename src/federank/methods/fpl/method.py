@@ -318,9 +318,8 @@ class FPL(FPLRules, FederatedMethod):
 
     def grow(self, state: FPLState, n_items: int) -> FPLState:
         """New items have no vector and a low bias, so that they are never first."""
-        grown = wire.extended(state, n_items)
-        grown.biases[len(state.biases) :] = low_bias(state.biases)
-        larger: FPLState = grown
+        larger: FPLState = wire.extended(state, n_items)
+        larger.biases[len(state.biases) :] = low_bias(state.biases)
         return larger
 
     def exported(self, arrays: dict[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -52,7 +52,7 @@ class PoisoningAttack(NamedTuple):
 
 
 def play_pairs(world: World, settings: PoisonSettings, defences: Defences | None) -> Measured:
-    """A whole federation of pairs; without `defences` the server folds in whatever comes."""
+    """A federation of FPL; without `defences` the server aggregates every update."""
     triples = max(1, int(world.profiles.starts[world.honest]) // world.honest)
     reports = min(settings.reports, world.people)
     method = FPLSettings(triples=triples, clients_per_round=reports, seed=settings.seed)

@@ -135,7 +135,7 @@ const put = (id, count, none, shown) => fill(byId(id), count ? shown() : element
  * @type {(id: string, title: string, ...shown: Parameters<typeof numbersTable>) => HTMLElement} */
 const foldedTable = (id, title, ...shown) => folded(id, title, numbersTable(...shown));
 
-/** An estimate of a share may lie beyond what a share can be; then the share is at that end.
+/** An estimate of a share may be below 0 or above 1, and is cut there.
  * @type {(share: number) => string} */
 const asShare = (share) => number(Math.min(1, Math.max(0, share)), 2);
 

@@ -1,4 +1,4 @@
-/* The device: the user's history and choices, the public model, and what follows from them. Lives in the worker.
+/* The device: the user's history and choices, the public model, and what follows from them. Runs in the worker.
 
 What is kept is in the database (store.js); what is here is a copy of it, and numbers instead of ids: histories are
 kept by the catalogue's ids, so that they survive a catalogue that is put in another order. Another tab may change the

@@ -27,7 +27,7 @@ const sums = () => import("./secure.js");
 /** @type {(items: Item[], first: Item[]) => boolean} */
 const beginsWith = (items, first) => first.every(({ id }, number) => items[number]?.id === id);
 
-/** Somebody else's federation is at the address now, and has been met. */
+/** Another federation is at the address now, and has been met. */
 export class Restarted extends Fault {}
 
 /** @type {() => Promise<Client>} */
@@ -93,7 +93,7 @@ async function keepMet(database, { info, config, catalogue: { digest, items } })
   }
 }
 
-/** Another season has begun: meet the federation as it is now. A worker of the server that has not heard of it yet is given a moment.
+/** Another season has begun: meet the federation as it is now. A worker of the server that does not know it yet is given a moment.
  * @type {(client: Client, season: number) => Promise<void>} */
 export async function followTo(client, season) {
   for (let tries = 1; seasonOf(client.info) < season; tries++) {

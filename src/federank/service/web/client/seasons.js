@@ -14,7 +14,7 @@ import { epsilonOfMu } from "../privacy/accountant.js";
 export const USUAL_SEASONS = 3;
 const SLACK = 1e-9;
 
-/** A season as the page tells it: messages made and promised, and epsilon where there is noise.
+/** A season as the page shows it: messages made and left, and epsilon where there is noise.
  * @typedef {{ number: number, made: number, most: number | null, epsilon: number | null, until: string }} SeasonLine */
 
 /** @type {(info: FederationInfo) => number} */

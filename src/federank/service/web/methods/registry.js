@@ -19,7 +19,7 @@ there are any.
 
 /** @typedef {object} Method
  * @property {number} factors
- * @property {number | null} messages how many a device sends in its life; null where nobody counts
+ * @property {number | null} messages uploads per client; null where they are not counted
  * @property {string[]} sharing the kinds of policies that it knows
  * @property {(buffer: ArrayBuffer, items: number) => Rows} decode
  * @property {(vector: Float32Array, model: Model) => Float32Array} scores

@@ -68,7 +68,7 @@ export function isBounded({ sharing, pi, budget = null }) {
 /** How many of the items that are on no never-list may ever leave.
  * @type {(policy: Policy, candidates: number) => number} */
 function mostAllowed(policy, candidates) {
-  // Whole products must stay whole: 0.07 x 100 is a little more than 7 to a computer.
+  // Integer products must stay integers: 0.07 x 100 is a little more than 7 to a computer.
   const most = policy.sharing === "fixed-subset" ? Math.ceil(policy.pi * candidates - 1e-9) : candidates;
   return Math.min(most, policy.budget ?? most);
 }

@@ -1,4 +1,4 @@
-/* Canonical JSON and digests (secagg/canonical.py): the same statement is the same bytes, whoever writes it.
+/* Canonical JSON and digests (secagg/canonical.py): the same statement is the same bytes on every machine.
 
 Keys ascend, nothing is spaced, text is printable ASCII, numbers are integers. A digest is SHA-256 over a label and parts, each with
 its length before it. All of it is WebCrypto's, which a browser has on https and on this machine alone.
@@ -61,7 +61,7 @@ export function readCanonical(bytes, name) {
     const isObject = typeof statement === "object" && statement !== null && !Array.isArray(statement);
     if (isObject && canonical(statement) === text) return statement;
   } catch {
-    // Told below, whatever was wrong.
+    // Reported below, whatever was wrong.
   }
   throw new BadMessage(["statement.not-canonical", { name }]);
 }
@@ -90,6 +90,6 @@ function eightBytes(length) {
   return bytes;
 }
 
-/** The bytes of numbers as they lie in memory; every browser's are little-endian, as the wire's are.
+/** The bytes of numbers as they are in memory; every browser's are little-endian, as the wire's are.
  * @type {(numbers: Int8Array | Int32Array | Uint32Array | Float32Array | Float64Array) => Uint8Array} */
 export const inMemory = (numbers) => new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);

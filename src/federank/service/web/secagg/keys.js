@@ -23,7 +23,7 @@ export async function publicKey(key, name, uses) {
     if (key.length === PUBLIC_BYTES && key[0] === 4)
       return await crypto.subtle.importKey("raw", key, { name, namedCurve: "P-256" }, true, uses);
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new BadMessage(["key.point"]);
 }
