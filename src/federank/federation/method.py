@@ -226,7 +226,7 @@ class FederatedMethod:
         check_fields(self)
         if self.uploads == "secure" and not self.clip:
             raise SettingError(
-                "Secure aggregation needs clip, the L2 bound of one upload, and it is 0; set it, for example to 5."
+                "uploads is secure, which needs clip, the L2 bound of an upload; clip is 0. Set it, to 5 for example."
             )
         if self.noise and self.uploads != "secure":
             raise SettingError("noise is added to secure sums alone; choose uploads = secure, or no noise.")

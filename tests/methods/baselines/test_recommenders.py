@@ -132,7 +132,7 @@ def test_fcf_counts_a_message_of_every_client_in_every_round():
     assert sent["up_written_out"]["bytes"] == people * 7 * dense_bytes(items, 3)
     assert sent["downloads"] == people * 8
     assert sent["down_dense"]["bytes"] == people * 8 * frugal_broadcast_bytes(
-        items, 3, whole=True, as_codes=False, weighted=False
+        items, 3, all_rows=True, as_codes=False, weighted=False
     )
 
 

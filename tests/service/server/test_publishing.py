@@ -22,6 +22,14 @@ def first(method):
     return served, settings, first_model(served.first_content(settings, data, None))
 
 
+def read(method, served, settings, model):
+    """The rows that a client reads from what the server encodes."""
+    content = served.encode(settings, model, model.rows_since(None), 0)
+    config = FederationConfig("", served, settings, None, ITEMS, None, b"", b"", None, None)
+    client = client_method(method, secure=False)
+    return client.read_rows(client.settings_of(config.client_settings(), ITEMS), content, len(model.changed))
+
+
 def changed(model, row, value):
     vectors = model.vectors.copy()
     vectors[row] = value
@@ -33,8 +41,7 @@ def changed(model, row, value):
 def test_the_first_model_of_every_method_can_be_read(method):
     served, settings, model = first(method)
     assert why_unreadable(served, settings, model, model.rows_since(None), 0) is None
-    content = served.encode(settings, model, model.rows_since(None), 0)
-    rows = client_method(method, secure=False).read_rows(settings, content, len(model.changed))
+    rows = read(method, served, settings, model)
     np.testing.assert_allclose(rows.model.vectors, model.vectors, atol=0.01 * np.abs(model.vectors).max())
 
 
@@ -45,9 +52,8 @@ def test_server_and_client_refuse_the_same_model(method, value):
     wrong = changed(model, 3, value)
     with np.errstate(invalid="ignore", over="ignore"):
         assert why_unreadable(served, settings, wrong, wrong.rows_since(None), 0) is not None
-        content = served.encode(settings, wrong, wrong.rows_since(None), 0)
         with pytest.raises(BadMessage):
-            client_method(method, secure=False).read_rows(settings, content, len(model.changed))
+            read(method, served, settings, wrong)
 
 
 @pytest.mark.parametrize("method", SERVER_METHODS)

@@ -168,7 +168,7 @@ def frugal_update_bytes(n_items: int, factors: int) -> int:
 
 @cache
 def frugal_broadcast_bytes(rows: int, factors: int, *, all_rows: bool, as_codes: bool, weighted: bool) -> int:
-    """How many bytes a Broadcast of this many rows takes on the wire; `whole`: they are all there are."""
+    """How many bytes a Broadcast of this many rows takes on the wire; `all_rows`: they are all there are."""
     codes = np.zeros((rows, factors if as_codes else 0), dtype=np.int8)
     scales = np.zeros(rows if as_codes else 0, dtype=np.float32)
     vectors = np.zeros((0 if as_codes else rows, factors), dtype=np.float32)
