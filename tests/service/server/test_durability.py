@@ -135,7 +135,7 @@ async def test_a_database_that_goes_away_is_waited_for_and_nothing_is_lost(postg
 FULL_DISK = """
 import asyncio, io, os, resource, signal, sys
 from federank.service.server.logs import Log
-from tests.service.federations import serving, some_update
+from tests.service.federations import WAITS, serving, some_update
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 async def main(path):
