@@ -90,7 +90,7 @@ def test_windows_line_ends_blank_lines_and_gzip_are_read(tmp_path):
         (b"a\tx\t1\n\nb\ty\t1\t9\n", "Line 3 .* has 4 columns"),
         (b"a x 1\n", "Line 1 .* has 1 column;"),
         (b"user\titem\tscore\na\tx\t1\n", "Line 1 .* the score 'score'.*If it is a header, remove it"),
-        (b"a\tx\t1\nb\ty\tmany\n", r"Line 2 .* the score 'many', which is no number\.$"),
+        (b"a\tx\t1\nb\ty\tmany\n", r"Line 2 .* the score 'many', which is not a number\.$"),
         (b"a\tx\tNaN\n", "Line 1 .* the score 'NaN'"),
         (b"a\tx\t1\n\ty\t1\n", "Line 2 .* lacks its user or its item"),
         (b"a\tx\t2\nb\tx\t2\na\tx\t1\n", "Line 3 .* recommends item x to user a a second time"),
@@ -108,8 +108,11 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path, content, words):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("zoe\tx\t1", "Line 2 .* names the user 'zoe', not known to the data; one that they know is ann"),
-        ("ann\tzebra\t1", "Line 2 .* names the item 'zebra', not known.*1 of the file's 2 items are unknown"),
+        ("zoe\tx\t1", "Line 2 .* names the user 'zoe', which the data do not have; a known one is ann"),
+        (
+            "ann\tzebra\t1",
+            "Line 2 .* names the item 'zebra', which the data do not have.*1 of the file's 2 items are unknown",
+        ),
     ],
 )
 def test_ids_that_the_data_do_not_know_are_refused_with_their_line(tmp_path, line, words):

@@ -44,8 +44,8 @@ def test_training_options_of_another_type_are_refused():
 @pytest.mark.parametrize(
     ("model", "training_options", "sentence"),
     [
-        (fr.MostPopular(), {"checkpoint": "x"}, "MostPopular cannot use checkpoint: it learns in one go"),
-        (fr.ItemKNN(), {"threads": 2}, "ItemKNN cannot use threads: it learns in one go"),
+        (fr.MostPopular(), {"checkpoint": "x"}, "MostPopular cannot use checkpoint: it is not trained in rounds"),
+        (fr.ItemKNN(), {"threads": 2}, "ItemKNN cannot use threads: it is not trained in rounds"),
         (fr.Random(), {"after_epoch": print}, "Random cannot use after_epoch"),
         (fr.MultVAE(), {"progress": print}, "MultVAE cannot use progress: it can use after_epoch alone"),
     ],

@@ -17,7 +17,7 @@ from federank.errors import ClusterGone, SettingError
 from federank.federation import wire
 from federank.methods.fpl.cluster import Broadcast, Shard, clients_by_partition, part_of, partitions_of
 from federank.methods.fpl.method import FPLUpdate
-from federank.methods.fpl.simulation import FleetInMemory, play_compiled, shard_count
+from federank.methods.fpl.simulation import InMemoryClients, play_compiled, shard_count
 from federank.simulation.cluster import Cluster, connected, opened
 from federank.simulation.options import TrainingOptions
 from federank.simulation.training import train
@@ -160,7 +160,7 @@ def test_what_a_shard_sends_is_clipped_and_noisy_client_by_client(noise_on):
     first, last = int(clients[0]), int(clients[-1]) + 1
     (update,) = Shard(part_of(one, first, last)).train(broadcast, [clients])
     (bare,) = Shard(part_of(plain, first, last)).train(broadcast, [clients])
-    fleet = FleetInMemory(one)
+    fleet = InMemoryClients(one)
     total = np.zeros((len(one.item_biases), one.recipe.factors + 1))
     for sent in fleet.train(clients, model_of(one), 0):
         total[sent.items] += np.column_stack((sent.vectors, sent.biases))
@@ -173,11 +173,11 @@ def test_what_a_shard_sends_is_clipped_and_noisy_client_by_client(noise_on):
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"engine": "cluster", "threads": 2}, "say --shards instead"),
+        ({"engine": "cluster", "threads": 2}, "set shards"),
         ({"engine": "cluster", "shards": 0}, "at least 1 is needed"),
-        ({"engine": "compiled", "shards": 2}, "add --engine cluster"),
-        ({"engine": "reference", "cluster": "local"}, "add --engine cluster"),
-        ({"engine": "clutser"}, "compiled, reference and cluster"),
+        ({"engine": "compiled", "shards": 2}, "set engine to cluster"),
+        ({"engine": "reference", "cluster": "local"}, "set engine to cluster"),
+        ({"engine": "clutser"}, "compiled, reference or cluster"),
     ],
 )
 def test_what_does_not_go_together_is_refused(asked, sentence):

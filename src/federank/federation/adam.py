@@ -1,4 +1,4 @@
-"""Adam at the server, for methods whose rounds end in a gradient."""
+"""Adam as a server step, for methods whose rounds end in a gradient."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from federank._numerics.arrays import FloatMatrix
 
 
 class Adam(NamedTuple):
-    """How large steps are, and how long past rounds count."""
+    """Settings of Adam."""
 
     learning_rate: float
     beta1: float
@@ -20,7 +20,7 @@ class Adam(NamedTuple):
 def adam_step(
     adam: Adam, values: FloatMatrix, gradient: FloatMatrix, mean: FloatMatrix, square: FloatMatrix, steps: int
 ) -> FloatMatrix:
-    """The values after one step of Adam, the `steps`-th; `mean` and `square` are brought forward in place."""
+    """The values after step number `steps` of Adam; `mean` and `square` are updated in place."""
     beta1, beta2 = np.float32(adam.beta1), np.float32(adam.beta2)
     mean *= beta1
     mean += gradient * (1 - beta1)

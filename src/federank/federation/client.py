@@ -54,7 +54,7 @@ def number(value: Any) -> float:
     """A finite number from 0."""
     try:
         result = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-    except OverflowError:  # an integer beyond all floats
+    except OverflowError:  # an integer larger than any float
         result = math.inf
     if not math.isfinite(result) or result < 0:
         raise BadAnswer(f"The server answered {str(value)[:40]!r} where a finite number from 0 is needed.")
@@ -66,14 +66,14 @@ _SLACK = 1e-9
 
 
 class Terms(NamedTuple):
-    """On what terms a round's messages are split."""
+    """The terms on which a round's messages are split."""
 
     config: SecaggConfig
     offer: Offer
 
 
 def split(terms: Terms, message: IntVector, random: Random = os.urandom) -> bytes:
-    """The upload of a message: split in two, one part sealed; with a proof of its norm where one is needed."""
+    """The upload of a message: split in two, one part sealed; with a proof of its norm if needed."""
     try:
         return bytes_of_message(terms.config.norm_check(), terms.offer, message, random)
     except BadMessage as reason:
@@ -81,17 +81,17 @@ def split(terms: Terms, message: IntVector, random: Random = os.urandom) -> byte
 
 
 def cost_of(noise: int) -> float:
-    """What one upload under noise of this deviation discloses, as a square of mu; 0 is not counted as noise."""
+    """Disclosure of one upload under noise of this deviation, as a square of mu; infinite without noise."""
     return (C_INT / noise) ** 2 if noise else 0.0
 
 
 def spent_of(ledger: Ledger) -> float:
-    """What the sent uploads of this season disclose together, as a square of mu."""
+    """Disclosure of this season's uploads together, as a square of mu."""
     return sum(cost_of(message.noise) for message in ledger.messages if message.season == ledger.season)
 
 
 def spent_in_total(ledger: Ledger) -> float:
-    """What all sent uploads of all seasons disclose together, as a square of mu; infinite with one without noise."""
+    """Disclosure of all uploads of all seasons, as a square of mu; infinite if one had no noise."""
     if not all(message.noise for message in ledger.messages):
         return math.inf
     return math.fsum(cost_of(message.noise) for message in ledger.messages)
@@ -104,24 +104,24 @@ def can_afford(config: SecaggConfig, offer: Offer, spent: float) -> bool:
 
 
 def epsilon_so_far(config: SecaggConfig, ledger: Ledger) -> float | None:
-    """Epsilon of this season's uploads against one server; None where one was sent without noise."""
+    """Epsilon of this season's uploads against one server; None if one had no noise."""
     if not all(message.noise for message in ledger.messages if message.season == ledger.season):
         return None
     return epsilon_of_mu(math.sqrt(spent_of(ledger)), float(config.delta))
 
 
 def epsilon_promised(config: SecaggConfig) -> float | None:
-    """Epsilon of all uploads of a season; None where there is no guarantee."""
+    """Epsilon of all uploads of a season; None without a guarantee."""
     mu = config.mu()
     return None if math.isinf(mu) else epsilon_of_mu(mu, float(config.delta))
 
 
 class Model(NamedTuple):
-    """The shared model as of a version, as clients have it."""
+    """The shared model of a version, as clients have it."""
 
     version: int
     tables: Mapping[str, Array]  # arrays with one row per item
-    overall: Mapping[str, Array] = MappingProxyType({})  # what does not belong to one item
+    overall: Mapping[str, Array] = MappingProxyType({})  # other arrays
 
     @property
     def vectors(self) -> FloatMatrix:
@@ -141,7 +141,7 @@ class Model(NamedTuple):
         return Model(part.version, tables, part.overall)
 
     def stored(self) -> bytes:
-        """The arrays as a client's file keeps them."""
+        """The arrays as a client's file stores them."""
         parts = {f"{_TABLES}{name}": table for name, table in self.tables.items()}
         return encode_parts(parts | {f"{_OVERALL}{name}": value for name, value in self.overall.items()})
 
@@ -150,7 +150,7 @@ _TABLES, _OVERALL = "tables.", "overall."
 
 
 def model_from(version: int, stored: bytes, n_items: int) -> Model:
-    """A model that `stored` wrote; raises `BadMessage` where it is damaged."""
+    """A model from `stored`; raises `BadMessage` if it is damaged."""
     try:
         parts = load(stored)
     except (SafetensorError, TypeError, ValueError, KeyError) as reason:
@@ -165,7 +165,7 @@ def model_from(version: int, stored: bytes, n_items: int) -> Model:
 
 
 class Rows(NamedTuple):
-    """A model or a part of one as the server sent it, with its round."""
+    """A model or part of one as the server sent it, with its round."""
 
     round_number: int
     items: IntVector
@@ -173,30 +173,30 @@ class Rows(NamedTuple):
 
 
 class History(NamedTuple):
-    """What its owner has: items, ascending, and their ratings where the federation is of ratings."""
+    """A user's history: items, ascending, and their ratings if the federation is of ratings."""
 
     items: IntVector
     ratings: FloatVector = np.zeros(0, dtype=np.float32)
 
     def ratings_of(self, items: IntVector) -> FloatVector:
-        """The ratings of some of these items; none where there are none."""
+        """The ratings of some of these items, if there are any."""
         return self.ratings[np.searchsorted(self.items, items)] if len(self.ratings) else self.ratings
 
 
 class RoundVector(NamedTuple):
-    """The vector that a client uses in rounds, and what it was learnt from; nothing where that is not known."""
+    """The client's vector in rounds, and what it was trained on; empty if unknown."""
 
     values: FloatVector
     basis: str | None
     items: frozenset[int]
 
     def stands(self, basis: str, profile: IntVector) -> bool:
-        """Whether it may go on: its owner has taken back nothing of what it was learnt from."""
+        """Whether it can be used further: its owner has removed nothing that it was trained on."""
         return self.basis == basis and self.items <= set(profile.tolist())
 
 
 class User(NamedTuple):
-    """One client in a round: its random numbers, the settings, what it takes part with, and what it keeps."""
+    """A client in a round: its random numbers, settings, shared profile and state."""
 
     seed: int
     user: int
@@ -205,17 +205,17 @@ class User(NamedTuple):
     policy: Policy
     taken: SharedProfile
     kept: RoundVector
-    terms: Terms | None = None  # where no single server reads a message
-    ratings: FloatVector = np.zeros(0, dtype=np.float32)  # of the items that it takes part with, where they are rated
+    terms: Terms | None = None  # with secure aggregation
+    ratings: FloatVector = np.zeros(0, dtype=np.float32)  # of the items of its shared profile, if rated
 
 
 class Played(NamedTuple):
-    """What a round leaves on the client: its new vector, and the upload to send, recorded in the ledger."""
+    """The result of a client's round: its new vector, and the upload to send, recorded in the ledger."""
 
     vector: RoundVector
     body: bytes
-    rows: int  # how many items the Update names
-    recorded: IntVector  # whose lines of the ledger are new or have changed
+    rows: int  # number of items in the update
+    recorded: IntVector  # items whose ledger lines are new or changed
 
 
 class SecureClientMethod(NamedTuple):
@@ -271,12 +271,12 @@ class ClientMethod:
     """Where its messages may be such that no single server reads one."""
 
 
-# A model with which a client's numbers run out of range is refused, and nothing is sent.
+# A model that makes a client's numbers overflow is refused, and nothing is sent.
 
 
 @contextmanager
 def numbers_in_range() -> Iterator[None]:
-    """Refuse the model and recipe of a round from which no message can be made."""
+    """Refuse a model and settings that make a round overflow."""
     try:
         yield
     except (BadMessage, Diverged, np.linalg.LinAlgError) as reason:
@@ -286,13 +286,13 @@ def numbers_in_range() -> Iterator[None]:
 
 
 def check_moved(vector: FloatVector) -> None:
-    """Refuse the model and recipe of a round that moves the own vector out of range."""
+    """Refuse a model and settings that make the client's vector overflow."""
     if not np.isfinite(vector).all():
         raise BadAnswer("With this model and these settings the client's vector runs out of range; nothing was sent.")
 
 
 def solved(solve: Callable[[], FloatVector]) -> FloatVector:
-    """The own vector in closed form; the model is refused where there is none."""
+    """The client's vector in closed form; refuse a model that has none."""
     try:
         vector = solve()
     except (Diverged, np.linalg.LinAlgError) as reason:

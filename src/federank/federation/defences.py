@@ -1,14 +1,15 @@
-"""Defences around aggregation: what one server step may do to the model, whatever was uploaded.
+"""Defences around aggregation: bounds on what one server step may do to the model.
 
 One upload does not show whether a client is malicious, and under secure aggregation no upload is seen. So the defences
 compare the model before and after a server step:
 
-1. a step may move a row no farther than most rows that it moves: `move_quantile` of the moves is the bound;
-2. a row that it moved may afterwards be no longer than `row_quantile` of all rows, and no bias higher than that share.
+1. a row moves at most as far as the quantile `move_quantile` of the moved rows;
+2. afterwards a moved row is at most as long as the quantile `row_quantile` of all rows, and no bias is higher than that
+   quantile.
 
-An item that users like is at the bound together with many others; one that is pushed cannot get above them. What it
-costs and what it stops is measured in audit/poisoning/ (docs/operating.md). Quantiles of a handful of items
-mean nothing, so a small catalogue, or a step that moves few rows, is left alone.
+An item that users like is at the bound together with many others; a pushed item cannot get above them. Cost and effect
+are measured in audit/poisoning.py (docs/operating.md). Quantiles of a handful of items mean nothing, so a small
+catalogue, or a step that moves few rows, is not bounded.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from federank._numerics.arrays import FloatMatrix, FloatVector
 from federank.federation import wire
 
 LEAST_ITEMS = 100
-"""Below this many items nothing is bounded."""
+"""Minimum number of items for any bound."""
 LEAST_MOVED = 20
-"""Below this many moved rows a step's moves are not bounded."""
+"""Minimum number of moved rows for bounds on moves."""
 
 
 class Defences(NamedTuple):
-    """How much a server step may do; 1 is no bound."""
+    """Bounds on a server step, as quantiles; 1: no bound."""
 
     row_quantile: float = 0.8
     move_quantile: float = 0.88
@@ -45,14 +46,14 @@ NO_DEFENCES = Defences(1.0, 1.0)
 
 
 class Rows(NamedTuple):
-    """The rows of a model: vectors, and biases where the method has them."""
+    """The rows of a model: vectors, and biases if the method has them."""
 
     vectors: FloatMatrix
     biases: FloatVector | None = None
 
 
 class Defended(NamedTuple):
-    """The rows after a bounded step, and how many rows were held back or cut."""
+    """The rows after a bounded step, and the number of bounded moves and rows."""
 
     rows: Rows
     held: int
@@ -60,7 +61,7 @@ class Defended(NamedTuple):
 
 
 def defend(defences: Defences, before: Rows, after: Rows) -> Defended:
-    """The rows after a step, held to the bounds."""
+    """Bound the rows after a step."""
     if defences.are_off or len(after.vectors) < LEAST_ITEMS:
         return Defended(after, 0, 0)
     moved = _moved(before, after)
@@ -70,7 +71,7 @@ def defend(defences: Defences, before: Rows, after: Rows) -> Defended:
 
 
 def bound_moves(before: Rows, after: Rows, moved: NDArray[np.bool_], quantile: float) -> tuple[Rows, int]:
-    """No row moves farther than this share of the moved rows does; and how many would have."""
+    """Bound the moves by this quantile of the moved rows; also returns how many were longer."""
     if quantile >= 1 or np.count_nonzero(moved) < LEAST_MOVED:
         return after, 0
     moves = after.vectors - before.vectors
@@ -93,11 +94,11 @@ def bound_moves(before: Rows, after: Rows, moved: NDArray[np.bool_], quantile: f
 
 
 def cap_rows(rows: Rows, moved: NDArray[np.bool_], quantile: float) -> tuple[Rows, int]:
-    """No moved row is longer, and no moved bias higher, than this share of the catalogue; and how many were."""
+    """Bound moved rows, and their biases, by this quantile of the catalogue; also returns how many were larger."""
     if quantile >= 1:
         return rows, 0
     lengths = np.sqrt(np.einsum("ij,ij->i", rows.vectors, rows.vectors))
-    known = lengths > 0  # rows of zeros are of items of which nothing is known
+    known = lengths > 0  # rows of zeros are of unknown items
     if np.count_nonzero(known) < LEAST_ITEMS:
         return rows, 0
     longest = np.quantile(lengths[known], quantile)
@@ -120,20 +121,20 @@ def _moved(before: Rows, after: Rows) -> NDArray[np.bool_]:
     return moved
 
 
-# Rows of an upload of bounded length.
+# Rows of an upload with bounded norm.
 
 
 class Shortened(NamedTuple):
-    """An upload without a row that is too long, and how many were."""
+    """An upload with bounded rows, and how many were too long."""
 
     update: Any
     rows: int
 
 
 def shortened(update: Any, most_norm: float) -> Shortened:
-    """The same upload with all numbers of an item, as one row, scaled down to a norm of at most `most_norm`.
+    """Scale each item's numbers, as one row, down to a norm of at most `most_norm`.
 
-    What belongs to no item is one row for each array.
+    An array without items counts as one row.
     """
     named = {part.metadata["axes"][0] for part in wire.arrays(update) if part.metadata["dtype"] == "index"} | {"items"}
     groups: dict[str, list[tuple[str, wire.Array]]] = {}
@@ -148,7 +149,7 @@ def shortened(update: Any, most_norm: float) -> Shortened:
     for parts in groups.values():
         largest = max(float(np.abs(rows).max()) for _, rows in parts)
         if largest * math.sqrt(sum(rows.shape[1] for _, rows in parts)) < 0.999 * most_norm:
-            continue  # no row can be too long: this settles nearly every upload
+            continue  # no row can be too long: true for nearly every upload
         # In double precision: the square of a large float32 would overflow.
         squared = sum(np.einsum("ij,ij->i", rows, rows, dtype=np.float64) for _, rows in parts)
         long = np.asarray(squared > np.float64(most_norm) ** 2)

@@ -1,13 +1,12 @@
-"""Draws: every random choice, as a function of (seed, user, round, counter).
+"""Random draws: every random choice is a function of (seed, user, round, counter).
 
-There is no stream of random numbers to stay in step with. Anyone who needs a choice names it: the federation's
-seed, the user who makes it (or the server), what it is for, the round, and a counter; the answer is four
-32-bit words. So a run is the same for any number of threads, in any engine, in any order of work, before and
-after a resume, and a browser can make the same choices as a simulation.
+There is no stream of random numbers to keep in step. A draw is keyed by the federation's seed, the user (or the
+server), a purpose, the round and a counter; the result is four 32-bit words. So a run is the same for any number of
+threads, in any engine, in any order, and after a resume, and a browser makes the same choices as a simulation.
 
 The generator is Threefry-4x32 with 20 rounds (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC
-2011): additions, rotations and exclusive-ors of 32-bit words, which Python, Numba and JavaScript all have. It is
-keyed by (seed, user, purpose, 0) and counts (round, counter, 0, 0).
+2011): additions, rotations and exclusive-ors of 32-bit words, which Python, Numba and JavaScript all have. The key is
+(seed, user, purpose, 0), the counter (round, counter, 0, 0).
 """
 
 from __future__ import annotations
@@ -24,42 +23,42 @@ from federank._numerics.rows import inlined
 # ruff: noqa: ARG001 (Numba prescribes the parameters)
 
 
-SELECT = 1  # the server: who takes part
-TRIPLE = 2  # a device: one (positive, negative) pair and its coin
-MASK = 3  # a device: may this item's row be sent in this round
-ONLINE = 4  # the world: is a device there in this round
-DROPOUT = 5  # the world: does a device vanish before it has answered
-USER_FACTORS = 6  # first values, drawn on the device
-ITEM_FACTORS = 7  # first values, drawn by the server
+SELECT = 1  # server: who takes part in a round
+TRIPLE = 2  # client: one (positive, negative) pair and its coin
+MASK = 3  # client: whether this item's row may be sent in this round
+ONLINE = 4  # simulation: whether a client is online in this round
+DROPOUT = 5  # simulation: whether a client drops out before its upload
+USER_FACTORS = 6  # initial user vectors, drawn by the client
+ITEM_FACTORS = 7  # initial item vectors, drawn by the server
 ITEM_BIASES = 8
-NEGATIVE = 9  # a device: a negative, where two tries have met its own items
-IMPLICIT_FACTORS = 10  # first values of SVD++'s second item vectors, drawn by the server
-VIRTUAL = 11  # a device: which items it has not rated get a virtual rating
-ORDER = 12  # learning without a federation: in which order the users' ratings are met
-STICKY = 13  # a device: which of its own items may ever be sent
-DENIABLE = 14  # a device: what an item of the catalogue answers for its lifetime, liked or not
-NOISE = 15  # a device: noise on what it sends
-GROUP = 16  # a study: which group of choices a person belongs to
-COHORT = 17  # the world: with whom a person takes part, for its lifetime
-ROUNDING = 19  # a device: whether a number of a message is rounded up
+NEGATIVE = 9  # client: a negative, after two draws that hit its own items
+IMPLICIT_FACTORS = 10  # initial second item vectors of SVD++, drawn by the server
+VIRTUAL = 11  # client: which unrated items get a virtual rating
+ORDER = 12  # centralised training: the order of users' ratings
+STICKY = 13  # client: which of its items may ever be sent
+DENIABLE = 14  # client: the lifetime decision about an item, liked or not
+NOISE = 15  # client: noise on its update
+GROUP = 16  # study: the group of policies that a user belongs to
+COHORT = 17  # simulation: a client's cohort, for its lifetime
+ROUNDING = 19  # client: whether a number of a message is rounded up
 SUM_NOISE = 20  # one of two servers: noise on a sum
 
-SERVER = 0xFFFFFFFF  # stands for the user in choices that no user makes
-HELPER = 0xFFFFFFFE  # stands for the user in choices of the second server
+SERVER = 0xFFFFFFFF  # in place of the user, for draws of the server
+HELPER = 0xFFFFFFFE  # in place of the user, for draws of the second server
 WORDS = 2.0**32
 _ONES = 0xFFFFFFFF
 
 
 def words_wrap_around() -> np.errstate:
-    """A context for interpreted draws: sums of 32-bit words wrap around, as they should, without a warning."""
+    """A context for interpreted draws, in which sums of 32-bit words wrap around without a warning."""
     return np.errstate(over="ignore")
 
 
 def _word(number: Any) -> Any:
     """A number's lowest 32 bits.
 
-    Interpreted, a word is a plain int, which Python adds several times faster than NumPy's scalars, or an array of
-    words; compiled, it is the processor's own.
+    Interpreted, a word is a plain int, which Python adds several times faster than NumPy scalars, or an array of words;
+    compiled, it is the processor's own.
     """
     return number & _ONES
 
@@ -69,7 +68,7 @@ def _rotated(word: Any, by: int) -> Any:
 
 
 def _given(number: Any) -> Any:
-    """A part of a choice's name as a word."""
+    """A part of a draw's key as a word."""
     word = np.uint32(number)
     return int(word) if word.ndim == 0 else word
 
@@ -136,7 +135,7 @@ def threefry(k0: Any, k1: Any, k2: Any, k3: Any, c0: Any, c1: Any, c2: Any, c3: 
 
 @inlined
 def words(seed: Any, user: Any, purpose: int, round_number: Any, counter: Any) -> Any:
-    """The four random words of one choice."""
+    """The four random words of one draw."""
     zero = _word(0)
     a, b, c, d = threefry(
         _given(seed), _given(user), _given(purpose), zero, _given(round_number), _given(counter), zero, zero
@@ -158,7 +157,7 @@ def happens(word: Any, probability: Any) -> Any:
 
 @inlined
 def holds(profile: Any, start: Any, size: Any, item: Any) -> Any:
-    """Whether an ascending profile has this item."""
+    """Whether an ascending profile contains this item."""
     low, span = np.int64(start), np.int64(size)
     while span > 1:
         half = span >> 1
@@ -169,8 +168,8 @@ def holds(profile: Any, start: Any, size: Any, item: Any) -> Any:
 
 @inlined
 def absent_item(profile: Any, start: Any, size: Any, rank: Any) -> Any:
-    """The item that is number `rank` (from 0) among those missing from an ascending profile."""
-    # profile[k] - k items are missing below profile[k]: find how many of the profile's items lie below the wanted one.
+    """Item number `rank` (from 0) of those missing from an ascending profile."""
+    # profile[k] - k items are missing below profile[k]: count the profile's items below the wanted one.
     low, high = np.int64(0), np.int64(size)
     while low < high:
         middle = (low + high) >> 1
@@ -181,12 +180,12 @@ def absent_item(profile: Any, start: Any, size: Any, rank: Any) -> Any:
     return rank + low
 
 
-# First values: normal numbers, drawn like every other choice from (seed, user or item, column).
+# Initial values: normal numbers, drawn by (seed, user or item, column).
 
 
 @inlined
 def normal_pair(first: Any, second: Any) -> Any:
-    """Two independent normal numbers of mean 0 and deviation 1, from two random words."""
+    """Two independent standard normal numbers from two random words."""
     # The half keeps the logarithm away from zero.
     radius = np.sqrt(-2.0 * np.log((np.float64(first) + 0.5) / WORDS))
     angle = 2.0 * np.pi * np.float64(second) / WORDS
@@ -217,7 +216,7 @@ def normal_rows(
 def normal_columns(
     rows: int, columns: int, *, seed: int, purpose: int, scale: float, width: int | None = None
 ) -> FloatMatrix:
-    """The numbers of `normal_rows`, column by column, with nothing to compile."""
+    """The numbers of `normal_rows`, column by column, without compiling."""
     table = np.zeros((rows, width or columns), dtype=np.float32)
     for block in range((columns + 3) // 4):
         with words_wrap_around():
@@ -248,7 +247,7 @@ def first_items(
     width: int | None = None,
     draw: Draw = normal_rows,
 ) -> tuple[FloatMatrix, FloatVector]:
-    """The item vectors and biases that a federation begins with, in a simulation and in the world."""
+    """The initial item vectors and biases of a federation, simulated or real."""
     vectors = draw(n_items, factors, seed=seed, purpose=ITEM_FACTORS, scale=scale, width=width)
     if biases == "zero":
         return vectors, np.zeros(n_items, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Who takes part in a round of a simulation, and whose upload arrives: choices of (seed, user, round)."""
+"""Participation in a simulation: who takes part in a round, and whose upload arrives, by (seed, user, round)."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from federank.federation.rng import DROPOUT, ONLINE, happens, words, words_wrap_
 
 
 class Schedule(NamedTuple):
-    """Who may take part, and how reliably they do."""
+    """Which clients can take part, and how reliably."""
 
     seed: int
     rounds: int
-    online: float  # probability that a client is there when a round begins
-    dropout: float  # probability that a client takes part and its upload never arrives
-    participants: IntVector  # clients that have something to take part with, ascending
-    uploads: IntVector  # per client: how many uploads it makes over its lifetime at most
+    online: float  # probability that a client is online when a round begins
+    dropout: float  # probability that a client takes part but its upload never arrives
+    participants: IntVector  # clients with a shared profile, ascending
+    uploads: IntVector  # per client: maximum number of uploads over its lifetime
 
 
 def selected(schedule: Schedule, round_number: int, sent: IntVector) -> IntVector:
-    """The clients of this round, ascending; `sent` are the uploads that each has made."""
+    """The clients of this round, ascending; `sent` is each client's number of uploads so far."""
     able: IntVector = schedule.participants[sent[schedule.participants] < schedule.uploads[schedule.participants]]
     return able if schedule.online >= 1 else able[_happens(schedule, able, ONLINE, round_number, schedule.online)]
 
 
 def arriving(schedule: Schedule, round_number: int, clients: IntVector) -> IntVector:
-    """Those of the clients whose upload arrives."""
+    """The clients whose upload arrives."""
     if schedule.dropout <= 0:
         return clients
     return clients[~_happens(schedule, clients, DROPOUT, round_number, schedule.dropout)]

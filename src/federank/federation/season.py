@@ -1,7 +1,7 @@
-"""How the first model of a season follows from a version before it: a function of that version and two catalogues.
+"""The first model of a season, as a function of an earlier version and two catalogues.
 
-An item keeps its number for as long as the federation lasts: numbers name the draws of clients and the lines of their
-ledgers. An item that has ended keeps an empty row. An item that begins or returns starts from the mean rows of items
+An item keeps its number for the lifetime of the federation: numbers key the draws of clients and the lines of their
+ledgers. An item that has ended keeps an empty row. An item that begins or returns starts from the mean row of items
 with the same categories, or of those that share one; without any it starts low, so that it is never first.
 """
 
@@ -17,11 +17,11 @@ from federank.federation.server import Content, ServerMethod
 from federank.federation.wire import Array
 
 Item = Mapping[str, Any]
-"""An item of a catalogue: id, title, categories; `ended` where it is there no more."""
+"""An item of a catalogue: id, title, categories; `ended` if it is no longer there."""
 
 
 class SeasonRows(NamedTuple):
-    """The rows of a season that do not go on as they were."""
+    """The rows that a new season changes."""
 
     n_items: int
     begun: dict[int, IntVector]  # rows of items that begin or return: the rows whose mean they start from
@@ -29,12 +29,12 @@ class SeasonRows(NamedTuple):
 
 
 def has_ended(item: Item) -> bool:
-    """Whether an item keeps its number alone."""
+    """Whether an item is no longer in the catalogue."""
     return bool(item.get("ended"))
 
 
 def season_rows(then: Sequence[Item], now: Sequence[Item]) -> SeasonRows:
-    """What a season's catalogue does to the rows of a version that belongs to the catalogue `then`."""
+    """The rows that a season's catalogue changes, against the catalogue `then`."""
     known = [row for row, item in enumerate(then) if not has_ended(item)]
     same: dict[frozenset[str], list[int]] = {}
     sharing: dict[str, set[int]] = {}
@@ -56,9 +56,9 @@ def season_rows(then: Sequence[Item], now: Sequence[Item]) -> SeasonRows:
 
 
 def season_content(served: ServerMethod, settings: Any, content: Content, rows: SeasonRows) -> Content:
-    """The content that a season begins with."""
+    """The initial content of a season."""
     names = served.item_state(settings, content)
-    extended = served.extend(settings, content, rows.n_items + 1)  # the last row is how a row starts low
+    extended = served.extend(settings, content, rows.n_items + 1)  # the last row is the initial row without a mean
     tables = {name: _begun(table, rows) for name, table in extended.tables.items()}
     state = {name: _begun(part, rows) if name in names else part for name, part in extended.state.items()}
     begun = np.array(sorted(rows.begun), dtype=np.int32)
@@ -68,8 +68,8 @@ def season_content(served: ServerMethod, settings: Any, content: Content, rows: 
 def _begun(table: Array, rows: SeasonRows) -> Array:
     """A table with the rows of a season. Integers have no mean: such a row starts low.
 
-    No zero is negative: a store that keeps only rows that differ does not distinguish them, and a verifier must
-    get the same bits.
+    No zero is negative: a store that keeps only changed rows does not distinguish them, and a verifier must get the
+    same bits.
     """
     table = table + table.dtype.type(0)
     low, begun = table[-1], table[:-1].copy()

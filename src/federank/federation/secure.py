@@ -26,34 +26,34 @@ _HALF = np.uint32(16)
 
 
 def length_of(method: FederatedMethod, stage: int = 0) -> int:
-    """The numbers of a secure vector."""
+    """Length of the secure vector."""
     return len(wire.flatten(method.empty(stage)))
 
 
 def secure_vector(method: FederatedMethod, stage: int, update: object) -> RealVector:
-    """What an update adds to the sum."""
+    """The vector that an update adds to the sum."""
     one = method.empty(stage)
     method.add(one, update)
     return wire.flatten(one)
 
 
 def secure_message(method: FederatedMethod, stage: int, update: object, chances: NDArray[np.uint16]) -> IntVector:
-    """The same, clipped and rounded to integers; `chances` are uniform, one for each number."""
+    """The same, clipped and rounded to integers; `chances` are uniform, one per number."""
     return round_message(secure_vector(method, stage, update), method.clip, chances)
 
 
 def aggregate_from(method: FederatedMethod, stage: int, total: NDArray[np.signedinteger]) -> object:
-    """The aggregate that a sum of messages stands for. Its numbers of clients are the host's to fill in."""
+    """The aggregate of a sum of messages. The host fills in the numbers of clients."""
     aggregate = wire.unflatten(method.empty(stage), in_units(total, method.clip))
     aggregate.noise = method.noise * math.sqrt(2) * method.clip / C_INT
     return aggregate
 
 
-# The random choices of a simulation; a real client's and a real server's are the operating system's.
+# Random numbers of a simulation; real clients and servers use the operating system's.
 
 
 def simulated_chances(seed: int, user: int, round_number: int, length: int) -> NDArray[np.uint16]:
-    """A client's chances of rounding: each word gives two."""
+    """A client's random numbers for rounding: each word gives two."""
     drawn = _words(seed, user, ROUNDING, round_number, -(-length // 8))
     return np.column_stack((drawn & _LOW_HALF, drawn >> _HALF)).astype(np.uint16).ravel()[:length]
 
@@ -75,7 +75,7 @@ def _words(seed: int, user: int, purpose: int, round_number: int, count: int) ->
 
 
 def model_digest(version: int, parts: Mapping[str, NDArray[Any]]) -> bytes:
-    """The digest of a model as clients read it: its version, and every array by name."""
+    """Digest of a model as clients read it: its version, and every array by name."""
     content = [struct.pack("<Q", version)]
     for name in sorted(parts):
         content += [name.encode(), str(parts[name].dtype).encode(), np.ascontiguousarray(parts[name]).tobytes()]

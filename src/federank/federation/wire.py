@@ -39,11 +39,11 @@ class Parts(NamedTuple):
 
 
 def encode_parts(arrays: Mapping[str, Array], numbers: Mapping[str, int] | None = None) -> bytes:
-    """The bytes of a message; its numbers are written with ten digits, so that they do not change its length."""
+    """The bytes of a message; numbers are padded to ten digits, so that they do not change its length."""
     content: bytes = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     if not numbers:
         return content
-    # The library would write the numbers in any order; two servers are to write the same bytes.
+    # Sorted by name: the library's order is arbitrary, and two servers must write the same bytes.
     about = json.dumps({name: f"{numbers[name]:010d}" for name in sorted(numbers)}, separators=(",", ":")).encode()
     first = 8 + int.from_bytes(content[:8], "little")
     header = b'{"__metadata__":' + about + b"," + content[9:first].rstrip()
@@ -54,15 +54,15 @@ def encode_parts(arrays: Mapping[str, Array], numbers: Mapping[str, int] | None 
 def decode_parts(
     content: bytes, name: str, needed: Iterable[str], numbers: Iterable[str] = (), optional: Iterable[str] = ()
 ) -> Parts:
-    """The parts of a message of this name ("an Update"), if they are these and no other; and its numbers.
+    """The parts and numbers of a message called `name` ("an Update"), if they are exactly these.
 
-    Parts that are `optional` may be there too.
+    Parts that are `optional` may be present too.
     """
     try:
         arrays = load(content)
     except SafetensorError as reason:
         raise BadMessage(f"{_at_start(name)} is a safetensors message, and this is not one ({reason}).") from reason
-    except (KeyError, AttributeError, TypeError, ValueError) as reason:  # numbers of a type that NumPy has not
+    except (KeyError, AttributeError, TypeError, ValueError) as reason:  # a data type that NumPy lacks
         raise BadMessage(f"{_at_start(name)} holds numbers of a type that no message has ({reason!r}).") from reason
     if not set(needed) <= set(arrays) <= {*needed, *optional}:
         others = f", and may have {_listed(optional)}" if optional else ""
@@ -72,7 +72,7 @@ def decode_parts(
 
 
 def check_items(name: str, items: IntVector, n_items: int) -> None:
-    """Refuse item numbers that a message of this name may not hold."""
+    """Refuse invalid item numbers in a message called `name`."""
     if items.dtype != np.int32 or items.ndim != 1:
         raise BadMessage(
             f"The items of {name} must be a row of 32-bit integers; found {items.dtype} of shape {items.shape}."
@@ -82,7 +82,7 @@ def check_items(name: str, items: IntVector, n_items: int) -> None:
 
 
 def check_values(name: str, part: str, values: Array, shape: tuple[int, ...]) -> None:
-    """Refuse an array of numbers that a message of this name may not hold as this part."""
+    """Refuse an invalid array of numbers in a message called `name`."""
     if values.dtype != np.float32 or values.shape != shape:
         raise BadMessage(
             f"The {part} of {name} must be 32-bit floats of shape {shape}; found {values.dtype} of {values.shape}."
@@ -119,14 +119,14 @@ def _listed(names: Iterable[str]) -> str:
 #     items:   Array = array("rows", dtype="index")   # ascending item numbers; "rows" is free, at most n_items
 #     scale:   Array = array(1, minimum=0, maximum=1)
 #
-# An axis is "items", the name of a number of the method, an integer, or any other name, which is free. An array without
-# numbers (an axis is 0) is not sent: so optional arrays need no option.
+# An axis is "items", the name of a number of the method, an integer, or any other name, which is free. An empty array
+# (an axis is 0) is not sent: optional arrays need no flag.
 
 DTYPES = {"f4": np.float32, "f8": np.float64, "i1": np.int8, "i4": np.int32, "i8": np.int64, "index": np.int32}
 
 
 def array(*axes: str | int, dtype: str = "f4", minimum: float | None = None, maximum: float | None = None) -> Any:
-    """A field of a message, a state or an aggregate; bounds are checked wherever it is read."""
+    """A field of a message, a state or an aggregate; bounds are checked when it is read."""
     return field(default=None, metadata={"axes": axes, "dtype": dtype, "minimum": minimum, "maximum": maximum})
 
 
@@ -156,13 +156,13 @@ def values(record: Any) -> dict[str, Array]:
 
 
 def zeros(kind: type[Any], method: Any, **free: int) -> Any:
-    """A record of zeros: an empty aggregate, or a message to measure. `free` are the sizes of free axes."""
+    """A record of zeros: an empty aggregate, or a message to measure. `free` gives the sizes of free axes."""
     sizes = {"items": method.n_items, **free}
     return kind(**{part.name: np.zeros(_shape(part, method, sizes), _dtype(part)) for part in arrays(kind)})
 
 
 def checked(record: Any, kind: type[Any], method: Any, **free: int) -> Any:
-    """The record with its arrays as declared (same kind of number, then cast); raises `BadMessage` where it is wrong.
+    """Check and cast the record's arrays as declared; raises `BadMessage` if one is wrong.
 
     `free` fixes axes: items=20 takes twenty rows of a table.
     """
@@ -172,7 +172,7 @@ def checked(record: Any, kind: type[Any], method: Any, **free: int) -> Any:
 
 
 def from_arrays(kind: type[Any], method: Any, parts: Mapping[str, Array], **free: int) -> Any:
-    """A record from arrays by name, checked; arrays that are not there are empty."""
+    """A record from arrays by name, checked; missing arrays are empty."""
     unknown = sorted(set(parts) - {part.name for part in arrays(kind)})
     if unknown:
         raise BadMessage(f"{kind.__name__} has no array {unknown[0][:80]!r}.")
@@ -191,18 +191,18 @@ def decode(kind: type[Any], method: Any, content: bytes) -> Any:
 
 
 def decode_again(kind: type[Any], method: Any, content: bytes) -> Any:
-    """A message that `decode` has accepted before."""
+    """Decode a message that `decode` has accepted before."""
     parts: dict[str, Array] = load(content)
     return kind(**parts) if len(parts) == len(arrays(kind)) else from_arrays(kind, method, parts)
 
 
 def size(record: Any) -> int:
-    """The bytes of a message on the wire."""
+    """The size of a message on the wire."""
     return _size(tuple((name, part.dtype.str, part.shape) for name, part in _sent(record).items()), ())
 
 
 def size_of_rows(record: Any, rows: int | None = None) -> int:
-    """The bytes of a broadcast on the wire (`encode_rows`): of all rows, or of this many."""
+    """The size of a broadcast on the wire (`encode_rows`), with all rows or this many."""
     shapes = {name: (part.dtype.str, part.shape) for name, part in _sent(record).items()}
     if rows not in (None, len(getattr(record, tables(record)[0]))):
         for name in tables(record):
@@ -222,7 +222,7 @@ def _size(parts: tuple[tuple[str, str, tuple[int, ...]], ...], numbers: tuple[st
 
 
 def read_only(record: Any) -> Any:
-    """A copy that no one can change: what a server sends, so that no client writes to its arrays."""
+    """A read-only copy: what a server sends, so that no client writes to its arrays."""
     copies = {name: part.copy() for name, part in values(record).items()}
     for part in copies.values():
         part.flags.writeable = False
@@ -248,7 +248,7 @@ def _checked(
     parts: dict[str, Array], kind: type[Any], method: Any, free: Mapping[str, int], *, cast: bool
 ) -> dict[str, Array]:
     sizes = {"items": method.n_items, **free}
-    for part in arrays(kind):  # the first array that has a free axis says how long it is
+    for part in arrays(kind):  # the first array with a free axis defines its length
         for axis, length in zip(
             part.metadata["axes"], parts[part.name].shape if part.name in parts else (), strict=False
         ):
@@ -291,11 +291,11 @@ def _check_values(name: str, part: Field[Any], value: Array, n_items: int) -> No
         check_items(name, value, n_items)
 
 
-# Rows of tables: what a server sends since a version, and what clients and growing catalogues do with them.
+# Rows of tables: what changed since a version, and how clients and growing catalogues apply it.
 
 
 class RowsMessage(NamedTuple):
-    """A broadcast or a part of one, as it was sent."""
+    """A broadcast, or part of one, as sent."""
 
     round: int
     version: int
@@ -318,7 +318,7 @@ def rows_of(record: Any, items: IntVector) -> Any:
 
 
 def with_rows(record: Any, items: IntVector, part: Any) -> Any:
-    """The same record with these rows replaced, and all that is no table as `part` has it."""
+    """The same record with these rows replaced, and all other arrays from `part`."""
     merged = {name: getattr(record, name).copy() for name in tables(record)}
     for name, table in merged.items():
         table[items] = getattr(part, name)
@@ -326,7 +326,7 @@ def with_rows(record: Any, items: IntVector, part: Any) -> Any:
 
 
 def extended(record: Any, n_items: int) -> Any:
-    """The same record for a larger catalogue: new rows are zeros."""
+    """The same record for a larger catalogue, with new rows of zeros."""
     return replace(record, **{name: _with_zeros(getattr(record, name), n_items) for name in tables(record)})
 
 
@@ -335,14 +335,14 @@ def _with_zeros(table: Array, rows: int) -> Array:
 
 
 def encode_rows(record: Any, items: IntVector, n_items: int, *, round_number: int, version: int) -> bytes:
-    """A broadcast's rows as they are sent; a full broadcast names no items."""
+    """Encode a broadcast's rows; a full broadcast names no items."""
     is_full = len(items) == n_items
     parts = _sent(record if is_full else rows_of(record, items))
     return encode_parts(parts if is_full else parts | {"items": items}, {"round": round_number, "version": version})
 
 
 def decode_rows(kind: type[Any], method: Any, content: bytes) -> RowsMessage:
-    """Rows of a broadcast from the wire, checked."""
+    """Decode and check rows of a broadcast."""
     names = [part.name for part in arrays(kind)]
     parts, numbers = decode_parts(content, f"a {kind.__name__}", (), ("round", "version"), [*names, "items"])
     items = parts.pop("items", np.arange(method.n_items, dtype=np.int32))
@@ -351,11 +351,11 @@ def decode_rows(kind: type[Any], method: Any, content: bytes) -> RowsMessage:
     return RowsMessage(numbers["round"], numbers["version"], items, part)
 
 
-# Vectors: what secure aggregation sums and a clip bounds.
+# Vectors: what secure aggregation sums and clips.
 
 
 def flatten(aggregate: Any) -> RealVector:
-    """All numbers of an aggregate in one vector: the tables side by side, row by row, then the other arrays."""
+    """All numbers of an aggregate as one vector: the tables side by side, row by row, then the other arrays."""
     named = tables(aggregate)
     side = [np.reshape(getattr(aggregate, name), (len(getattr(aggregate, name)), -1)) for name in named]
     rest = [np.ravel(part) for name, part in values(aggregate).items() if name not in named]
@@ -364,7 +364,7 @@ def flatten(aggregate: Any) -> RealVector:
 
 
 def unflatten(aggregate: Any, vector: RealVector) -> Any:
-    """Fill an empty aggregate with the numbers of a vector."""
+    """Fill an empty aggregate from a vector."""
     named = [getattr(aggregate, name) for name in tables(aggregate)]
     columns = [int(np.prod(table.shape[1:])) for table in named]
     rows = len(named[0]) if named else 0

@@ -1,10 +1,10 @@
-"""The model of any method on the interface (federation/method.py): what a simulation of it has learnt.
+"""The recommender that simulates a method of the interface (federation/method.py).
 
-    model = fr.FedMF(factors=16).fit(split.train, rounds=50, pi=0.5)      the method, then who takes part with what
+    model = fr.FedMF(factors=16).fit(split.train, rounds=50, pi=0.5)      the method, then the simulation
     model = fr.fit("fedmf", split, factors=16, rounds=50, pi=0.5)         the same by name
 
-A client takes part with what its owner's policy allows. Users who withhold something are recommended to from factors
-that are learnt at home, from the full history, and never sent.
+Clients upload what their owner's policy allows. Users who withhold items get recommendations from factors that
+are learnt locally from the full history and never sent.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ _NOTHING = Profiles(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32))
 
 @dataclass(frozen=True, kw_only=True)
 class FederatedSettings(SharedProfileSettings):
-    """Settings of a simulation of any federated method: rounds, who takes part, and what users share."""
+    """Settings of a simulation of a federated method: rounds, participation, and what users share."""
 
     rounds: int = setting(20, 1)
-    """Number of rounds; every client that is online takes part in each."""
+    """Number of rounds. Every client that is online takes part in each."""
     online: float = setting(1.0, 0, 1)
     """Probability that a client is online when a round begins."""
     dropout: float = setting(0.0, 0, 1)
-    """Probability that a client takes part and its upload never arrives."""
+    """Probability that a client takes part but its upload never arrives."""
     leak: bool = setting(False, paper=True)
-    """Never draw held-out items as negatives, as several published programs do. It lets the test leak into training:
-    for studies of that leak alone."""
+    """Never draw held-out items as negatives, as several published programs do. The test then leaks into training: use
+    it only to study that leak."""
 
 
 class FederatedModel(ChoosingUsers, LearnsInRounds):
-    """A method, who takes part with what, and what was learnt."""
+    """A federated method as a recommender: its settings, its simulation and its model."""
 
     can_use = ("engine", "cluster", "shards", "checkpoint", "resume", "progress", "after_epoch")
     learns_from = "interactions"
@@ -67,17 +67,19 @@ class FederatedModel(ChoosingUsers, LearnsInRounds):
     _held_out: Interactions | None = None
     _never_drawn: Profiles | None = None
 
-    def knowing(self, held_out: Interactions) -> Self:
-        """The same model, with what `leak` needs: the part that it will be tested on."""
+    def with_held_out(self, held_out: Interactions) -> Self:
+        """Give the model the held-out part, which the setting `leak` needs."""
         self._held_out = held_out
         return self
 
     def _leaked(self, data: Interactions) -> Profiles | None:
-        """The held-out items of each user in the numbers of the training part; None without `leak`."""
+        """Held-out items of each user, numbered as in the training part; None without `leak`."""
         if not self.settings.leak:
             return None
         if self._held_out is None:
-            raise SettingError("leak needs the held-out part: fit with model.knowing(split.test), or run a study.")
+            raise SettingError(
+                "leak needs the held-out part: call model.with_held_out(split.test) first, or run a study."
+            )
         test = self._held_out
         users = match_ids(test.user_ids, data.user_ids)[test.users]
         items = match_ids(test.item_ids, data.item_ids)[test.items]
@@ -87,17 +89,17 @@ class FederatedModel(ChoosingUsers, LearnsInRounds):
         return Profiles(table.indptr.astype(np.int64), table.indices.astype(np.int32))
 
     def resolved(self, data: Interactions) -> FederatedMethod:
-        """The method for this data, with nothing left open."""
+        """The method with every setting that depends on the data resolved."""
         kind = self.method_type
         own = {name: getattr(self.settings, name) for name in _names(kind) if name != "n_items"}
         return kind(**own).resolve(DataSummary.of(data))
 
     def shared_profiles(self, data: Interactions) -> SharedProfiles:
-        """What everyone takes part with."""
+        """The shared profiles of all users."""
         return shared_profiles_of_all(self.choices, self.settings.seed, data.profiles, data.n_items)
 
     def simulation(self) -> Simulation:
-        """The federation of this model's run before its first round: for audits, which play it again."""
+        """The simulation before its first round, for audits that repeat it."""
         return self._simulation(self._fitted())
 
     def _simulation(self, data: Interactions) -> Simulation:
@@ -106,7 +108,7 @@ class FederatedModel(ChoosingUsers, LearnsInRounds):
         sizes = Profiles(shared.starts, shared.items).sizes if len(shared.starts) else data.profiles.sizes
         able = np.flatnonzero((sizes > 0) & (sizes < data.n_items)).astype(np.int32)
         if not len(able):
-            raise SettingError("No one can take part: no one shares anything, or everyone has the full catalogue.")
+            raise SettingError("No client can take part: every user shares nothing or has the full catalogue.")
         uploads = messages_allowed(self.choices)
         if method.uploads_per_client:
             uploads = np.minimum(uploads, method.uploads_per_client).astype(np.int32)
@@ -116,7 +118,7 @@ class FederatedModel(ChoosingUsers, LearnsInRounds):
         return simulation
 
     def communication(self) -> dict[str, Any]:
-        """What the run has sent, counted message by message."""
+        """Communication cost of the run, counted per message."""
         self._fitted()
         counted: dict[str, Any] = self.report["sent"]
         return counted
@@ -133,7 +135,7 @@ class FederatedModel(ChoosingUsers, LearnsInRounds):
         }
 
     def _follow(self, simulation: Simulation, _threads: int) -> None:
-        """Take over what server and clients have now."""
+        """Copy the current state of server and clients."""
         self._take(simulation.method, simulation.state)
         self.client_states = {name: table.copy() for name, table in simulation.client_states.items()}
         self.trained = simulation.trained.copy()
@@ -143,7 +145,7 @@ class FederatedModel(ChoosingUsers, LearnsInRounds):
         self.broadcast = wire.read_only(wire.checked(method.broadcast(state), method.records.sent, method))
         data = self.training
         shared = self.shared_profiles(data)
-        # Client states follow the full history only of those who withhold nothing and have no decoys.
+        # A client's state follows its full history only if it withholds nothing and has no decoys.
         self._complete = np.ones(data.n_users, dtype=np.bool_)
         if len(shared.starts):
             shared_profiles = Profiles(shared.starts, shared.items)
@@ -152,7 +154,7 @@ class FederatedModel(ChoosingUsers, LearnsInRounds):
             )
 
     def factors_of(self, user: int) -> wire.Array:
-        """A user's factors: trained where the full history was trained on, else folded in at home."""
+        """A user's factors: the trained ones if they follow the full history, else a local fold-in."""
         data = self.training
         here = slice(data.profiles.starts[user], data.profiles.starts[user + 1])
         ratings = NO_RATINGS if data.ratings is None else data.ratings[here]
@@ -163,12 +165,12 @@ class FederatedModel(ChoosingUsers, LearnsInRounds):
         return np.asarray(self.method.fold_in(client, self.broadcast))
 
     def enrolled(self, profile: IntVector) -> FloatVector:
-        """The factors of a new user with this history, folded in at home; nothing is sent."""
+        """Fold in a new user with this history, locally; nothing is sent."""
         client = Client(self.method.seed, self.training.n_users, HOME, profile)
         return np.asarray(self.method.fold_in(client, self.broadcast))
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The scores of the full catalogue for a user with these factors."""
+        """Scores of all items for a user with these factors."""
         row: FloatVector = self._scores(vector[None])[0]
         return row
 
@@ -181,14 +183,14 @@ class FederatedModel(ChoosingUsers, LearnsInRounds):
         scores: FloatMatrix = np.asarray(self.method.scores(self.broadcast, factors), dtype=np.float32)
         if scores.shape != (len(factors), self.training.n_items) or np.isnan(scores).any():
             raise ModelError(
-                f"The scores of {self.name} are of shape {scores.shape}, or not numbers; one number for each of the "
+                f"The scores of {self.name} have shape {scores.shape} or are not numbers; one number for each of the "
                 f"{self.training.n_items:,} items is needed."
             )
         return scores
 
     @property
     def item_vectors(self) -> FloatMatrix | None:
-        """A vector per item, where the method has them."""
+        """Item vectors, if the method has any."""
         return getattr(self.broadcast, "vectors", None)
 
     def _shared_arrays(self) -> Arrays:
@@ -201,7 +203,7 @@ class FederatedModel(ChoosingUsers, LearnsInRounds):
         return states | kept | {"trained": self.trained} | choices_as_arrays(self.choices)
 
     def restore_shared(self, shared: Arrays) -> None:
-        """Take back the state alone: a model of a federation, before it knows any user."""
+        """Restore the server's state alone: a federation's model, before it knows any user."""
         self._restore(shared, {"pi": np.zeros(0), "trained": np.zeros(0, dtype=np.int8)})
 
     def _restore(self, shared: Arrays, private: Arrays) -> None:
@@ -225,8 +227,8 @@ class FederatedModel(ChoosingUsers, LearnsInRounds):
 
 @cache
 def model_class(kind: type[FederatedMethod]) -> type[FederatedModel]:
-    """The model of a method as a recommender: its settings are the method's and the simulation's."""
-    # Declared again as class variables, these fields are no settings: hosts fill them in.
+    """The recommender class of a method; its settings are the method's and the simulation's."""
+    # Class variables are not fields, so these are not settings: hosts fill them in.
     hidden = {"__annotations__": {"n_items": ClassVar[Any]}, "n_items": AUTO, "__doc__": kind.__doc__}
 
     def check(self: Any) -> None:
@@ -244,7 +246,7 @@ def model_class(kind: type[FederatedMethod]) -> type[FederatedModel]:
 def fit(
     method: FederatedMethod, train: Interactions, *, training_options: TrainingOptions | None = None, **simulation: Any
 ) -> FederatedModel:
-    """Simulate a method; `simulation` are `policies` and the fields of `FederatedSettings`."""
+    """Simulate a method. `simulation` holds `policies` and the fields of `FederatedSettings`."""
     policies = {"policies": simulation.pop("policies")} if _is_choice(simulation.get("policies")) else {}
     own = {name: value for name, value in asdict(method).items() if name != "n_items"}
     kind: Any = type(method)
@@ -253,7 +255,7 @@ def fit(
 
 
 def _is_choice(policies: Any) -> bool:
-    """Policies are a file, which is a setting, or choices of users, which are an argument of `fit`."""
+    """Whether policies are an argument of `fit` (users' choices) rather than a setting (a file)."""
     return policies is not None and not isinstance(policies, str)
 
 

@@ -1,13 +1,13 @@
-"""A trained model as a folder, safe to open from an unknown source.
+"""Model folders: a trained model on disk, safe to open from an unknown source.
 
-    model.json           kind, settings, data fingerprint, versions, and a digest of every other file
-    model.safetensors    what a server may hold: item factors, biases
-    devices.safetensors  what only devices hold: the users' own factors
-    training/            what was learnt from (Parquet): it belongs to the devices too
-    split/               the parts of the split, where one was given: evaluation needs nothing else
+    model.json           method, settings, data fingerprint, versions, and a digest of every other file
+    model.safetensors    the server's part: item factors, biases
+    devices.safetensors  the clients' part: user factors
+    training/            the training data (Parquet), which is the clients' too
+    split/               the split, if one was given; evaluation needs nothing else
 
-No file can carry code. A folder is written under a temporary name and renamed, so it is complete or not there.
-Reading checks that every file is there, unchanged and finite, and that its shapes fit.
+No file can carry code. A folder is written under a temporary name and renamed, so it is complete or absent.
+Reading checks that every file is present, unchanged and finite, and that its shapes fit.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ FORMAT_VERSION = 1
 
 @cache
 def _versions() -> dict[str, str]:
-    """What a model was learnt with. To find a package's version takes a while, and it stays while a process runs."""
+    """Versions of the packages that a model is trained with. Cached, because looking them up is slow."""
     return {package: version(package) for package in ("federank", "numpy", "numba")}
 
 
 def save_model(model: Recommender, folder: Path, split: Split | None = None, *, replaces: bool = True) -> None:
-    """Write a fitted model to a folder; an older model of the same name gives way once the new one is complete.
+    """Write a fitted model to a folder; an older model there is replaced once the new one is complete.
 
-    With `replaces=False` a model that is there already, or appears meanwhile, stays and the new one is refused.
+    With `replaces=False` an existing model is kept and the new one refused.
     """
     folder = folder.absolute()
     if split is not None and split.train.compact().fingerprint != model.training.fingerprint:
         raise ModelError(
-            "The split's training part is not what this model has learnt from; save it with its own split."
+            "The split's training part differs from the model's training data; save the model with its own split."
         )
     refuse_place(folder)
     if folder.exists() and not is_model(folder) and (not folder.is_dir() or any(folder.iterdir())):
@@ -65,16 +65,16 @@ def save_model(model: Recommender, folder: Path, split: Split | None = None, *, 
         with folder_in_place(folder, mode=PRIVATE_FOLDER) as draft:
             _write(model, draft, split)
             if folder.exists() and not replaces:
-                raise ModelError(f"{folder} holds a model already, and it was left as it is; choose another folder.")
+                raise ModelError(f"{folder} holds a model already, which was not changed; choose another folder.")
     except OSError as reason:
         raise ModelError(f"The model could not be written to {folder} ({reason.strerror}).") from reason
 
 
 def refuse_place(folder: Path) -> None:
-    """Say at once that nothing can be written to a folder, before anything long is done for it."""
+    """Refuse a folder that cannot be written to, before any long work is done for it."""
     folder = folder.absolute()
     if folder.resolve() in (Path.cwd(), *Path.cwd().parents):
-        raise ModelError(f"{folder} is the folder you are in, or around it; name another, such as {folder / 'model'}.")
+        raise ModelError(f"{folder} is the current folder or contains it; name another, such as {folder / 'model'}.")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent):
@@ -84,7 +84,7 @@ def refuse_place(folder: Path) -> None:
 
 
 def load_model(folder: str | Path) -> Recommender:
-    """Read a model that `save` wrote, refusing one that is incomplete, foreign or changed since."""
+    """Read a stored model; refuse one that is incomplete, foreign or modified."""
     folder = Path(folder)
     document = read_description(folder)
     _check_digests(folder, document)
@@ -112,7 +112,7 @@ def load_split(folder: str | Path) -> Split:
 
 
 def is_model(folder: Path) -> bool:
-    """Whether this folder claims to be a model of ours."""
+    """Whether this folder looks like a stored model."""
     try:
         return bool(read_description(folder)["format"] == FORMAT)
     except ModelError:
@@ -120,7 +120,7 @@ def is_model(folder: Path) -> bool:
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """The content of model.json, once it is clear that it is ours."""
+    """Read and check model.json."""
     path = folder / "model.json"
     if not path.is_file():
         raise ModelError(f"{folder} is not a model: it has no model.json. Train one with `federank train`.")
@@ -142,12 +142,12 @@ def read_description(folder: Path) -> dict[str, Any]:
         raise ModelError(f"{path} lacks {', '.join(sorted(missing))}; it was changed or damaged.")
     wrong = [name for name in ("settings", "data", "files", "report") if not isinstance(document[name], dict)]
     if wrong:
-        raise ModelError(f"{path} has something else than names and values in {wrong[0]!r}; it was changed or damaged.")
+        raise ModelError(f"{path} does not hold names and values in {wrong[0]!r}; it was changed or damaged.")
     return document
 
 
 def digest_of_description(document: dict[str, Any]) -> str:
-    """A digest of model.json's content, but for the digest itself."""
+    """Digest of model.json's content without the digest itself."""
     content = {name: value for name, value in document.items() if name != "digest"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -233,13 +233,13 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"model.json cannot hold a {type(value).__name__}")
 
 
-# Several models of one method, each tested on another part of the data, as one folder.
+# Cross-validation: several models of one method, one per fold, in one folder.
 #
-#     folds.json           how the data were divided, and the method with its settings
-#     fold-1/ ... fold-K/  a model each, with its split (see model_folder.py)
+#     folds.json           the division of the data, and the method with its settings
+#     fold-1/ ... fold-K/  one model each, with its split (see above)
 #
-# The folder appears complete under its name, or not at all. Until then the models that are done are in a folder beside
-# it, whose name ends in `.unfinished`; a run that was stopped goes on from there.
+# The folder is complete or absent. Finished models of a running job are in a folder beside it, whose name ends in
+# `.unfinished`; an interrupted job resumes from there.
 
 
 FOLDS_FORMAT = "federank-folds"
@@ -254,10 +254,10 @@ def train_each(
     *,
     resume: bool = False,
 ) -> list[Recommender]:
-    """Fit and save a model for every split, then give the folder its name.
+    """Fit and store a model for every split, then give the folder its name.
 
-    `fit` gets a new model, its split, the fold's number from 1, and a path where it may keep a checkpoint. With
-    `resume`, models that an interrupted run has finished are taken as they are.
+    `fit` gets a new model, its split, the fold's number from 1, and a path for a checkpoint. With `resume`, models
+    that an interrupted run has finished are reused.
     """
     record = _record(model_of(), splits)
     draft = unfinished(folder)
@@ -282,12 +282,12 @@ def train_each(
 
 
 def unfinished(folder: Path) -> Path:
-    """Where the models of a run that is not done are kept."""
+    """The folder of the finished models of a running job."""
     return folder.parent / f"{folder.name}.unfinished"
 
 
 def is_folds(folder: Path) -> bool:
-    """Whether this folder claims to hold folds of ours."""
+    """Whether this folder looks like a folder of folds."""
     try:
         return bool(json.loads((folder / RECORD).read_text(encoding="utf-8"))["format"] == FOLDS_FORMAT)
     except (OSError, ValueError, KeyError, TypeError):
@@ -295,7 +295,7 @@ def is_folds(folder: Path) -> bool:
 
 
 def folds_in(folder: Path) -> list[Path]:
-    """The folders of the models, in their order; all must be there."""
+    """The folders of the models in order; all must exist."""
     if not is_folds(folder):
         raise ModelError(
             f"{folder} holds no folds: it has no {RECORD} of ours. Make them with `federank train --folds`."

@@ -1,11 +1,11 @@
-"""Methods that predict ratings: what to say of an item no one has rated, and within which range.
+"""Rating prediction, and fold-in of new users.
 
     model.predict(user=42, item=50)          a rating, within the declared range
     model.recommend(42)                      the items with the highest predictions
 
-A prediction is clipped to the declared range when it is given, never while learning. Where there is nothing to
-predict from there is a stated fallback: for an item that was never rated in training the user's mean rating, for a
-user without ratings in training the mean of all. `predict_all` counts them.
+A prediction is clipped to the declared range when it is returned, never during training. Without training ratings
+there is a fallback: the user's mean rating for an unrated item, the overall mean for a user without ratings.
+`predict_all` counts the fallbacks.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from federank.methods.recommender import Recommender
 
 
 class Predictions(NamedTuple):
-    """Predicted ratings, and how many of them had nothing to be predicted from."""
+    """Predicted ratings, and how many of them are fallbacks."""
 
     values: FloatVector
     unrated_items: int
-    """The item was never rated in training: the user's mean rating stands in."""
+    """Number of items without training ratings: predicted as the user's mean."""
     unknown_users: int
-    """The user has no rating in training: the mean of all ratings stands in."""
+    """Number of users without training ratings: predicted as the overall mean."""
 
 
 class PredictsRatings(Recommender):
-    """A method whose scores are ratings; its settings declare the `lowest` and the `highest` that there are."""
+    """A method whose scores are ratings; its settings declare the `lowest` and `highest` rating."""
 
     @abstractmethod
     def _predict_pairs(self, users: IntVector, items: IntVector) -> FloatVector:
-        """Unclipped predictions of pairs, by number."""
+        """Unclipped predictions of (user, item) pairs, by number."""
 
     def predict(self, user: Any, item: Any) -> float:
-        """The rating this user would give this item, by original ids; for an item never rated, the user's mean."""
-        self._fitted().user_index(user)  # a user no one has met is a mistake, not a matter of taste
+        """This user's predicted rating of this item, by original ids; the user's mean for an item without ratings."""
+        self._fitted().user_index(user)  # An unknown user is an error, not a fallback.
         return float(self.predict_all([user], [item]).values[0])
 
     def predict_all(self, users: Sequence[Any] | Ids, items: Sequence[Any] | Ids) -> Predictions:
@@ -64,7 +64,7 @@ class PredictsRatings(Recommender):
 
 
 def _numbers(asked: Sequence[Any] | Ids, known: Ids) -> IntVector:
-    """The number of each id, given as it is or as text; -1 where it is not known."""
+    """The number of each id, as given or as text; -1 where it is unknown."""
     if isinstance(asked, np.ndarray) and asked.dtype.kind == known.dtype.kind == "i":
         positions = np.minimum(np.searchsorted(known, asked), len(known) - 1)
         return np.where(known[positions] == asked, positions, -1).astype(np.int32)
@@ -80,7 +80,7 @@ def _fits(text: str, kind: type) -> bool:
 
 
 def refuse_bad_ratings(data: Interactions, settings: Any) -> None:
-    """Ratings must be there, and within the declared range."""
+    """Refuse data without ratings, or with ratings outside the declared range."""
     if data.ratings is None:
         raise DataError(f"{data.name} has no ratings to learn from; choose data with a column of ratings.")
     wrong = np.flatnonzero(~((data.ratings >= settings.lowest) & (data.ratings <= settings.highest)))
@@ -93,17 +93,12 @@ def refuse_bad_ratings(data: Interactions, settings: Any) -> None:
         )
 
 
-# A new user: a vector from their own history and the shared model as it is (fold-in).
-#
-# Each method has one fold-in, which its clients use too. FPL takes 1,000 steps from zero; Frugal and FedRec solve for
-# the vector; to neighbours, EASE and Mult-VAE the history itself is the vector; any other federated method has
-# `fold_in`. A fold-in needs the public item factors and the user's history, sends nothing, and leaves the shared model
-# alone.
+# Fold-in: the vector of a new user, from their own history and the shared model.
 
 
 @runtime_checkable
 class TakesNewUsers(Protocol):
-    """A method that can give someone new a vector, and score the catalogue with one."""
+    """A method that can fold in a new user."""
 
     training: Interactions
 
@@ -114,30 +109,30 @@ class TakesNewUsers(Protocol):
 
     @property
     def zero_is_nothing(self) -> bool:
-        """Whether an item of score 0 is not recommended."""
+        """Whether items with score 0 are not recommended."""
         ...
 
     def enrolled(self, profile: IntVector) -> FloatVector:
-        """The vector of someone with this history."""
+        """Fold in a user with this history."""
         ...
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The scores of the full catalogue for someone with this vector."""
+        """Scores of all items for a user with this vector."""
         ...
 
 
 @runtime_checkable
 class FoldsInMany(Protocol):
-    """A method that gives many users their vectors at once."""
+    """A method that folds in many users at once."""
 
     def fold_in(self, histories: Profiles, users: IntVector) -> FloatMatrix:
-        """The vectors of these users of these histories."""
+        """Fold in these users of these histories."""
         ...
 
 
 @runtime_checkable
 class LearnsRatings(Protocol):
-    """A method whose users have ratings."""
+    """A method that folds in users from their ratings."""
 
     settings: Any
     training: Interactions
@@ -149,28 +144,28 @@ class LearnsRatings(Protocol):
 
     @property
     def zero_is_nothing(self) -> bool:
-        """Whether an item of score 0 is not recommended."""
+        """Whether items with score 0 are not recommended."""
         ...
 
     def rated(self, profile: IntVector, ratings: FloatVector) -> FloatVector:
-        """The vector of a user with these ratings."""
+        """Fold in a user with these ratings."""
         ...
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The predicted ratings of the full catalogue for a user with this vector."""
+        """Predicted ratings of all items for a user with this vector."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class User:
-    """Someone with a vector and a history of their own, and a copy of the shared model."""
+    """A new user: vector, history, and the shared model."""
 
     model: TakesNewUsers | LearnsRatings
     vector: FloatVector
     profile: IntVector
 
     def recommend(self, n: int = 10) -> list[Recommended]:
-        """The n best items that this person does not have yet."""
+        """The top n items that this user does not have yet."""
         check_int("n", n, 1)
         seen = Profiles(np.array([0, len(self.profile)], dtype=np.int64), self.profile)
         n = min(n, len(self.model.item_ids))
@@ -182,19 +177,19 @@ class User:
         return Recommendations(one, items, scores, self.model.item_ids, self.model.training.titles).of(0)
 
     def score(self, items: Sequence[Any]) -> FloatVector:
-        """This person's scores of these items, by original ids."""
+        """This user's scores of these items, by original ids."""
         return self.model.scores_of(self.vector)[
             np.array([self.model.training.item_index(item) for item in items], dtype=np.int32)
         ]
 
 
 def can_enrol(model: Any) -> TypeGuard[TakesNewUsers]:
-    """Whether a model can take in someone new."""
+    """Whether a model can fold in a new user."""
     return isinstance(model, TakesNewUsers)
 
 
 def recommend_to_new_users(model: TakesNewUsers, data: Interactions, users: IntVector, n: int) -> Recommendations:
-    """The n best items for people of other data, each with the vector that a device would work out at home."""
+    """Top n items for the users of other data, each folded in as a client would."""
     there = match_ids(data.item_ids, model.item_ids).astype(np.int32)
     starts, items = [0], []
     for user in users:
@@ -221,30 +216,30 @@ def _home_vectors(model: TakesNewUsers, profiles: Profiles) -> Iterable[FloatVec
 
 
 def enrol(model: TakesNewUsers, history: Sequence[Any] | Mapping[Any, float]) -> User:
-    """Give a new person a vector from the items of their history, by the fold-in that a client uses; nothing is sent.
+    """Fold in a new user, by the fold-in that a client uses; nothing is sent.
 
-    To a model of ratings the history is a dictionary of ratings by item, such as `{50: 4.5}`.
+    For a model of ratings the history is a dictionary of ratings by item, such as `{50: 4.5}`.
     """
     if isinstance(model, LearnsRatings):
         return _enrolled_with_ratings(model, history)
     if not can_enrol(model):
         raise SettingError(
-            f"A {type(model).__name__} cannot take in someone new: it has nothing that follows a history. Federated "
-            "methods, bpr, ials, ease, userknn, itemknn, vae, pmf and svdpp can."
+            f"A {type(model).__name__} cannot fold in a new user. Federated methods, bpr, ials, ease, userknn, "
+            "itemknn, vae, pmf and svdpp can."
         )
     check_iterable("history", history, "a list of the ids of items")
     data = model.training
     profile = np.unique(np.array([data.item_index(item) for item in history], dtype=np.int32))
     if not 0 < len(profile) < data.n_items:
         raise SettingError(
-            f"The history has {len(profile):,} of the {data.n_items:,} items of the catalogue; at least one it has and "
-            "one it has not are needed to learn from."
+            f"The history has {len(profile):,} of the {data.n_items:,} items of the catalogue; at least one item, "
+            "and not all of them, are needed."
         )
     return User(model, model.enrolled(profile), profile)
 
 
 def _enrolled_with_ratings(model: LearnsRatings, history: Any) -> User:
-    """A person with ratings: the vector that predicts them best, in closed form."""
+    """Fold in a user with ratings: the vector that predicts them best, in closed form."""
     if not isinstance(history, Mapping) or not history:
         raise SettingError("A model of ratings learns from ratings; give them by item, such as {50: 4.5}.")
     numbers = np.array([model.training.item_index(item) for item in history], dtype=np.int32)

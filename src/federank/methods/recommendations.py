@@ -1,8 +1,4 @@
-"""Recommendations: for each person a short list of items, best first.
-
-What a recommender answers with and what evaluation reads. As files, lists travel between toolkits in three
-columns (`user item score`): see stored/recommendation_files.py.
-"""
+"""Recommendations: per user a list of items, best first; and their three-column files (`user item score`)."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ from federank.files import atomic_write
 
 
 class Recommended(NamedTuple):
-    """One item of one person's list."""
+    """One recommended item."""
 
     item: Any
     score: float
@@ -32,15 +28,15 @@ class Recommended(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Recommendations:
-    """The lists of many people."""
+    """The recommendation lists of many users."""
 
     users: Ids
     """Original ids, one per list."""
     items: IntMatrix
-    """Numbers into `item_ids`, one row per user, best first; -1 where a list is shorter than asked for."""
+    """Item numbers in `item_ids`, one row per user, best first; -1 where a list is shorter."""
     scores: FloatMatrix
     item_ids: Ids
-    """The original ids of the catalogue the items were chosen from."""
+    """Original ids of the catalogue."""
     titles: Ids | None = None
 
     def __len__(self) -> int:
@@ -50,7 +46,7 @@ class Recommendations:
         return f"<recommendations of up to {self.items.shape[1]} items for {len(self):,} users>"
 
     def of(self, position: int) -> list[Recommended]:
-        """The list of the user in this position, with original ids."""
+        """The list at this position, with original ids."""
         return [
             Recommended(
                 self.item_ids[item].item() if hasattr(self.item_ids[item], "item") else str(self.item_ids[item]),
@@ -62,7 +58,7 @@ class Recommendations:
         ]
 
     def rows(self) -> Iterator[tuple[Any, Any, float]]:
-        """(user, item, score) over all lists, best first within each."""
+        """(user, item, score) of all lists, best first within each."""
         for position, user in enumerate(self.users.tolist()):
             for recommended in self.of(position):
                 yield user, recommended.item, recommended.score
@@ -80,28 +76,28 @@ class Recommendations:
         )
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the three-column file, completely or not at all."""
+        """Write the three-column file atomically."""
 
         write_recommendations(self, path)
 
 
 def match_ids(ids: Ids, known: Ids) -> LongVector:
-    """The position of each id in `known`, or -1; an integer and text match if they are written the same."""
-    # Not with np.searchsorted: on text of more than 15 bytes it answers wrongly (NumPy 2.4).
+    """Position of each id in `known`, or -1. An integer matches its text form."""
+    # Not np.searchsorted: it is wrong for text of more than 15 bytes (NumPy 2.4).
     names = pl.Enum(id_series(known).cast(pl.String))
     return (
         id_series(ids).cast(pl.String).cast(names, strict=False).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
     )
 
 
-# Lists in the three-column files that toolkits exchange: `user item score`, tabs between, no header.
+# The three-column files that toolkits exchange: `user item score`, separated by tabs, no header.
 
 
 _NEEDED = "three columns separated by tabs (user, item, score) and no header are needed"
 
 
 def write_recommendations(recommendations: Recommendations, path: str | os.PathLike[str]) -> None:
-    """Write the three-column file, or what its name says it is, completely or not at all."""
+    """Write lists as three columns, or in the format of the file's extension, atomically."""
     table = recommendations.table()
     kinds: dict[str, Callable[[IO[bytes]], object]] = {
         ".parquet": table.write_parquet,
@@ -113,14 +109,16 @@ def write_recommendations(recommendations: Recommendations, path: str | os.PathL
         return
     for column in ("user", "item"):
         if table.schema[column] == pl.String and table[column].str.contains(r"[\t\r\n]").any():
-            raise BadFile(f"The id of one {column} holds a tab or a line end, which a file of three columns cannot.")
+            raise BadFile(
+                f"The id of one {column} contains a tab or a line end, which a file of three columns cannot hold."
+            )
     atomic_write(path, lambda file: table.write_csv(file, separator="\t", include_header=False, quote_style="never"))
 
 
 def read_recommendations(path: str | os.PathLike[str], known: Interactions | None = None) -> Recommendations:
-    """Read a three-column file; with `known`, refuse users and items that these data do not have.
+    """Read a three-column file; with `known`, refuse users and items that these data lack.
 
-    Ids are integers where all ids of their column are written so, and text otherwise.
+    Ids are integers if all ids of the column are, and text otherwise.
     """
     path = Path(path)
     table = _table_by_name(path)
@@ -136,7 +134,7 @@ def read_recommendations(path: str | os.PathLike[str], known: Interactions | Non
 
 
 def _table_by_name(path: Path) -> pl.DataFrame | None:
-    """The table in a file whose name says what it is; None for three columns of text."""
+    """The table of a file with a known extension; None for three columns of text."""
     kind = path.suffix.lower()
     if kind not in (".parquet", ".csv", ".json") or not path.is_file():
         return None
@@ -147,19 +145,22 @@ def _table_by_name(path: Path) -> pl.DataFrame | None:
             return pl.read_json(path)
         return pl.read_csv(path, schema_overrides={"user": pl.String, "item": pl.String})
     except (pl.exceptions.PolarsError, OSError) as reason:
-        raise BadFile(f"{path} cannot be read as its name says ({str(reason).partition(chr(10))[0]}).") from reason
+        raise BadFile(
+            f"{path} cannot be read in the format of its extension ({str(reason).partition(chr(10))[0]})."
+        ) from reason
 
 
 def recommendations_of(frame: Any) -> Recommendations:
-    """The lists in a pandas or Polars frame with the columns user, item and score; without a score, in their order."""
+    """Lists from a pandas or Polars frame with the columns user, item and optionally score; else in the order of
+    rows."""
     return _gathered(_rows_of_frame(frame, "The frame"))
 
 
 def _rows_of_frame(frame: Any, label: str) -> pl.DataFrame:
-    """The rows of a frame (line, user and item as text, score), once they can be lists."""
+    """The checked rows of a frame: line, user and item as text, score."""
     names = [str(name) for name in frame.columns]
     if not {"user", "item"} <= set(names):
-        raise DataError(f"{label} has the columns {', '.join(names)}; user and item are needed, and score if any.")
+        raise DataError(f"{label} has the columns {', '.join(names)}; user and item are needed, and score is optional.")
     columns = {name: pl.Series(name, list(frame[name])) for name in ("user", "item", "score") if name in names}
     empty = next((name for name, column in columns.items() if column.null_count()), None)
     if empty is not None:
@@ -168,20 +169,20 @@ def _rows_of_frame(frame: Any, label: str) -> pl.DataFrame:
     if "score" not in columns:
         rows = rows.with_columns(score=-pl.col("line").cast(pl.Float64))
     if rows["score"].cast(pl.Float64, strict=False).is_null().any() or rows["score"].cast(pl.Float64).is_nan().any():
-        raise DataError(f"{label} has a score that is no number; leave such rows out.")
+        raise DataError(f"{label} has a score that is not a number; remove such rows.")
     repeats = rows.filter(~pl.struct("user", "item").is_first_distinct())
     if len(repeats):
         raise DataError(
             f"Row {repeats['line'][0]} of {label} recommends item {repeats['item'][0]} to user {repeats['user'][0]} "
-            "a second time; leave one row for each."
+            "a second time; keep one row for each."
         )
     if not len(rows):
-        raise DataError(f"{label} has no rows; one for each recommended item is needed.")
+        raise DataError(f"{label} has no rows; one per recommended item is needed.")
     return rows.select("line", "user", "item", pl.col("score").cast(pl.Float64))
 
 
 def _gathered(rows: pl.DataFrame) -> Recommendations:
-    """Rows (line, user, item, score) as lists: higher scores first, of equal ones the earlier line."""
+    """Rows (line, user, item, score) as lists: by score, then by line."""
     rows = rows.with_columns(first=pl.col("line").min().over("user"))
     rows = rows.sort("first", "score", "line", descending=[False, True, False])
     users = rows["user"].unique(maintain_order=True)
@@ -196,7 +197,7 @@ def _gathered(rows: pl.DataFrame) -> Recommendations:
 
 
 def numbered_lines(path: Path, needed: str) -> pl.DataFrame:
-    """The lines of a text file with their numbers from 1 (`line`, `text`), blank ones left out; none are refused."""
+    """The non-blank lines of a text file with their numbers from 1 (`line`, `text`)."""
     source = read_text(path).source
     try:
         lines = pl.read_lines(source, name="text", row_index_name="line", row_index_offset=1)
@@ -209,24 +210,26 @@ def numbered_lines(path: Path, needed: str) -> pl.DataFrame:
 
 
 def _rows(path: Path) -> pl.DataFrame:
-    """The recommendations of a file, a row for each: its line, user and item (as text) and score."""
+    """The rows of a file: line, user and item as text, score."""
     lines = numbered_lines(path, _NEEDED)
     widths = lines.select("line", width=pl.col("text").str.count_matches("\t", literal=True) + 1)
     uneven = widths.filter(pl.col("width") != 3)
     if len(uneven):
         line, width = uneven.row(0)
         raise BadFile(f"Line {line} of {path} has {width} column{'s' * (width > 1)}; {_NEEDED}.")
-    fields = pl.col("text").str.split_exact("\t", 2).struct.rename_fields(["user", "item", "said"])
+    fields = pl.col("text").str.split_exact("\t", 2).struct.rename_fields(["user", "item", "written"])
     rows = lines.select("line", fields).unnest("text")
     nameless = rows.filter((pl.col("user") == "") | (pl.col("item") == ""))
     if len(nameless):
         raise BadFile(f"Line {nameless['line'][0]} of {path} lacks its user or its item; {_NEEDED}.")
-    rows = rows.with_columns(score=pl.col("said").cast(pl.Float64, strict=False))
+    rows = rows.with_columns(score=pl.col("written").cast(pl.Float64, strict=False))
     bad = rows.filter(pl.col("score").is_null() | pl.col("score").is_nan())
     if len(bad):
         hint = " If it is a header, remove it." if bad["line"][0] == rows["line"][0] else ""
-        raise BadFile(f"Line {bad['line'][0]} of {path} has the score {bad['said'][0]!r}, which is no number.{hint}")
-    return rows.drop("said")
+        raise BadFile(
+            f"Line {bad['line'][0]} of {path} has the score {bad['written'][0]!r}, which is not a number.{hint}"
+        )
+    return rows.drop("written")
 
 
 def _refuse_repeats(rows: pl.DataFrame, path: Path) -> None:
@@ -235,24 +238,24 @@ def _refuse_repeats(rows: pl.DataFrame, path: Path) -> None:
         line, user, item, _ = repeats.row(0)
         raise BadFile(
             f"Line {line} of {path} recommends item {item} to user {user} a second time; {len(repeats):,} lines repeat "
-            "an earlier one. Leave one line for each."
+            "an earlier one. Keep one line for each."
         )
 
 
 def _refuse_unknown(rows: pl.DataFrame, kind: str, known: Ids, path: Path) -> None:
-    found = rows[kind].unique(maintain_order=True)
-    new_users = found.filter(pl.Series(match_ids(text_ids(found), known) < 0))
-    if len(new_users):
-        line = rows.filter(pl.col(kind) == new_users[0])["line"][0]
-        example = f"; one that they know is {known[0]}" if len(known) else ""
+    named = rows[kind].unique(maintain_order=True)
+    unknown = named.filter(pl.Series(match_ids(text_ids(named), known) < 0))
+    if len(unknown):
+        line = rows.filter(pl.col(kind) == unknown[0])["line"][0]
+        example = f"; a known one is {known[0]}" if len(known) else ""
         raise BadFile(
-            f"Line {line} of {path} names the {kind} {new_users[0]!r}, not known to the data{example}. "
-            f"{len(new_users):,} of the file's {len(found):,} {kind}s are unknown: is it of another data set?"
+            f"Line {line} of {path} names the {kind} {unknown[0]!r}, which the data do not have{example}. "
+            f"{len(unknown):,} of the file's {len(named):,} {kind}s are unknown: is it of another data set?"
         )
 
 
 def _ids(column: pl.Series) -> Ids:
-    """Integers if each is written as one is (no sign +, no leading zero), text otherwise."""
+    """Integers if every id is written like one (no plus sign, no leading zero), else text."""
     numbers = column.cast(pl.Int64, strict=False)
     if numbers.null_count() == 0 and (numbers.cast(pl.String) == column).all():
         return numbers.to_numpy()

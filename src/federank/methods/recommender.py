@@ -1,8 +1,7 @@
-"""What every method can do: fit, recommend, score, save.
+"""The base class of all methods: fit, recommend, score, save.
 
-A method is a subclass that learns (`_learn`) and scores (`_score_users`); what a person already has, ties, unknown
-ids, blocks of users and the files are the same for all and written here once. One suite of tests
-(tests/methods/test_conformance.py) holds for every subclass.
+A subclass learns (`_learn`) and scores (`_score_users`). Exclusion of known items, ties, unknown ids, blocks of users
+and files are the same for all methods and implemented here. tests/methods/test_conformance.py runs for every subclass.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from federank.methods.recommendations import Recommendations, Recommended, match
 from federank.simulation.options import ALL_OF_IT, TrainingOptions, accepted, takes_training_options
 from federank.simulation.training import train
 
-# The constructor of a method, with the names, types and defaults of its settings record.
+# A method's constructor has the names, types and defaults of its settings record.
 
 
 P = ParamSpec("P")
@@ -41,12 +40,14 @@ Method = TypeVar("Method")
 def made_from(
     settings_type: Callable[P, Any],
 ) -> Callable[[Callable[[Method], None]], Callable[Concatenate[Method, P], None]]:
-    """Give a method's constructor the parameters of its settings record; what it does itself is done after."""
+    """Give a method's constructor the parameters of its settings record; its own body runs afterwards."""
 
     def constructor(declared: Callable[[Method], None]) -> Callable[Concatenate[Method, P], None]:
         def make(self: Method, /, *args: P.args, **settings: P.kwargs) -> None:
             if args:
-                raise SettingError(f"{type(self).__name__} takes its settings by name, and {args[0]!r} has none.")
+                raise SettingError(
+                    f"{type(self).__name__} takes its settings by name; {args[0]!r} was given without one."
+                )
             self.settings = checked_settings(type(self), settings_type, settings)  # type: ignore[attr-defined]
             declared(self)
 
@@ -60,27 +61,27 @@ def made_from(
 
 
 def checked_settings(method: type[Any], settings_type: Any, given: dict[str, Any]) -> Any:
-    """The settings record of a method, if it has all the names given; the record itself checks their values."""
+    """A method's settings record, if all given names are known; the record checks their values."""
     refuse_unknown(given, [field.name for field in fields(settings_type)], method.__name__, "setting ")
-    # A sweep over a NumPy range hands in NumPy's numbers; the record holds Python's.
+    # Sweeps over a NumPy range pass NumPy numbers; the record holds Python's.
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
     return settings_type(**plain)
 
 
-# A warm start: what a model knew before new data came, for those people and items that are still there.
+# Warm start: the vectors of an earlier model, for users and items that are still there.
 
 
 class Earlier(NamedTuple):
-    """The vectors of an earlier model, and whose they are."""
+    """The vectors of an earlier model, with their ids."""
 
     user_ids: Ids
     item_ids: Ids
     tables: dict[str, NDArray[np.float32]]
-    """`user_...` has a row for each user, `item_...` for each item."""
+    """`user_...` has one row per user, `item_...` one per item."""
 
 
 def put_back(earlier: Earlier | None, data: Interactions, tables: dict[str, NDArray[np.float32]]) -> None:
-    """Write the earlier rows into tables that are about to be learnt, for everyone and everything known before."""
+    """Copy the earlier rows of known users and items into tables that are about to be trained."""
     if earlier is None:
         return
     rows = {"user": match_ids(data.user_ids, earlier.user_ids), "item": match_ids(data.item_ids, earlier.item_ids)}
@@ -95,48 +96,46 @@ def put_back(earlier: Earlier | None, data: Interactions, tables: dict[str, NDAr
 
 Arrays = dict[str, NDArray[Any]]
 Items = Sequence[Any] | Ids
-"""Items by their original ids."""
+"""Items, by original ids."""
 _BLOCK_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoSettings:
-    """There is nothing to choose."""
+    """No settings."""
 
 
 class Recommender(ABC):
-    """A method: its settings, and what it has learnt once `fit` has run."""
+    """A method: its settings and, after `fit`, its model."""
 
     name: ClassVar[str]
-    """What the command line calls it."""
+    """Name on the command line."""
     in_rounds: ClassVar[bool] = False
-    """Whether it is trained in rounds, which can be watched, stopped and resumed (see engines/training.py)."""
+    """Whether it is trained in rounds, which can be watched, stopped and resumed (simulation/training.py)."""
     can_use: ClassVar[tuple[str, ...]] = ()
-    """What of a TrainingOptions it can use; all else is refused. Nothing said: all of it in rounds, and nothing
-    without.
-    """
+    """The fields of TrainingOptions that it can use; others are refused. Empty: all if trained in rounds, else none."""
     learns_from: ClassVar[str] = "triples"
-    """What is counted while it is trained in rounds."""
+    """The unit that is counted during training in rounds."""
     searched: ClassVar[Mapping[str, Sequence[Any]]] = {}
-    """What a search tunes, and the values that it tries (evaluation/search.py); nothing where there is no search."""
+    """The settings that a search tunes, with the values to try (evaluation/search.py); empty: no search."""
     replays_communication: ClassVar[bool] = False
-    """Whether counting what a run has sent takes long, because its draws are made again."""
+    """Whether counting the communication of a run is slow, because its random draws are repeated."""
     audit: ClassVar[str] = ""
-    """The module that audits what it sends; nothing where nothing is sent."""
+    """The module of its audit; empty if nothing is sent."""
     settings_type: ClassVar[type[Any]] = NoSettings
-    """The frozen, keyword-only dataclass of what can be chosen; its fields become the command line's flags."""
+    """The settings record: a frozen, keyword-only dataclass. Its fields become command-line flags."""
     settings: Any
-    """What was chosen: a `settings_type`."""
+    """The settings of this model: a `settings_type`."""
     _warm: ClassVar[tuple[str, ...]] = ()
-    """The tables that a later fit starts from, where it starts from any (warm_start.py)."""
+    """The tables that `fit_more` starts from."""
     _earlier: Earlier | None = None
     training: Interactions
-    """What was learnt from: only the users and items that occur in it are known to the model."""
+    """The training data; the model knows only the users and items in it."""
     report: dict[str, Any]
-    """What is reported about the training: time, epochs, communication."""
+    """Figures about the training: time, epochs, communication."""
 
     def __init__(self, **settings: Any) -> None:
-        """A method of ours shows its settings instead (constructor.py)."""
+        """Check and store the settings. Built-in methods declare their parameters with `made_from`."""
         self.settings = checked_settings(type(self), self.settings_type, settings)
 
     def __repr__(self) -> str:
@@ -149,7 +148,7 @@ class Recommender(ABC):
 
     @takes_training_options
     def fit(self, train: Interactions, *, training_options: TrainingOptions | None = None) -> Self:
-        """Learn from the training part of a split; `training_options` says how: threads, progress, a checkpoint."""
+        """Train on the training part of a split; `training_options` sets threads, progress and checkpoint."""
         training_options = accepted(training_options, type(self).__name__, self._usable())
         self.training = _interactions(train).compact()
         self.report = {}
@@ -157,17 +156,17 @@ class Recommender(ABC):
         return self
 
     def fit_more(self, new: Any, *, training_options: TrainingOptions | None = None) -> Self:
-        """Learn from what was known and from new data together: interactions, or whatever `load` reads.
+        """Train on the known and new data together: interactions, or anything that `load` reads.
 
-        People and items are matched by their ids, and there may be new ones; of a pair that is in both the new row
-        counts. FPL, BPR and iALS start from the vectors they have; every other method learns again from all of it.
+        Users and items are matched by id and may be new; for a pair in both, the new row counts. FPL, BPR and iALS
+        start from their current vectors; other methods train from scratch.
         """
         from federank.data.loading import read_part
         from federank.data.splits import joined
 
         training_options = training_options or TrainingOptions()
         if training_options.checkpoint is not None:
-            raise SettingError("A run that starts from an earlier model keeps no checkpoint; leave it out.")
+            raise SettingError("A run that starts from an earlier model cannot have a checkpoint; leave it out.")
         known = self._fitted()
         data = joined(known, new if isinstance(new, Interactions) else read_part(new))
         tables = {name: getattr(self, name) for name in self._warm}
@@ -179,47 +178,47 @@ class Recommender(ABC):
 
     @classmethod
     def _usable(cls) -> tuple[str, ...]:
-        """What of a TrainingOptions the method can use: what it says or, where it is trained in rounds, all of it."""
+        """The fields of TrainingOptions that the method can use."""
         return cls.can_use or (ALL_OF_IT if cls.in_rounds else ())
 
     @abstractmethod
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
-        """Learn from interactions in which every user and every item has a row."""
+        """Train on interactions in which every user and every item has a row."""
 
     @abstractmethod
     def _score_users(self, users: IntVector) -> FloatMatrix:
-        """Scores of the full catalogue, one row for each of these user numbers."""
+        """Scores of all items, one row per user number."""
 
     @abstractmethod
     def _shared_arrays(self) -> Arrays:
-        """What a server may hold: written to model.safetensors."""
+        """The server's part: written to model.safetensors."""
 
     def _private_arrays(self) -> Arrays:
-        """What only devices hold: written to devices.safetensors."""
+        """The clients' part: written to devices.safetensors."""
         return {}
 
     @abstractmethod
     def _restore(self, shared: Arrays, private: Arrays) -> None:
-        """Take back what `_shared_arrays` and `_private_arrays` gave; raise ModelError if it does not fit."""
+        """Restore both parts; raise ModelError if they do not fit."""
 
     def restore_shared(self, shared: Arrays) -> None:
-        """Take back the shared part alone: a model of a federation, before it knows any user."""
+        """Restore the server's part alone: a federation's model, before it knows any user."""
         factors = shared["item_vectors"].shape[1]
         self._restore(shared, {"user_vectors": np.zeros((0, factors), dtype=np.float32), "pi": np.zeros(0)})
 
     @property
     def zero_is_nothing(self) -> bool:
-        """Whether a score of exactly 0 means that nothing speaks for an item, so that it is not recommended."""
+        """Whether a score of exactly 0 means no evidence, so that the item is not recommended."""
         return False
 
     @property
     def item_ids(self) -> Ids:
-        """The original ids of the catalogue: the items that can be recommended."""
+        """Original ids of the catalogue: the items that can be recommended."""
         return self._fitted().item_ids
 
     @property
     def user_ids(self) -> Ids:
-        """The original ids of the users who were learnt from."""
+        """Original ids of the training users."""
         return self._fitted().user_ids
 
     @overload
@@ -238,9 +237,9 @@ class Recommender(ABC):
     def recommend(
         self, users: Any = None, n: int = 10, *, among: Items | None = None, without: Items | None = None
     ) -> Recommendations | list[Recommended]:
-        """The n best items that a person does not have yet: a list for one id, a table for several (or all).
+        """The top n items that a user does not have yet: a list for one id, a table for several (or all).
 
-        `among` are the only items that may be recommended, `without` some that may not, by original ids.
+        Only items in `among` are recommended, and none in `without`; both by original ids.
         """
         check_int("n", n, 1)
         known = self._fitted()
@@ -254,7 +253,7 @@ class Recommender(ABC):
     def recommend_numbers(
         self, users: IntVector, n: int, *, allowed: NDArray[np.bool_] | None = None
     ) -> Recommendations:
-        """`recommend` for users by number: the form that evaluation uses; `allowed` says which items may be listed."""
+        """`recommend` for users by number, as evaluation uses it; `allowed` marks the items that may be listed."""
         known = self._fitted()
         n = min(n, known.n_items)
         block = max(1, _BLOCK_BYTES // (4 * known.n_items))
@@ -273,7 +272,7 @@ class Recommender(ABC):
         )
 
     def _ranked(self, users: IntVector, allowed: NDArray[np.bool_] | None) -> FloatMatrix:
-        """Scores, with minus infinity for what is not to be recommended."""
+        """Scores, with minus infinity for items that must not be recommended."""
         scores = self._score_users(users)
         if allowed is not None:
             scores = np.where(allowed, scores, np.float32(-np.inf))
@@ -287,7 +286,7 @@ class Recommender(ABC):
         return row[np.array([known.item_index(item) for item in items], dtype=np.int32)]
 
     def similar(self, item: Any, n: int = 10) -> list[Recommended]:
-        """The n items that are most like this one to the model, by id or by title: nearest first, with the cosine."""
+        """The n items most similar to this one, given by id or title: nearest first, with the cosine."""
         check_int("n", n, 1)
         known = self._fitted()
         number = _item_number(known, item)
@@ -305,7 +304,7 @@ class Recommender(ABC):
         return table.of(0)
 
     def _likeness(self, item: int) -> FloatVector:
-        """How like an item each item is: the cosine of their vectors, or of their audiences where there are none."""
+        """Cosine of every item with this one: of their vectors or, without any, of their sets of users."""
         vectors = getattr(self, "item_vectors", None)
         if vectors is None:
             together: FloatVector = (self.training.matrix().T @ self.training.matrix()[:, [item]]).toarray()[:, 0]
@@ -317,7 +316,7 @@ class Recommender(ABC):
         return cosines
 
     def _allowed(self, among: Items | None, without: Items | None) -> NDArray[np.bool_] | None:
-        """Which items may be recommended; None where nothing was said of it."""
+        """Which items may be recommended; None if all may."""
         if among is None and without is None:
             return None
         known = self._fitted()
@@ -330,13 +329,13 @@ class Recommender(ABC):
 
     @property
     def seen(self) -> Profiles:
-        """What each user already has, by number."""
+        """The items of each user, by number."""
         return self._fitted().profiles
 
     def save(self, folder: str | Path, split: Split | None = None, *, replaces: bool = True) -> None:
-        """Write the model to a folder of its own, completely or not at all; with the split, if evaluation is to follow.
+        """Write the model to a folder atomically; with the split, so that it can be evaluated.
 
-        An older model there gives way, unless `replaces` is false.
+        An older model there is replaced, unless `replaces` is false.
         """
         from federank.methods.model_folder import save_model
 
@@ -345,25 +344,25 @@ class Recommender(ABC):
 
     def _fitted(self) -> Interactions:
         if not hasattr(self, "training"):
-            raise ModelError(f"This {type(self).__name__} has not learnt anything yet; call fit first.")
+            raise ModelError(f"This {type(self).__name__} is not trained yet; call fit first.")
         return self.training
 
 
 class LearnsInRounds(Recommender):
-    """A method that is learnt by a simulation of its rounds."""
+    """A method that is trained by simulating its rounds."""
 
     in_rounds = True
     tables: ClassVar[Mapping[str, int]] = {}
-    """What is learnt, by name, and its number of axes: rows of items, or of users (`user_...`), then factors."""
+    """The learnt arrays by name, with their number of axes: rows of items, or of users (`user_...`), then factors."""
 
     def _play(self, federation: Any, epochs: int, training_options: TrainingOptions, chosen: str = "") -> None:
-        """Play the rounds of these epochs; `chosen` are users' own choices, for the identity of a checkpoint."""
+        """Play the rounds of these epochs; `chosen` digests users' own choices, for the identity of a checkpoint."""
         identity = run_identity(self.name + chosen, self.settings, self.training)
         follow = partial(self._follow, federation, training_options.threads)
         self.report |= train(federation, epochs, training_options, identity, follow)
 
     def _follow(self, federation: Any, _threads: int) -> None:
-        """Take over what was learnt so far: the federation's tables, without their padding."""
+        """Take over the federation's tables without their padding."""
         for name, axes in self.tables.items():
             table = getattr(federation, name)
             setattr(self, name, table[:, : federation.recipe.factors] if axes == 2 else table)
@@ -391,7 +390,7 @@ class LearnsInRounds(Recommender):
 
 
 def _item_number(data: Interactions, item: Any) -> int:
-    """The number of an item by its original id or, where no id is meant, by its title."""
+    """The number of an item by its original id or, if there is none, by its title."""
     try:
         return data.item_index(item)
     except UnknownId:
@@ -403,15 +402,15 @@ def _item_number(data: Interactions, item: Any) -> int:
 
 
 def _interactions(train: Any) -> Interactions:
-    """What `fit` was handed, if it can be learnt from."""
+    """The data that `fit` was given, if it can train on it."""
     if isinstance(train, Interactions):
         return train
-    hint = "; hand it the split's train" if isinstance(train, Split) else ""
+    hint = "; pass split.train" if isinstance(train, Split) else ""
     raise DataError(f"fit learns from Interactions, and this is a {type(train).__name__}{hint}.")
 
 
 def restored_table(arrays: Arrays, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """An array of a stored model, once it is sure to fit."""
+    """An array of a stored model, checked for shape and type."""
     table = arrays.get(name)
     if table is None or table.dtype != np.float32 or table.shape != shape:
         found = "none" if table is None else f"{table.dtype} of shape {table.shape}"
@@ -419,41 +418,39 @@ def restored_table(arrays: Arrays, name: str, shape: tuple[int, ...]) -> NDArray
     return table
 
 
-# Which run a checkpoint is of: its method, its settings and its data, as one short text.
+# The identity of a run (method, settings, data) as one short text.
 
 
 def run_identity(name: str, settings: Any, data: Interactions) -> str:
-    """Names a run, so that a checkpoint of another is never resumed."""
+    """The identity of a run, so that a checkpoint of another is never resumed."""
     content = json.dumps([name, asdict(settings), data.fingerprint], sort_keys=True, default=list)
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
-# Methods to which someone's vector is the history itself: nothing is learnt of a person but what they have.
-#
-# So are neighbours, EASE, SLIM and Mult-VAE. Where all that was learnt is how much each item speaks for each other one,
-# scores are the history times that table (`ItemWeights`).
+# Methods that represent a user by the history itself: kNN, EASE, SLIM and Mult-VAE. If only item-item weights are
+# learnt, scores are the history times these (`ItemWeights`).
 
 
 class FromHistories(Recommender):
-    """Scores from a history, anyone who's it is."""
+    """Scores from the history of any user."""
 
     def enrolled(self, profile: IntVector) -> FloatVector:
-        """Someone with this history: a one for each of their items."""
+        """A user's vector: one for each item of the history."""
         row = np.zeros(self.training.n_items, dtype=np.float32)
         row[profile] = 1
         return row
 
 
 class ItemWeights(FromHistories):
-    """Scores are the weights of what is in a history, added up."""
+    """Scores are the sums of the weights of a user's items."""
 
     weights: Any
-    """Items x items, dense or sparse: how much having the first speaks for the second."""
+    """Items x items, dense or sparse: how much having the first indicates the second."""
     _histories: csr_array
 
     @property
     def zero_is_nothing(self) -> bool:
-        """An item that nothing of someone's history speaks for is not recommended to them."""
+        """An item without weight from the user's items is not recommended."""
         return True
 
     def _keep(self, weights: Any) -> None:
@@ -463,19 +460,19 @@ class ItemWeights(FromHistories):
         return dense(self._histories[users] @ self.weights)
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The scores of the full catalogue for someone with this history."""
+        """Scores of all items for a user with this history."""
         scores: FloatVector = (vector @ self.weights).astype(np.float32)
         return scores
 
 
 def stored_weights(weights: csr_array) -> Arrays:
-    """Sparse weights as the arrays of a model's file."""
+    """Sparse weights as the arrays of a model file."""
     starts, items = weights.indptr.astype(np.int64), weights.indices.astype(np.int32)
     return {"starts": starts, "items": items, "values": weights.data}
 
 
 def restored_weights(stored: Arrays, count: int) -> csr_array:
-    """Sparse weights from a model's file, once they are finite weights between this many items."""
+    """Sparse weights of a model file, checked to be finite and between this many items."""
     try:
         weights = csr_array((stored["values"], stored["items"], stored["starts"]), shape=(count, count))
         weights.check_format()
@@ -487,6 +484,6 @@ def restored_weights(stored: Arrays, count: int) -> csr_array:
 
 
 def dense(scores: Any) -> FloatMatrix:
-    """Scores with their zeros written out."""
+    """A dense array."""
     table: FloatMatrix = scores.toarray() if issparse(scores) else scores
     return table

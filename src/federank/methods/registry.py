@@ -1,4 +1,4 @@
-"""The methods by name, ours and those of other packages (extensions.py), imported when first asked for."""
+"""The methods by name: the built-in ones and those of other packages (extensions.py), imported on first use."""
 
 from __future__ import annotations
 
@@ -28,40 +28,48 @@ METHODS = {
     ),
     "fpl": (_FPL, "FPL", "Federated pair-wise learning (FPL), as in the authors' code."),
     "federank": (_FPL, "FedeRank", "FedeRank: FPL as the equations are printed."),
-    "bpr": (_FPL, "BPR", "BPR-MF, centralised: the same maths with everyone's history in one place."),
-    "pmf": (_FEDREC, "PMF", "FedRec: federated rating prediction by matrix factorisation."),
-    "svdpp": (_FEDREC, "SVDPlusPlus", "FedRec with SVD++: which items a person has rated counts too."),
-    "popular": (_BASELINES + "popular", "MostPopular", "The most popular items, for everyone the same."),
-    "random": (_BASELINES + "popular", "Random", "Items at random: the floor under every method."),
-    "userknn": (_BASELINES + "knn", "UserKNN", "What similar users have (cosine)."),
-    "itemknn": (_BASELINES + "knn", "ItemKNN", "What is similar to what the user has (cosine)."),
+    "bpr": (_FPL, "BPR", "BPR-MF: the same maths, centralised, with all histories in one place."),
+    "pmf": (_FEDREC, "PMF", "FedRec: federated matrix factorisation of ratings."),
+    "svdpp": (_FEDREC, "SVDPlusPlus", "FedRec with SVD++, which also uses the set of items that a user has rated."),
+    "popular": (_BASELINES + "popular", "MostPopular", "The most popular items, the same for all users."),
+    "random": (_BASELINES + "popular", "Random", "Random items: the lower bound for every method."),
+    "userknn": (_BASELINES + "knn", "UserKNN", "User-based nearest neighbours (cosine)."),
+    "itemknn": (_BASELINES + "knn", "ItemKNN", "Item-based nearest neighbours (cosine)."),
     "ease": (_BASELINES + "ease", "EASE", "EASE: item-item weights in closed form (Steck, 2019)."),
     "rp3beta": (_BASELINES + "graph", "RP3beta", "RP3beta: random walks of three steps (Paudel et al., 2017)."),
-    "gfcf": (_BASELINES + "graph", "GFCF", "GF-CF: a filter on the graph of users and items (Shen et al., 2021)."),
-    "slim": (_BASELINES + "slim", "SLIM", "SLIM: a few item-item weights for each item (Ning and Karypis, 2011)."),
-    "ials": (_BASELINES + "ials", "IALS", "Implicit alternating least squares, solved exactly (Hu et al., 2008)."),
-    "dpals": (_BASELINES + "dpals", "PrivateALS", "Private ALS with a trusted server (Chien et al., 2021)."),
-    "biases": (_BASELINES + "popular", "Biases", "Ratings as the mean of all, with users' and items' biases."),
+    "gfcf": (_BASELINES + "graph", "GFCF", "GF-CF: graph filtering (Shen et al., 2021)."),
+    "slim": (_BASELINES + "slim", "SLIM", "SLIM: sparse item-item weights (Ning and Karypis, 2011)."),
+    "ials": (
+        _BASELINES + "ials",
+        "IALS",
+        "iALS: implicit alternating least squares, solved exactly (Hu et al., 2008).",
+    ),
+    "dpals": (
+        _BASELINES + "dpals",
+        "PrivateALS",
+        "DPALS: differentially private ALS with a trusted server (Chien et al., 2021).",
+    ),
+    "biases": (_BASELINES + "popular", "Biases", "Rating prediction by the overall mean and user and item biases."),
     "vae": (_BASELINES + "vae", "MultVAE", "Mult-VAE: a variational autoencoder (needs the extra `vae`)."),
-    "fcf": (_FRUGAL, "FCF", "Federated collaborative filtering (Ammad-ud-din et al., 2019)."),
-    "fedmf": (_BASELINES + "fedmf", "FedMF", "Federated matrix factorisation by gradients (Chai et al., 2020)."),
+    "fcf": (_FRUGAL, "FCF", "FCF: federated collaborative filtering (Ammad-ud-din et al., 2019)."),
+    "fedmf": (_BASELINES + "fedmf", "FedMF", "FedMF: federated matrix factorisation by gradients (Chai et al., 2020)."),
     "local": (
         _BASELINES + "pfedrec",
         "LocalOnly",
-        "Every client trains alone and sends nothing: the control of federated methods.",
+        "Control: every client trains alone and sends nothing.",
     ),
     "fedrap": (
         _BASELINES + "fedrap",
         "FedRAP",
-        "Additive personalisation: an own item table beside the shared one (Li et al., 2024).",
+        "FedRAP: each client adds an item table of its own to the shared one (Li et al., 2024).",
     ),
     "pfedrec": (
         _BASELINES + "pfedrec",
         "PFedRec",
-        "Everyone's own score function and view of the items (Zhang et al., 2023).",
+        "PFedRec: each client has its own score function and item embeddings (Zhang et al., 2023).",
     ),
 }
-"""For each method its file, its class and one line of help."""
+"""The module, class and one line of help of each method."""
 
 SERVED = {
     "frugal": "federank.methods.frugal",
@@ -73,16 +81,16 @@ SERVED = {
 with their records (`server`, `client` and `simulated`)."""
 
 AUDITED = ("fpl", "federank", "frugal", "fcf", "pmf", "svdpp", "fedmf", "pfedrec", "fedrap")
-"""Those of them that send something, so that there is something to audit."""
+"""Methods that send something, so they can be audited."""
 
 
 def method_names() -> list[str]:
-    """Every method that there is: ours, and those that other packages bring."""
+    """Every method: the built-in ones and those of other packages."""
     return [*METHODS, *(name for name in extensions.names("methods") if name not in METHODS)]
 
 
 def help_of(name: str) -> str:
-    """One line about a method."""
+    """The one line of help of a method."""
     if name in METHODS:
         return METHODS[name][2]
     return (inspect.getdoc(recommender_class(name)) or "A method of another package.").partition("\n")[0]
@@ -101,7 +109,7 @@ def recommender_class(name: str) -> type[Recommender]:
 
 
 def federated_method(name: str) -> type[FederatedMethod] | None:
-    """The method of this name, where it is on the interface of federation/method.py; None for another, or for none."""
+    """The method of this name if it is on the interface of federation/method.py, else None."""
     module, _, cls = SERVED.get(name, "").partition(":")
     if not cls:
         module, cls, _ = METHODS.get(name, ("", "", ""))
@@ -116,15 +124,15 @@ def part_of(name: str, module: str, table: str) -> Any:
 
 
 def served_names() -> list[str]:
-    """The methods that servers offer: those with records of their own, and other packages' on the interface.
+    """The methods of `federank serve`: those listed above, and other packages' on the interface.
 
-    Baselines on the interface can be served too, by name.
+    Baselines on the interface can also be served, by name.
     """
     return [*SERVED, *(name for name in extensions.names("methods") if federated_method(name))]
 
 
 def method_class(method: Any) -> type[Recommender]:
-    """The class of a method, given by name or as the class itself."""
+    """The class of a method, given by name or as a class."""
     from federank.methods.recommender import Recommender
 
     if isinstance(method, str):
@@ -138,20 +146,20 @@ def method_class(method: Any) -> type[Recommender]:
 
 
 def audited_names() -> list[str]:
-    """The methods that send something: ours, and those that other packages bring. The latter are imported for it."""
+    """The methods that can be audited; those of other packages are imported for this."""
     brought = [name for name in method_names() if name not in METHODS]
     ours = [name for name in AUDITED if name in METHODS]
     return [*ours, *(name for name in brought if recommender_class(name).audit)]
 
 
 def epochs_setting(method: type[Recommender]) -> str | None:
-    """What a method calls its epochs; None where it has none, or where they follow from another setting."""
+    """The setting that counts a method's epochs; None if it has none, or if they follow from another setting."""
     counts = {field.name for field in fields(method.settings_type) if isinstance(field.default, int)}
     return next((name for name in ("epochs", "rounds", "iterations") if name in counts), None)
 
 
 def _as_recommender(method: Any) -> Any:
-    """A federated method as the recommender that a simulation of it makes; anything else as it is."""
+    """A federated method as the recommender that simulates it; anything else unchanged."""
     if not _is_federated(method):
         return method
     from federank.methods.federated_model import model_class
@@ -166,16 +174,16 @@ def _is_federated(method: Any) -> bool:
 
 
 def register(method: Kind) -> Kind:
-    """Make a method of your own known by its name, for this process; also as a decorator.
+    """Register a method under its name, for this process; also as a decorator.
 
-    It is a subclass of `FederatedMethod`, or of `Recommender` where nothing is federated.
+    The method is a subclass of `FederatedMethod`, or of `Recommender` if it is not federated.
 
-    `fr.fit("mine", split)`, `fr.load_model` and studies find it then. A package that is installed beside this one can
-    name its methods once for all, as entry points of the group `federank.methods`.
+    `fr.fit("mine", split)`, `fr.load_model` and studies then find it. An installed package registers its methods with
+    entry points of the group `federank.methods`.
     """
     name = getattr(method, "name", None)
     if name in METHODS:
-        raise SettingError(f"{name!r} is the name of a method that is here already; give yours another name.")
+        raise SettingError(f"{name!r} is the name of an existing method; choose another.")
     if not isinstance(name, str):
         raise SettingError(f"{getattr(method, '__name__', method)!r} has no name; add a line such as name = 'mine'.")
     _checked(method, name)
@@ -184,20 +192,22 @@ def register(method: Kind) -> Kind:
 
 
 def _checked(method: Any, name: str) -> type[Recommender]:
-    """What someone brings as a method, as a recommender, if it is one."""
+    """A registered method as a recommender, if it is valid."""
     from federank.methods.recommender import Recommender
 
     _refuse_missing(method, name)
     method = _as_recommender(method)
     if not (isinstance(method, type) and issubclass(method, Recommender)):
-        raise SettingError(f"The method {name!r} is {method!r}, no subclass of FederatedMethod or Recommender.")
+        raise SettingError(
+            f"The method {name!r} is {method!r}, which is not a subclass of FederatedMethod or Recommender."
+        )
     if method.__abstractmethods__:
         missing = ", ".join(sorted(method.__abstractmethods__))
         raise SettingError(f"The method {name!r} lacks {missing}; see docs/extending.md for what each does.")
     if getattr(method, "name", None) != name:
         raise SettingError(
-            f"The method that is brought as {name!r} calls itself {getattr(method, 'name', None)!r}; one name is "
-            "needed, for a kept model is found again by it."
+            f"The method registered as {name!r} has the name {getattr(method, 'name', None)!r}; they must be equal, "
+            "because a stored model is found by its name."
         )
     if not (is_dataclass(method.settings_type) and isinstance(method.settings_type, type)):
         raise SettingError(f"The settings_type of {name!r} is {method.settings_type!r}; a dataclass is needed.")
@@ -205,7 +215,7 @@ def _checked(method: Any, name: str) -> type[Recommender]:
 
 
 def _refuse_missing(method: Any, name: str) -> None:
-    """Refuse a federated method that lacks one of the functions which it must write, or declares a record wrongly."""
+    """Refuse a federated method that lacks a required function, or declares a record wrongly."""
     from federank.federation.method import FederatedMethod
     from federank.federation.wire import arrays
 
@@ -219,4 +229,4 @@ def _refuse_missing(method: Any, name: str) -> None:
     if kept is not None and any(part.metadata["dtype"] != "f4" for part in arrays(kept)):
         raise SettingError(f"The client state of {name!r} needs arrays of the dtype f4: a client's file keeps those.")
     if not is_dataclass(method) or "__dataclass_params__" not in vars(method):
-        raise SettingError(f"The method {name!r} is no dataclass; add @dataclass(frozen=True, kw_only=True).")
+        raise SettingError(f"The method {name!r} is not a dataclass; add @dataclass(frozen=True, kw_only=True).")

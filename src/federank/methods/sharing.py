@@ -1,4 +1,4 @@
-"""What everyone allows: by the run's settings, by a file of policies, or by a list of them from Python."""
+"""Users' policies: from the settings, a file of policies, or a Python list."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from federank.privacy.policy import BASES, SHARING, Policy, default_basis
 from federank.privacy.population import Choices
 from federank.simulation.options import TrainingOptions, takes_training_options
 
-# A population of choices, from a file: who allows what.
+# Policies from a TOML file.
 
 
 _KEYS = (
@@ -34,7 +34,7 @@ _KEYS = (
 def read_choices(
     path: str | Path, settings: dict[str, Any], pi: RealVector, data: Interactions, seed: int
 ) -> tuple[Choices, dict[str, IntVector]]:
-    """Everyone's choices and the people of each group; `settings` and `pi` are those of people who choose nothing."""
+    """Every user's choice and the members of each group; `settings` and `pi` are the defaults."""
     content = _read(path)
     default, groups = content.get("default", {}), content.get("groups", {})
     _refuse_unknown(path, "[default]", default, _KEYS)
@@ -88,10 +88,10 @@ def _refuse_unknown(path: str | Path, where: str, section: Iterable[str], known:
 
 
 def _policy(path: str | Path, where: str, layers: list[dict[str, Any]], data: Interactions) -> tuple[Policy, Any]:
-    """The policy of these layers, later ones first, and the pi they give, if any."""
+    """The policy of these layers, later ones first, and its pi, if any."""
     values: dict[str, Any] = {}
     for layer in layers:
-        if "sharing" in layer:  # another way of sharing comes with its own item_epsilon and basis
+        if "sharing" in layer:  # Another way of sharing has its own item_epsilon and basis.
             values = {key: value for key, value in values.items() if key not in ("item_epsilon", "basis")}
         values |= layer
     never = _never(path, where, values.pop("never_items", []), values.pop("never_categories", []), data)
@@ -126,7 +126,7 @@ def _never(path: str | Path, where: str, items: Any, categories: Any, data: Inte
 
 
 def _members(path: str | Path, groups: dict[str, Any], n_users: int, seed: int) -> dict[str, IntVector]:
-    """Who belongs to which group: people in a drawn order, cut into shares."""
+    """The members of each group: users in random order, divided by share."""
     shares = [section.get("share") for section in groups.values()]
     for name, share in zip(groups, shares, strict=True):
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
@@ -154,11 +154,11 @@ def _user(path: str | Path, data: Interactions, person: str) -> int:
         raise BadFile(f"{path} names someone who is not there: {unknown}") from unknown
 
 
-# What people choose for themselves, read from files: each one's pi, and when each one's device is there.
+# CSV files: each user's pi, and when each client is online.
 
 
 def read_pi(path: str | Path, data: Interactions) -> RealVector:
-    """Each user's pi, in the order of the data's users; everyone must have one."""
+    """Each user's pi, in the order of the data's users; all must have one."""
     rows = _read_shares(path, "pi", pl.Float64)
     values = rows["pi"].to_numpy()
     wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
@@ -180,7 +180,7 @@ def read_pi(path: str | Path, data: Interactions) -> RealVector:
 
 
 def read_trace(path: str | Path, data: Interactions) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
-    """Which device is there in which round (counted from 0), as rounds x users."""
+    """Which client is online in which round (from 0), as rounds x users."""
     rows = _read_shares(path, "round", pl.Int64)
     rounds = rows["round"].to_numpy()
     if rounds.min() < 0:
@@ -217,34 +217,34 @@ def _numbers(path: str | Path, rows: pl.DataFrame, data: Interactions) -> IntVec
 
 
 class Suggests(Protocol):
-    """Settings of a method whose people choose what they share."""
+    """Settings of a method whose users choose what they share."""
 
     @property
     def pi(self) -> Any:
-        """A number for everyone, a file, or from Python a number for each user."""
+        """One number, a file, or from Python a number per user."""
         ...
 
     @property
     def policies(self) -> str | None:
-        """A file of who chooses what."""
+        """File of policies."""
         ...
 
     @property
     def seed(self) -> int:
-        """Names the run."""
+        """Seed of all random numbers."""
         ...
 
     def policy(self, pi: float) -> Policy:
-        """What everyone allows who has made no choice of their own."""
+        """The policy of users who choose nothing themselves."""
         ...
 
 
 Policies = Sequence[Policy] | Mapping[Any, Policy | float]
-"""What was chosen from Python: everyone's policy in the sorted order of their ids, or some people's by their id."""
+"""Choices from Python: a policy per user in the sorted order of ids, or some users' policies by id."""
 
 
 def choices_for(settings: Suggests, train: Interactions, policies: Policies | None) -> Choices:
-    """Everyone's policies; those given from Python go before what the settings suggest."""
+    """All users' policies; those given from Python override the settings."""
     if isinstance(policies, Mapping):
         policies = _by_id(settings, train, policies)
     if policies is not None:
@@ -260,12 +260,12 @@ def choices_for(settings: Suggests, train: Interactions, policies: Policies | No
     if settings.policies is None:
         return Choices.alike(usual, pi)
     all_users = {name: getattr(usual, name) for name in ("sharing", "item_epsilon", "budget")}
-    all_users["basis"] = getattr(settings, "basis", usual.basis)  # "default" follows a person's own sharing
+    all_users["basis"] = getattr(settings, "basis", usual.basis)  # "default" follows the user's own way of sharing.
     return read_choices(settings.policies, all_users, pi, train, settings.seed)[0]
 
 
 def _by_id(settings: Suggests, train: Interactions, chosen: Mapping[Any, Policy | float]) -> list[Policy]:
-    """Everyone's policy, where some have chosen one, or a pi alone, and the others take what the settings suggest."""
+    """All users' policies, if some have chosen a policy or a pi and the others follow the settings."""
     all_users = [settings.policy(float(pi)) for pi in shares_of(settings.pi, train)]
     for user, choice in chosen.items():
         if isinstance(choice, bool) or not isinstance(choice, Policy | int | float | np.number):
@@ -276,14 +276,14 @@ def _by_id(settings: Suggests, train: Interactions, chosen: Mapping[Any, Policy 
 
 
 def messages_allowed(choices: Choices) -> IntVector:
-    """How many messages each person allows over their lifetime; a number beyond all rounds where they set no bound."""
+    """Maximum number of uploads of each client, over its lifetime; larger than any number of rounds without a limit."""
     most = np.iinfo(np.int32).max
     allowed: IntVector = choices.where(most if kind.messages is None else kind.messages for kind in choices.kinds)
     return allowed
 
 
 def refuse_coins(choices: Choices) -> None:
-    """Refuse sharing as published where messages are few."""
+    """Refuse the sharing policy `all` for methods with few uploads."""
     for kind in choices.kinds:
         if kind.sharing == "all":
             raise SettingError(
@@ -293,7 +293,7 @@ def refuse_coins(choices: Choices) -> None:
 
 
 def shares_of(pi: object, train: Interactions) -> RealVector:
-    """Each user's own pi."""
+    """Each user's pi."""
     if isinstance(pi, float | int):
         return np.full(train.n_users, float(pi))
     if isinstance(pi, str):
@@ -312,7 +312,7 @@ def shares_of(pi: object, train: Interactions) -> RealVector:
 
 
 def _pi_by_id(chosen: Mapping[Any, Any], train: Interactions) -> RealVector:
-    """Everyone's pi by their id; all must have one."""
+    """Each user's pi from a dictionary by id; all must be in it."""
     values = np.full(train.n_users, np.nan)
     for user, pi in chosen.items():
         values[train.user_index(user)] = pi
@@ -325,14 +325,14 @@ def _pi_by_id(chosen: Mapping[Any, Any], train: Interactions) -> RealVector:
     return values
 
 
-# Everyone's policies as arrays, for the devices' part of a model's folder.
+# All users' policies as arrays, for the clients' part of a model folder.
 
 
 _NONE = -1
 
 
 def choices_as_arrays(choices: Choices) -> Arrays:
-    """What `choices_from_arrays` reads."""
+    """The arrays that `choices_from_arrays` reads."""
     kinds = choices.kinds
     names = [*SHARING, *dict.fromkeys(kind.sharing for kind in kinds if kind.brought)]
     brought = np.frombuffer("\n".join(names[len(SHARING) :]).encode(), dtype=np.uint8)
@@ -355,7 +355,7 @@ def choices_as_arrays(choices: Choices) -> Arrays:
 
 
 def choices_from_arrays(arrays: Arrays, n_users: int, if_none: Policy) -> Choices:
-    """Everyone's policies out of a model's folder; `if_none` where it has nothing but everyone's pi."""
+    """All users' policies from a model folder; `if_none` if it holds pi alone."""
     pi = arrays.get("pi")
     if pi is None or pi.shape != (n_users,) or pi.dtype != np.float64 or not np.all((pi >= 0) & (pi <= 1)):
         raise ModelError("The model's folder lacks the users' own pi, or has it for other users.")
@@ -398,30 +398,30 @@ def _kinds(arrays: Arrays) -> list[Policy]:
     ]
 
 
-# Methods whose people choose what they share: by the settings, by a file, or by a list of policies from Python.
+# Methods whose users choose what they share.
 
 
 class ChoosingUsers(Recommender):
-    """A method that asks everyone what may leave their device."""
+    """A method whose users choose what may leave their client."""
 
     choices: Choices
-    """What everyone allows."""
+    """All users' choices."""
     _given_policies: Policies | None = None
 
     @takes_training_options
     def fit(
         self, train: Interactions, *, training_options: TrainingOptions | None = None, policies: Policies | None = None
     ) -> Self:
-        """Learn from the training part of a split.
+        """Train on the training part of a split.
 
-        `policies`: each user's own, in the sorted order of their ids; or some people's by their id, `{"ann": 0.3}`,
-        where a number is a pi and the others do as the settings say.
+        `policies`: one per user, in the sorted order of ids; or by id for some users, `{"ann": 0.3}`, where a number is
+        a pi and the others follow the settings.
         """
         self._given_policies = policies
         return super().fit(train, training_options=training_options)
 
     def _ask_all(self, settings: Suggests, train: Interactions) -> str:
-        """Take down what everyone allows; its digest, for the identity of a checkpoint."""
+        """Set all users' choices; returns their digest, for the identity of a checkpoint."""
         self.choices = choices_for(settings, train, self._given_policies)
         chosen = b"".join(np.ascontiguousarray(array).tobytes() for array in choices_as_arrays(self.choices).values())
         return hashlib.sha256(chosen).hexdigest()

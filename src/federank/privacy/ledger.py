@@ -1,13 +1,15 @@
-"""The ledger: on the device, what has ever left it.
+"""The ledger: on the client, everything it has ever sent.
 
-For every item that was in one of the device's Updates: in which round first and last, in how many Updates as liked and
-in how many as compared with, and, known to the owner alone, whether a liked one is real or a decoy; what left as real
-once stays real, even if it is removed and later sent as a decoy. A row's bias distinguishes the two, and an observer
-who links the device's Updates reads the very same from them: above zero it was liked, below zero it was compared with.
-Where ratings are learnt, liked stands for rated and compared with for sampled: an item that got a virtual rating to
-hide the others among. An observer cannot read that difference; the owner can.
-The ledger is written before an Update is sent, because what may have left counts as left; with noise
-it lists what went in, and an observer sees less.
+Per item of an update: the first and last round, the number of updates with it as liked and as compared with, and, known
+to the owner alone, whether a liked item is real or a decoy. An item sent as real stays real in the ledger, even if it
+is removed and later sent as a decoy. An observer who links the updates reads the same from the sign of the bias:
+positive for liked, negative for compared with.
+
+With ratings, liked stands for rated and compared with for sampled: an item with a virtual rating that hides the others.
+An observer cannot distinguish them; the owner can.
+
+The ledger is written before an update is sent, because what may have been sent counts as sent. With noise it lists the
+input, of which an observer sees less.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _NO_ITEMS: IntVector = np.zeros(0, dtype=np.int32)
 
 @dataclass
 class Entry:
-    """One item that has left the device."""
+    """One item that has been sent."""
 
     item: int
     first_round: int
@@ -36,39 +38,39 @@ class Entry:
     times_liked: int = 0
     times_compared: int = 0
     real: bool | None = None
-    """Sent as liked: whether it ever was because it is its owner's. None for what was only ever compared with."""
+    """Sent as liked: whether it was ever the owner's own. None for items that were only compared with."""
 
 
 @dataclass(frozen=True)
 class SentMessage:
-    """One upload that was computed from everything the client takes part with."""
+    """One upload that was computed from the client's full shared profile."""
 
     number: int
-    """Its position among the client's uploads, from 1."""
+    """Position among the client's uploads, from 1."""
     allowed: int
-    """Upload quota of the client when it left."""
+    """Upload quota of the client at that time."""
     round: int
     items: int
-    """How many items stood for the history in it, decoys included."""
+    """Number of items of the shared profile, decoys included."""
     noise: int = 0
-    """Deviation of one server's noise on the sum that it went into, where only sums are read; 0: none."""
+    """With secure aggregation: deviation of one server's noise on its sum; 0: none."""
     season: int = 1
-    """Which of the client's seasons it belongs to; positions count from 1 in each."""
+    """The client's season; positions count from 1 in each."""
 
 
 @dataclass
 class Ledger:
-    """What has left one device, by item, and as which messages."""
+    """Everything that one client has sent, by item and by upload."""
 
     entries: dict[int, Entry] = field(default_factory=dict)
     messages: list[SentMessage] = field(default_factory=list)
     season: int = 1
-    """The season that the client is in: quotas and guarantees are of a season."""
+    """The client's current season; quotas and guarantees are per season."""
 
     def record(
         self, round_number: int, shared_profile: SharedProfile, positives: IntVector, negatives: IntVector = _NO_ITEMS
     ) -> None:
-        """Record an upload before it is sent: the items that it discloses as the user's, and others that it names."""
+        """Record an upload before it is sent: the items that it discloses as the user's, and the others in it."""
         real = dict(zip(shared_profile.profile.tolist(), shared_profile.real.tolist(), strict=True))
         for items, is_positive in ((positives, True), (negatives, False)):
             for item in items.tolist():
@@ -84,7 +86,7 @@ class Ledger:
     def record_message(
         self, round_number: int, shared_profile: SharedProfile, number: int, allowed: int, noise: int = 0
     ) -> None:
-        """Record an upload that is made from a full shared profile, and counts against the client's lifetime quota."""
+        """Record an upload that is computed from the full shared profile and counts against the quota."""
         self.count_message(round_number, len(shared_profile.profile), number, allowed, noise)
         self.record(round_number, shared_profile, shared_profile.profile)
 
@@ -98,12 +100,12 @@ class Ledger:
 
     @property
     def spent(self) -> int:
-        """How many uploads the client has sent in this season."""
+        """Number of uploads in this season."""
         return max((message.number for message in self.messages if message.season == self.season), default=0)
 
     @property
     def earlier(self) -> int:
-        """How many uploads it has sent in earlier seasons."""
+        """Number of uploads in earlier seasons."""
         return sum(message.season < self.season for message in self.messages)
 
     def liked(self) -> IntVector:
@@ -111,11 +113,11 @@ class Ledger:
         return np.array(sorted(entry.item for entry in self.entries.values() if entry.times_liked), dtype=np.int32)
 
     def really_liked(self) -> IntVector:
-        """Every item that was ever sent as liked because it was its owner's, ascending."""
+        """Every item of the owner that was ever sent as liked, ascending."""
         return np.array(sorted(entry.item for entry in self.entries.values() if entry.real is True), dtype=np.int32)
 
     def disclosed(self, history: Iterable[int]) -> float:
-        """The share of a history that was ever sent as liked because it is liked; decoys disclose nothing."""
+        """The share of a history that was ever sent as liked; decoys disclose nothing."""
         items = [int(item) for item in history]
         sent = sum(1 for item in items if item in self.entries and self.entries[item].real is True)
         return sent / len(items) if items else 0.0
@@ -125,7 +127,7 @@ class Ledger:
         return [asdict(self.entries[item]) for item in sorted(self.entries)]
 
     def message_rows(self) -> list[dict[str, int]]:
-        """The messages as plain values, in their order; their noise where there was any."""
+        """The messages as plain values in order, with their noise if any."""
         return [
             {name: value for name, value in asdict(message).items() if value != _UNSAID.get(name)}
             for message in self.messages
@@ -135,7 +137,7 @@ class Ledger:
     def from_rows(
         cls, rows: Iterable[Mapping[str, Any]], messages: Iterable[Mapping[str, Any]] = (), season: int = 1
     ) -> Ledger:
-        """The ledger that gave these rows; 0 and 1 stand for false and true, as in SQLite."""
+        """The ledger of these rows; 0 and 1 stand for false and true, as in SQLite."""
         entries = {}
         for number, row in enumerate(rows, start=1):
             with _read_as(f"Row {number}", _NAMES):
@@ -149,14 +151,14 @@ class Ledger:
 
 
 RATING_NAMES = {"times_liked": "times_rated", "times_compared": "times_sampled"}
-"""What a device's export calls these columns where its federation is of ratings."""
+"""Column names of a client's export, for federations of ratings."""
 _UNSAID = {"noise": 0, "season": 1}
-"""Values of a message that its row leaves out."""
+"""Default values, which a message's row leaves out."""
 _NAMES = tuple(entry.name for entry in fields(Entry))
 _COUNTS = _NAMES[:-1]
 _MESSAGE_NAMES = tuple(part.name for part in fields(SentMessage))
 MESSAGE_COLUMNS = ("message", "of", "noise")
-"""What a line of a table has that stands for a message, beside when it left and how many items it was made from."""
+"""Columns of a message's line in the table, beside its round and number of items."""
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False, "none": None, "": None}
 
 
@@ -169,14 +171,14 @@ def _read_as(what: str, names: tuple[str, ...]) -> Iterator[None]:
 
 
 def message_columns(messages: Sequence[SentMessage]) -> tuple[str, ...]:
-    """The columns that these messages need in a table, beside the items': their noise only where one had any."""
+    """The columns that these messages need in a table, beside the items'; noise only if one had any."""
     if not messages:
         return ()
     return MESSAGE_COLUMNS if any(message.noise for message in messages) else MESSAGE_COLUMNS[:2]
 
 
 def message_as_columns(message: SentMessage) -> dict[str, int]:
-    """A message as a line of the items' table: one that names no item, but says which of how many it was."""
+    """A message as a line of the items' table, without an item."""
     when = {"first_round": message.round, "last_round": message.round, "times_liked": message.items}
     entry = when | {"message": message.number, "of": message.allowed}
     return entry | {"noise": message.noise} if message.noise else entry

@@ -1,27 +1,27 @@
-"""Policy: what its owner allows to leave a device, and the shared profile that follows from it.
+"""Policy: what its owner allows a client to send, and the shared profile that follows from it.
 
-A policy belongs to one user. From it, the user's history and the client's own draws comes the *shared profile*: the
-items that the client draws its positives from, and which of them may ever be sent. Decisions for a
-lifetime are made from draws named by the item, so they need no memory.
+A policy belongs to one user. It, the user's history and the client's own draws give the *shared profile*: the items
+that the client draws its positives from, and which of them may ever be sent. Lifetime decisions are draws keyed by the
+item, so they need no memory.
 
     all                   A positive is sent with probability pi, drawn again every time. This only delays
                           disclosure: over enough rounds nearly every item has been sent once.
     fixed-subset          Of n items, ceil(pi n) may ever be sent: those with the smallest words. The choice holds for
                           the client's lifetime.
-    randomized-response   Every item of the catalogue answers once per lifetime. A liked item is sent with probability
-                          pi, any other with a smaller probability q, so that no item that is sent is surely liked
-                          (Warner, 1965; kept for a lifetime: RAPPOR, Erlingsson et al., 2014).
+    randomized-response   Every item of the catalogue is decided once per lifetime. A liked item is sent with
+                          probability pi, any other with a smaller probability q, so that no sent item is surely liked
+                          (Warner, 1965; memoized as in RAPPOR, Erlingsson et al., 2014).
                           q follows from pi and item_epsilon = ln( pi (1 - q) / (q (1 - pi)) ).
 
-What an Update is computed from is the policy's *basis*. With `history`, as published, the own vector follows the
-full history, and negatives avoid it. With `shared` the device takes part with its shared profile in the place of
-its history; all that leaves is then a function of that profile and of draws. docs/sharing.md has the proof.
+Updates are computed from the policy's *basis*. With `history`, as published, the client's vector follows the full
+history, and negatives avoid it. With `shared` the client uses its shared profile instead of its history; everything it
+sends is then a function of that profile and of random draws. docs/sharing.md has the proof.
 
-Where a federation is of ratings, what leaves is the rated items that the policy allows, with virtual ratings
-of others among them: `filling`, `rho` and `sampling` say which and how many. They take the place of decoys.
+With ratings, a client sends the rated items that the policy allows, hidden among virtual ratings of other items:
+`filling`, `rho` and `sampling` say which and how many. Virtual ratings take the place of decoys.
 
-A way of sharing of your own is a function, registered by name (`register_policy`, or an entry point of the group
-`federank.policies`): it is handed the history and returns the shared profile.
+A sharing policy of your own is a function, registered by name (`register_policy`, or an entry point of the group
+`federank.policies`): it gets the history and returns the shared profile.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ from federank.checks import check_choice, check_int, check_positive, check_range
 from federank.errors import SettingError
 from federank.federation.rng import DENIABLE, STICKY, happens, words
 
-# Ways of sharing from outside: the shared profile is decided by a registered function.
+# Registered sharing policies: a function decides the shared profile.
 
 
 OwnSharing = Callable[[IntVector, float, int, np.random.Generator], Any]
-"""history, pi, number of items, random numbers -> the items that stand for the history."""
+"""history, pi, number of items, random numbers -> items of the shared profile"""
 
 
 def known_sharing(sharing: str, ours: tuple[str, ...]) -> None:
-    """Refuse a way of sharing that is neither one of ours nor registered."""
+    """Refuse a sharing policy that is neither built in nor registered."""
     if sharing not in extensions.names("policies"):
         check_choice("sharing", sharing, (*ours, *extensions.names("policies")))
 
 
 def register_policy(sharing: OwnSharing, name: str | None = None) -> OwnSharing:
-    """Make a way of sharing of your own known by its function's name, for this process; also as a decorator."""
+    """Register a sharing policy under its function's name, for this process; also as a decorator."""
     called = str(name or getattr(sharing, "__name__", ""))
     if called in ("all", "fixed-subset", "randomized-response"):
-        raise SettingError(f"{called!r} is a way of sharing that is here already; give yours another name.")
+        raise SettingError(f"{called!r} is the name of an existing sharing policy; choose another.")
     if not callable(sharing):
-        raise SettingError(f"{sharing!r} cannot be a way of sharing; a function of (history, pi, n_items, rng) is.")
+        raise SettingError(f"{sharing!r} is not a sharing policy; a function of (history, pi, n_items, rng) is needed.")
     extensions.add("policies", called, sharing)
     return sharing
 
@@ -70,13 +70,13 @@ def own_profile(sharing: str, pi: float, seed: int, user: int, history: IntVecto
     """The shared profile of a registered policy, checked to be items."""
     decide = extensions.find("policies", sharing)
     if decide is None:
-        raise SettingError(f"The way of sharing {sharing!r} is not registered here; install the package that has it.")
+        raise SettingError(f"The sharing policy {sharing!r} is not registered; install the package that has it.")
     answer = np.asarray(decide(history, pi, n_items, np.random.default_rng([seed, user, 0x5A5A])))
     if answer.ndim != 1 or (answer.size and answer.dtype.kind not in "iu"):
-        raise SettingError(f"The way of sharing {sharing!r} answered with {answer!r}; a row of item numbers is needed.")
+        raise SettingError(f"The sharing policy {sharing!r} returned {answer!r}; a row of item numbers is needed.")
     profile: IntVector = np.unique(answer).astype(np.int32)
     if len(profile) and (profile[0] < 0 or profile[-1] >= n_items):
-        raise SettingError(f"The way of sharing {sharing!r} named an item outside 0 to {n_items - 1}.")
+        raise SettingError(f"The sharing policy {sharing!r} returned an item outside 0 to {n_items - 1}.")
     return profile
 
 
@@ -85,7 +85,7 @@ BASES = ("history", "shared")
 FILLINGS = ("hybrid", "average", "none")
 SAMPLINGS = ("fixed", "fresh")
 MOST_RHO = 1000.0
-"""More virtual ratings than that for each real one are a mistake."""
+"""Maximum number of virtual ratings per real one."""
 
 Flags = NDArray[np.bool_]
 
@@ -95,34 +95,33 @@ class Policy:
     """What one user allows."""
 
     sharing: str
-    """How it is decided what is sent: `all`, `fixed-subset`, `randomized-response`, or a registered way."""
+    """How the items to send are decided: `all`, `fixed-subset`, `randomized-response`, or a registered policy."""
     pi: float
-    """How much of what is liked is sent: the coin, the share for its lifetime, or the probability for its lifetime."""
+    """How much of the history is sent: the probability each time, the share per lifetime, or the probability per
+    lifetime."""
     item_epsilon: float | None = None
-    """Randomized response only: bounds what is disclosed of one item."""
+    """Randomized response only: bounds the disclosure of one item."""
     basis: Literal["history", "shared"]
-    """What Updates are computed from: the full history, or the shared profile alone."""
+    """What updates are computed from: the full history, or the shared profile alone."""
     never_items: frozenset[int] = frozenset()
-    """Items, by number, that must never be sent because they are liked."""
+    """Numbers of items that must never be sent as liked."""
     budget: int | None = None
-    """At most this many of the history are sent, ever; what was sent and is removed or forbidden later still counts."""
+    """Maximum number of items that are ever sent; items that are removed or forbidden later still count."""
     messages: int | None = None
-    """At most this many messages leave the device, ever, in all seasons; afterwards it still gets models and
-    recommendations."""
+    """Maximum number of uploads, over all seasons; afterwards the client still gets models and recommendations."""
     epsilon: float | None = None
-    """Under secure aggregation: the differential privacy of all messages of all seasons is at most this."""
+    """With secure aggregation: maximum epsilon of all uploads of all seasons."""
     filling: str | None = None
     """Ratings only: virtual ratings are averages first and predictions later (`hybrid`), averages, or there are `none`;
-    None where the federation is of likes."""
+    None for federations without ratings."""
     rho: float | None = None
-    """Ratings only: virtual ratings for every rating that may leave."""
+    """Ratings only: number of virtual ratings per rating that may be sent."""
     sampling: str | None = None
-    """Ratings only: what gets a virtual rating is drawn once for its lifetime (`fixed`), or again each time
-    (`fresh`).
-    """
+    """Ratings only: the items with virtual ratings are drawn once per lifetime (`fixed`), or again each time
+    (`fresh`)."""
     triples: int | None = None
-    """Pairs that the device trains on in a round, as many as its federation allows at most (FedeRank, 2021, section
-    3); none: as many as the federation says."""
+    """Pairs that the client trains on in a round, up to the federation's limit (FedeRank, 2021, section 3); None: the
+    federation's number."""
     paused: bool = False
     """Takes no part in rounds for now."""
 
@@ -136,7 +135,7 @@ class Policy:
         if self.epsilon is not None:
             check_positive("epsilon", self.epsilon)
         self._check_virtual_ratings()
-        if not isinstance(self.paused, bool):  # the text "false" would be taken for true
+        if not isinstance(self.paused, bool):  # the text "false" would count as true
             raise SettingError(f"paused is {self.paused!r}; true or false is needed.")
         if self.sharing != "randomized-response":
             if self.item_epsilon is not None:
@@ -179,19 +178,19 @@ class Policy:
 
     @property
     def brought(self) -> bool:
-        """Whether its way of sharing comes from outside."""
+        """Whether its sharing policy is a registered one."""
         return self.sharing not in SHARING
 
     @property
     def decoy_rate(self) -> float:
-        """q: the probability that an item which is not liked is sent all the same; 0 unless randomized-response."""
+        """q: the probability that an item which is not liked is sent; 0 unless randomized-response."""
         return 0.0 if self.item_epsilon is None else decoy_rate(self.pi, self.item_epsilon)
 
 
 def default_basis(sharing: str) -> Literal["history", "shared"]:
-    """What Updates are computed from by default: as published from the history, else from what is shared.
+    """The default basis: the history for `all`, as published, else the shared profile.
 
-    A decision for its lifetime that is computed from the full history gives the rest of it away (docs/privacy.md).
+    A lifetime decision computed from the full history would disclose the rest of it (docs/privacy.md).
     """
     return "history" if sharing == "all" else "shared"
 
@@ -202,10 +201,10 @@ def decoy_rate(pi: float, item_epsilon: float) -> float:
 
 
 class SharedProfile(NamedTuple):
-    """What a client takes part with."""
+    """The items that a client takes part with."""
 
     profile: IntVector  # the items that positives are drawn from, ascending
-    real: Flags  # which of them are its owner's; others are decoys
+    real: Flags  # which of them are the owner's; others are decoys
     allowed: Flags  # which of them may ever be sent as positives
     lifelong: bool  # the allowed ones are always sent; else a coin of pi is tossed each time
 
@@ -215,9 +214,9 @@ def shared_profile(
 ) -> SharedProfile:
     """One user's shared profile, from an ascending history.
 
-    A history that changes keeps its guarantees if the device hands in what has left because it was liked (`sent`, each
-    item once, whether or not its owner has removed or forbidden it since). Those that are still there stay chosen,
-    ahead of new ones; and new ones are chosen only while fewer than the bound have ever left.
+    A changing history keeps its guarantees if the client passes the items that were sent as liked (`sent`, each once,
+    even if its owner has removed or forbidden it since). Those still in the history stay chosen, before new ones; new
+    ones are chosen only while fewer than the bound have ever been sent.
     """
     may = ~np.isin(history, list(policy.never_items))
     if policy.sharing == "randomized-response":
@@ -238,22 +237,22 @@ def shared_profile(
 
 
 def most_chosen(policy: Policy, candidates: int, before: int, ever: int) -> int:
-    """How many of the candidates are chosen, where `before` of them have left and `ever` items have left in all."""
+    """Number of candidates to choose, if `before` of them were sent and `ever` items were sent in all."""
     most = most_allowed(policy, candidates)
     if policy.budget is None and (policy.sharing == "all" or policy.pi == 1):
-        return most  # nothing is promised to stay, so there is nothing to count
+        return most  # no lifetime decision, so nothing to count
     return min(most, before + max(0, most - ever))
 
 
 def most_allowed(policy: Policy, candidates: int) -> int:
-    """How many of the items that are on no never-list may ever leave."""
-    # Integer products must stay integers: 0.07 x 100 is a little more than 7 to a computer.
+    """Maximum number of items, outside the never-lists, that may ever be sent."""
+    # Exact integer products: in floating point, 0.07 x 100 is a little more than 7.
     most = math.ceil(policy.pi * candidates - 1e-9) if policy.sharing == "fixed-subset" else candidates
     return most if policy.budget is None else min(most, policy.budget)
 
 
 def _randomized_response(policy: Policy, seed: int, user: int, liked: IntVector, n_items: int) -> SharedProfile:
-    """What is liked answers with pi; everything else, and what must never be sent, answers with q."""
+    """Liked items are sent with probability pi; all others, and those that must never be sent, with q."""
     drawn = np.empty(n_items, np.uint32)
     randomized_response_words(seed, user, drawn)
     sends = happens(drawn, policy.decoy_rate)
@@ -263,14 +262,14 @@ def _randomized_response(policy: Policy, seed: int, user: int, liked: IntVector,
 
 
 def updated_shared_profile(policy: Policy, seed: int, user: int, history: IntVector, n_items: int) -> SharedProfile:
-    """What a way of sharing from outside lets stand for these items; those that are none of them are decoys."""
+    """The shared profile of a registered policy; items outside the history are decoys."""
     profile = own_profile(policy.sharing, policy.pi, seed, user, history, n_items)
     return SharedProfile(profile, np.isin(profile, history), np.ones(len(profile), dtype=np.bool_), True)
 
 
 @compiled
 def words_of_items(seed: int, users: LongVector, items: IntVector) -> np.ndarray[Any, np.dtype[np.uint32]]:
-    """The words by which items are put in the order of sharing."""
+    """The words by which items are ordered for sharing."""
     drawn = np.empty(len(items), np.uint32)
     for position in range(len(items)):
         word, _, _, _ = words(seed, users[position], STICKY, 0, items[position])
@@ -286,19 +285,19 @@ def four_randomized_response_words(seed: Any, user: Any, block: Any) -> Any:
 
 @compiled
 def randomized_response_words(seed: int, user: int, drawn: np.ndarray[Any, np.dtype[np.uint32]]) -> None:
-    """Each item's word, by which it answers for its lifetime."""
+    """Each item's word, which decides about it for the client's lifetime."""
     for block in range((len(drawn) + 3) // 4):
         for lane, word in enumerate(four_randomized_response_words(seed, user, block)):
             if 4 * block + lane < len(drawn):
                 drawn[4 * block + lane] = word
 
 
-# What everyone lets out who has made no choice of their own: settings that several families of methods have.
+# The default policy, as settings that several methods share.
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharedProfileSettings:
-    """The default policy: what users share who have not chosen themselves."""
+    """The default policy, for users who choose nothing themselves."""
 
     sharing: Literal["fixed-subset", "randomized-response"] = setting("fixed-subset", extensible=True)
     """What uploads are made from: a share of the history, drawn once per lifetime (fixed-subset), or that share with
@@ -306,9 +305,9 @@ class SharedProfileSettings:
     pi: float | str = 1.0
     """Share of each history that is ever used in uploads; or a CSV file `user,pi`."""
     item_epsilon: float | None = None
-    """Randomized response: bounds what is disclosed of one item."""
+    """Randomized response: bounds the disclosure of one item."""
     budget: int | None = None
-    """At most this many items of a history are ever shared."""
+    """Maximum number of items of a history that are ever shared."""
     policies: str | None = None
     """TOML file of users' policies: [default], [groups.NAME] with a `share` of users, [people."ID"]."""
 
@@ -319,5 +318,5 @@ class SharedProfileSettings:
         self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)
 
     def policy(self, pi: float) -> Policy:
-        """The policy of users who have not chosen themselves."""
+        """The policy of users who choose nothing themselves."""
         return Policy(sharing=self.sharing, pi=pi, item_epsilon=self.item_epsilon, basis="shared", budget=self.budget)

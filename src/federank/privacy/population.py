@@ -1,8 +1,8 @@
-"""The policies and the shared profiles of all users: `policy.py` for a population.
+"""The policies and shared profiles of all users: `policy.py` for a population.
 
-Many users choose alike, so a population's choices are a few *kinds* of policy, the kind of each user, and each user's
-own pi. `shared_profiles_of_all` gives, row by row, what `shared_profile` gives for one user, fast enough for a million
-users; where no one restricts anything there is nothing to compute and histories are used as they are.
+Many users choose alike, so choices are stored as a few *kinds* of policy, the kind of each user, and each user's pi.
+`shared_profiles_of_all` gives the same rows as `shared_profile`, fast enough for a million users. If no user restricts
+anything, histories are used directly.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from federank.privacy.policy import (
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """What all users allow."""
+    """The policies of all users."""
 
     kinds: tuple[Policy, ...]
     of_user: IntVector  # the kind of each user
-    pi: RealVector  # each user's own, in the place of the kind's
+    pi: RealVector  # per user, instead of the kind's
 
     @classmethod
     def alike(cls, policy: Policy, pi: RealVector) -> Choices:
-        """All users choose this policy, each with their own pi."""
+        """The same policy for all users, each with their own pi."""
         return cls((policy,), np.zeros(len(pi), dtype=np.int32), pi)
 
     @classmethod
@@ -66,39 +66,40 @@ class Choices:
         return replace(kind, pi=float(self.pi[user]))
 
     def where(self, of_kinds: Iterable[Any]) -> np.ndarray[Any, Any]:
-        """A value of each kind, as a value of each user."""
+        """A value per kind, as a value per user."""
         values: np.ndarray[Any, Any] = np.array(list(of_kinds))[self.of_user]
         return values
 
     @property
     def at_home(self) -> Flags:
-        """Who is recommended to from a home vector: those whose vector in rounds does not follow their history."""
+        """Users whose recommendations come from a local fold-in, because their trained vector does not follow their
+        history."""
         return self.where(policy.basis == "shared" or policy.paused for policy in self.kinds)
 
 
 class SharedProfiles(NamedTuple):
-    """Everyone's shared profile, as rows of a sparse matrix. Arrays may be empty, which means: as histories are."""
+    """The shared profiles of all users, as rows of a sparse matrix. An empty array means: as the histories."""
 
-    starts: LongVector  # empty: everyone takes part with their history
+    starts: LongVector  # empty: the histories
     items: IntVector
-    real: Flags  # empty: all of them
-    allowed: Flags  # empty: all of them
-    lifelong: Flags  # per user; empty: no one
+    real: Flags  # empty: all real
+    allowed: Flags  # empty: all allowed
+    lifelong: Flags  # per user; empty: none
 
 
 AS_HISTORIES_ARE = SharedProfiles(
     np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.bool_), np.zeros(0, np.bool_), np.zeros(0, np.bool_)
 )
-"""No one restricts anything but by the coin of pi."""
+"""No user restricts anything, except by pi."""
 
 
 def all_shared_items(shared_profiles: SharedProfiles, histories: Profiles) -> Profiles:
-    """What everyone takes part with."""
+    """The shared profiles as histories."""
     return Profiles(shared_profiles.starts, shared_profiles.items) if len(shared_profiles.starts) else histories
 
 
 def shared_profile_of(shared_profiles: SharedProfiles, histories: Profiles, user: int) -> SharedProfile:
-    """One user's row."""
+    """One user's shared profile."""
     profiles = all_shared_items(shared_profiles, histories)
     profile = profiles.of(user).copy()
     here = slice(profiles.starts[user], profiles.starts[user + 1])
@@ -112,13 +113,13 @@ def shared_profile_of(shared_profiles: SharedProfiles, histories: Profiles, user
 
 
 def coins(choices: Choices) -> RealVector:
-    """With what probability each user's allowed positives are sent each time: surely, where it was decided once."""
+    """Per user, the probability that an allowed positive is sent: 1 for lifetime decisions."""
     published = choices.where(policy.sharing == "all" for policy in choices.kinds)
     return np.where(published, choices.pi, 1.0)
 
 
 def shared_profiles_of_all(choices: Choices, seed: int, histories: Profiles, n_items: int) -> SharedProfiles:
-    """Everyone's shared profile; no one who has paused takes part with anything."""
+    """The shared profiles of all users; empty for paused users."""
     if all(
         policy.sharing == "all"
         and policy.basis == "history"
@@ -164,7 +165,7 @@ def shared_profiles_of_all(choices: Choices, seed: int, histories: Profiles, n_i
 def _with_brought(
     made: SharedProfiles, choices: Choices, seed: int, histories: Profiles, n_items: int
 ) -> SharedProfiles:
-    """The same with the rows of those who share in a way from outside, asked one by one."""
+    """The same with the rows of registered policies, computed one by one."""
     brought = choices.where(policy.brought and not policy.paused for policy in choices.kinds)
     if not brought.any():
         return made
@@ -193,7 +194,7 @@ def _never(choices: Choices, users: LongVector, items: IntVector, n_items: int) 
 def _allowed(
     choices: Choices, seed: int, histories: Profiles, users: LongVector, items: IntVector, may: Flags
 ) -> Flags:
-    """Which entries of histories may ever leave, of those who do not share by randomized response."""
+    """Which entries of histories may ever be sent, without randomized response."""
     candidates = np.bincount(users[may], minlength=len(choices))
     fixed_subset = choices.where(policy.sharing == "fixed-subset" for policy in choices.kinds)
     most = np.where(fixed_subset, np.ceil(choices.pi * candidates - 1e-9), candidates)
@@ -229,7 +230,7 @@ def _answer(
     items: IntVector,
     real: Flags,
 ) -> None:
-    """What everyone's items answer: without `starts`, only how many are sent; with them, which, and which are real."""
+    """The decisions about all items: without `starts`, only how many are sent; with them, which, and which are real."""
     drawn = np.empty(n_items, np.uint32)
     for user in users:
         randomized_response_words(seed, user, drawn)

@@ -1,21 +1,21 @@
-"""The cluster engine: one population over many machines of a Ray cluster, the driver in the place of the server.
+"""The cluster engine: one population on the machines of a Ray cluster; the driver acts as the server.
 
 Users are divided by number into partitions, and partitions over Ray actors (shards). A round:
 
-  1. the driver selects the clients, and sends each shard what it lacks of the model;
+  1. the driver selects the clients, and sends each shard the rows of the model that it lacks;
   2. shards train their clients, and return one sum per partition;
-  3. the driver adds the sums in the order of partitions, and takes the server's step.
+  3. the driver adds the sums in the order of partitions, and takes the server step.
 
-So any number of shards gives the same bits. What a method adds is its `Spread`: its partitions, its shards, its sums.
+So the number of shards does not change a bit of the result. A method adds its `Spread`: partitions, shards and sums.
 
-The driver also holds a state to return to: the server's tables and all client states as of some round. It is renewed
-when client states are brought home (an epoch's end, a checkpoint), every minute, and after every round where shards
-keep nothing. If a machine is lost, its shards are started elsewhere, all return to that state, and the rounds since
-are played again; every draw is named by its round, so the result has the same bits.
+The driver also holds a recovery state: the server's tables and all client states as of some round. It is renewed when
+client states are collected (at an epoch's end or a checkpoint), every minute, and after every round if shards have no
+state. If a machine is lost, its shards are restarted elsewhere, all return to the recovery state, and the rounds since
+are repeated. Every random draw is keyed by its round, so the result has the same bits.
 
-Ray is an extra (`pip install "federank[cluster]"`), imported only when a cluster is needed. Three kinds of address:
+Ray is an extra (`pip install "federank[cluster]"`), imported only when a cluster is needed. Addresses:
 
-    local               a cluster of this machine alone, started now and ended when the work is done
+    local               a cluster of this machine alone, started now and ended with the work
     ray://head:10001    another cluster, through Ray's client port
     head:6379           the same from a machine that is part of it
 
@@ -42,7 +42,7 @@ from federank.errors import SettingError
 from federank.extras import need
 from federank.simulation.federated import Engine, Machines, Tables
 
-# Reaching a cluster.
+# Connecting to a cluster.
 
 
 LOCAL = "local"
@@ -52,8 +52,8 @@ _LEAST_STORE_BYTES = 96 * 2**20
 
 
 def ray_module() -> Any:
-    """Ray, where it is installed."""
-    # What Ray would report about its use to its makers is no one's business here.
+    """Ray, if it is installed."""
+    # Disable Ray's usage reports.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     need("cluster", "A cluster")
     import ray
@@ -62,7 +62,7 @@ def ray_module() -> Any:
 
 
 def check_address(address: str) -> None:
-    """Refuse what cannot be the address of a cluster."""
+    """Refuse an invalid address of a cluster."""
     if address != LOCAL and not re.fullmatch(r"(ray://)?[^\s:/]+:\d{1,5}", address):
         raise SettingError(
             f"{address!r} is not the address of a cluster; it can be {LOCAL}, ray://HOST:10001, or HOST:6379 on a "
@@ -72,9 +72,9 @@ def check_address(address: str) -> None:
 
 @contextmanager
 def connected(address: str, cpus: int, store_bytes: int) -> Iterator[Any]:
-    """Ray, connected to this cluster for as long as the work lasts; an existing connection is used.
+    """Connect Ray to this cluster for the duration of the work, or use an existing connection.
 
-    `cpus` and `store_bytes` (the memory for what passes between processes) count where the cluster is started here.
+    `cpus` and `store_bytes` (memory for messages between processes) apply if the cluster is started here.
     """
     check_address(address)
     ray = ray_module()
@@ -91,7 +91,7 @@ def connected(address: str, cpus: int, store_bytes: int) -> Iterator[Any]:
             ray.init(address, **quiet)
     except ClusterGone:
         raise
-    except Exception as reason:  # Ray has no exception of its own for a cluster that does not start
+    except Exception as reason:  # Ray raises no specific exception for a cluster that does not start
         ray.shutdown()
         raise ClusterGone(
             f"The cluster {address} cannot be used: {first_line(reason)} Check the address, and that its machines have "
@@ -104,7 +104,7 @@ def connected(address: str, cpus: int, store_bytes: int) -> Iterator[Any]:
 
 
 def knock(address: str) -> None:
-    """Make sure that someone listens at the head of a cluster."""
+    """Check that something listens at the head of a cluster."""
     host, port = address.removeprefix("ray://").rsplit(":", 1)
     try:
         socket.create_connection((host, int(port)), timeout=_SECONDS_TO_KNOCK).close()
@@ -115,21 +115,21 @@ def knock(address: str) -> None:
 
 
 def answer(ray: Any, reference: Any) -> Any:
-    """What was asked for; while waiting, the head is watched."""
+    """The result of a remote call; the head is watched while waiting."""
     while not ray.wait([reference], timeout=SECONDS_BETWEEN_KNOCKS)[0]:
         watch_head(ray)
     return ray.get(reference)
 
 
 def watch_head(ray: Any) -> None:
-    """Say so if the head of the cluster has gone away, before Ray ends this program for it."""
+    """Raise if the head of the cluster has gone away, before Ray ends this program."""
     if ray.util.client.ray.is_connected():
-        return  # the client port speaks for itself: its loss is a ConnectionError
+        return  # losing the client port raises ConnectionError anyway
     knock(ray.get_runtime_context().gcs_address)
 
 
 def losses(ray: Any) -> tuple[type[Exception], ...]:
-    """What is raised for a worker or a node that is gone while the cluster goes on."""
+    """The exceptions for a lost worker or node in a cluster that still runs."""
     raised = ray.exceptions
     return (
         raised.RayActorError,
@@ -141,36 +141,36 @@ def losses(ray: Any) -> tuple[type[Exception], ...]:
 
 
 def cluster_cpus(ray: Any) -> int:
-    """How many cores the cluster has in all."""
+    """Number of cores of the cluster."""
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
 def first_line(reason: Exception) -> str:
-    """What Ray has to say, without the pages that follow."""
+    """The first line of an exception of Ray."""
     line = (str(reason).strip().splitlines() or [type(reason).__name__])[0].strip()
     return line if line.endswith((".", "!", "?")) else f"{line}."
 
 
-# What a federation is on a cluster.
+# The interface of federations on a cluster.
 
 
 Train = Callable[[list[IntVector]], Iterator[tuple[int, Any]]]
-"""Trains the clients of each partition; the sums of all partitions that have any, by number, in ascending order."""
+"""Trains the clients of each partition; returns the sums of all partitions with clients, by number, ascending."""
 
 
 class Shard(Protocol):
-    """Clients on one machine between two rounds. It is started with its `part`."""
+    """Clients on one machine between two rounds. It is created from its `part`."""
 
     def train(self, message: Any, partitions: list[IntVector]) -> list[Any]:
-        """The sum of these clients' updates, partition by partition. Their states move."""
+        """Train these clients; returns the sum of their updates per partition."""
         ...
 
     def states(self) -> dict[str, Any]:
-        """The states of all its users, by the names of their tables."""
+        """The states of its users, by table."""
         ...
 
     def restore(self, states: dict[str, Any]) -> None:
-        """Return to these states, because a shard elsewhere was lost."""
+        """Restore these states, because another shard was lost."""
         ...
 
 
@@ -181,39 +181,39 @@ class Spread(Protocol):
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The federation's tables of client states, which shards keep."""
+        """The tables of client states, which shards hold."""
         ...
 
     @property
     def partitions(self) -> LongVector:
-        """Where each partition begins, by user number, and where the last one ends."""
+        """The first user of each partition, and the end of the last one."""
         ...
 
     def part(self, partitions: LongVector) -> Any:
-        """What a shard starts with: all that is known of the users of these partitions, and of no others."""
+        """What a shard starts with: the data of these partitions' users."""
         ...
 
     def message(self, since: int) -> Any:
-        """What a shard lacks of the model that last received it as of this round; -1: it has received none."""
+        """The part of the model that changed since this round; all of it for -1."""
         ...
 
     def play_round(self, train: Train) -> None:
-        """One round, whose clients `train` asks for their sums."""
+        """Play one round; `train` returns the sums of given clients."""
         ...
 
 
 class Spreadable(Protocol):
-    """A federation that can be spread over a cluster."""
+    """A federation that can run on a cluster."""
 
     round_number: int
     profiles: Any
 
     def spread(self) -> Spread:
-        """Its form on a cluster. Raises SettingError for settings whose rounds are no sums over partitions."""
+        """The federation on a cluster. Raises SettingError if its rounds are not sums over partitions."""
         ...
 
     def tables(self) -> Tables:
-        """The arrays that change while rounds are played."""
+        """The arrays that change during training."""
         ...
 
 
@@ -237,8 +237,7 @@ class _Actor:
 
 
 def partition_starts(participants: IntVector, n_users: int, count: int) -> LongVector:
-    """Where each of `count` partitions begins, by user number, and where the last one ends: about as many participants
-    in each."""
+    """The first user of each of `count` partitions, and the end of the last one; participants are divided evenly."""
     starts = np.empty(count + 1, dtype=np.int64)
     starts[:-1] = participants[np.arange(count) * len(participants) // count]
     starts[0], starts[-1] = 0, n_users
@@ -246,12 +245,12 @@ def partition_starts(participants: IntVector, n_users: int, count: int) -> LongV
 
 
 def by_partition(clients: IntVector, partitions: LongVector) -> list[IntVector]:
-    """Clients in ascending order, partition by partition."""
+    """Ascending clients, by partition."""
     return np.split(clients, np.searchsorted(clients, partitions[1:-1]))
 
 
 def in_their_places(values: Any, users: slice, n_users: int) -> Any:
-    """The values of these users in a table of all, whose other rows are zero."""
+    """A table of all users with the values of these; other rows are zero."""
     table = np.zeros((n_users, *values.shape[1:]), dtype=values.dtype)
     table[users] = values
     return table
@@ -262,35 +261,35 @@ _MOST_LOSSES = 5
 
 
 class Cluster:
-    """The driver's half of a federation whose clients are on the shards of a cluster."""
+    """The driver's part of a federation whose clients are on shards."""
 
     def __init__(self, ray: Any, federation: Spreadable, spread: Spread, shards: int) -> None:
         self._ray, self._federation, self._spread = ray, federation, spread
         partitions = len(spread.partitions) - 1
-        self._bounds = [shard * partitions // shards for shard in range(shards + 1)]  # of shards, by partition
+        self._bounds = [shard * partitions // shards for shard in range(shards + 1)]  # by partition
         self._looked_at = time.monotonic()
         self._hold()
         self._shards = [self._start(shard, cpus=1) for shard in range(shards)]
-        self._received = [-1] * shards  # per shard: the round as of which it received the model
+        self._received = [-1] * shards  # per shard: the round of its model
         self._refuse_other_versions()
 
     def play(self, federation: Any, rounds: int, _threads: int = 1) -> None:
-        """Play this many rounds. The server's tables are current afterwards; client states once brought home."""
+        """Play this many rounds. Afterwards the server's tables are current; client states are after `bring_home`."""
         assert federation is self._federation
         self._reach(federation.round_number + rounds, gather=False)
 
     def bring_home(self) -> None:
-        """Bring all client states as of this round."""
+        """Collect all client states as of this round."""
         if self._held_round != self._federation.round_number:
             self._reach(self._federation.round_number, gather=True)
 
     def close(self) -> None:
-        """End the shards."""
+        """Stop the shards."""
         for shard in self._shards:
             self._ray.kill(shard)
 
     def _reach(self, goal: int, gather: bool) -> None:
-        """Play until this round, and again from the state that is held if a part of the cluster is lost."""
+        """Play until this round; repeat from the recovery state if a part of the cluster is lost."""
         try:
             for _ in range(_MOST_LOSSES):
                 try:
@@ -312,14 +311,14 @@ class Cluster:
             raise ClusterGone(f"The cluster went away: {first_line(gone)}") from gone
 
     def _look_around(self) -> None:
-        """Between two rounds, now and then: is the head still there, and is it time to hold another state?"""
+        """Between two rounds, from time to time: check the head, and renew the recovery state if it is due."""
         now = time.monotonic()
         if now - self._looked_at > SECONDS_BETWEEN_KNOCKS:
             self._looked_at = now
             try:
                 watch_head(self._ray)
             except ClusterGone:
-                self._gather()  # shards outlive their head for a while: nothing that was played need be lost
+                self._gather()  # shards outlive their head for a while, so their state can still be collected
                 raise
         if not self._spread.kept or now - self._held_at > _SECONDS_TO_HOLD:
             self._gather()
@@ -329,7 +328,7 @@ class Cluster:
             yield from enumerate(answer(self._ray, reference), start=self._bounds[shard])
 
     def _distribute(self, partitions: list[IntVector]) -> list[tuple[int, Any]]:
-        """Send each shard that has clients their names and what it lacks of the model; references to their sums."""
+        """Send each shard with clients their names and its model rows; returns references to their sums."""
         messages: dict[int, Any] = {}
         references = []
         for shard, actor in enumerate(self._shards):
@@ -351,7 +350,7 @@ class Cluster:
         self._hold()
 
     def _hold(self) -> None:
-        """Hold this state to return to. Client states are the federation's own, which no round changes."""
+        """Make this the recovery state. Client states are not copied: no round changes the federation's own."""
         self._held_round, self._held_at = self._federation.round_number, time.monotonic()
         tables = self._federation.tables().all
         self._held = {name: table.copy() for name, table in tables.items() if name not in self._spread.kept}
@@ -362,9 +361,9 @@ class Cluster:
         self._federation.round_number = self._held_round
 
     def _recover(self) -> None:
-        """All return to the state that is held; shards that are gone are started elsewhere."""
+        """Return to the recovery state, and restart lost shards elsewhere."""
         self._go_back()
-        watch_head(self._ray)  # without its head a cluster starts nothing any more
+        watch_head(self._ray)  # a cluster without its head cannot start shards
         for shard, actor in enumerate(self._shards):
             users = self._users_of(shard)
             states = {name: getattr(self._federation, name)[users] for name in self._spread.kept}
@@ -372,7 +371,7 @@ class Cluster:
                 answer(self._ray, actor.restore.remote(states))
             except losses(self._ray):
                 self._ray.kill(actor)
-                # Asking for a core of its own could mean waiting for ever: beside others it is slow, but goes on.
+                # Reserving a core could wait for ever; without it a shard may be slow, but it runs.
                 self._shards[shard] = self._start(shard, cpus=0)
         self._received = [-1] * len(self._shards)
 
@@ -386,7 +385,7 @@ class Cluster:
         return slice(int(starts[self._bounds[shard]]), int(starts[self._bounds[shard + 1]]))
 
     def _refuse_other_versions(self) -> None:
-        """Machines with another FedeRank would give other results, or none."""
+        """Refuse machines with another version of FedeRank."""
         try:
             versions = {answer(self._ray, reference) for reference in [s.version.remote() for s in self._shards]}
         except losses(self._ray) as reason:
@@ -403,7 +402,7 @@ class Cluster:
 
 @contextmanager
 def opened(federation: Spreadable, address: str = LOCAL, shards: int | None = None) -> Iterator[Cluster]:
-    """A cluster with this federation's clients on it, for as long as rounds are played; `shards`: all its cores."""
+    """A cluster with this federation's clients; `shards` defaults to all its cores."""
     spread = federation.spread()
     partitions = len(spread.partitions) - 1
     _refuse_more_than(partitions, shards, f"a round of this population is summed in {partitions} partitions")
@@ -431,7 +430,7 @@ def _refuse_more_than(most: int, shards: int | None, why: str) -> None:
 
 
 def _store_bytes(federation: Spreadable, spread: Spread) -> int:
-    """Memory for what passes between processes: histories and client states once, and a round's messages twice."""
+    """Memory for messages between processes: histories and client states once, and a round's messages twice."""
     tables = federation.tables()
     states = sum(tables.devices[name].nbytes for name in spread.kept)
     model = sum(table.nbytes for table in tables.server.values())

@@ -1,10 +1,9 @@
-"""What a round costs a client and the server: sent, received and computed.
+"""The cost of a round for a client and the server: bytes and multiplications.
 
-A `Cost` is of an iteration in which everyone takes part once: figures of a device are means over all devices, those
-of the server are for all of them together. FedRec and FCF count theirs, and have beside it what a paper's
-formulas say.
+A `Cost` is of a round in which every client takes part once. Client figures are means over all clients; server figures
+are for all of them together. FedRec and FCF count theirs, and compare them with the papers' formulas.
 
-Multiplications are counted by handing the reference steps arrays that keep count.
+Multiplications are counted by running the reference steps on counting arrays.
 """
 
 from __future__ import annotations
@@ -16,22 +15,22 @@ import numpy as np
 
 
 class Cost(NamedTuple):
-    """What an iteration costs, counted or by a formula."""
+    """The cost of a round, counted or by a formula."""
 
     vectors_up: float
     vectors_down: float
     bytes_up: float
-    """Of the message as it is sent."""
+    """Of the message as sent."""
     bytes_up_written_out: float
-    """Of the message with a row for each of its items; the same where rows are what is sent."""
+    """Of the message with a row for every item; the same if rows are sent anyway."""
     bytes_down: float
     device_operations: float | None
-    """None where they are not counted."""
+    """None if not counted."""
     server_operations: float
 
 
 def cost_figures(counted: Cost, formula: Cost | None) -> dict[str, float]:
-    """Both by the names that studies know, the formula's with `formula:` before them; no formula, no such figures."""
+    """Both costs by their names in studies; the formula's names start with `formula:`."""
     sides = {"": counted} | ({} if formula is None else {"formula:": formula})
     return {f"{side}{name}": value for side, cost in sides.items() for name, value in _named(cost).items()}
 
@@ -45,7 +44,7 @@ def _named(cost: Cost) -> dict[str, float]:
 
 
 class Counted(np.ndarray[Any, Any]):
-    """An array that counts the multiplications it takes part in; whatever comes of it counts too."""
+    """An array that counts the multiplications it takes part in; results count too."""
 
     made = 0
     """Multiplications since `multiplications` was called."""
@@ -63,7 +62,7 @@ class Counted(np.ndarray[Any, Any]):
 
 
 def multiplications(steps: Callable[[], object]) -> int:
-    """How many multiplications these steps make with the counted arrays that they have been given."""
+    """Number of multiplications of these steps on the counting arrays they were given."""
     Counted.made = 0
     steps()
     return Counted.made

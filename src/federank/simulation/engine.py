@@ -1,8 +1,8 @@
-"""The simulation of any method on the interface: one process, one client after the other.
+"""Simulation of a method on the interface: one process, one client after the other.
 
-Real messages pass between server and clients: a broadcast is a copy that no client can change, an update is checked as
-a server checks it, and bytes are counted from the wire format. With `uploads = secure`, updates are clipped, rounded
-and summed as the two servers sum them, with their noise.
+Server and clients exchange real messages: a broadcast is a read-only copy, updates are checked as on a server, and
+bytes are counted from the wire format. With `uploads = secure`, updates are clipped, rounded, summed and noised as the
+two servers do it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Watch = Callable[[int, Any, ClientResult], None]
 """Called with each update that arrives: its user, the broadcast, and the client's result."""
 _UPLOADS, _ROWS_UP, _BYTES_UP, _DOWNLOADS, _ROWS_DOWN, _BYTES_DOWN = range(6)
 RING_BYTES = 4
-"""Of one number of a secure upload."""
+"""Bytes of one number of a secure upload."""
 
 
 class RoundSum(NamedTuple):
-    """What clients send in a round, summed."""
+    """The sum of a round's uploads."""
 
     aggregate: Any
     total: LongVector  # of secure uploads, in the ring; else empty
@@ -50,8 +50,8 @@ class Simulation:
         self.profiles: Profiles = all_shared_items(shared_profiles, data.profiles)
         self._histories, self._ratings = data.profiles, data.ratings
         self.held_out: Profiles | None = None
-        """Items of each user that are never drawn as negatives, in simulations with `leak`."""
-        self.first = 0  # number of the first user, in a shard
+        """Items of each user that are never drawn as negatives, for the setting `leak`."""
+        self.first = 0  # number of the first user of a shard
         self.round_number = 0
         self.watch: Watch | None = None
         self.sent: IntVector = np.zeros(data.n_users, dtype=np.int32)
@@ -80,7 +80,7 @@ class Simulation:
 
     @property
     def client_states(self) -> dict[str, wire.Array]:
-        """What clients keep between rounds: a row for each."""
+        """The clients' states between rounds: one row each."""
         return {name: getattr(self, f"clients/{name}") for name in self._no_state()}
 
     def broadcast(self) -> Any:
@@ -89,7 +89,7 @@ class Simulation:
         return wire.read_only(wire.checked(self.method.broadcast(self.state), kind, self.method))
 
     def client(self, user: int, round_number: int) -> Client:
-        """One client as it takes part in this round."""
+        """A client's view of this round."""
         state = state_of(self.method, self.client_states, user) if self.trained[user] else None
         held_out = NO_ITEMS if self.held_out is None else self.held_out.of(user)
         items, ratings = self.profiles.of(user), NO_RATINGS
@@ -99,19 +99,19 @@ class Simulation:
         return Client(self.method.seed, self.first + user, round_number, items, ratings, state, held_out=held_out)
 
     def play_round(self) -> None:
-        """One round; a round without an upload changes nothing."""
+        """Play one round; a round without uploads changes nothing."""
         clients, broadcast = self.begin()
         self.finish(self.method.stage(broadcast), [self.sum(clients, broadcast)])
 
     def begin(self) -> tuple[IntVector, Any]:
-        """The clients of the next round, and what they download. An upload that is lost on the way is sent too."""
+        """The clients of the next round, and their broadcast. Uploads that get lost are sent too."""
         clients, broadcast = selected(self.schedule, self.round_number, self.sent), self.broadcast()
         self._count(_DOWNLOADS, len(clients), broadcast, wire.size_of_rows(broadcast))
         self.sent[clients] += 1
         return clients, broadcast
 
     def sum(self, clients: IntVector, broadcast: Any) -> RoundSum:
-        """The sum of these clients' uploads; their states move."""
+        """The sum of these clients' uploads; their states change."""
         method, number, stage = self.method, self.round_number, self.method.stage(broadcast)
         summed = self._nothing(stage)
         arrives = set(arriving(self.schedule, number, clients + self.first).tolist())
@@ -135,7 +135,7 @@ class Simulation:
         return RoundSum(self.method.empty(stage), np.zeros(length, dtype=np.int64))
 
     def finish(self, stage: int, sums: Iterable[RoundSum]) -> None:
-        """The server's part of a round, with the sums of all clients."""
+        """The server's part of a round, from the sums of all clients."""
         method, (aggregate, total) = self.method, self._nothing(stage)
         arrays = wire.values(aggregate)
         for one in sums:
@@ -157,7 +157,9 @@ class Simulation:
         method = self.method
         result = method.client_update(self.client(user, self.round_number), broadcast)
         if not isinstance(result, ClientResult):
-            raise BadMessage(f"client_update of {method.name} returned a {type(result).__name__}, no ClientResult.")
+            raise BadMessage(
+                f"client_update of {method.name} returned a {type(result).__name__}; a ClientResult is needed."
+            )
         update = wire.checked(result.update, method.records.update, method)
         if method.clip and method.uploads == "plain":
             update = method.bounded(update, method.clip)
@@ -175,29 +177,29 @@ class Simulation:
         rows = max((len(part) for part in wire.values(record).values() if part.ndim), default=1)
         self.counted[first : first + 3] += np.array([1, rows, size]) * messages
 
-    # What training needs of a federation (federated.py).
+    # The interface that training needs (federated.py).
 
     @property
     def rounds_per_epoch(self) -> int:
-        """An epoch is a round: every client that is online takes part."""
+        """1: an epoch is a round, in which every online client takes part."""
         return 1
 
     @property
     def steps_per_round(self) -> float:
-        """How many interactions a round learns from on average."""
+        """Mean number of interactions per round."""
         return max(1.0, float(self.profiles.sizes[self.schedule.participants].sum()) * self.schedule.online)
 
     @property
     def engines(self) -> Mapping[EngineName, Open]:
-        """All call the method's functions."""
+        """All engines call the method's functions."""
         return {"compiled": in_this_process(play), "cluster": on_a_cluster}
 
     def spread(self) -> Spread:
-        """Its form on a cluster."""
+        """The federation on a cluster."""
         return SimulationSpread(self)
 
     def part(self, first: int, last: int) -> Simulation:
-        """The users from `first` to just before `last` alone, for a shard."""
+        """The users from `first` to before `last` alone, for a shard."""
         part = copy(self)
         part.first, part.watch = first, None
         part.profiles, part._histories = (table.between(first, last) for table in (self.profiles, self._histories))
@@ -213,17 +215,17 @@ class Simulation:
         return part
 
     def tables(self) -> Tables:
-        """The arrays that change while rounds are played."""
+        """The arrays that change during training."""
         server = {f"server/{name}": array for name, array in wire.values(self.state).items()}
         clients = {f"clients/{name}": table for name, table in self.client_states.items()}
         return Tables(server | {"counted": self.counted}, clients | {"sent": self.sent, "trained": self.trained})
 
     def why_diverged(self) -> str:
-        """What is to blame if the server's numbers are no longer finite."""
+        """What to blame if the server's numbers are no longer finite."""
         return "the method's steps are too large for this data; try smaller ones."
 
     def communication(self) -> dict[str, Any]:
-        """Uploads, downloads, rows and bytes so far, in all and per round."""
+        """Uploads, downloads, rows and bytes so far: totals and per round."""
         counted, rounds = self.counted.tolist(), max(1, self.round_number)
         return {
             "rounds": self.round_number,
@@ -240,22 +242,22 @@ def play(simulation: Simulation, rounds: int, _threads: int = 1) -> None:
         simulation.play_round()
 
 
-# On a cluster (cluster.py): shards call the method's functions too.
+# On a cluster (cluster.py), shards call the method's functions too.
 
 
 MAX_PARTITIONS = 32
 
 
 class SimulationShard:
-    """Some of a population's clients, on one machine of a cluster."""
+    """Some of the clients, on one machine of a cluster."""
 
     def __init__(self, part: Simulation) -> None:
         self._simulation, self._kept = part, SimulationSpread.kept_by(part)
-        for name in self._kept:  # what arrives through Ray cannot be written to
+        for name in self._kept:  # arrays that come through Ray are read-only
             setattr(part, name, np.array(getattr(part, name)))
 
     def train(self, message: tuple[int, Any], partitions: list[IntVector]) -> list[tuple[RoundSum, LongVector]]:
-        """The sums of these clients' uploads, and what they have sent."""
+        """The sums of these clients' uploads, and their communication."""
         simulation, answers = self._simulation, []
         simulation.round_number, broadcast = message
         for clients in partitions:
@@ -265,11 +267,11 @@ class SimulationShard:
         return answers
 
     def states(self) -> dict[str, wire.Array]:
-        """What its clients keep."""
+        """The states of its clients."""
         return {name: getattr(self._simulation, name) for name in self._kept}
 
     def restore(self, states: dict[str, wire.Array]) -> None:
-        """Return to these states."""
+        """Restore these states."""
         for name, table in states.items():
             setattr(self._simulation, name, np.array(table))
 
@@ -295,7 +297,7 @@ class SimulationSpread:
         return self._simulation.part(int(partitions[0]), int(partitions[-1]))
 
     def message(self, _since: int) -> tuple[int, Any]:
-        """The round, and all of the broadcast."""
+        """The round and the full broadcast."""
         return self._simulation.round_number, self._simulation.broadcast()
 
     def play_round(self, train: Train) -> None:
@@ -310,6 +312,6 @@ class SimulationSpread:
 
 
 def state_of(method: FederatedMethod, tables: Mapping[str, wire.Array], user: int) -> Any:
-    """One client's state, from the tables of all."""
+    """One client's state, from the tables of all clients."""
     kind = method.records.client
     return None if kind is None else kind(**{name: table[user].copy() for name, table in tables.items()})

@@ -1,8 +1,7 @@
-"""What training needs of a federation, whatever its method.
+"""The interface between federations and training.
 
-A federation knows its own tables, its own engines, and what to say when its numbers grow out of bounds; training,
-checkpoints and the commands know none of that. So a new family is a folder: a federation, its engines, and nothing
-to add here.
+A federation knows its tables, its engines, and the setting to blame for divergence. Training, checkpoints and commands
+need nothing else of a method.
 """
 
 from __future__ import annotations
@@ -13,33 +12,33 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 EngineName = Literal["compiled", "reference", "cluster"]
 Play = Callable[[Any, int, int], None]
-"""Plays rounds of a federation: which one, how many, on how many threads."""
+"""Plays rounds: the federation, how many, on how many threads."""
 
 
 class Engine(NamedTuple):
-    """An engine at work on one federation."""
+    """A running engine of one federation."""
 
     play: Play
     bring_home: Callable[[], None]
-    """Brings client states back before they are read."""
+    """Collects client states before they are read."""
 
 
 class Machines(NamedTuple):
-    """Where an engine that spreads clients over machines finds them."""
+    """The machines of an engine that needs several."""
 
     address: str | None
     shards: int | None
 
 
 Open = Callable[[Any, Machines], AbstractContextManager[Engine]]
-"""Starts an engine for one federation, and ends it when the run has ended."""
+"""Starts an engine for one federation, and stops it at the end of the run."""
 
 
 class Tables(NamedTuple):
-    """The arrays that change while rounds are played, by the names of their attributes: what a checkpoint holds."""
+    """The arrays that change during training, by attribute: the content of a checkpoint."""
 
-    server: dict[str, Any]  # the shared model, and whatever else the server needs for its next step
-    devices: dict[str, Any]  # one row per device
+    server: dict[str, Any]  # the shared model, and other state of the server
+    devices: dict[str, Any]  # one row per client
 
     @property
     def all(self) -> dict[str, Any]:
@@ -48,36 +47,36 @@ class Tables(NamedTuple):
 
 
 class Federated(Protocol):
-    """Any federation whose rounds can be played, cut and gone on with."""
+    """A federation whose rounds can be played, stopped and resumed."""
 
     round_number: int
 
     @property
     def rounds_per_epoch(self) -> int:
-        """How many rounds make an epoch."""
+        """Number of rounds per epoch."""
         ...
 
     @property
     def steps_per_round(self) -> float:
-        """How many triples or ratings a round learns from on average."""
+        """Mean number of triples or ratings per round."""
         ...
 
     @property
     def engines(self) -> Mapping[EngineName, Open]:
-        """The engines that can play its rounds."""
+        """The engines of this federation."""
         ...
 
     def tables(self) -> Tables:
-        """The arrays that change while rounds are played."""
+        """The arrays that change during training."""
         ...
 
     def why_diverged(self) -> str:
-        """What is to blame if the server's tables are no longer finite numbers, and what to do: a clause."""
+        """What to blame if the server's tables are no longer finite, and what to do: a clause."""
         ...
 
 
 def in_this_process(play: Play) -> Open:
-    """An engine that needs no other process."""
+    """An engine without other processes."""
 
     @contextmanager
     def opened(_federation: Any, _machines: Machines) -> Iterator[Engine]:
@@ -86,9 +85,9 @@ def in_this_process(play: Play) -> Open:
     return opened
 
 
-# Communication of a run: rows and bytes, in all and per round.
+# Communication of a run: rows and bytes, total and per round.
 
 
 def traffic(rows: int, size: int, rounds: int) -> dict[str, float]:
-    """What went one way in these rounds."""
+    """Communication in one direction."""
     return {"rows": rows, "bytes": size, "rows_per_round": rows / rounds, "bytes_per_round": size / rounds}

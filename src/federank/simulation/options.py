@@ -1,8 +1,8 @@
-"""How a run is carried out: the engine, its threads, its checkpoint, and its progress.
+"""Training options: engine, threads, checkpoint, progress.
 
     model.fit(split.train, training_options=TrainingOptions(threads=2, checkpoint="run.checkpoint"))
 
-Nothing here changes what is learnt. A method that cannot use what it is given here says so (`accepted`).
+None of them changes the result. A method refuses options that it cannot use (`accepted`).
 """
 
 from __future__ import annotations
@@ -23,49 +23,49 @@ R = TypeVar("R")
 
 
 class Progress(NamedTuple):
-    """How far a run has come."""
+    """Progress of a run."""
 
-    epoch: int  # the one that is being played, from 1
+    epoch: int  # the current one, from 1
     epochs: int
     round_number: int
     rounds: int
-    triples_per_second: float  # or ratings, where it is these that are learnt
+    triples_per_second: float  # or ratings
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """How a run is carried out; nothing here changes its result."""
+    """How a run is carried out; none of these changes its result."""
 
     engine: EngineName = "compiled"
-    """`compiled` for use, `reference` for reading and for tiny worlds, `cluster` where one machine is too small."""
+    """`compiled` for use, `reference` for reading and tiny data, `cluster` for several machines."""
     threads: int = 1
-    """Cores to use where a round has many clients; the result is the same for any number."""
+    """Number of cores for rounds with many clients."""
     cluster: str | None = None
-    """Where the cluster engine finds its machines: `local`, or the address of a Ray cluster."""
+    """Machines of the cluster engine: `local`, or the address of a Ray cluster."""
     shards: int | None = None
-    """Over how many of the cluster's processes the devices are spread; all its cores by default."""
+    """Number of processes of the cluster that simulate clients. [default: all its cores]"""
     checkpoint: str | Path | None = None
-    """Where to keep the state of an unfinished run."""
+    """File for the state of an unfinished run."""
     resume: bool = False
-    """Go on from the checkpoint instead of starting again."""
+    """Resume from the checkpoint instead of starting again."""
     progress: Callable[[Progress], None] | None = None
-    """Called a few times a second with how far the run has come."""
+    """Called with the progress a few times a second."""
     after_epoch: Callable[[int], None] | None = None
     """Called with the number of each epoch that has been played, while the model is consistent."""
 
     def __post_init__(self) -> None:
         if self.engine not in get_args(EngineName):
             *others, last = get_args(EngineName)
-            raise SettingError(f"No engine is called {self.engine!r}; there are {', '.join(others)} and {last}.")
+            raise SettingError(f"engine is {self.engine!r}; it can be {', '.join(others)} or {last}.")
         for name, count in (("threads", self.threads), ("shards", self.shards)):
             if count is not None and (not isinstance(count, int) or count < 1):
                 raise SettingError(f"{name} is {count!r}; at least 1 is needed.")
         if self.engine != "cluster" and (self.cluster is not None or self.shards is not None):
-            raise SettingError("A cluster and its shards are for the cluster engine; add --engine cluster.")
+            raise SettingError("cluster and shards belong to the cluster engine; set engine to cluster.")
         if self.engine == "cluster" and self.threads > 1:
-            raise SettingError("The cluster engine is spread over shards, not threads; say --shards instead.")
+            raise SettingError("The cluster engine has shards instead of threads; set shards.")
         if self.resume and self.checkpoint is None:
-            raise SettingError("There is nothing to resume from: no checkpoint was named.")
+            raise SettingError("resume needs a checkpoint.")
 
     @property
     def kept_in(self) -> Path | None:
@@ -74,11 +74,11 @@ class TrainingOptions:
 
 
 ALL_OF_IT = tuple(field.name for field in fields(TrainingOptions))
-"""What a method that is trained in rounds can use."""
+"""The options of methods that are trained in rounds."""
 
 
 def accepted(training_options: Any, method: str, can_use: Collection[str]) -> TrainingOptions:
-    """The options of a run, if this method can use all of them."""
+    """The options, if this method can use all of them."""
     if training_options is None:
         return TrainingOptions()
     if not isinstance(training_options, TrainingOptions):
@@ -88,13 +88,13 @@ def accepted(training_options: Any, method: str, can_use: Collection[str]) -> Tr
         )
     for field in fields(TrainingOptions):
         if field.name not in can_use and getattr(training_options, field.name) != field.default:
-            knows = f"it can use {', '.join(can_use)} alone" if can_use else "it learns in one go, without rounds"
+            knows = f"it can use {', '.join(can_use)} alone" if can_use else "it is not trained in rounds"
             raise SettingError(f"{method} cannot use {field.name}: {knows}. Leave {field.name} out.")
     return training_options
 
 
 def takes_training_options(fit: Callable[P, R]) -> Callable[P, R]:
-    """A `fit` that refuses a name it does not have with a sentence; type checkers see it as it is."""
+    """A `fit` that refuses unknown arguments with advice; type checkers see it unchanged."""
     own = inspect.signature(fit).parameters
 
     @functools.wraps(fit)

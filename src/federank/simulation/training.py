@@ -1,9 +1,8 @@
 """Training: rounds played in chunks, so that a run can be watched, stopped and resumed.
 
-Every random choice is named by its round (federation/rng.py), so where a run is cut changes nothing: a run that is
-stopped, saved and resumed ends with the same bits as one that was not. Ctrl-C takes effect between two chunks, when
-the model is complete; the checkpoint is written under a temporary name and renamed. The options
-of a run are in options.py.
+Every random choice is keyed by its round (federation/rng.py), so a run that is stopped, saved and resumed ends with the
+same bits as an uninterrupted one. Ctrl-C takes effect between two chunks, when the model is complete. Checkpoints are
+written atomically. The options of a run are in options.py.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from federank.files import file_in_place
 from federank.simulation.federated import Engine, Federated, Machines
 from federank.simulation.options import Progress, TrainingOptions
 
-# Checkpoints: the state of a federation between two rounds, in a file that is written atomically.
+# Checkpoints: the state of a federation between two rounds.
 
 
 def save_checkpoint(federation: Federated, path: Path, identity: str) -> None:
@@ -42,7 +41,7 @@ def save_checkpoint(federation: Federated, path: Path, identity: str) -> None:
 
 
 def resume(federation: Federated, path: Path, identity: str) -> None:
-    """Go on from a checkpoint of the run with this identity."""
+    """Resume from a checkpoint of the run with this identity."""
     if not path.is_file():
         raise ModelError(f"There is no checkpoint at {path} to resume from; start the run without --resume.")
     try:
@@ -71,7 +70,7 @@ _CHECKPOINT_SECONDS = 30.0
 
 
 class Stopped(KeyboardInterrupt):
-    """The run was stopped by its user, and its state is in the checkpoint (if one was named)."""
+    """The user stopped the run; its state is in the checkpoint, if there is one."""
 
 
 def train(
@@ -81,10 +80,9 @@ def train(
     identity: str,
     follow: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """Play the rounds of this many epochs; how many there were, and the seconds they took. `identity` names the run
-    that a checkpoint is of.
+    """Play these epochs; returns the number of rounds and the seconds. `identity` identifies the run of a checkpoint.
 
-    `follow` takes over what was learnt: at the end, and before anyone looks at it after an epoch.
+    `follow` copies the current model: at the end, and before `after_epoch` is called.
     """
     then = options.after_epoch
     if then is not None:
@@ -111,7 +109,7 @@ def train(
             # The federation is back at the last complete round.
             save_checkpoint(federation, options.kept_in, identity)
             raise ClusterGone(
-                f"{gone} What was played up to round {federation.round_number:,} is kept in {options.kept_in}; the "
+                f"{gone} The state of round {federation.round_number:,} is in {options.kept_in}; the "
                 "same command with --resume goes on."
             ) from gone
     follow()
@@ -123,7 +121,7 @@ def _play_epochs(federation: Federated, epochs: int, options: TrainingOptions, i
     per_round, per_epoch = federation.steps_per_round, federation.rounds_per_epoch
     rounds = epochs * per_epoch
     chunk = max(1, int(20_000 / per_round)) if options.engine == "compiled" else 1
-    play(federation, 0, options.threads)  # no round, but whatever needs compiling is compiled now, outside the clock
+    play(federation, 0, options.threads)  # plays no round, but compiles before the clock starts
     playing, last_saved = 0.0, time.perf_counter()
     with _stop_between_chunks() as stopped:
         while federation.round_number < rounds:
@@ -158,14 +156,14 @@ def _refuse_divergence(federation: Federated, checkpoint: Path | None) -> None:
     if all(np.isfinite(table).all() for table in federation.tables().server.values()):
         return
     kept = f" The last good state is in {checkpoint}." if checkpoint is not None and checkpoint.exists() else ""
-    # The epoch, not the round: where chunks end depends on the machine, and a run that is made again says the same.
+    # Name the epoch, not the round: chunks depend on the machine, and errors should be reproducible.
     epoch = (federation.round_number - 1) // federation.rounds_per_epoch + 1
     raise Diverged(f"In epoch {epoch:,} the factors stopped being finite numbers: {federation.why_diverged()}{kept}")
 
 
 @contextmanager
 def _stop_between_chunks() -> Iterator[threading.Event]:
-    """Ctrl-C sets an event instead of cutting a step in two; only the main thread can be asked this way."""
+    """Ctrl-C sets an event instead of interrupting a step; this works in the main thread only."""
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stopped

@@ -240,7 +240,7 @@ def _executed(run: Run) -> tuple[dict[str, Any], bytes | None]:
     split = part_of(run.data, run.fold, run.part)
     model: Any = recommender_class(run.method)(**run.all_settings())
     if getattr(model.settings, "leak", False):
-        model.knowing(split.test)
+        model.with_held_out(split.test)
     return _chosen_by(run, model, split) if run.task == "choose" else _tested(run, model, split)
 
 

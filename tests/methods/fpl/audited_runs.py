@@ -6,7 +6,7 @@ import numpy as np
 from tests.worlds import model_of
 
 from federank.methods.fpl.settings import FPLSettings
-from federank.methods.fpl.simulation import FleetInMemory
+from federank.methods.fpl.simulation import InMemoryClients
 from federank.privacy.population import Choices
 
 CONFIGURATIONS = {
@@ -41,7 +41,7 @@ CONFIGURATIONS = {
 def play_and_keep(established, rounds):
     """Play rounds of a federation; every Update as (user, Update)."""
     played = copy.deepcopy(established)
-    fleet, kept = FleetInMemory(played), []
+    fleet, kept = InMemoryClients(played), []
     for _ in range(rounds):
         number, broadcast = played.round_number, model_of(played)
         clients = fleet.choose(number)

@@ -18,7 +18,7 @@ from federank.methods.fpl.communication import (
 )
 from federank.methods.fpl.method import FPLUpdate
 from federank.methods.fpl.settings import PRESETS
-from federank.methods.fpl.simulation import FleetInMemory
+from federank.methods.fpl.simulation import InMemoryClients
 
 DATA = random_world()
 SETTINGS = {
@@ -55,7 +55,7 @@ class Downloads(Recorder):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_counts_are_those_of_the_recorded_traffic(name):
     established = federation(DATA, **SETTINGS[name])
-    fleet = Downloads(FleetInMemory(established), DATA.n_items)
+    fleet = Downloads(InMemoryClients(established), DATA.n_items)
     rounds = 90
     play_with(established, fleet, rounds)
     updates = [message for message in fleet.traffic if isinstance(message, FPLUpdate)]

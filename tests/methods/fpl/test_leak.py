@@ -15,7 +15,7 @@ ALONE = {"factors": 8, "rounds": 1, "online": 0.0, "local_epochs": 60}
 
 def local_only(leak):
     model = recommender_class("local")(**ALONE, leak=leak)
-    return (model.knowing(SPLIT.test) if leak else model).fit(SPLIT.train)
+    return (model.with_held_out(SPLIT.test) if leak else model).fit(SPLIT.train)
 
 
 def test_local_only_sends_nothing():

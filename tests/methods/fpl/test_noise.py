@@ -89,9 +89,9 @@ def test_the_figure_is_that_of_a_gaussian_mechanism_that_hides_any_other_history
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"clip": 1.0}, "nothing hides them"),
-        ({"clip": 1.0, "noise": 2.0, "noise_on": "sums", "dropout": 0.1}, "less noise than was planned"),
-        ({"clip": 1.0, "noise": 2.0, "noise_on": "sums", "online": 0.5}, "less noise than was planned"),
+        ({"clip": 1.0}, "have no noise"),
+        ({"clip": 1.0, "noise": 2.0, "noise_on": "sums", "dropout": 0.1}, "less noise than planned"),
+        ({"clip": 1.0, "noise": 2.0, "noise_on": "sums", "online": 0.5}, "less noise than planned"),
     ],
 )
 def test_no_figure_is_stated_for_noise_that_does_not_hide_what_is_seen(settings, reason):

@@ -8,7 +8,7 @@ from tests.worlds import federation, model_of, random_world
 from federank.methods.fpl.communication import clients_of_round, participations, replay
 from federank.methods.fpl.kernels import BOTH, LOST
 from federank.methods.fpl.observer import Observer, next_updates
-from federank.methods.fpl.simulation import FleetInMemory, play_compiled
+from federank.methods.fpl.simulation import InMemoryClients, play_compiled
 
 ALL_USERS = np.arange(12, dtype=np.int32)
 
@@ -69,7 +69,7 @@ def test_the_next_update_is_what_the_reference_engines_client_would_send(setting
     established = federation(data, **settings)
     play_compiled(established, 20)
     recipe = established.recipe._replace(dropout=0.0)
-    fleet, broadcast = FleetInMemory(established), model_of(established)
+    fleet, broadcast = InMemoryClients(established), model_of(established)
     fleet.recipe = recipe
     before = {name: table.copy() for name, table in established.tables().all.items()}
     found = list(next_updates(established, recipe.participants))
@@ -109,7 +109,7 @@ def replayed(established, rounds=range(ROUNDS), followed=None):
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_replay_meets_the_clients_of_every_round_in_their_order(world):
     established = federation(DATA, **WORLDS[world])
-    fleet = FleetInMemory(established)
+    fleet = InMemoryClients(established)
     pairs = replayed(established)
     for number in range(ROUNDS):
         met = pairs[(pairs[:, 0] == number) & (pairs[:, 2] == 0), 1]
@@ -120,7 +120,7 @@ def test_a_replay_meets_the_clients_of_every_round_in_their_order(world):
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_replay_knows_the_items_of_every_update(world):
     established = federation(DATA, **WORLDS[world])
-    fleet = FleetInMemory(established)
+    fleet = InMemoryClients(established)
     pairs = replayed(established)
     for number in range(ROUNDS):
         for user in fleet.choose(number):

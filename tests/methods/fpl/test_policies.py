@@ -10,7 +10,7 @@ from federank.federation import wire
 from federank.methods.fpl.communication import replay
 from federank.methods.fpl.kernels import BOTH
 from federank.methods.fpl.method import FPLUpdate
-from federank.methods.fpl.simulation import FleetInMemory
+from federank.methods.fpl.simulation import InMemoryClients
 from federank.privacy.ledger import Entry, Ledger
 from federank.privacy.policy import Policy
 
@@ -38,7 +38,7 @@ class Observer:
 
 def observed(established, rounds=ROUNDS):
     """The reference engine's rounds, as a linking server sees them."""
-    fleet = Observer(FleetInMemory(established))
+    fleet = Observer(InMemoryClients(established))
     play_with(established, fleet, rounds)
     return fleet
 

@@ -5,7 +5,7 @@ import pytest
 from tests.worlds import federation, play_with, random_world, two_tastes
 
 from federank.methods.fpl.method import FPLModel, FPLUpdate
-from federank.methods.fpl.simulation import FleetInMemory
+from federank.methods.fpl.simulation import InMemoryClients
 
 
 class Recorder:
@@ -26,7 +26,7 @@ class Recorder:
 
 def recorded(data, rounds=30, **settings):
     established = federation(data, **settings)
-    fleet = Recorder(FleetInMemory(established))
+    fleet = Recorder(InMemoryClients(established))
     play_with(established, fleet, rounds)
     return fleet, established.state
 

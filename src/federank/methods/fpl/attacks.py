@@ -1,11 +1,11 @@
-"""The attacks on pair-wise learning by name for each threat model: the baseline first, the strongest last.
+"""Attacks on pairwise learning, by threat model: the baseline first, the strongest last.
 
-They see a view and nothing else: what an honest-but-curious server has about some users, a block of users at a time.
+Each attack sees a view: what an honest-but-curious server knows about a block of users.
 
-    updates      each client's updates, linked over rounds: the observer's notes, and one more update
-    anonymous    one update and nothing else: unknown which others came from the same client
+    updates      each client's updates, linked over rounds: the observer's counts, and one more update
+    anonymous    single updates that cannot be linked
     sums         the sum over each round's clients, and who they were
-    outsider     the public model before and after a round, and so its sum; not who was in it
+    outsider     the public model before and after a round, hence its sum, but not who took part
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from federank.methods.fpl.method import FPLModel, FPLUpdate
 
 
 class ShadowModel(NamedTuple):
-    """A logistic regression: what each feature of a (person, item) says about ownership."""
+    """A logistic regression: how much each feature of a (user, item) pair indicates ownership."""
 
     centres: RealVector
     scales: RealVector
@@ -31,26 +31,28 @@ class ShadowModel(NamedTuple):
 
 
 class PairsView(NamedTuple):
-    """What the server knows from single updates: one row, or one update, per person."""
+    """What the server knows from single updates: one row, or one update, per user."""
 
-    times_positive: NDArray[np.uint8]  # people x items: in how many Updates it came with a bias above zero
-    seen_negative: NDArray[np.bool_]  # people x items: whether it ever came with a bias below zero
-    negative_rows: LongVector  # people: rows with a bias below zero, over all Updates
-    updates: list[FPLUpdate]  # one more of each person, in answer to the Broadcast
-    vectors: FloatMatrix  # people x factors: each one's own vector, recovered from that Update
+    times_positive: NDArray[np.uint8]  # users x items: number of updates with a positive bias
+    seen_negative: NDArray[np.bool_]  # users x items: whether any update had a negative bias
+    negative_rows: LongVector  # users: rows with a negative bias, over all updates
+    updates: list[FPLUpdate]  # one more update of each user, in answer to the current broadcast
+    vectors: FloatMatrix  # users x factors: each user's own vector, recovered from that update
     broadcast: FPLModel
-    typical_size: int  # interactions per device: public, since rounds per epoch are
+    typical_size: int  # interactions per client: public, since rounds per epoch are
     policies: KnownPolicies
-    neighbours: FloatMatrix | None = None  # people x items: what those send who send alike; none where no one is linked
-    shadow_model: ShadowModel | None = None  # what the attacker's own devices have taught it
-    shadow_model_held_back: ShadowModel | None = None  # the same about items that were never sent
+    neighbours: FloatMatrix | None = (
+        None  # users x items: what users with similar updates send; None if updates cannot be linked
+    )
+    shadow_model: ShadowModel | None = None  # trained on the attacker's own clients
+    shadow_model_held_back: ShadowModel | None = None  # the same for items that were never sent
 
 
 class SumsView(NamedTuple):
-    """What the server knows from sums: a person's cohorts against all cohorts, one row per person."""
+    """What the server knows from sums: a user's cohorts against all cohorts, one row per user."""
 
-    differences: FloatMatrix  # people x items: bias sums where they took part less all others', by chance's deviation
-    vectors: FloatMatrix  # people x factors: a person's own vector, as far as differences of sums give it
+    differences: FloatMatrix  # users x items: bias sums with the user minus without, in standard deviations of chance
+    vectors: FloatMatrix  # users x factors: a user's own vector, estimated from differences of sums
     broadcast: FPLModel
     typical_size: int
     policies: KnownPolicies
@@ -61,23 +63,23 @@ class SumsView(NamedTuple):
 AnyView = PairsView | SumsView
 
 
-# Vector recovery: one row of a negative item hands over the person's own vector.
+# Vector recovery: one row of a negative item reveals the user's own vector.
 
 
 _LEAST = 1e-9
-"""Below this g, a row is all regulariser in 32-bit floats."""
+"""Below this g, a row is all regularization in 32-bit floats."""
 
 
 def recovered_vectors(updates: list[FPLUpdate], broadcast: FPLModel, negative_regulariser: np.float32) -> FloatMatrix:
-    """Each person's own vector, from one negative row; zeros where there is none, or only rounding errors are left."""
-    found = np.zeros((len(updates), broadcast.vectors.shape[1]), dtype=np.float32)
+    """Each user's own vector, from one negative row; zeros if there is none, or only rounding errors remain."""
+    recovered = np.zeros((len(updates), broadcast.vectors.shape[1]), dtype=np.float32)
     for row, update in enumerate(updates):
         position = int(np.argmin(update.biases)) if len(update.biases) else 0
         g = -float(update.biases[position]) if len(update.biases) else 0.0
         if g > _LEAST:
             q_j = broadcast.vectors[update.items[position]]
-            found[row] = -(update.vectors[position] + negative_regulariser * q_j) / g
-    return found
+            recovered[row] = -(update.vectors[position] + negative_regulariser * q_j) / g
+    return recovered
 
 
 def vector_recovery(view: PairsView) -> Guess:
@@ -85,7 +87,7 @@ def vector_recovery(view: PairsView) -> Guess:
     return claim_typical(view.vectors @ view.broadcast.vectors.T + view.broadcast.biases, view.typical_size)
 
 
-# Absence: what never appears as a negative.
+# Absence: items never sent as negatives.
 
 
 def absence(view: PairsView) -> Guess:
@@ -93,7 +95,7 @@ def absence(view: PairsView) -> Guess:
     return claim(~view.seen_negative)
 
 
-# Accumulation: the sign of every update, remembered over rounds.
+# Accumulation: the signs of all updates, over all rounds.
 
 
 def accumulation(view: PairsView) -> Guess:
@@ -105,23 +107,23 @@ def accumulation(view: PairsView) -> Guess:
 
 
 def frequency(view: PairsView) -> Guess:
-    """Rank by the number of Updates that sent an item as a positive; claim what came more than once."""
+    """Rank by the number of updates that sent an item as a positive; claim items sent more than once."""
     return Guess(view.times_positive.astype(np.float32), (view.times_positive > 1).sum(axis=1, dtype=np.int64))
 
 
-# Fused: all that single Updates show, combined by one fixed rule of Bayes.
+# Fused: all evidence of single updates, combined by Bayes' rule.
 
 
 CERTAIN = 100.0
-"""More than any other evidence could weigh, in logarithms of odds."""
+"""Log odds that outweigh all other evidence."""
 _TASTE = 1.5
-"""What one standard deviation of taste is worth, in logarithms of odds."""
+"""Log odds per standard deviation of taste."""
 _ENOUGH = 3
 _STEPS = 50
 
 
 def fused(view: PairsView) -> Guess:
-    """Add up taste, what was sent and what is excluded."""
+    """Add the evidence of taste, of sent items and of excluded items."""
     n_items = view.seen_negative.shape[1]
     sent, decoys = view.times_positive > 0, view.policies.unliked > 0
     taste = standardised(view.vectors @ view.broadcast.vectors.T + view.broadcast.biases)
@@ -138,7 +140,7 @@ def fused(view: PairsView) -> Guess:
 
 
 def _evidence(view: PairsView) -> tuple[FloatMatrix, FloatMatrix]:
-    """What it weighs that an item was ever sent as liked, and that it was not: a column of each, one row a person."""
+    """Log odds of an item that was sent as liked, and of one that was not: a column each, one row per user."""
     liked, unliked = view.policies.liked, view.policies.unliked
     decoys = unliked > 0
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -148,7 +150,7 @@ def _evidence(view: PairsView) -> tuple[FloatMatrix, FloatMatrix]:
 
 
 def _expected(scores: FloatMatrix, typical_size: int) -> LongVector:
-    """How many items a person has if the scores are logarithms of odds around the typical share."""
+    """Expected number of items of a user, if scores are log odds relative to the typical share."""
     share = min(typical_size / scores.shape[1], 0.5)
     odds = np.log(share / (1 - share)) + scores
     expected: LongVector = np.rint((1 / (1 + np.exp(-odds))).sum(axis=1)).astype(np.int64)
@@ -156,7 +158,7 @@ def _expected(scores: FloatMatrix, typical_size: int) -> LongVector:
 
 
 def profile_sizes(view: PairsView, otherwise: LongVector) -> LongVector:
-    """How many items each person is taken to have: from the negatives where these are enough, or else as given."""
+    """Estimated number of items of each user: from the negatives if there are enough, else as given."""
     n_items = view.seen_negative.shape[1]
     enough = (view.negative_rows >= _ENOUGH * n_items) & view.policies.excluding
     drawn, seen = view.negative_rows[enough], view.seen_negative[enough].sum(axis=1)
@@ -168,14 +170,14 @@ def profile_sizes(view: PairsView, otherwise: LongVector) -> LongVector:
     return sizes
 
 
-# Magnitude: how hard the device still has to pull at an item it sends as liked.
+# Magnitude: how large the gradient of a positive item still is.
 
 
 _A_HALF = 0.5
 
 
 def magnitude(view: PairsView) -> Guess:
-    """Rank what was ever sent as liked by small gradients; claim those below a half."""
+    """Rank items sent as liked by small gradients; claim those below one half."""
     scores = view.vectors @ view.broadcast.vectors.T + view.broadcast.biases
     slopes = 1 / (1 + np.exp(np.clip(scores - np.median(scores, axis=1, keepdims=True), -30, 30)))
     for row, update in enumerate(view.updates):
@@ -187,39 +189,39 @@ def magnitude(view: PairsView) -> Guess:
     return Guess(ranked, named.sum(axis=1, dtype=np.int64))
 
 
-# Neighbours: anyone who sends alike has alike (senders.py); who needs no vector to recommend needs none to guess.
+# Neighbours: users with similar updates have similar items (observer.py).
 
 
 def neighbours(view: PairsView) -> Guess:
-    """Rank by what similar people have sent."""
-    assert view.neighbours is not None, "no one's Updates are linked"
+    """Rank by what similar users have sent."""
+    assert view.neighbours is not None, "the updates are not linked"
     return claim_typical(view.neighbours, view.typical_size)
 
 
-# Popularity: the attacker who knows only the public model, and guesses the same for everyone.
+# Popularity: the baseline, which knows the public model alone and guesses the same for all users.
 
 
 def popularity(view: AnyView) -> Guess:
-    """Rank everything by the public biases."""
+    """Rank by the public biases."""
     return claim_typical(np.tile(view.broadcast.biases, (len(view.vectors), 1)), view.typical_size)
 
 
-# Sign: what a single Update says outright.
+# Sign: the signs of a single update.
 
 
 def sign(view: PairsView) -> Guess:
-    """Claim every item of one Update whose bias gradient is above zero."""
+    """Claim every item of one update with a positive bias gradient."""
     positive = np.zeros(view.seen_negative.shape, dtype=np.bool_)
     for row, update in enumerate(view.updates):
         positive[row, update.items[update.biases > 0]] = True
     return claim(positive)
 
 
-# Signs of the vectors: what an Update says where its biases are kept from the server (FPL, 2022, Eq. 2-3).
+# Signs of the vectors: what an update reveals if its biases are hidden from the server (FPL, 2022, Eq. 2-3).
 
 
 def vector_signs(view: PairsView) -> Guess:
-    """Claim the items of one Update whose vectors are in the smaller cluster."""
+    """Claim the items of one update whose vectors are in the smaller cluster."""
     liked = np.zeros(view.seen_negative.shape, dtype=np.bool_)
     for row, update in enumerate(view.updates):
         liked[row, smaller_cluster(update, view.broadcast)] = True
@@ -227,10 +229,10 @@ def vector_signs(view: PairsView) -> Guess:
 
 
 def smaller_cluster(update: FPLUpdate, broadcast: FPLModel) -> IntVector:
-    """The items that a server takes for liked from the signs of an update's vectors; none in a single cluster."""
+    """The items that a server takes for liked from the signs of an update's vectors; none for a single cluster."""
     if not len(update.items):
         return update.items
-    # The longest row stands for its cluster: in it the regulariser matters least.
+    # The longest row represents its cluster: regularization matters least in it.
     signs = np.sign(update.vectors)
     leader = signs[int(np.argmax((update.vectors**2).sum(axis=1)))]
     cluster = signs @ leader > 0
@@ -244,18 +246,18 @@ def smaller_cluster(update: FPLUpdate, broadcast: FPLModel) -> IntVector:
     return one if len(one) < len(other) else other
 
 
-# Fused, where only sums are seen: taste as the prior, membership as the evidence.
+# Fused, for sums: taste as the prior, membership as the evidence.
 
 
 _NEVER_SURE = 0.98
-"""Even what is always sent may not have been drawn."""
+"""Even an item that is always sent may not have been drawn."""
 _FARTHEST = 30.0
 
 
 def fused_sums(view: SumsView) -> Guess:
-    """Add up taste and membership, each for what it is worth."""
+    """Add taste and membership, each with its weight."""
     policies = view.policies
-    # Where negatives avoid the history, an item that is never sent stands out too: by missing among the negatives.
+    # If negatives exclude the history, an item that is never sent stands out too: it is missing among the negatives.
     pi = np.where(policies.excluding, _NEVER_SURE, np.minimum(policies.liked, _NEVER_SURE))[:, None]
     q = policies.unliked[:, None]
     owned = min(max(view.typical_size / view.differences.shape[1], 1e-6), 0.5)
@@ -268,7 +270,7 @@ def fused_sums(view: SumsView) -> Guess:
     return claim_typical((taste + evidence).astype(np.float32), view.typical_size)
 
 
-# Membership in a sum: what is different about the rounds in which a person takes part?
+# Membership: how the sums of a user's rounds differ from the others.
 
 
 _BEYOND_CHANCE = 3.0
@@ -276,11 +278,11 @@ _BEYOND_CHANCE = 3.0
 
 
 def membership(view: SumsView) -> Guess:
-    """Rank by how far the sums of a user's rounds are above the others; claim what is far above."""
+    """Rank by how far the sums of a user's rounds exceed the others; claim items far above."""
     return Guess(view.differences, (view.differences > _BEYOND_CHANCE).sum(axis=1, dtype=np.int64))
 
 
-# The vector in a sum: taste, as far as the sums of a person's rounds differ from the others.
+# The vector in a sum: taste, estimated from how the sums of a user's rounds differ.
 
 
 def sum_vector(view: SumsView) -> Guess:
@@ -288,16 +290,16 @@ def sum_vector(view: SumsView) -> Guess:
     return claim_typical(view.vectors @ view.broadcast.vectors.T + view.broadcast.biases, view.typical_size)
 
 
-# Learned: an attack with a shadow model. A server can enrol clients of its own, whose histories it knows. A logistic
-# regression over their (client, item) pairs learns what counts and gradients mean, and is applied to all other clients.
-# The features are those of the other attacks:
 #
-#     single Updates   how often sent as positive, and whether at all; ever a negative; the signed gradient in the
-#                      latest Update; what neighbours send; the recovered vector's score; popularity
+# Learned: a shadow-model attack. A server can enrol clients of its own, whose histories it knows. A logistic regression
+# on their (client, item) pairs learns what counts and gradients mean, and is applied to all other clients. Features:
+#
+#     single updates   how often sent as positive, and whether at all; ever a negative; the signed gradient in the
+#                      latest update; what neighbours send; the recovered vector's score; popularity
 #     sums             the difference of sums; the same smoothed by the public item vectors; the vector's score;
 #                      popularity
 #
-# Fitted by Newton's method with a small ridge. Of each client's missing items only a sample is used, which moves the
+# Fitted by Newton's method with a small ridge. Only a sample of each client's missing items is used, which shifts the
 # intercept by the logarithm of the sampled share.
 
 
@@ -310,13 +312,13 @@ _FARTHEST_LOGIT = 30.0
 
 
 def learned(view: AnyView) -> Guess:
-    """Rank by the probability that the attacker's own clients suggest; claim as many items as it adds up to."""
+    """Rank by the predicted probability; claim as many items as the probabilities add up to."""
     assert view.shadow_model is not None, "the attacker has no clients of its own"
     return _apply(view, view.shadow_model)
 
 
 def held_back(view: AnyView) -> Guess:
-    """The same by lessons about nothing but what was never sent: who looks for secrets need not rank the rest."""
+    """The same, trained only on items that were never sent: an attack on withheld items."""
     assert view.shadow_model_held_back is not None, "the attacker's own clients have withheld nothing"
     return _apply(view, view.shadow_model_held_back)
 
@@ -332,7 +334,7 @@ def _apply(view: AnyView, shadow_model: ShadowModel) -> Guess:
 
 
 def features(view: AnyView) -> list[FloatMatrix]:
-    """What is looked at: one table of people x items each."""
+    """The features: one table of users x items each."""
     vectors, biases = view.broadcast.vectors, view.broadcast.biases
     taste = standardised(view.vectors @ vectors.T + biases)
     popular = np.broadcast_to(standardised(biases[None, :]), taste.shape)
@@ -358,9 +360,9 @@ def _of_sums(view: SumsView) -> list[FloatMatrix]:
 def learn(
     view: AnyView, histories: list[IntVector], seed: int, sent: NDArray[np.bool_] | None = None
 ) -> ShadowModel | None:
-    """What the attacker's own clients teach: their view, and their true histories.
+    """Train the shadow model on the attacker's own clients: their view and their histories.
 
-    With what they have `sent`, only the rest of their histories is asked for; nothing is learnt if that is too little.
+    With what they have `sent`, it trains on the rest of their histories; returns None if that is too little.
     """
     rng = np.random.default_rng(seed)
     n_items = len(view.broadcast.biases)
@@ -434,5 +436,5 @@ ATTACKS: dict[str, dict[str, Attack]] = {
         "fused": fused_sums,
     },
 }
-ATTACKS["outsider"] = ATTACKS["anonymous"]  # the sum of a round is taken for an update, as it is where one is alone
-"""What each kind of honest-but-curious server tries."""
+ATTACKS["outsider"] = ATTACKS["anonymous"]  # with one client per round the sum is an update
+"""The attacks of each threat model."""

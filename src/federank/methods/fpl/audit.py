@@ -1,12 +1,11 @@
-"""The audit of a run: what a honest-but-curious server could learn about the people behind the devices.
+"""The audit of FPL: what an honest-but-curious server can learn about users.
 
-1. Follow people: everyone, or a drawn sample where people x items would pass a budget. A few devices are the
-   attacker's own: it practises on them, and they are not judged.
-2. Watch: note what their Updates show (traffic.py), or the sums over cohorts (sums/), and get one more Update of each
-   (updates.py).
-3. Attack: each attack sees the same View (views.py) and answers with a Guess (attacks/).
-4. Judge the guesses by the true histories (scoring.py), and put the means beside what popularity alone shows
-   (marks.py).
+1. Choose users to follow: all, or a random sample if users x items exceed a budget. A few are the attacker's own
+   clients, which train the shadow model and are not attacked.
+2. Observe: count what their updates show, or add up sums over cohorts, and compute one more update of each
+   (observer.py).
+3. Attack: each attack gets a view and returns a guess (attacks.py).
+4. Score the guesses against the true histories (audit/scoring.py), beside the popularity baseline.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ from federank.methods.fpl.settings import Recipe
 from federank.methods.fpl.simulation import Federation
 from federank.simulation.options import TrainingOptions
 
-# Whom an audit follows, and whom it attacks: everyone while there is room, else samples drawn with the seed.
+# Which users an audit follows and attacks: all within a budget, else random samples.
 
 
 MOST_CELLS = 2**27
-"""By default, notes are kept of this many (person, item) cells at most: about 150 megabytes."""
+"""Maximum number of (user, item) cells by default: about 150 megabytes."""
 MOST_CELLS_OF_SUMS = 2**24
-"""The same where sums are seen, whose notes take 9 bytes a cell: also about 150 megabytes."""
+"""The same for sums, with 9 bytes per cell: also about 150 megabytes."""
 _CELLS_PER_TRIPLE = 0.25
 _FEW_CELLS, _MANY_CELLS = 300_000, 32_000_000
 _MOST_SHADOWS, _MOST_SHADOW_CELLS = 50, 500_000
@@ -54,25 +53,25 @@ _FEWEST_USERS = 4
 
 
 class Followed(NamedTuple):
-    """Who is followed; all but `everyone` are positions in it."""
+    """The users that an audit follows; all fields but `everyone` are positions in it."""
 
     everyone: IntVector  # user numbers, ascending
-    targets: IntVector  # those who are not the attacker's own
-    attacked: IntVector  # those of them that are attacked
-    shadows: IntVector  # the attacker's own
+    targets: IntVector  # users who are not the attacker's own
+    attacked: IntVector  # the targets that are attacked
+    shadows: IntVector  # the attacker's own clients
 
 
 def follow(recipe: Recipe, n_items: int, wanted: int | None, triples: float, *, sums: bool) -> Followed:
-    """Draw whom to follow in a run of this many triples; `wanted` asks for a number of people."""
-    people = draw_users(recipe.seed, recipe.participants, wanted)
+    """Choose the users to follow in a run of this many triples; `wanted` is the number of users asked for."""
+    users = draw_users(recipe.seed, recipe.participants, wanted)
     cells = min(_MANY_CELLS, max(_FEW_CELLS, int(_CELLS_PER_TRIPLE * triples)))
     workspace = MOST_CELLS_OF_SUMS if sums else max(MOST_CELLS, cells)
     n_shadows = 0
-    if len(people) >= _FEWEST_USERS:
-        n_shadows = max(2, min(len(people) // 10, _MOST_SHADOWS, _MOST_SHADOW_CELLS // n_items))
-    n_targets = min(wanted or max(1, workspace // n_items), len(people) - n_shadows)
+    if len(users) >= _FEWEST_USERS:
+        n_shadows = max(2, min(len(users) // 10, _MOST_SHADOWS, _MOST_SHADOW_CELLS // n_items))
+    n_targets = min(wanted or max(1, workspace // n_items), len(users) - n_shadows)
     n_attacked = min(wanted or max(1, cells // n_items), n_targets)
-    drawn = people[: n_shadows + n_targets]
+    drawn = users[: n_shadows + n_targets]
     everyone = np.sort(drawn)
 
     def positions(some: IntVector) -> IntVector:
@@ -86,7 +85,7 @@ _BLOCK = 500
 
 
 ADVERSARIES = tuple(THREAT_MODELS)
-"""What the server may see."""
+"""The threat models."""
 
 
 def audit_training(
@@ -98,9 +97,9 @@ def audit_training(
     per_epoch: bool,
     training_options: TrainingOptions | None,
 ) -> Audited:
-    """Train a model and watch its run: findings (of each epoch if asked, else of the last), and about the audit."""
+    """Train a model and observe its run; returns findings of each epoch (or the last), and figures about the audit."""
     training_options = training_options or TrainingOptions()
-    asked = training_options.after_epoch
+    after_epoch = training_options.after_epoch
     findings: list[Findings] = []
     seconds = 0.0
     audit: _Audit | None = None
@@ -113,8 +112,8 @@ def audit_training(
         if per_epoch or epoch == model.pairs().epochs:
             findings.append(audit.look(epoch))
         seconds += time.perf_counter() - started
-        if asked is not None:
-            asked(epoch)
+        if after_epoch is not None:
+            after_epoch(epoch)
 
     model.fit(train, training_options=replace(training_options, after_epoch=look))
     assert audit is not None  # every run has an epoch
@@ -122,7 +121,7 @@ def audit_training(
 
 
 def audit_model(model: FederatedPairs, *, sees: str, people: int | None) -> Audited:
-    """Audit a trained model by making its run's draws again (and for sums its rounds)."""
+    """Audit a trained model by repeating its run's random draws (and for sums its rounds)."""
     started = time.perf_counter()
     audit = _Audit(model, sees, people, looks=1)
     findings = [audit.look(model.pairs().epochs)]
@@ -130,11 +129,11 @@ def audit_model(model: FederatedPairs, *, sees: str, people: int | None) -> Audi
 
 
 class _Audit:
-    """An audit while it runs: the observers, and who is attacked at each look."""
+    """A running audit: its observers and users."""
 
     def __init__(self, model: FederatedPairs, sees: str, wanted: int | None, looks: int) -> None:
         if sees not in THREAT_MODELS:
-            raise SettingError(f"No server sees {sees!r}; there are {', '.join(THREAT_MODELS)}.")
+            raise SettingError(f"sees is {sees!r}; it can be {' or '.join(THREAT_MODELS)}.")
         self._model, data = model, model.training
         recipe, tables = model.recipe(data), (model.item_vectors, model.item_biases, model.user_vectors)
         self._federation = Federation.of_model(model.pairs().method(data.n_items), recipe, data.profiles, *tables)
@@ -149,15 +148,15 @@ class _Audit:
         self._table = None if data.categories is None else table_of(data.categories)
 
     def look(self, epoch: int) -> Findings:
-        """Watch until the end of this epoch, run all attacks, and judge them."""
+        """Observe until the end of this epoch, run all attacks, and score them."""
         federation, followed, profiles = self._federation, self._followed, self._model.training.profiles
         federation.round_number = epoch * federation.rounds_per_epoch
         for observer in (self._observer, self._sums):
             if observer is not None:
                 observer.watch_until(federation.round_number)
         shadow_model = self._shadow_model()
-        untaught = {name for name, lesson in zip(("learned", "held_back"), shadow_model, strict=True) if lesson is None}
-        ours = {name: attack for name, attack in ATTACKS[self._sees].items() if name not in untaught}
+        untrained = {name for name, model in zip(("learned", "held_back"), shadow_model, strict=True) if model is None}
+        ours = {name: attack for name, attack in ATTACKS[self._sees].items() if name not in untrained}
         attacks = with_own_attacks(ours, "fpl", self._sees)
         kinds: dict[str, list[tuple[float, float]]] = {BASELINE: [], "fused": []}
 
@@ -165,11 +164,11 @@ class _Audit:
             if self._table is not None and name in kinds:
                 kinds[name] += judge_shares(guess, some.histories, self._table, some.view.typical_size)
 
-        people = (
-            Attacked(view, [profiles.of(person) for person in followed.everyone[rows]], self._really_sent(rows))
+        attacked = (
+            Attacked(view, [profiles.of(user) for user in followed.everyone[rows]], self._really_sent(rows))
             for rows, view in self._views(followed.attacked, shadow_model)
         )
-        means = judge_attacks(attacks, people, note)
+        means = judge_attacks(attacks, attacked, note)
         targets = followed.everyone[followed.targets]
         return Findings(
             epoch=epoch,
@@ -186,12 +185,12 @@ class _Audit:
         )
 
     def _disclosed_share(self) -> float:
-        """The mean share of a history that was sent as liked at least once, over all who are followed."""
+        """Mean share of a history that was sent as liked at least once, over all followed users."""
         everyone, profiles, shares = self._followed.everyone, self._model.training.profiles, []
         for start in range(0, len(self._followed.targets), _BLOCK):
             rows = self._followed.targets[start : start + _BLOCK]
             sent = self._really_sent(rows)
-            shares += [np.mean(sent[position, profiles.of(person)]) for position, person in enumerate(everyone[rows])]
+            shares += [np.mean(sent[position, profiles.of(user)]) for position, user in enumerate(everyone[rows])]
         return float(np.mean(shares))
 
     def _views(self, rows: IntVector, shadow_model: tuple[ShadowModel | None, ShadowModel | None]) -> Any:
@@ -199,27 +198,27 @@ class _Audit:
         return views(self._sees, self._federation, self._observer, self._sums, rows, choices, shadow_model)
 
     def _really_sent(self, rows: IntVector) -> NDArray[np.bool_]:
-        """People x items: what was sent as liked because it is; a decoy shares nothing, even if it is liked too."""
+        """Users x items: what was sent as liked by choice; a decoy discloses nothing, even if it is liked."""
         sent: NDArray[np.bool_] = self._observer.sightings.as_positive[rows] > 0
         shared_profile = self._federation.recipe.shared_profile
         if len(shared_profile.real) and not shared_profile.real.all():
-            for row, person in enumerate(self._followed.everyone[rows]):
-                here = slice(shared_profile.starts[person], shared_profile.starts[person + 1])
+            for row, user in enumerate(self._followed.everyone[rows]):
+                here = slice(shared_profile.starts[user], shared_profile.starts[user + 1])
                 sent[row, shared_profile.items[here][~shared_profile.real[here]]] = False
         return sent
 
     def _shadow_model(self) -> tuple[ShadowModel | None, ShadowModel | None]:
-        """What the attacker's own devices teach it: about everything, and about what is held back."""
+        """The shadow models: of all items, and of withheld items."""
         shadows, profiles = self._followed.shadows, self._model.training.profiles
         if not len(shadows):
             return None, None
         rows, view = next(self._views(shadows, (None, None)))
-        histories = [profiles.of(person) for person in self._followed.everyone[rows]]
+        histories = [profiles.of(user) for user in self._followed.everyone[rows]]
         seed = self._federation.recipe.seed
         return learn(view, histories, seed), learn(view, histories, seed, self._really_sent(rows))
 
     def about(self, seconds: float) -> dict[str, Any]:
-        """What is reported about the audit itself."""
+        """Figures about the audit itself."""
         return about_audit(
             self._model.training,
             sees=self._sees,
@@ -235,14 +234,14 @@ class _Audit:
 
 
 def _as_seen(sees: str, recipe: Recipe) -> str:
-    """The threat model whose attacks fit: the sum over one device is its update, and a noisy update is like a sum."""
+    """The threat model whose attacks apply: the sum of one client is its update, and a noisy update is like a sum."""
     one = recipe.clients_per_round == 1
     if recipe.deviation == 0:
         return "updates" if sees == "sums" and one else sees
-    # Signs of noisy rows are no certain marks: linked Updates are averaged over rounds, as sums are.
+    # Signs of noisy rows are uncertain, so linked updates are averaged over rounds, as sums are.
     if sees == "updates" and not one:
         raise SettingError(
-            f"Noisy Updates can be linked in an audit only where a round has one device, and here it has "
-            f"{recipe.clients_per_round:,}; ask for sums, for anonymous, or for --clients-per-round 1."
+            f"An audit can link noisy updates only with one client per round, and clients_per_round is "
+            f"{recipe.clients_per_round:,}; set sees to sums or anonymous, or clients_per_round to 1."
         )
     return "sums" if sees == "updates" else sees

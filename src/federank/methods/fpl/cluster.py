@@ -1,4 +1,4 @@
-"""FPL on a cluster (simulation/cluster.py): what its shards hold, and how its sums become the next model."""
+"""FPL on a cluster (simulation/cluster.py): its shards, and how their sums become the next model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from federank.methods.fpl.simulation import Federation, shard_count, take_step
 from federank.privacy.population import AS_HISTORIES_ARE
 from federank.simulation.cluster import Train, in_their_places, partition_starts
 
-# A shard: some of a population's devices, on one machine of a cluster.
+# A shard: some of the clients, on one machine of a cluster.
 
 
 class Broadcast(NamedTuple):
@@ -39,15 +39,15 @@ class Broadcast(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What a shard starts with: all that a federation knows of the users from `first` on, and of no others."""
+    """What a shard starts with: the data of users from `first` on."""
 
     first: int
     n_users: int  # of the population
     n_items: int
-    recipe: Recipe  # what is one value per user is of these users only
+    recipe: Recipe  # one value per user of this shard
     starts: LongVector
-    items: IntVector  # what they take part with: their histories, unless their policies say otherwise
-    allowed: np.ndarray[Any, np.dtype[np.bool_]]  # which of these may ever be sent; empty where all of them may
+    items: IntVector  # shared profiles: the histories, unless policies say otherwise
+    allowed: np.ndarray[Any, np.dtype[np.bool_]]  # which of these items may be sent; empty: all
     vectors: FloatMatrix
 
 
@@ -56,7 +56,7 @@ def part_of(federation: Federation, first: int, last: int) -> Part:
     recipe, histories = federation.recipe, federation.histories
     starts, n_users = histories.starts, len(federation.user_vectors)
     able = recipe.participants[(recipe.participants >= first) & (recipe.participants < last)]
-    # The server decides who is online: a shard receives its clients.
+    # The server chooses the clients; shards receive them.
     none_away = np.zeros((0, n_users), dtype=np.bool_)
     entries = slice(starts[first], starts[last])
     return Part(
@@ -78,18 +78,18 @@ def part_of(federation: Federation, first: int, last: int) -> Part:
 
 
 class Shard:
-    """Devices of one machine between two rounds."""
+    """The clients of one machine between two rounds."""
 
     def __init__(self, part: Part) -> None:
         users = slice(part.first, part.first + len(part.vectors))
         width, n_users, n_items = part.vectors.shape[1], part.n_users, part.n_items
         starts = np.zeros(n_users + 1, dtype=np.int64)
-        # Anyone who comes after keeps zeros: their histories are never asked for.
+        # Users after the last keep zeros: their histories are never read.
         starts[users.start : users.stop + 1] = part.starts
         recipe = part.recipe._replace(
             triples=in_their_places(part.recipe.triples, users, n_users),
             pi=in_their_places(part.recipe.pi, users, n_users),
-            participants=np.array(part.recipe.participants),  # what arrives through Ray cannot be written to
+            participants=np.array(part.recipe.participants),  # arrays that come through Ray are read-only
             trace=np.array(part.recipe.trace),
             shared_profile=AS_HISTORIES_ARE,
         )
@@ -104,34 +104,34 @@ class Shard:
             (0,) * width,
         )
         self._workspace = workspace_for_clients(n_items, width)
-        self._sum_clients(0, np.zeros(0, dtype=np.int32))  # no one, but the kernel is compiled now
+        self._sum_clients(0, np.zeros(0, dtype=np.int32))  # no client, but the kernel is compiled now
 
     def train(self, broadcast: Broadcast, partitions: list[IntVector]) -> list[FPLUpdate]:
-        """Computation and transmission on these clients; the sum of what they send, partition by partition."""
+        """Computation and transmission of these clients; the sum of their updates, by partition."""
         self._run.item_vectors[broadcast.items, : self._run.recipe.factors] = broadcast.vectors
         self._run.item_biases[broadcast.items] = broadcast.biases
         sum_clients = self._sum_noised if self._run.recipe.clip > 0 else self._sum_clients
         return [sum_clients(broadcast.round_number, np.array(clients)) for clients in partitions]
 
     def states(self) -> dict[str, FloatMatrix]:
-        """The vectors of its users."""
+        """The vectors of this shard's users."""
         return {"user_vectors": self._run.user_vectors[self._users]}
 
     def restore(self, states: dict[str, FloatMatrix]) -> None:
-        """Return to these vectors."""
+        """Restore these vectors."""
         self._run.user_vectors[self._users] = states["user_vectors"]
 
     def _sum_clients(self, round_number: int, clients: IntVector) -> FPLUpdate:
         return sum_of_updates(self._run, round_number, clients, self._workspace)
 
     def _sum_noised(self, round_number: int, clients: IntVector) -> FPLUpdate:
-        """The same where Updates are clipped and noisy: device by device, with the noise that each draws for itself."""
+        """The same for clipped and noisy updates: client by client, with each client's own noise."""
         recipe, n_items = self._run.recipe, len(self._run.item_biases)
         vectors, biases = np.zeros((n_items, recipe.factors), dtype=np.float32), np.zeros(n_items, dtype=np.float32)
         sent = np.zeros(n_items, dtype=np.bool_)
         for position, client in enumerate(clients):
             update = self._sum_clients(round_number, clients[position : position + 1])
-            if len(update.items):  # a device that drops out sends no row, and no noise
+            if len(update.items):  # a client that drops out sends neither row nor noise
                 noisy = clip_and_noise(recipe, int(client), round_number, update, n_items)
                 vectors[noisy.items] += noisy.vectors
                 biases[noisy.items] += noisy.biases
@@ -140,14 +140,14 @@ class Shard:
         return FPLUpdate(items, vectors[items], biases[items])
 
 
-# Partitions: fixed ranges of users whose updates are summed first, wherever these users are simulated.
+# Partitions: fixed ranges of users whose updates are summed first, on any machine.
 
 
 MAX_PARTITIONS = 32
 
 
 def partitions_of(recipe: Recipe, n_users: int, n_items: int, width: int) -> LongVector:
-    """Where each partition begins, by user number, and where the last one ends."""
+    """The first user of each partition, and the end of the last one."""
     able = len(recipe.participants)
     as_compiled = shard_count(recipe, n_items, width)
     all_users = recipe.clients_per_round == able and recipe.online >= 1.0 and not len(recipe.trace)
@@ -156,7 +156,7 @@ def partitions_of(recipe: Recipe, n_users: int, n_items: int, width: int) -> Lon
 
 
 def clients_by_partition(recipe: Recipe, round_number: int, starts: LongVector) -> list[IntVector]:
-    """Distribution: the round's clients, partition by partition, each partition's in the order of the round."""
+    """Distribution: the round's clients by partition, in the order of the round."""
     chosen = clients_of_round(recipe, round_number, int(starts[-1]))
     partition = np.searchsorted(starts, chosen, side="right") - 1
     ends = np.cumsum(np.bincount(partition, minlength=len(starts) - 1))
@@ -164,7 +164,7 @@ def clients_by_partition(recipe: Recipe, round_number: int, starts: LongVector) 
 
 
 class FPLSpread:
-    """The driver's part of a federation on a cluster."""
+    """The driver's part of FPL on a cluster."""
 
     shard_type: ClassVar = Shard
     kept: ClassVar[tuple[str, ...]] = ("user_vectors",)
@@ -173,8 +173,8 @@ class FPLSpread:
         recipe = federation.recipe
         if len(np.unique(recipe.participants)) < len(recipe.participants):
             raise SettingError(
-                "The cluster engine needs one client per user; with user_draw activity users are drawn by their "
-                "interactions. Use the engine compiled."
+                "The cluster engine needs each user once; user_draw activity counts a user once per interaction. "
+                "Use the engine compiled."
             )
         if len(recipe.weights):
             raise SettingError(
@@ -184,8 +184,10 @@ class FPLSpread:
         self._federation = federation
         self.partitions = partitions_of(recipe, len(federation.user_vectors), *federation.item_vectors.shape)
         self._sum = workspace_for_sum(*federation.item_vectors.shape)
-        self._changed = np.full(len(federation.item_biases), -1, dtype=np.int64)  # per item: in which round
-        # No client and no row, but what needs compiling is compiled before the first round.
+        self._changed = np.full(
+            len(federation.item_biases), -1, dtype=np.int64
+        )  # per item: the round that last changed it
+        # No client and no row, but compile before the first round.
         clients_by_partition(recipe, federation.round_number, self.partitions)
         nothing = np.zeros(0, dtype=np.float32)
         self._add(FPLUpdate(np.zeros(0, dtype=np.int32), nothing.reshape(0, recipe.factors), nothing))
@@ -222,7 +224,7 @@ class FPLSpread:
         self._changed[items] = federation.round_number
 
     def _step(self, updates: Iterator[FPLUpdate]) -> None:
-        """Aggregation by a step that needs the sum of all partitions and moves every row."""
+        """Aggregation for a server step that needs the sum of all partitions and changes every row."""
         n_items, factors = len(self._federation.item_biases), self._federation.recipe.factors
         vectors, biases = np.zeros((n_items, factors), dtype=np.float32), np.zeros(n_items, dtype=np.float32)
         rows = 0

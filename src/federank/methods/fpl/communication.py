@@ -1,13 +1,13 @@
-"""Communication, counted update by update.
+"""Communication cost, counted per update.
 
-What is sent, and to whom, depends on draws alone, never on the values of factors; so a run's traffic can be counted
-exactly by making its draws again without the maths. Upwards a device sends the distinct item rows of its Update.
-Downwards it receives the full model (dense), or only the rows that changed since it was last there (changed).
+What is sent, and to whom, depends on random draws, never on factors. So the communication of a run is counted exactly
+by repeating its draws without the maths. A client uploads the distinct item rows of its update. It downloads the full
+model (dense), or only the rows that changed since its last download (changed).
 
-How many rows changed since a device was last there is asked once per client and round, so it must be cheap. Every round
-that changes a row gets a tick, counted up, and of each tick is known how many rows changed last in its round. The rows
-changed since a moment are the sum over the ticks after it: of a short array of blocks, and of a part of one block. When
-ticks run out, those that still have rows are numbered again from zero.
+The number of rows changed since a client's last download is needed once per client and round, so it must be cheap.
+Every round that changes a row gets the next tick; for each tick the number of rows last changed in its round is kept.
+The rows changed since a moment are the sum over later ticks: of a short array of blocks, and of a part of one block.
+When ticks run out, those that still have rows are renumbered from zero.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from federank.simulation.federated import traffic
 
 _PAIRS_AT_ONCE = 1 << 15
 _ROUND, _CLIENTS, _CLIENT, _COUNTER = range(4)
-"""Where a replay stands: the round, how many clients it has (-1: not drawn yet), the next of them, its next pair."""
+"""State of a replay: the round, its number of clients (-1: not drawn yet), the next client, its next pair."""
 
 
 def replay(
     recipe: Recipe, histories: Histories, n_items: int, rounds: range, followed: NDArray[np.bool_] | None = None
 ) -> Iterator[Pairs]:
-    """The pairs of these rounds, block by block; of some devices only, where it is said which are `followed`.
+    """The pairs of these rounds, in blocks; only of `followed` clients, if given.
 
-    A block is valid until the next one is asked for.
+    A block is valid until the next one is requested.
     """
     n_users = len(histories.starts) - 1
     marks, chosen = np.zeros(n_users, dtype=np.int64), np.empty(n_users, dtype=np.int32)
@@ -66,7 +66,7 @@ def _name(
     position: LongVector,
     pairs: Pairs,
 ) -> int:
-    """Fill a block with the names of the next pairs, and remember where to go on; how many there are."""
+    """Fill a block with the next pairs' users, rounds and counters; returns their number."""
     count = 0
     while position[_ROUND] < end:
         r = position[_ROUND]
@@ -92,14 +92,14 @@ def _name(
 
 @compiled
 def clients_of_round(recipe: Recipe, round_number: int, n_users: int) -> IntVector:
-    """Who takes part in a round, in the order of the draws."""
+    """The clients of a round, in the order of the draws."""
     marks, chosen = np.zeros(n_users, np.int64), np.empty(n_users, np.int32)
     count = choose_clients(recipe, round_number, recipe.clients_per_round, marks, chosen)
     return chosen[:count]
 
 
 def participations(recipe: Recipe, n_users: int, rounds: int) -> LongVector:
-    """In how many of the first rounds each user was chosen."""
+    """The number of rounds that each user took part in."""
     counts = np.zeros(n_users, dtype=np.int64)
     _count(recipe, rounds, np.zeros(n_users, dtype=np.int64), np.empty(n_users, dtype=np.int32), counts)
     return counts
@@ -113,26 +113,26 @@ def _count(recipe: Recipe, rounds: int, marks: LongVector, chosen: IntVector, co
             counts[chosen[position]] += 1
 
 
-# What an epoch of federated pair-wise learning costs on the wire (Anelli et al., FPL, 2020, section 3.2).
+# Communication cost of an epoch (Anelli et al., FPL, 2020, section 3.2).
 
 
 def conversations(clients_per_round: float, rounds_per_epoch: float) -> float:
-    """Rho: how often a device and the server talk in an epoch."""
+    """Rho: number of client-server interactions per epoch."""
     return clients_per_round * rounds_per_epoch
 
 
 def communication_cost(rho: float, n_items: int, triples: float, pi: float) -> float:
-    """CCE: how many item vectors are sent per epoch, down and up."""
+    """CCE: number of item vectors sent per epoch, down and up."""
     return rho * (n_items + triples * (1 + pi))
 
 
 def freshness(rounds_per_epoch: float) -> float:
-    """How often the shared model is renewed in an epoch."""
+    """Number of updates of the shared model per epoch."""
     return rounds_per_epoch
 
 
 def normalised_freshness(rounds_per_epoch: float, interactions: int) -> float:
-    """Freshness for each training interaction: 1 where every single one renews the model."""
+    """Freshness per training interaction: 1 if every interaction updates the model."""
     return rounds_per_epoch / interactions
 
 
@@ -140,17 +140,17 @@ _TICKS_PER_BLOCK = 512
 
 
 def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds: int) -> dict[str, Any]:
-    """The traffic of the first rounds of a run: totals, means per round, and the papers' measures beside them."""
+    """Communication cost of the first rounds of a run: totals, means per round, and the papers' measures."""
     mean_triples = float(np.mean(recipe.triples[recipe.participants]))
     tally = _Tally.empty(len(recipe.triples), n_items, most_rows=2 * int(recipe.triples.max()))
     for pairs in replay(recipe, histories_of(profiles, n_items, recipe), n_items, range(rounds)):
         _note(recipe, pairs, tally)
     rows_up, rows_down = tally.rows_up, tally.rows_down
     downloads, uploads = int(rows_down.sum()), int(rows_up.sum())
-    if recipe.deviation > 0:  # then every Update has every row, and every row changes
+    if recipe.deviation > 0:  # with noise, every update has every row, and every row changes
         rows_up, rows_down = np.zeros(n_items + 1, dtype=np.int64), np.zeros(n_items + 1, dtype=np.int64)
         rows_up[n_items], rows_down[n_items] = uploads, downloads
-    elif not recipe.only_adds:  # then every round that an Update came in changes every row
+    elif not recipe.only_adds:  # then every round with an update changes every row
         rows_down[1:-1], rows_down[-1] = 0, rows_down[1:].sum()
     method = FPL(n_items=n_items, factors=recipe.factors, triples=1)
     model = wire.zeros(FPLModel, method)
@@ -175,7 +175,7 @@ def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds
 
 
 def _sent_shares(recipe: Recipe) -> RealVector:
-    """How much of each device's positives is sent in the long run: the papers' pi, whatever the policy."""
+    """Expected share of each client's positives that is sent: the papers' pi, under any policy."""
     if not len(recipe.shared_profile.allowed):
         return recipe.pi
     sizes = np.diff(recipe.shared_profile.starts)
@@ -192,7 +192,7 @@ def _total(histogram: Any, size: Callable[[int], int], rounds: int) -> dict[str,
 
 @inlined
 def _rows_after(rows: Any, blocks: Any, tick: Any) -> Any:
-    """How many rows changed last in a round after this tick."""
+    """Number of rows that last changed after this tick."""
     block = (tick + 1) // _TICKS_PER_BLOCK
     total = np.int64(0)
     for t in range(tick + 1, min((block + 1) * _TICKS_PER_BLOCK, len(rows))):
@@ -204,7 +204,8 @@ def _rows_after(rows: Any, blocks: Any, tick: Any) -> Any:
 
 @compiled
 def _renumber(rows: Any, blocks: Any, tick_of_item: Any, tick_of_user: Any) -> int:
-    """Number the ticks that still have rows from zero in their order; those of devices follow. The next free tick."""
+    """Renumber the ticks that still have rows from zero, and the clients' ticks with them; returns the next free
+    tick."""
     needed_before = np.empty(len(rows) + 1, np.int64)
     needed_before[0] = 0
     blocks[:] = 0
@@ -225,18 +226,18 @@ def _renumber(rows: Any, blocks: Any, tick_of_item: Any, tick_of_user: Any) -> i
 
 
 class _Tally(NamedTuple):
-    """What has been counted, and what is known of every row and device while counting goes on."""
+    """The counts so far, and the state of every row and client."""
 
-    rows_up: LongVector  # how many Updates had this many rows
-    rows_down: LongVector  # how many downloads of changed rows had this many
-    rows: IntVector  # per tick: how many rows changed last in its round
-    blocks: LongVector  # the same, for each block of ticks
-    tick_of_item: IntVector  # -1: has never changed
-    tick_of_user: LongVector  # -2: has never been there; -1: was there before any change
-    changed: IntVector  # the rows that this round has changed
+    rows_up: LongVector  # number of updates with this many rows
+    rows_down: LongVector  # number of downloads with this many changed rows
+    rows: IntVector  # per tick: number of rows that last changed in its round
+    blocks: LongVector  # the same per block of ticks
+    tick_of_item: IntVector  # -1: never changed
+    tick_of_user: LongVector  # -2: never took part; -1: before any change
+    changed: IntVector  # the rows changed in this round
     in_round: LongVector  # per row: the last round that changed it
-    in_update: LongVector  # per row: the last Update that had it
-    now: LongVector  # see _ROUND and so on
+    in_update: LongVector  # per row: the last update that contained it
+    now: LongVector  # see _NOW_ROUND
 
     @classmethod
     def empty(cls, n_users: int, n_items: int, most_rows: int) -> _Tally:
@@ -256,13 +257,14 @@ class _Tally(NamedTuple):
         )
 
 
-_ROUND_communication, _NEXT_TICK, _CHANGED, _UPDATE, _ROWS = range(5)
-"""This round, the next free tick, how many rows the round has changed, this update and its rows."""
+_NOW_ROUND, _NEXT_TICK, _CHANGED, _UPDATE, _ROWS = range(5)
+"""Positions in `now`: this round, the next free tick, number of rows changed in this round, this update and its
+rows."""
 
 
 @compiled(allocates=False)
 def _end_round(tally: _Tally, tick: int, count: int) -> None:
-    """Give every row that the round has changed its tick."""
+    """Give every row changed in this round its tick."""
     for position in range(count):
         item = tally.changed[position]
         old = tally.tick_of_item[item]
@@ -276,7 +278,7 @@ def _end_round(tally: _Tally, tick: int, count: int) -> None:
 
 @compiled(allocates=False)
 def _download(tally: _Tally, user: int, tick: int) -> None:
-    """A device comes: it lacks the rows that changed since it was last there."""
+    """A download: the client lacks the rows that changed since its last one."""
     if tally.tick_of_user[user] == -2:
         tally.rows_down[-1] += 1
     else:
@@ -287,7 +289,7 @@ def _download(tally: _Tally, user: int, tick: int) -> None:
 @compiled
 def _note(recipe: Recipe, pairs: Pairs, tally: _Tally) -> None:
     """Count a block of pairs."""
-    now_round, tick, changed = tally.now[_ROUND_communication], tally.now[_NEXT_TICK], tally.now[_CHANGED]
+    now_round, tick, changed = tally.now[_NOW_ROUND], tally.now[_NEXT_TICK], tally.now[_CHANGED]
     update, rows = tally.now[_UPDATE], tally.now[_ROWS]
     for k in range(len(pairs.users)):
         r = np.int64(pairs.rounds[k])
@@ -314,15 +316,15 @@ def _note(recipe: Recipe, pairs: Pairs, tally: _Tally) -> None:
                     changed += 1
         if pairs.counters[k] + 1 == recipe.triples[pairs.users[k]] and pairs.arrives[k] != LOST:
             tally.rows_up[rows] += 1
-    tally.now[_ROUND_communication], tally.now[_NEXT_TICK], tally.now[_CHANGED] = now_round, tick, changed
+    tally.now[_NOW_ROUND], tally.now[_NEXT_TICK], tally.now[_CHANGED] = now_round, tick, changed
     tally.now[_UPDATE], tally.now[_ROWS] = update, rows
 
 
 def paper_costs(model: Any) -> dict[str, float]:
-    """What an epoch costs by the papers' formula, and how fresh it keeps the shared model."""
+    """The papers' communication cost and freshness of an epoch."""
     data = model.training
     recipe = model.recipe(data)
-    # The papers' CCE rounds neither T = X+/|U| nor X+/|U-|; the rounds of an epoch are integers, as they are simulated.
+    # The papers' CCE rounds neither T = X+/|U| nor X+/|U|. Rounds per epoch are integers, as simulated.
     conversed = conversations(recipe.clients_per_round, len(data) / recipe.clients_per_round)
     triples, pi = (float(np.mean(of_all[recipe.participants])) for of_all in (recipe.triples, recipe.pi))
     if model.pairs().triples == "mean":
@@ -334,15 +336,15 @@ def paper_costs(model: Any) -> dict[str, float]:
     }
 
 
-# Item updates: in how many of a run's updates each item had a row (FedeRank, 2021, Figure 2).
+# Item updates: number of updates that contain each item (FedeRank, 2021, Figure 2).
 
 
 def item_updates(model: Any) -> LongVector:
-    """How many Updates of a fitted model's run had a row of each item."""
+    """Number of updates of a fitted model's run that contain each item."""
     data = model.training
     recipe = model.recipe(data)
     counts = np.zeros(data.n_items, dtype=np.int64)
-    in_update, update = np.full(data.n_items, -1, dtype=np.int64), 0  # the last Update that had each row
+    in_update, update = np.full(data.n_items, -1, dtype=np.int64), 0  # per row: the last update that contained it
     histories = histories_of(data.profiles, data.n_items, recipe)
     for pairs in replay(recipe, histories, data.n_items, range(model.report["rounds"])):
         update = _count_rows(pairs, in_update, update, counts)
@@ -351,7 +353,7 @@ def item_updates(model: Any) -> LongVector:
 
 @compiled(allocates=False)
 def _count_rows(pairs: Pairs, in_update: LongVector, update: int, counts: LongVector) -> int:
-    """Count a block of pairs; the number of the last Update met."""
+    """Count a block of pairs; returns the number of the last update."""
     for k in range(len(pairs.users)):
         if pairs.counters[k] == 0:
             update += 1

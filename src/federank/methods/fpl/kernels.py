@@ -1,16 +1,15 @@
-"""The compiled loops: the same draws and the same steps as the reference engine, for a million devices.
+"""Compiled loops: the same draws and steps as the reference engine, for a million clients.
 
-Two loops, because two shapes of federation differ in what they may do at once:
+Two loops for two kinds of federation:
 
-  * `play_single_pairs`: one client a round with one pair (sFPL). The next round sees this round's result, so the
-    order is the algorithm; what can be done ahead is every draw. A block of rounds is drawn first, then stepped.
+  * `play_single_pairs`: one client per round with one pair (sFPL). Each round depends on the one before, so only the
+    random draws can be done ahead: a block of rounds is drawn first, then stepped.
   * `play_rounds`: everything else. Clients of a round see the same shared model, so they are divided into *shards*
-    that may run on different cores. Each shard sums its clients' Updates in their order; then the shards' sums
-    are folded into the model in the order of shards. The division depends on the population alone, so the number
-    of threads never changes a bit of the result.
+    that may run on different cores. Each shard sums its clients' updates in order; the shards' sums are then added to
+    the model in the order of shards. The division depends on the population alone, so the number of threads never
+    changes a bit of the result.
 
-Nothing here decides anything: who takes part, which pairs are drawn, what may be sent and what a step is come from
-protocol/ and models/, the very functions that the reference engine interprets.
+Draws, pairs, masks and steps are those of method.py and bpr.py, which the reference engine interprets.
 """
 
 from __future__ import annotations
@@ -30,28 +29,28 @@ from federank.methods.fpl.method import Draw, FPLUpdate, Profile, may_send, pair
 from federank.methods.fpl.settings import Recipe, choose_clients
 from federank.privacy.population import all_shared_items
 
-# Pairs, drawn in blocks ahead of the steps that use them.
+# Pairs, drawn in blocks before the steps that use them.
 
 
 BLOCK = 512
-LINE = 16  # items in one line of memory
+LINE = 16  # items per cache line
 _MOST_BIT_BYTES = 2**27
 
 LOST, NEGATIVE_ONLY, BOTH = 0, 1, 2
-"""How many of a pair's two gradients reach the server; one alone is the negative's."""
+"""How many of a pair's two gradients reach the server; a single one is the negative's."""
 
 
 class Histories(NamedTuple):
-    """What the devices take part with: everyone's items, ascending, and the same as bits where they are few enough."""
+    """The shared profiles: all users' items, ascending, and as a bitmap if it is small enough."""
 
     starts: LongVector
     items: IntVector
-    bits: np.ndarray[Any, np.dtype[np.uint64]]  # users x words of 64 items; no rows where it would be too large
-    allowed: np.ndarray[Any, np.dtype[np.bool_]]  # which items may ever be sent; empty where all of them may
+    bits: np.ndarray[Any, np.dtype[np.uint64]]  # users x words of 64 items; no rows if too large
+    allowed: np.ndarray[Any, np.dtype[np.bool_]]  # which items may be sent; empty: all
 
 
 class Pairs(NamedTuple):
-    """A block of pairs, column by column: who, when, which items, and what of it arrives."""
+    """A block of pairs, as columns: user, round, items, and how many gradients arrive."""
 
     users: IntVector
     rounds: np.ndarray[Any, np.dtype[np.uint32]]
@@ -73,12 +72,12 @@ def _set_bits(starts: LongVector, items: IntVector, bits: Any) -> None:
 
 
 def histories_of(profiles: Profiles, n_items: int, recipe: Recipe) -> Histories:
-    """What everyone takes part with (their history, unless their policy says otherwise), as the kernels want it."""
+    """The shared profiles of all users (their histories, unless policies say otherwise) for the kernels."""
     profiles = all_shared_items(recipe.shared_profile, profiles)
     n_users, row = len(profiles.starts) - 1, -(-n_items // 64)
     bits = np.zeros((n_users, row) if 8 * n_users * row <= _MOST_BIT_BYTES else (0, row), dtype=np.uint64)
     starts, items = np.ascontiguousarray(profiles.starts).view(), np.ascontiguousarray(profiles.items).view()
-    # Not to be written to, anyone who made them: one form of array, so that one compilation serves every caller.
+    # Always read-only: one kind of array, so that one compilation serves every caller.
     starts.flags.writeable = items.flags.writeable = False
     _set_bits(starts, items, bits)
     return Histories(starts, items, bits, recipe.shared_profile.allowed)
@@ -103,15 +102,16 @@ def workspace_for_pairs(count: Any) -> Any:
 
 @compiled(allocates=False)
 def draw_pairs(recipe: Recipe, histories: Histories, n_items: int, pairs: Pairs, count: int) -> None:
-    """Fill the items of a block whose users, rounds and counters are set, and what of each pair arrives."""
-    # The words first, alone: this loop runs eight draws at a time in vector registers.
+    """Fill the items of a block whose users, rounds and counters are set, and how many gradients of each pair
+    arrive."""
+    # The random words first: this loop runs eight draws at a time in vector registers.
     for k in range(count):
         first, second, third, coin = words(recipe.seed, pairs.users[k], TRIPLE, pairs.rounds[k], pairs.counters[k])
         pairs.first[k] = first
         pairs.second[k] = second
         pairs.third[k] = third
         pairs.coins[k] = coin
-    # Then ask memory for the histories: where there are no bits, a negative is looked for in them.
+    # Then prefetch the histories, which are searched for negatives if there is no bitmap.
     if len(histories.bits) == 0:
         for k in range(count):
             start, end = histories.starts[pairs.users[k]], histories.starts[pairs.users[k] + 1]
@@ -140,7 +140,7 @@ def draw_pairs(recipe: Recipe, histories: Histories, n_items: int, pairs: Pairs,
 
 @inlined
 def next_block(recipe: Any, clients: Any, round_number: Any, client: Any, counter: Any, pairs: Any) -> Any:
-    """Name the next pairs of these clients: how many fit in the block, and where to go on."""
+    """Fill a block with the next pairs of these clients; returns their number and where to continue."""
     count = 0
     while count < len(pairs.users) and client < len(clients):
         pairs.users[count] = clients[client]
@@ -156,7 +156,7 @@ def next_block(recipe: Any, clients: Any, round_number: Any, client: Any, counte
 
 @compiled(allocates=False)
 def choose_one_each(recipe: Recipe, first_round: int, count: int, marks: Any, chosen: IntVector, pairs: Pairs) -> int:
-    """The one client of each of these rounds; rounds for which no one is there are left out."""
+    """The one client of each of these rounds; rounds without an online client are left out."""
     if recipe.online >= 1.0 and len(recipe.trace) == 0:
         for k in range(count):
             word, _, _, _ = words(recipe.seed, SERVER, SELECT, first_round + k, 0)
@@ -176,29 +176,29 @@ def choose_one_each(recipe: Recipe, first_round: int, count: int, marks: Any, ch
 
 
 AHEAD = 6
-"""How many pairs ahead memory is asked for their rows."""
+"""Number of pairs by which rows are prefetched."""
 
 
 class Run(NamedTuple):
-    """What every kernel of a run is handed: the recipe, what devices hold, and the tables that rounds change."""
+    """The data of all kernels of a run: the recipe, the clients' data, and the tables that rounds change."""
 
     recipe: Recipe
     histories: Histories
     item_vectors: FloatMatrix
     item_biases: FloatVector
     user_vectors: FloatMatrix
-    width: Any  # a tuple as long as rows are wide: a constant to the compiler
+    width: Any  # a tuple as long as rows are wide: a constant for the compiler
 
 
-class Bench(NamedTuple):
-    """What one worker has before it while it plays clients."""
+class Buffers(NamedTuple):
+    """A worker's buffers."""
 
     pairs: Pairs
-    moves: FloatMatrix  # one row: how far the client's vector will go, where it moves once at the end of a round
+    moves: FloatMatrix  # one row: the step of the client's vector, if it moves once per round
 
 
 class ThreadTeam(NamedTuple):
-    """What workers share who play the same rounds."""
+    """State shared by the workers of a round."""
 
     chosen: IntVector  # the round's clients; the last position has their number
     barrier: Any
@@ -206,13 +206,13 @@ class ThreadTeam(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Each shard's sum of Updates: rows are valid where the stamp is that of the round."""
+    """Each shard's sum of updates; a row is valid if its stamp is that of the round."""
 
     vectors: np.ndarray[Any, np.dtype[np.float32]]  # shards x items x width
     biases: FloatMatrix  # shards x items
     stamps: np.ndarray[Any, np.dtype[np.int64]]  # shards x items
-    touched: np.ndarray[Any, np.dtype[np.int32]]  # shards x items: which rows, as first met
-    counts: np.ndarray[Any, np.dtype[np.int64]]  # shards: how many of them
+    touched: np.ndarray[Any, np.dtype[np.int32]]  # shards x items: the rows in order of first use
+    counts: np.ndarray[Any, np.dtype[np.int64]]  # shards: the number of rows
 
 
 class ShardSum(NamedTuple):
@@ -225,7 +225,7 @@ class ShardSum(NamedTuple):
 
 
 def workspace_for_sums(shards: int, n_items: int, width: int) -> Sums:
-    """Sums that have no rows yet."""
+    """Empty sums."""
     return Sums(
         vectors=np.empty((shards, n_items, width), dtype=np.float32),
         biases=np.empty((shards, n_items), dtype=np.float32),
@@ -242,19 +242,19 @@ def sum_of_shard(sums: Any, s: Any) -> Any:
 
 
 @inlined
-def new_bench(width: Any) -> Any:
-    """A worker's bench, for rows of this width."""
-    return Bench(workspace_for_pairs(BLOCK), np.zeros((1, width), np.float32))
+def new_buffers(width: Any) -> Any:
+    """A worker's buffers for rows of this width."""
+    return Buffers(workspace_for_pairs(BLOCK), np.zeros((1, width), np.float32))
 
 
 def new_thread_team(n_users: int, workers: int) -> ThreadTeam:
-    """This many workers, before their first round."""
+    """Shared state of this many workers, before the first round."""
     return ThreadTeam(np.empty(n_users + 1, dtype=np.int32), new_barrier(), workers)
 
 
 @inlined
 def _fetch_ahead(P: Any, Q: Any, pairs: Any, k: Any, width: Any) -> None:
-    """Ask memory for the rows of a pair that is about to be stepped."""
+    """Prefetch the rows of a pair that is stepped soon."""
     fetch_row(P, pairs.users[k], width)
     fetch_row(Q, pairs.positives[k], width)
     fetch_row(Q, pairs.negatives[k], width)
@@ -262,7 +262,7 @@ def _fetch_ahead(P: Any, Q: Any, pairs: Any, k: Any, width: Any) -> None:
 
 @compiled(allocates=False)
 def _step_one_by_one(run: Run, pairs: Pairs, count: int) -> None:
-    """Step a block of pairs, each on what the one before it left."""
+    """Step a block of pairs, each on the result of the one before."""
     recipe, _, Q, b, P, width = run
     rate = recipe.learning_rate
     for k in range(count):
@@ -281,7 +281,7 @@ def _step_one_by_one(run: Run, pairs: Pairs, count: int) -> None:
 
 @compiled
 def play_single_pairs(run: Run, first_round: int, rounds: int) -> None:
-    """Rounds of one client with one pair each: what it sends is folded in before the next round."""
+    """Rounds of one client with one pair each; its update is added before the next round."""
     pairs = workspace_for_pairs(BLOCK)
     marks = np.zeros(len(run.user_vectors), np.int64)
     chosen = np.empty(len(run.user_vectors), np.int32)
@@ -293,7 +293,7 @@ def play_single_pairs(run: Run, first_round: int, rounds: int) -> None:
 
 @inlined
 def _add(total: Any, count: Any, stamp: Any, item: Any, row: Any, bias: Any, width: Any) -> Any:
-    """Add one gradient to a shard's sum, the first of a round in place of what was there; how many rows it has now."""
+    """Add one gradient to a shard's sum, replacing rows of earlier rounds; returns the number of rows."""
     if total.stamps[item] == stamp:
         store_row(total.vectors, item, load_row(total.vectors, item, width) + row)
         total.biases[item] += bias
@@ -306,10 +306,10 @@ def _add(total: Any, count: Any, stamp: Any, item: Any, row: Any, bias: Any, wid
 
 
 @compiled(allocates=False)
-def _step_and_sum(run: Run, bench: Bench, count: int, total: ShardSum, touched_count: int) -> int:
-    """Step a block of pairs on the shared model as the round found it, and add what arrives to the shard's sum."""
+def _step_and_sum(run: Run, buffers: Buffers, count: int, total: ShardSum, touched_count: int) -> int:
+    """Step a block of pairs on the shared model of the round, and add arriving gradients to the shard's sum."""
     recipe, _, Q, b, P, width = run
-    pairs, moves = bench
+    pairs, moves = buffers
     rate, stamp = recipe.learning_rate, np.int64(pairs.rounds[0]) + 1
     for k in range(count):
         _fetch_ahead(P, Q, pairs, min(k + AHEAD, count - 1), width)
@@ -335,13 +335,13 @@ def _step_and_sum(run: Run, bench: Bench, count: int, total: ShardSum, touched_c
 
 
 @compiled(allocates=False)
-def play_clients(run: Run, round_number: int, clients: IntVector, bench: Bench, total: ShardSum) -> int:
-    """The clients of one shard, one after the other; how many rows their sum has."""
+def play_clients(run: Run, round_number: int, clients: IntVector, buffers: Buffers, total: ShardSum) -> int:
+    """Play the clients of one shard in order; returns the number of rows of their sum."""
     client, counter, touched_count = 0, 0, 0
     while client < len(clients):
-        count, client, counter = next_block(run.recipe, clients, round_number, client, counter, bench.pairs)
-        draw_pairs(run.recipe, run.histories, len(run.item_biases), bench.pairs, count)
-        touched_count = _step_and_sum(run, bench, count, total, touched_count)
+        count, client, counter = next_block(run.recipe, clients, round_number, client, counter, buffers.pairs)
+        draw_pairs(run.recipe, run.histories, len(run.item_biases), buffers.pairs, count)
+        touched_count = _step_and_sum(run, buffers, count, total, touched_count)
     return touched_count
 
 
@@ -354,7 +354,7 @@ def _fold_row(rate: Any, Q: Any, b: Any, total: Any, item: Any, width: Any) -> N
 
 @compiled(allocates=False)
 def fold_touched(run: Run, total: ShardSum, count: int) -> None:
-    """Fold in the rows that one shard has touched."""
+    """Aggregate the rows of one shard's sum."""
     recipe, _, Q, b, _, width = run
     for position in range(count):
         _fold_row(recipe.learning_rate, Q, b, total, total.touched[position], width)
@@ -362,7 +362,7 @@ def fold_touched(run: Run, total: ShardSum, count: int) -> None:
 
 @compiled(allocates=False)
 def _fold_items(run: Run, total: ShardSum, stamp: int, first: int, last: int) -> None:
-    """Fold in what one shard has for a range of items."""
+    """Aggregate one shard's sum for a range of items."""
     recipe, _, Q, b, _, width = run
     for item in range(first, last):
         if total.stamps[item] == stamp:
@@ -371,15 +371,15 @@ def _fold_items(run: Run, total: ShardSum, stamp: int, first: int, last: int) ->
 
 @compiled
 def play_rounds(run: Run, sums: Sums, thread_team: ThreadTeam, worker: int, first_round: int, rounds: int) -> None:
-    """Rounds of several clients or several pairs: Updates are summed shard by shard, then folded in.
+    """Rounds of several clients or several pairs: updates are summed per shard, then aggregated.
 
     Run by all workers of the team at once, each with its own number. Worker 0 chooses the clients; shards, and then
-    parts of the catalogue, are dealt out.
+    parts of the catalogue, are divided among the workers.
     """
     recipe, (chosen, barrier, workers) = run.recipe, thread_team
     shards, n_items = sums.stamps.shape
     marks = np.zeros(len(run.user_vectors), np.int64)
-    bench = new_bench(len(run.width))
+    buffers = new_buffers(len(run.width))
     for r in range(first_round, first_round + rounds):
         if worker == 0:
             chosen[-1] = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
@@ -387,7 +387,7 @@ def play_rounds(run: Run, sums: Sums, thread_team: ThreadTeam, worker: int, firs
         m = chosen[-1]
         for s in range(worker, shards, workers):
             clients = chosen[s * m // shards : (s + 1) * m // shards]
-            sums.counts[s] = play_clients(run, r, clients, bench, sum_of_shard(sums, s))
+            sums.counts[s] = play_clients(run, r, clients, buffers, sum_of_shard(sums, s))
         wait_for_all(barrier, workers)
         rows = 0
         for s in range(shards):
@@ -404,18 +404,18 @@ def play_rounds(run: Run, sums: Sums, thread_team: ThreadTeam, worker: int, firs
         wait_for_all(barrier, workers)
 
 
-# Some devices' part of a round, apart from the rounds of a run: what they send, as one summed Update.
+# The part of some clients in a round: their updates as one sum.
 
 
 class ClientWorkspace(NamedTuple):
-    """Working memory, kept from call to call."""
+    """Buffers that are reused from call to call."""
 
-    bench: Bench
+    buffers: Buffers
     total: ShardSum
 
 
 def workspace_for_sum(n_items: int, width: int) -> ShardSum:
-    """A sum of Updates that has no rows yet."""
+    """An empty sum of updates."""
     return ShardSum(
         vectors=np.zeros((n_items, width), dtype=np.float32),
         biases=np.zeros(n_items, dtype=np.float32),
@@ -425,15 +425,15 @@ def workspace_for_sum(n_items: int, width: int) -> ShardSum:
 
 
 def workspace_for_clients(n_items: int, width: int) -> ClientWorkspace:
-    """Working memory for a catalogue of this size, with rows of this width."""
-    return ClientWorkspace(new_bench(width), workspace_for_sum(n_items, width))
+    """Buffers for a catalogue of this size, with rows of this width."""
+    return ClientWorkspace(new_buffers(width), workspace_for_sum(n_items, width))
 
 
 def sum_of_updates(run: Run, round_number: int, clients: IntVector, workspace: ClientWorkspace) -> FPLUpdate:
-    """Computation and transmission on these devices, one after the other: the sum of what they send."""
+    """Computation and transmission of these clients, in order: the sum of their updates."""
     total = workspace.total
-    rows = play_clients(run, round_number, clients, workspace.bench, total)
+    rows = play_clients(run, round_number, clients, workspace.buffers, total)
     items = np.sort(total.touched[:rows])
-    total.stamps[items] = 0  # the next sum begins with nothing, though it be of the same round
+    total.stamps[items] = 0  # the next sum starts empty, even in the same round
     vectors = np.ascontiguousarray(total.vectors[items, : run.recipe.factors])
     return FPLUpdate(items, vectors, total.biases[items])

@@ -54,11 +54,11 @@ from federank.privacy.policy import Policy
 
 MOST_TRIPLES = 1_000_000
 HOME_ROUND = 0xFFFFFFFF
-"""Stands for the round in the draws of a fold-in, so that no round shares them."""
+"""The round number of draws in a fold-in, which no round uses."""
 HOME_STEPS = 1000
-"""Pairs that a fold-in learns from: on MovieLens 100K, as good a ranking as the vectors of rounds have."""
+"""Number of pairs of a fold-in: on MovieLens 100K it ranks as well as trained vectors."""
 SLACK = 1e-3
-"""Per pair: sums of 32-bit floats are not exact."""
+"""Per pair, for rounding errors of 32-bit sums."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class FPLModel:
 
 @dataclass(frozen=True, eq=False)
 class FPLState(FPLModel):
-    """What the server has: beside the model Adam's moments, which the plain step does not need."""
+    """The server's state: the model and Adam's moments, which are empty for plain SGD."""
 
     mean: Array = array("items", "moments")  # of past sums; the last column is the bias's
     square: Array = array("items", "moments")
@@ -80,7 +80,7 @@ class FPLState(FPLModel):
 
 @dataclass(frozen=True, eq=False)
 class FPLUpdate:
-    """What a client sends: a gradient for each item that it names."""
+    """A client's upload: one gradient per item."""
 
     items: Array = array("rows", dtype="index")
     vectors: Array = array("rows", "factors")
@@ -89,7 +89,7 @@ class FPLUpdate:
 
 @dataclass(eq=False, kw_only=True)
 class FPLSums(Aggregate):
-    """Sums of a round's updates."""
+    """Sum of a round's updates."""
 
     vectors: Array = array("items", "factors")
     biases: Array = array("items")
@@ -97,7 +97,7 @@ class FPLSums(Aggregate):
 
 @dataclass(frozen=True, kw_only=True)
 class PairwiseSettings:
-    """What FPL, FedeRank and centralised BPR have in common."""
+    """Settings that FPL, FedeRank and centralised BPR share."""
 
     learning_rate: float = setting(0.05, positive=True)
     """Learning rate of clients and server."""
@@ -108,23 +108,23 @@ class PairwiseSettings:
     negative_regulariser: float = setting(1 / 200, 0, paper=True)
     """Regularization of a negative item's vector, as a multiple of the learning rate."""
     initial_scale: float = setting(0.1, positive=True, paper=True)
-    """Standard deviation of the first values of all vectors."""
+    """Standard deviation of the initial vectors."""
     initial_biases: Literal["normal", "zero"] = setting("normal", paper=True)
-    """First values of the item biases: drawn like the vectors, or zero."""
+    """Initial item biases: drawn like the vectors, or zero."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FPLRules(PairwiseSettings):
-    """What a federation of FPL follows, simulated or real."""
+    """Rules of a federation of FPL, simulated or real."""
 
     order: Literal["as-in-code", "as-printed"] = setting("as-in-code", paper=True)
-    """Within a round the client's own vector moves with every pair, as in the authors' code; or once at the end by the
-    sum of all steps, as FedeRank's Eq. 1-3 are printed."""
+    """The client's vector changes with every pair, as in the authors' code; or once per round by the sum of all steps,
+    as in FedeRank's Eq. 1-3."""
     mask: Literal["as-in-code", "as-printed"] = setting("as-in-code", paper=True)
-    """The coin of pi is tossed for every pair, as in the authors' code; or once per positive item and round, as
-    FedeRank's Eq. 4-5 are printed."""
+    """The coin of pi is tossed for every pair, as in the authors' code; or once per positive item and round, as in
+    FedeRank's Eq. 4-5."""
     most_triples: int | None = setting(None, 1, MOST_TRIPLES)
-    """Users may choose how many pairs their own client trains on, up to this many; without it, up to `triples`."""
+    """Maximum number of pairs that a user may choose for their own client. [default: `triples`]"""
     server: Literal["plain", "adam"] = setting("plain", expert=True)
     """Server step: add the sum of a round times the learning rate (plain), or Adam."""
     beta1: float = setting(0.9, fraction=True, expert=True)
@@ -132,15 +132,14 @@ class FPLRules(PairwiseSettings):
     beta2: float = setting(0.999, fraction=True, expert=True)
     """Adam: decay of the second moment."""
     item_pull: float = setting(0.0, 0)
-    """Weight decay of all item vectors at the server, once a round, beside the sum of the updates."""
+    """Weight decay of all item vectors at the server, once per round."""
 
     def check_server(self) -> None:
-        """Refuse settings of Adam where the server's step is plain."""
+        """Refuse settings of Adam if the server uses plain SGD."""
         for name in ("beta1", "beta2"):
             if self.server == "plain" and getattr(self, name) != self.__dataclass_fields__[name].default:
                 raise SettingError(
-                    f"{name} is {getattr(self, name):g}, but the server's step is plain and remembers nothing; choose "
-                    "the server adam, or leave it out."
+                    f"{name} is {getattr(self, name):g}, but server is plain; set server to adam, or leave it out."
                 )
 
 
@@ -159,7 +158,7 @@ class FPL(FPLRules, FederatedMethod):
     pi: float = setting(1.0, 0, 1)
     """Probability that a positive item's gradient is sent (0: never, 1: always)."""
     triples: int = setting(AUTO, 1, MOST_TRIPLES)
-    """Pairs that a client trains on in a round; left out, the mean size of the histories."""
+    """Pairs that a client trains on in a round. [default: the mean size of the histories]"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -172,37 +171,37 @@ class FPL(FPLRules, FederatedMethod):
 
     @property
     def clocks(self) -> int:
-        """Whether the server's step depends on how many there were."""
+        """1 if the server step counts its rounds (Adam), else 0."""
         return int(self.server == "adam")
 
     @property
     def most_own_triples(self) -> int:
-        """The most pairs that an owner may choose."""
+        """The maximum number of pairs that an owner may choose."""
         return self.most_triples or self.triples
 
     def resolve(self, data: DataSummary) -> Self:
-        """The same with a number of pairs."""
+        """The method with its number of pairs resolved."""
         triples = self.triples
         if triples is AUTO:
             if not (data.n_clients and data.n_interactions):
                 raise SettingError(
-                    "triples is the mean size of the histories unless it is set, and the data has no "
-                    "history; set triples to a number, such as 20."
+                    "triples defaults to the mean size of the histories, and the data have none; "
+                    "set triples to a number, such as 20."
                 )
             triples = max(1, data.n_interactions // data.n_clients)
         return replace(self, n_items=data.n_items, triples=triples)
 
     def chosen(self, policy: Policy, pi: float) -> Self:
-        """The method with this client's own pi, and as many pairs as its owner chooses and the federation allows."""
+        """The method with this client's pi, and its owner's number of pairs up to the limit."""
         triples = self.triples if policy.triples is None else min(policy.triples, self.most_own_triples)
         return replace(self, pi=pi, triples=triples)
 
     def max_rows(self) -> int:
-        """A client that trains on T pairs names 2 T items at most."""
+        """A client that trains on T pairs sends at most 2 T items."""
         return min(2 * max(self.triples, self.most_own_triples), self.n_items)
 
     def initial_state(self) -> FPLState:
-        """Vectors and biases drawn from the seed, as a simulation draws them; no moments yet."""
+        """Vectors and biases drawn from the seed, as in a simulation; no moments."""
         vectors, biases = first_items(
             self.n_items,
             self.factors,
@@ -221,7 +220,7 @@ class FPL(FPLRules, FederatedMethod):
     # The client.
 
     def client_update(self, client: Client, broadcast: FPLModel) -> ClientResult:
-        """The client's own vector moves with every pair, and a gradient comes out for each item that may be named."""
+        """Step the client's vector pair by pair, and return one gradient per item that may be sent."""
         if client.state is None:
             purpose, scale = USER_FACTORS, self.initial_scale
             p = normal_rows(1, self.factors, seed=client.seed, purpose=purpose, scale=scale, first_row=client.user)[0]
@@ -263,7 +262,7 @@ class FPL(FPLRules, FederatedMethod):
         return ClientResult(update, state, update.items[raised], update.items[~raised])
 
     def fold_in(self, client: Client, broadcast: FPLModel) -> FloatVector:
-        """The trained vector where there is one; else learnt from pairs, from zero. Zero where no pair can be drawn."""
+        """The trained vector, or one learnt from pairs, starting from zero. Zero if no pair can be drawn."""
         if client.state is not None:
             trained: FloatVector = client.state.vector
             return trained
@@ -283,7 +282,7 @@ class FPL(FPLRules, FederatedMethod):
     # The server.
 
     def server_update(self, state: FPLState, sums: FPLSums) -> FPLState:
-        """The model after a step along the sum of a round's updates."""
+        """A step along the sum of a round's updates."""
         if not sums.count:
             return state
         ascent = sums.vectors
@@ -301,29 +300,28 @@ class FPL(FPLRules, FederatedMethod):
         return FPLState(moved[:, :-1].copy(), moved[:, -1].copy(), mean, square, steps)
 
     def check(self, _broadcast: FPLModel, update: FPLUpdate) -> None:
-        """Refuse biases that no pairs can give.
+        """Refuse biases that T pairs cannot produce.
 
-        Each of T pairs adds g, from 0 to 1, to the bias of a positive and takes it from that of a negative; what the
-        owner withholds is missing among the positives alone. A malicious client can still choose T pairs: the defences
-        around the server's step bound what those do.
+        Each pair adds g, from 0 to 1, to the bias of a positive and subtracts it from that of a negative; only
+        positives can be withheld. A malicious client can still choose its T pairs: the defences bound their effect.
         """
         triples = max(self.triples, self.most_own_triples)
         biases, slack = update.biases.astype(np.float64), SLACK * triples
         raised, lowered = float(biases[biases > 0].sum()), float(-biases[biases < 0].sum()) + 0.0
         if float(biases.sum()) > slack or raised > triples + slack or lowered > triples + slack:
             raise BadMessage(
-                f"{triples} pairs cannot change biases by +{raised:g} and -{lowered:g}: each takes at most 1 from one "
-                "item, and gives no more than that to another."
+                f"{triples} pairs cannot change biases by +{raised:g} and -{lowered:g}: each moves at most 1 from one "
+                "item to another."
             )
 
     def grow(self, state: FPLState, n_items: int) -> FPLState:
-        """New items have no vector and a low bias, so that they are never first."""
+        """New items get a zero vector and a low bias, so they are never first."""
         larger: FPLState = wire.extended(state, n_items)
         larger.biases[len(state.biases) :] = low_bias(state.biases)
         return larger
 
     def exported(self, arrays: dict[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
-        """As the recommender of this name keeps it (recommender.py)."""
+        """The arrays of the recommender of this name (recommender.py)."""
         from federank.methods.fpl.settings import FPLSettings
 
         names = set(FPLSettings.__dataclass_fields__) & set(self.__dataclass_fields__) - {"clip", "noise"}
@@ -332,7 +330,7 @@ class FPL(FPLRules, FederatedMethod):
 
 
 def summed(items: list[int], vectors: list[FloatVector], biases: list[float]) -> FPLUpdate:
-    """Gradients of pairs as one row per item."""
+    """Sum the gradients of pairs into one row per item."""
     named, positions = np.unique(np.array(items, dtype=np.int32), return_inverse=True)
     sum_of_vectors = np.zeros((len(named), len(vectors[0])), dtype=np.float32)
     sum_of_biases = np.zeros(len(named), dtype=np.float32)
@@ -341,11 +339,11 @@ def summed(items: list[int], vectors: list[FloatVector], biases: list[float]) ->
     return FPLUpdate(named, sum_of_vectors, sum_of_biases)
 
 
-# The choices of one client, in the same words for Python, Numba and JavaScript.
+# The random choices of a client, in the same words for Python, Numba and JavaScript.
 
 
 class Draw(NamedTuple):
-    """The name of a pair's random choices."""
+    """The key of a pair's random choices."""
 
     seed: Any
     user: Any
@@ -354,7 +352,7 @@ class Draw(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """What a device takes part with, as kernels want it: a stretch of everyone's items."""
+    """A shared profile as kernels use it: a range of all users' items."""
 
     items: Any  # ascending from `start` on
     start: Any
@@ -373,10 +371,10 @@ def draw_pair(draw: Any, profile: Any) -> Any:
 
 @inlined
 def pair_of_words(first: Any, second: Any, third: Any, draw: Any, profile: Any) -> Any:
-    """The pair that three random words stand for: the position of its positive in the profile, and its negative.
+    """The pair of three random words: the position of its positive in the profile, and its negative.
 
-    The papers draw a negative again while it is in the profile. So does this, once; should both tries meet the
-    profile, it draws the negative's rank among the missing items: the same distribution, and an end even where a
+    The papers draw a negative again while it is in the profile. This does so once; if both are in the profile, it
+    draws the negative's rank among the missing items. The distribution is the same, and the loop ends even if a
     single item is missing.
     """
     items, start, size, _, n_items = profile
@@ -398,7 +396,7 @@ def _word_of_negative(seed: Any, user: Any, round_number: Any, counter: Any) -> 
 
 @inlined
 def has_item(profile: Any, user: Any, item: Any) -> Any:
-    """Whether a user has an item: one bit where there are bits, else a search."""
+    """Whether a user has an item: one bit of the bitmap if there is one, else a search."""
     if len(profile.bits) > 0:
         return (profile.bits[user, item >> 6] >> np.uint64(item & 63)) & np.uint64(1) != 0
     return holds(profile.items, profile.start, profile.size, item)
@@ -409,9 +407,7 @@ NO_BITS = np.zeros((0, 0), dtype=np.uint64)
 
 @inlined
 def may_send(allowed: Any, per_row: Any, seed: Any, user: Any, round_number: Any, item: Any, coin: Any, pi: Any) -> Any:
-    """Whether the owner lets this positive item's gradient go; `allowed` is the decision for its lifetime on this
-    item.
-    """
+    """Whether this positive item's gradient may be sent; `allowed` is the lifetime decision about this item."""
     if not allowed:
         return False
     if per_row:

@@ -1,13 +1,13 @@
-"""Traffic: what an honest-but-curious server has seen of each client, in bounded memory.
+"""The observer: what an honest-but-curious server sees of each client, in bounded memory.
 
-The server of this threat model can link a device's Updates over rounds, and nothing hides a single Update from it. Of
-each row it sees the item and the sign of the bias gradient: above zero for a liked item that was sent, below zero for
-an item the device was compared with. Signs depend on draws alone, never on the values of factors, so the observer
-makes a run's draws again (communication.py) and skips the maths. What it notes is therefore the same for every
-engine; a test compares it with Updates recorded from the reference engine.
+The server of this threat model can link a client's updates over rounds, and sees every single one. Of each row it sees
+the item and the sign of the bias gradient: positive for a liked item that was sent, negative for an item that it was
+compared with. Signs depend on random draws, never on factors, so the observer repeats a run's draws
+(communication.py) without the maths. Its counts are therefore the same for every engine; a test compares them with
+updates recorded from the reference engine.
 
-Nothing is logged. For each user that is followed, and each item, there is one byte (in how many Updates it came as
-a positive, 255 at most) and one bit (whether it ever came as a negative):
+No update is stored. Per followed user and item there is one byte (number of updates with it as a positive, at most
+255) and one bit (whether it ever was a negative):
 
     9/8 x users x items bytes      and 8 bytes per item and per user for bookkeeping
 """
@@ -52,15 +52,15 @@ _MOST = 255
 
 
 class Sightings(NamedTuple):
-    """What the server has of the users it follows: one row per user."""
+    """The observer's counts: one row per followed user."""
 
-    as_positive: NDArray[np.uint8]  # users x items: Updates that had this row with a bias above zero
-    as_negative: NDArray[np.uint64]  # users x words of 64 items: was it ever there with a bias below zero
-    negative_rows: LongVector  # users: rows with a bias below zero, over all Updates that arrived
+    as_positive: NDArray[np.uint8]  # users x items: number of updates with a positive bias for it
+    as_negative: NDArray[np.uint64]  # users x words of 64 items: whether any update had a negative bias for it
+    negative_rows: LongVector  # users: rows with a negative bias, over all updates that arrived
 
 
 class Observer:
-    """The honest-but-curious server: follows some devices through the rounds of a run."""
+    """The honest-but-curious server: follows some clients through the rounds of a run."""
 
     def __init__(self, federation: Federation, users: IntVector) -> None:
         n_items, n_users = len(federation.item_biases), len(federation.recipe.triples)
@@ -76,16 +76,16 @@ class Observer:
         self._row_of_user[users] = np.arange(len(users), dtype=np.int32)
 
     def watch_until(self, round_number: int) -> None:
-        """Take note of all rounds before this one that have not been watched yet."""
+        """Count all earlier rounds that have not been counted yet."""
         federation, rounds = self.federation, range(self.round_number, round_number)
         n_items, followed = len(federation.item_biases), self._row_of_user >= 0
-        in_update, update = np.full(n_items, -1, dtype=np.int64), 0  # the last Update that had each row
+        in_update, update = np.full(n_items, -1, dtype=np.int64), 0  # per row: the last update that contained it
         for pairs in replay(federation.recipe, federation.histories, n_items, rounds, followed):
             update = _note(self._row_of_user, pairs, self.sightings, in_update, update)
         self.round_number = max(round_number, self.round_number)
 
     def negatives_of(self, rows: IntVector) -> NDArray[np.bool_]:
-        """Of these users, which items were ever seen as negatives: users x items."""
+        """Which items these users ever sent as negatives: users x items."""
         words = self.sightings.as_negative[rows]
         bits = np.unpackbits(words.view(np.uint8), axis=1, count=self.sightings.as_positive.shape[1], bitorder="little")
         return bits.view(np.bool_)
@@ -93,14 +93,14 @@ class Observer:
 
 @compiled(allocates=False)
 def _note(row_of_user: IntVector, pairs: Pairs, seen: Sightings, in_update: LongVector, update: int) -> int:
-    """Note a block of pairs as the server sees them; the number of the last Update met."""
+    """Count a block of pairs as the server sees them; returns the number of the last update."""
     for k in range(len(pairs.users)):
         if pairs.counters[k] == 0:
             update += 1
         row = row_of_user[pairs.users[k]]
         if pairs.arrives[k] == LOST:
             continue
-        # An item drawn twice in a round is summed on the device: the server sees one row.
+        # An item drawn twice in a round is summed by the client: the server sees one row.
         item = pairs.negatives[k]
         if in_update[item] != update:
             in_update[item] = update
@@ -114,11 +114,11 @@ def _note(row_of_user: IntVector, pairs: Pairs, seen: Sightings, in_update: Long
     return update
 
 
-# One more Update of a device, as the server would receive it; and one more round, as someone outside sees it.
+# One more update of a client, as the server would receive it; and one more round, as an outsider sees it.
 
 
 def next_updates(federation: Federation, users: IntVector) -> Iterator[FPLUpdate]:
-    """What each of these devices would send in the round that comes next, were it chosen and its answer not lost."""
+    """The update of each of these clients in the next round, if it were chosen and did not drop out."""
     recipe = federation.recipe._replace(dropout=0.0)
     run = _next_run(federation, recipe)
     workspace = workspace_for_clients(*run.item_vectors.shape)
@@ -129,7 +129,7 @@ def next_updates(federation: Federation, users: IntVector) -> Iterator[FPLUpdate
 
 
 def next_sums(federation: Federation, users: IntVector) -> Iterator[FPLUpdate]:
-    """For each of these users, the sum of a next round that they are in: themselves and others, drawn at random."""
+    """For each of these users, the sum of a next round with this user and others drawn at random."""
     recipe = federation.recipe._replace(dropout=0.0)
     run = _next_run(federation, recipe)
     workspace, own = workspace_for_clients(*run.item_vectors.shape), run.user_vectors.copy()
@@ -168,21 +168,21 @@ def _padded(table: FloatMatrix, width: int) -> FloatMatrix:
     return rows
 
 
-# Each round's sum, handed from the engine to the tally of those who took part.
+# Passes each round's sum from the engine to the tally of its participants.
 
 
 class Tally(NamedTuple):
-    """What is added up over a block of rounds."""
+    """Sums over a block of rounds."""
 
-    own: FloatMatrix  # users x items: bias sums of the rounds they took part in
+    own: FloatMatrix  # users x items: bias sums of the rounds that they took part in
     own_vectors: np.ndarray[Any, np.dtype[np.float64]]  # users x width
-    taken_part: LongVector  # users: in how many rounds
+    taken_part: LongVector  # users: number of rounds
     biases: RealVector  # items: over all rounds
     squares: RealVector  # items
     vectors: RealVector  # width
     vector_squares: RealVector  # width
     slopes: RealVector  # one number: minus the sum of all negative bias sums
-    devices: LongVector  # one number: how many took part, over all rounds
+    devices: LongVector  # one number: number of participants over all rounds
 
 
 def watch_plain(federation: Federation, rounds: int, row_of_user: IntVector, tally: Tally) -> None:
@@ -194,7 +194,7 @@ def watch_plain(federation: Federation, rounds: int, row_of_user: IntVector, tal
 
 
 def watch_stepped(federation: Federation, rounds: int, row_of_user: IntVector, tally: Tally) -> None:
-    """The same where Updates are clipped, noisy or weighted, or the server does more than add: step by step."""
+    """The same for clipped, noisy or weighted updates, or another server step than adding: round by round."""
     everything, factors = np.arange(len(federation.item_biases), dtype=np.int32), federation.recipe.factors
     dense, padded = np.zeros(len(everything), dtype=np.float32), np.zeros_like(federation.item_vectors)
     sums, no_stamps = workspace_for_sums(1, *federation.item_vectors.shape), np.zeros(0, dtype=np.int64)
@@ -223,7 +223,7 @@ def _watch(
 def _tally_sum(
     total: ShardSum, rows: int, clients: IntVector, row_of_user: IntVector, tally: Tally, dense: FloatVector
 ) -> None:
-    """Add one sum to what is kept about all rounds and about each of those who took part and are followed."""
+    """Add one sum to the totals over all rounds and over each followed participant's rounds."""
     vectors, biases, touched = total.vectors, total.biases, total.touched
     n_items, width = len(dense), len(tally.vectors)
     vector = np.zeros(width)
@@ -240,7 +240,7 @@ def _tally_sum(
         tally.vectors[f] += vector[f]
         tally.vector_squares[f] += vector[f] * vector[f]
     tally.devices[0] += len(clients)
-    many = 4 * rows > n_items  # then complete rows are added at once, which is faster than item by item
+    many = 4 * rows > n_items  # complete rows are added at once, which is faster than item by item
     if many:
         for position in range(rows):
             dense[touched[position]] = biases[touched[position]]
@@ -263,17 +263,17 @@ def _tally_sum(
             dense[touched[position]] = 0
 
 
-# Sums: what is left for a server that never sees a single update, only the sum over a round's devices.
+# Sums: a server that sees only the sum over a round's clients, never a single update.
 
 
 _FEWEST_ROUNDS = 50
-"""Rounds over which sums are taken to vary around one mean."""
+"""Number of rounds over which sums are assumed to vary around one mean."""
 _CELLS_PER_PAIR = 5
 _TINY = np.finfo(np.float64).tiny
 
 
 class SumsObserver:
-    """The server that sees sums: plays a run from its beginning and compares users's cohorts with all others."""
+    """A server that sees sums: plays a run from its beginning and compares each user's cohorts with all others."""
 
     def __init__(self, established: Federation, users: IntVector) -> None:
         n_items, width = established.item_vectors.shape
@@ -299,7 +299,7 @@ class SumsObserver:
         self._mean_vector, self._slopes, self._devices = np.zeros(width), 0.0, 0
 
     def watch_until(self, round_number: int) -> None:
-        """Play all rounds before this one that have not been played yet, and compare."""
+        """Play and compare all earlier rounds that have not been played yet."""
         cells = self._differences.size
         block = max(_FEWEST_ROUNDS, int(cells / (_CELLS_PER_PAIR * max(self.federation.steps_per_round, 1))))
         while self.round_number < round_number:
@@ -310,13 +310,13 @@ class SumsObserver:
             self._compare(rounds)
 
     def chances(self, rows: IntVector) -> FloatMatrix:
-        """Users x items: each difference in standard deviations of what chance alone would give."""
+        """Users x items: each difference in standard deviations of chance."""
         variances = self._variances / max(self.round_number, 1)
         spread = np.sqrt(np.outer(self._unevenness(rows), np.maximum(variances, 0)))
         return np.where(spread > 0, self._differences[rows] / np.maximum(spread, _TINY), 0).astype(np.float32)
 
     def vectors(self, rows: IntVector) -> FloatMatrix:
-        """Users x factors: each vector as far as sums disclose it; the mean of all where they disclose nothing."""
+        """Users x factors: each vector as estimated from sums; the mean of all if nothing is disclosed."""
         factors = self.federation.recipe.factors
         if self._slopes <= 0 or not self._devices:
             return np.zeros((len(rows), factors), dtype=np.float32)
@@ -325,13 +325,13 @@ class SumsObserver:
         everyone = np.arange(len(estimated), dtype=np.int32)
         by_chance = np.mean(self._unevenness(everyone) / np.maximum(self.taken_part, 1) ** 2) * chance
         seen = np.maximum(np.mean(estimated**2, axis=0), _TINY)
-        estimated *= np.clip(1 - by_chance / seen, 0, 1)  # what chance explains is not believed
+        estimated *= np.clip(1 - by_chance / seen, 0, 1)  # shrink by the part that chance explains
         mean = self._mean_vector / self._devices
         slope = self._slopes / self._devices
         return (-(mean + estimated[rows]) / slope)[:, :factors].astype(np.float32)
 
     def _unevenness(self, rows: IntVector) -> RealVector:
-        """The variance of a user's summed difference, in units of one round's variance: nothing if always there."""
+        """Variance of a user's summed difference, in units of one round's variance; 0 for a user in all rounds."""
         rounds, own = max(self.round_number, 1), self.taken_part[rows].astype(np.float64)
         unevenness: RealVector = own * (1 - own / rounds)
         return unevenness
@@ -345,7 +345,7 @@ class SumsObserver:
     def _compare(self, rounds: int) -> None:
         tally = self._tally
         mean, mean_vector = tally.biases / rounds, tally.vectors / rounds
-        always = tally.taken_part == rounds  # the mean of all rounds is their own: rounding must not speak for them
+        always = tally.taken_part == rounds  # a user in all rounds has no difference: ignore rounding errors
         expected = np.outer(tally.taken_part, mean).astype(np.float32)
         self._differences += np.where(always[:, None], 0, tally.own - expected)
         own_vectors = tally.own_vectors - np.outer(tally.taken_part, mean_vector)
@@ -360,7 +360,7 @@ class SumsObserver:
             part[:] = 0
 
 
-# Views of what was observed, a block of users at a time.
+# Views for the attacks, a block of users at a time.
 
 _MOST_NEIGHBOURS = 2_000
 
@@ -374,7 +374,7 @@ def views(
     choices: Choices,
     shadow_model: tuple[ShadowModel | None, ShadowModel | None],
 ) -> Iterator[tuple[IntVector, AnyView]]:
-    """What the server knows of these users (rows of the observers' notes): their rows and the view, block by block."""
+    """What the server knows of these users (rows of the observers' counts), block by block."""
     n_items, recipe = len(federation.item_biases), federation.recipe
     factors = recipe.factors
     broadcast = FPLModel(federation.item_vectors[:, :factors].copy(), federation.item_biases.copy())
@@ -411,7 +411,7 @@ def views(
 
 
 def one_update_alone(view: PairsView) -> PairsView:
-    """The same users for a server that can link nothing: what was noted is what one Update says."""
+    """The same users for a server that cannot link updates: the counts of a single update."""
     positive, negative = np.zeros_like(view.times_positive), np.zeros_like(view.seen_negative)
     rows = np.zeros_like(view.negative_rows)
     for row, update in enumerate(view.updates):

@@ -1,14 +1,13 @@
-"""FPL with malicious clients: rounds as the engine plays them, in which some of the Updates are made up.
+"""FPL with malicious clients: rounds played by the engine, with forged updates among them.
 
-Honest devices, and malicious clients who keep to the protocol with synthetic histories, are played by the engine's
-own kernel. What
-the other malicious clients send is made here, from what every device is sent: the model and the recipe.
+The engine's kernel plays honest clients, and malicious clients that follow the protocol with synthetic histories. The
+updates of other malicious clients are forged here, from what every client receives: the model and the settings.
 
-    loud       one row at the largest norm: the target's bias (sabotage: those of what is liked most, downwards)
-    noise      as many rows as the task allows, each at the largest norm, in random directions
-    adaptive   knows the defences: T pairs that the equations allow, the target on the liked side of each, g = 1, and
-               the vector of a taste that most people share, which it learns at home from what the model shows as liked;
-               aims at the row that the bounds just let through (sabotage: what no one likes against what all do)
+    loud       one row of maximal norm: the target's bias (sabotage: the biases of the most liked items, downwards)
+    noise      the maximal number of rows, each of maximal norm, in random directions
+    adaptive   knows the defences: T pairs that the equations allow, each with the target as the positive, g = 1, and
+               the vector of a common taste, learnt locally from the model; aims at the largest row that the bounds
+               accept (sabotage: the least liked items as positives, the most liked as negatives)
 """
 
 from __future__ import annotations
@@ -30,29 +29,28 @@ from federank.methods.fpl.settings import FPLSettings, Recipe, recipe_for
 from federank.methods.fpl.simulation import Federation, home_vectors
 
 TASTES, TASTE_ITEMS, TASTE_STEPS = 20, 30, 300
-"""An adaptive malicious client works out the taste of this many synthetic people, each with this many well-liked
-items.
-"""
+"""An adaptive malicious client averages this many synthetic users, with this many well-liked items each, over this many
+steps."""
 BEYOND = 1.3
-"""How far above the longest rows an adaptive malicious client aims: the bounds cut it to size."""
+"""How far above the longest rows an adaptive malicious client aims; the bounds scale it down."""
 
 
 class PoisoningAttack(NamedTuple):
-    """What a malicious client has to go by when it makes its Update up."""
+    """What a malicious client knows when it forges its update."""
 
     recipe: Recipe
     vectors: FloatMatrix
     biases: FloatVector
     target: int
     triples: int
-    accomplices: float  # malicious clients in a round, on average
+    accomplices: float  # expected malicious clients per round
     most_norm: float
-    taste: FloatVector  # what most people like, as far as the model shows it
+    taste: FloatVector  # the taste of most users, as estimated from the model
     rng: np.random.Generator
 
 
 def play_pairs(world: World, settings: PoisonSettings, defences: Defences | None) -> Measured:
-    """A federation of FPL; without `defences` the server aggregates every update."""
+    """Simulate FPL; without `defences` the server aggregates every update."""
     triples = max(1, int(world.profiles.starts[world.honest]) // world.honest)
     reports = min(settings.reports, world.people)
     method = FPLSettings(triples=triples, clients_per_round=reports, seed=settings.seed)
@@ -70,14 +68,14 @@ def play_pairs(world: World, settings: PoisonSettings, defences: Defences | None
             ]
         elif len(malicious_users):
             judged = defences is not None and settings.sees == "updates"
-            updates += _made_up(world, settings, federation, malicious_users, triples, judged)
-        _fold(federation, updates, defences)
+            updates += _forged(world, settings, federation, malicious_users, triples, judged)
+        _aggregate(federation, updates, defences)
     factors = recipe.factors
     tastes = federation.user_vectors[: world.honest, :factors]
     return measured(world, tastes @ federation.item_vectors[:, :factors].T + federation.item_biases)
 
 
-def _fold(federation: Federation, updates: list[FPLUpdate], defences: Defences | None) -> None:
+def _aggregate(federation: Federation, updates: list[FPLUpdate], defences: Defences | None) -> None:
     before = Rows(federation.state.vectors, federation.item_biases.copy())
     federation.aggregate(updates)
     if defences is not None:
@@ -86,7 +84,7 @@ def _fold(federation: Federation, updates: list[FPLUpdate], defences: Defences |
         federation.take(replace(federation.state, vectors=rows.vectors, biases=rows.biases))
 
 
-def _made_up(
+def _forged(
     world: World,
     settings: PoisonSettings,
     federation: Federation,
@@ -94,13 +92,11 @@ def _made_up(
     triples: int,
     judged: bool,
 ) -> list[FPLUpdate]:
-    """What these malicious clients send, as far as the server takes it: shortened, and refused where no device can
-    have sent it.
-    """
+    """The updates of these malicious clients that the server accepts: clipped, and refused if implausible."""
     recipe, number = federation.recipe, federation.round_number
     vectors = federation.item_vectors[:, : recipe.factors]
     rng = np.random.default_rng([settings.seed, number, 3])
-    taste = np.zeros(recipe.factors, dtype=np.float32)  # who is loud has none to work out
+    taste = np.zeros(recipe.factors, dtype=np.float32)  # only the adaptive attack needs it
     if settings.attack == "adaptive":
         taste = common_taste(recipe, vectors, federation.item_biases, world.target, rng)
     accomplices = recipe.clients_per_round * world.malicious_users / world.people
@@ -108,8 +104,8 @@ def _made_up(
     updates = []
     for malicious_user in malicious_users:
         poisoning_attack = PoisoningAttack(*seen, np.random.default_rng([settings.seed, number, int(malicious_user)]))
-        made_up = POISONING_ATTACKS[settings.attack, settings.aim](poisoning_attack)
-        update = shortened(made_up, settings.most_norm).update
+        forged = POISONING_ATTACKS[settings.attack, settings.aim](poisoning_attack)
+        update = shortened(forged, settings.most_norm).update
         if not judged or _is_plausible(federation, update, triples):
             updates.append(update)
     return updates
@@ -127,13 +123,13 @@ def _is_plausible(federation: Federation, update: FPLUpdate, triples: int) -> bo
 def common_taste(
     recipe: Recipe, vectors: FloatMatrix, biases: FloatVector, target: int, rng: np.random.Generator
 ) -> FloatVector:
-    """The mean vector of people who like what the model shows as liked: all that is needed is public."""
+    """The mean vector of users who like what the model shows as liked, from public data alone."""
     order = np.argsort(-biases, kind="stable")
     liked = order[order != target][: max(TASTE_ITEMS, len(biases) // 8)]
     size = min(TASTE_ITEMS, len(liked) - 1)
-    people = [np.sort(rng.choice(liked, size, replace=False)) for _ in range(TASTES)]
+    histories = [np.sort(rng.choice(liked, size, replace=False)) for _ in range(TASTES)]
     starts = np.arange(TASTES + 1, dtype=np.int64) * size
-    profiles = Profiles(starts, np.concatenate(people).astype(np.int32))
+    profiles = Profiles(starts, np.concatenate(histories).astype(np.int32))
     all_users = np.arange(TASTES, dtype=np.int32)
     taste: FloatVector = home_vectors(recipe, profiles, vectors, biases, all_users, TASTE_STEPS).mean(axis=0)
     return taste
@@ -191,7 +187,7 @@ def _adaptive_sabotage(poisoning_attack: PoisoningAttack) -> FPLUpdate:
 
 
 def _pairs(liked: LongVector, others: LongVector, triples: int, taste: FloatVector) -> FPLUpdate:
-    """T pairs of someone with this vector whose order is all wrong (g = 1): what the equations give."""
+    """T pairs of a user with this vector, all ranked wrongly (g = 1)."""
     items = np.concatenate((liked, others)).astype(np.int32)
     biases = np.concatenate((np.full(len(liked), triples / len(liked)), np.full(len(others), -triples / len(others))))
     order = np.argsort(items)

@@ -1,7 +1,7 @@
-"""What may be said of a run's noise: a differential-privacy figure, or why there is none.
+"""Clipping and noise, and the differential-privacy guarantee of a run.
 
-A figure (accountant.py) is stated only for noise that hides all there is to see: on all rows, or on sums that no one
-drops out of.
+Epsilon (accountant.py) is stated only for noise that covers everything an adversary sees: noise on all rows, or on
+sums that no client drops out of.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import numpy as np
 from federank._numerics.arrays import FloatMatrix, FloatVector, LongVector
 from federank._numerics.compiling import compiled
 from federank.federation.rng import NOISE, SERVER, normal_pair, words
-from federank.methods.fpl.kernels import Run, ShardSum, new_bench, play_clients, workspace_for_sum
+from federank.methods.fpl.kernels import Run, ShardSum, new_buffers, play_clients, workspace_for_sum
 from federank.methods.fpl.method import FPLUpdate
 from federank.methods.fpl.settings import FPLSettings, Recipe, choose_clients
 from federank.privacy.accountant import epsilon_of
 
 _SEES = {
-    "all-rows": "each device's Updates, linkable over rounds",
-    "sums": "sums over all devices of a round, and nothing else",
+    "all-rows": "each client's updates, linkable over rounds",
+    "sums": "sums over all clients of a round, and nothing else",
 }
 
 
 def privacy_figure(settings: FPLSettings, recipe: Recipe, rounds_of_each: LongVector) -> dict[str, Any]:
-    """Epsilon of the user with the most rounds and of the median user, or why there is none."""
+    """Epsilon of the user with the most rounds and of the median user, or the reason why there is none."""
     about: dict[str, Any] = {"clip": settings.clip, "noise": settings.noise, "noise_on": settings.noise_on}
     reason = _no_figure(settings, recipe)
     if reason is not None:
@@ -43,17 +43,17 @@ def privacy_figure(settings: FPLSettings, recipe: Recipe, rounds_of_each: LongVe
 
 def _no_figure(settings: FPLSettings, recipe: Recipe) -> str | None:
     if not settings.noise:
-        return "Updates are clipped, but nothing hides them."
+        return "Updates are clipped, but have no noise."
     if settings.noise_on == "sums" and (recipe.online < 1 or recipe.dropout > 0 or len(recipe.trace)):
-        return "Where devices are away or drop out, a sum has less noise than was planned."
+        return "If clients are offline or drop out, a sum has less noise than planned."
     return None
 
 
-# Clipping and noise: a disguise that goes around transmission and leaves its maths alone.
+# Clipping and noise wrap transmission and leave its maths unchanged.
 
 
 def clip_and_noise(recipe: Recipe, user: int, round_number: int, update: FPLUpdate, n_items: int) -> FPLUpdate:
-    """The Update as it is sent: clipped and noisy, where the recipe asks for it."""
+    """The update as sent: clipped and noised, if the recipe says so."""
     if recipe.clip > 0:
         update = clipped(update, recipe.clip)
     if recipe.deviation > 0:
@@ -62,7 +62,7 @@ def clip_and_noise(recipe: Recipe, user: int, round_number: int, update: FPLUpda
 
 
 def clipped(update: FPLUpdate, clip: float) -> FPLUpdate:
-    """The same direction, at most this long."""
+    """Scale an update down to this norm."""
     numbers = np.concatenate((update.vectors.ravel(), update.biases), dtype=np.float64)
     length = np.sqrt(numbers @ numbers)
     if length <= clip:
@@ -72,7 +72,7 @@ def clipped(update: FPLUpdate, clip: float) -> FPLUpdate:
 
 
 def on_all_rows(update: FPLUpdate, n_items: int) -> FPLUpdate:
-    """The same gradients, with a row of zeros for every other item."""
+    """The same gradients, with rows of zeros for all other items."""
     vectors = np.zeros((n_items, update.vectors.shape[1]), dtype=np.float32)
     biases = np.zeros(n_items, dtype=np.float32)
     vectors[update.items], biases[update.items] = update.vectors, update.biases
@@ -80,7 +80,7 @@ def on_all_rows(update: FPLUpdate, n_items: int) -> FPLUpdate:
 
 
 def with_noise(update: FPLUpdate, deviation: float, seed: int, user: int, round_number: int) -> FPLUpdate:
-    """Every number of it with a normal one added."""
+    """Add Gaussian noise to every number of an update."""
     noise = np.empty((len(update.items), update.vectors.shape[1] + 1), dtype=np.float32)
     fill_with_noise(noise, seed, user, round_number)
     noise *= np.float32(deviation)
@@ -89,7 +89,7 @@ def with_noise(update: FPLUpdate, deviation: float, seed: int, user: int, round_
 
 @compiled
 def fill_with_noise(noise: FloatMatrix, seed: int, user: int, round_number: int) -> None:
-    """Normal numbers of mean 0 and deviation 1, drawn for one user and round."""
+    """Standard normal numbers, drawn for one user and round."""
     flat = noise.reshape(-1)
     for block in range((len(flat) + 3) // 4):
         a, b, c, d = words(seed, user, NOISE, round_number, block)
@@ -104,13 +104,13 @@ def fill_with_noise(noise: FloatMatrix, seed: int, user: int, round_number: int)
 
 
 def play_noised(federation: Any, rounds: int) -> None:
-    """Play this many rounds of a server that adds what it gets."""
+    """Play this many rounds with a server that adds the updates."""
     _play_on(federation, rounds, adds=True)
     federation.round_number += rounds
 
 
 def noised_sum(federation: Any, rounds: int = 1) -> tuple[FloatMatrix, FloatVector] | None:
-    """The devices' part of the next round: the sum of their Updates, which is not folded in; None if none came."""
+    """The sum of the updates of the next round, not yet aggregated; None if there is none."""
     sums, answers = _play_on(federation, rounds, adds=False)
     return (sums[:, :-1], sums[:, -1]) if answers else None
 
@@ -124,22 +124,22 @@ def _play_on(federation: Any, rounds: int, adds: bool) -> tuple[FloatMatrix, int
 
 @compiled
 def _play(run: Run, own: ShardSum, sums: FloatMatrix, adds: bool, first_round: int, rounds: int) -> int:
-    """Rounds, each folded in where the server `adds`; `sums` is then the last one's, and the answer how many sent."""
+    """Play rounds; the server `adds` each sum, or `sums` keeps the last one. Returns the number of updates."""
     recipe, _, Q, b, P, width = run
     n_items, factors, answers = len(b), recipe.factors, 0
     noise = np.empty((n_items, factors + 1), np.float32)
     chosen, marks = np.empty(len(P), np.int32), np.zeros(len(P), np.int64)
-    bench = new_bench(len(width))
+    buffers = new_buffers(len(width))
     for r in range(first_round, first_round + rounds):
         m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
         sums[:] = 0.0
         answers = 0
         total = 0.0
         for k in range(m):
-            rows = play_clients(run, r, chosen[k : k + 1], bench, own)
+            rows = play_clients(run, r, chosen[k : k + 1], buffers, own)
             weight = recipe.weights[chosen[k]] if len(recipe.weights) > 0 else 1.0
             _add_clipped(own, rows, recipe.clip, weight, factors, sums)
-            if rows > 0:  # a device that drops out sends no row, and no noise
+            if rows > 0:  # a client that drops out sends neither row nor noise
                 answers += 1
                 total += weight
         if recipe.deviation > 0:
@@ -160,7 +160,7 @@ def _play(run: Run, own: ShardSum, sums: FloatMatrix, adds: bool, first_round: i
 
 @compiled
 def _add_clipped(own: ShardSum, rows: int, clip: float, weight: float, factors: int, sums: FloatMatrix) -> None:
-    """Add one client's Update to the sum, and forget it."""
+    """Add one client's update to the sum, and clear its buffer."""
     squares = 0.0
     for position in range(rows):
         item = own.touched[position]

@@ -1,8 +1,8 @@
-"""FPL, FedeRank and BPR as recommenders, and what they share with Frugal with the loss pairs.
+"""FPL, FedeRank and BPR as recommenders.
 
-People may choose for themselves: a file of policies (`policies="people.toml"`), or from Python a list of them in the
-sorted order of the users' ids (`fit(train, policies=[...])`). Those whose rounds do not follow their history are
-recommended to from a home vector (`home_vector` in method.py).
+Users may choose their policies: in a file (`policies="people.toml"`), or from Python as a list in the sorted order of
+users' ids (`fit(train, policies=[...])`). Users whose updates do not follow their full history get recommendations from
+a vector that is folded in locally (`FPL.fold_in` in method.py).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _SENDS_NOTHING: dict[str, Any] = {
     name: FPLSettings.__dataclass_fields__[name].default
     for name in ("trace", "online", "pi", "sharing", "item_epsilon", "basis", "budget", "policies")
 }
-"""Defaults of the settings about uploads, which a fold-in has no use for."""
+"""Default upload settings, which a fold-in does not use."""
 
 
 class PairwiseFactors(LearnsInRounds):
-    """Scores b_i + p_u . q_i, learnt from pairs by the rounds of a federation."""
+    """Scores b_i + p_u . q_i, learnt from pairs."""
 
     tables: ClassVar = {"item_vectors": 2, "item_biases": 1, "user_vectors": 2}
     _warm = tuple(tables)
@@ -44,7 +44,7 @@ class PairwiseFactors(LearnsInRounds):
     user_vectors: FloatMatrix
 
     def pairs(self) -> FPLSettings:
-        """The method's settings as those of federated pair-wise learning."""
+        """The method's settings as those of FPL."""
         raise NotImplementedError
 
     def _run(
@@ -55,9 +55,9 @@ class PairwiseFactors(LearnsInRounds):
         training_options: TrainingOptions,
         chosen: str = "",
     ) -> None:
-        """Establish a federation and play its rounds.
+        """Create a federation and play its rounds.
 
-        `chosen` names users' own choices, for the identity of a checkpoint.
+        `chosen` digests users' own choices, for the identity of a checkpoint.
         """
         federation = Federation.established(settings, recipe, data.profiles, data.n_items)
         put_back(self._earlier, data, {name: getattr(federation, name) for name in self._warm})
@@ -68,29 +68,29 @@ class PairwiseFactors(LearnsInRounds):
         self.report["skipped_users"] = int(data.n_users - len(np.unique(recipe.participants)))
 
     def _tastes(self, users: IntVector) -> FloatMatrix:
-        """The vectors that these users are recommended to from, as a copy."""
+        """A copy of the vectors that these users' recommendations come from."""
         return self.user_vectors[users]
 
     def fold_in(self, histories: Profiles, users: IntVector) -> FloatMatrix:
-        """The vectors of these users by a client's fold-in (`home_vector` in method.py), from their full history."""
+        """Fold in these users from their full history."""
         settings = replace(self.pairs(), **_SENDS_NOTHING)
         settings = replace(settings, triples=1, clients_per_round=1)
         recipe = recipe_for(settings, histories.sizes, len(self.item_biases), np.zeros(len(histories.sizes)))
         return home_vectors(recipe, histories, self.item_vectors, self.item_biases, users)
 
     def enrolled(self, profile: IntVector) -> FloatVector:
-        """The vector of a new user with this history; nothing is sent."""
+        """Fold in a new user with this history; nothing is sent."""
         alone = Profiles(np.array([0, len(profile)], dtype=np.int64), profile)
         vector: FloatVector = self.fold_in(alone, np.zeros(1, dtype=np.int32))[0]
         return vector
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The scores of the full catalogue for someone with this vector."""
+        """Scores of all items for a user with this vector."""
         scores: FloatVector = self.item_vectors @ vector + self.item_biases
         return scores
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
-        with np.errstate(over="ignore", invalid="ignore"):  # factors on their way out of range: training says so
+        with np.errstate(over="ignore", invalid="ignore"):  # factors that overflow: training reports it
             return self._tastes(users) @ self.item_vectors.T + self.item_biases
 
     def _factors_in(self, _shared: Arrays) -> int:
@@ -98,22 +98,22 @@ class PairwiseFactors(LearnsInRounds):
 
 
 class FederatedPairs(ChoosingUsers, PairwiseFactors):
-    """Scores b_i + p_u . q_i, learnt from pairs by people who choose what leaves their devices."""
+    """Scores b_i + p_u . q_i, learnt from pairs by users who choose what leaves their client."""
 
     audit = "federank.methods.fpl.audit"
     replays_communication = True
 
     home_vectors: FloatMatrix | None
-    """The vectors that recommendations come from, once training is done, where someone has a home vector."""
+    """The vectors that recommendations come from after training, if some users have a local fold-in."""
 
     @property
     def method(self) -> FederatedMethod:
-        """The method on the interface: what a federation that starts from this model follows."""
+        """The method on the interface: for a federation that starts from this model."""
         return self.pairs().method(self.training.n_items)
 
     @property
     def state(self) -> FPLState:
-        """What such a federation starts with."""
+        """The initial state of such a federation."""
         method = self.pairs().method(self.training.n_items)
         none = np.zeros((method.n_items, method.moments), dtype=np.float32)
         vectors = np.ascontiguousarray(self.item_vectors)
@@ -121,13 +121,13 @@ class FederatedPairs(ChoosingUsers, PairwiseFactors):
 
     @property
     def pi(self) -> RealVector:
-        """Each user's own probability of sending a positive item's gradient."""
+        """Each user's probability of sending a positive item's gradient."""
         return self.choices.pi
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         chosen, self.home_vectors = self._ask_all(self.pairs(), train), None
         recipe = self.recipe(train)
-        if recipe.clip > 0:  # what the figure needs is asked for before anything long is done
+        if recipe.clip > 0:  # check the extra before the long training
             privacy_figure(self.pairs(), recipe, np.ones(1, dtype=np.int64))
         self._run(self.pairs(), recipe, train, training_options, chosen)
         if recipe.clip > 0:
@@ -137,7 +137,7 @@ class FederatedPairs(ChoosingUsers, PairwiseFactors):
             self.home_vectors = self._tastes(np.arange(train.n_users, dtype=np.int32))
 
     def recipe(self, train: Interactions) -> Recipe:
-        """The settings worked out for this population, with what everyone takes part with."""
+        """The settings resolved for this population, with all shared profiles."""
         settings = self.pairs()
         trace = None if settings.trace is None else read_trace(settings.trace, train)
         shared_profile = shared_profiles_of_all(self.choices, settings.seed, train.profiles, train.n_items)
@@ -147,15 +147,15 @@ class FederatedPairs(ChoosingUsers, PairwiseFactors):
         )
 
     def paper_costs(self) -> dict[str, float]:
-        """What an epoch costs by the papers' formula, and how fresh it keeps the shared model."""
+        """The papers' communication cost and freshness of an epoch."""
         return paper_costs(self)
 
     def item_updates(self) -> LongVector:
-        """How many updates of the run had a row of each item."""
+        """Number of updates of the run that contain each item."""
         return item_updates(self)
 
     def communication(self) -> dict[str, Any]:
-        """What the run has sent, counted update by update: rows and bytes, beside the papers' formulas."""
+        """Communication cost of the run: rows and bytes per update, beside the papers' formulas."""
         data = self._fitted()
         return count_communication(self.recipe(data), data.profiles, data.n_items, self.report["rounds"])
 
@@ -181,10 +181,10 @@ class FederatedPairs(ChoosingUsers, PairwiseFactors):
             or self.home_vectors.dtype != np.float32
             or self.home_vectors.shape != self.user_vectors.shape
         ):
-            raise ModelError("The model's folder lacks the home vectors, or has them for other users.")
+            raise ModelError("The model's folder lacks the folded-in vectors, or has them for other users.")
 
 
-# FPL / FedeRank as a recommender: federated pair-wise learning, simulated for a population.
+# FPL and FedeRank: federated pairwise learning, simulated for a population.
 
 
 class FPL(FederatedPairs):
@@ -198,7 +198,7 @@ class FPL(FederatedPairs):
     def __init__(self) -> None: ...
 
     def pairs(self) -> FPLSettings:
-        """The settings, as they are."""
+        """The settings."""
         return self.settings
 
 
@@ -213,12 +213,12 @@ class FedeRank(FPL):
     def __init__(self) -> None: ...
 
 
-# BPR-MF: the centralised method that FPL is compared with.
+# BPR-MF: the centralised baseline of FPL.
 
 
 @dataclass(frozen=True, kw_only=True)
 class BPRSettings(PairwiseSettings, Settings):
-    """Settings of centralised pair-wise learning (BPR)."""
+    """Settings of centralised pairwise learning (BPR)."""
 
     factors: int = 20
     """Number of latent factors."""
@@ -234,7 +234,7 @@ class BPRSettings(PairwiseSettings, Settings):
         self.as_fpl()
 
     def as_fpl(self) -> FPLSettings:
-        """The federation that takes the same steps: one client a round, one pair, everything sent."""
+        """The federation with the same steps: one client per round, one pair, everything sent."""
         return FPLSettings(**vars(self), pi=1.0, clients_per_round=1, triples=1)
 
 
@@ -249,7 +249,7 @@ class BPR(PairwiseFactors):
     def __init__(self) -> None: ...
 
     def pairs(self) -> FPLSettings:
-        """The settings of the federation that takes the same steps."""
+        """The settings of the federation with the same steps."""
         return self.settings.as_fpl()
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:

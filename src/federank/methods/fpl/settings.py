@@ -1,19 +1,19 @@
-"""Recipes: each published method of federated pair-wise learning as one value.
+"""Settings of FPL and FedeRank, and the published configurations.
 
-`FPLSettings` are the settings; `recipe_for` resolves them for a population: how many clients a round has,
-how many pairs each of them trains on, how many rounds make an epoch. The four configurations of the papers are
-`PRESETS` (FPL, 2020, section 4; X+ is the number of training interactions, U the number of users):
+`recipe_for` resolves `FPLSettings` for a population: clients per round, pairs per client, rounds per epoch. The four
+configurations of the papers are `PRESETS` (FPL, 2020, section 4; X+ is the number of training interactions, U the
+number of users):
 
-    sFPL     one client a round, one pair             X+ rounds an epoch
-    sFPL+    one client a round, int(X+/U) pairs      X+ rounds
+    sFPL     one client per round, one pair           X+ rounds per epoch
+    sFPL+    one client per round, int(X+/U) pairs    X+ rounds
     pFPL     all clients, one pair                    int(X+/U) rounds
     pFPL+    all clients, int(X+/U) pairs             int(X+/U) rounds
 
-In every configuration an epoch has X+ interactions between a client and the server (rounded down to full rounds).
+In each, an epoch has X+ interactions between a client and the server (rounded down to full rounds).
 
-`federank` is FedeRank (2021) as its Eq. 1-5 are printed: all pairs of a round meet the same user vector, which moves
+`federank` is FedeRank (2021) with Eq. 1-5 as printed: all pairs of a round use the same user vector, which changes
 once by their sum, and a positive item's row is masked once per round. The authors' code differs in both points, and
-the papers' tables come from it; with one pair (T = 1) the two readings differ in random numbers only.
+the papers' tables come from it. With one pair (T = 1) the two readings differ in random numbers only.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ class FPLSettings(FPLRules, Settings):
     seed: int = setting(1, 0, 2**32 - 1)
     """Seed of all random numbers: the same seed gives the same model."""
     sharing: Literal["all", "fixed-subset", "randomized-response"] = setting("all", extensible=True)
-    """Which positives are sent: each with probability pi, drawn every time, as published (all); a share pi of them,
-    drawn once per lifetime (fixed-subset); or that share with decoys among it (randomized-response)."""
+    """Which positives are sent: each with probability pi, drawn in every round, as published (all); a share pi of them,
+    drawn once per lifetime (fixed-subset); or that share with decoys (randomized-response)."""
     item_epsilon: float | None = None
-    """Randomized response: e^item_epsilon bounds the odds that an item is liked, given all that is sent of it."""
+    """Randomized response: e^item_epsilon bounds the odds that an item is liked, given everything sent about it."""
     basis: Literal["default", "history", "shared"] = setting("default", paper=True)
-    """What updates are computed from: the full history, as published, or only the shared items (the rest is used for
-    local recommendations). By default shared, but history where sharing is as published."""
+    """What updates are computed from: the full history, as published, or only the shared items (the others are used for
+    local recommendations). [default: shared; history if sharing is all]"""
     budget: int | None = None
-    """At most this many items of a history are ever sent."""
+    """Maximum number of items of a history that are ever sent."""
     policies: str | None = None
     """TOML file of users' policies: [default], [groups.NAME] with a `share` of users, [people."ID"]."""
     clip: float | None = setting(None, positive=True)
@@ -78,12 +78,12 @@ class FPLSettings(FPLRules, Settings):
     noise: float = setting(0.0, 0)
     """Standard deviation of Gaussian noise on updates, as a multiple of `clip`; the run reports its epsilon."""
     noise_on: Literal["all-rows", "sums"] = setting("all-rows", paper=True)
-    """Noise on every row of the catalogue; or a share of it from each client of a round, for a server that sees
-    only sums."""
+    """Noise on every row of the catalogue; or each client's share of the noise of a sum, for a server that sees only
+    sums."""
     delta: float = 1e-6
-    """With noise: the probability with which epsilon may fail."""
+    """With noise: the probability that the guarantee fails."""
     user_draw: Literal["uniform", "activity"] = setting("uniform", paper=True)
-    """With one client per round: uniform, or in proportion to the size of its history, so that every training
+    """With one client per round: draw users uniformly, or by the size of their history, so that every training
     interaction is equally likely (Rendle et al., 2009). A simulation knows histories; a real server does not."""
     weights: Literal["sum", "mean", "profile"] = setting("sum", paper=True)
     """Weight of an update in the sum of a round (w_u of FPL, 2020, Eq. 1): 1 (sum); 1/n for n updates (mean); or the
@@ -91,7 +91,7 @@ class FPLSettings(FPLRules, Settings):
     online: float = setting(1.0, 0, 1)
     """Probability that a client is online when a round begins."""
     trace: str | None = None
-    """CSV file `round,user` of which client is online when, repeated from its end; instead of `online`."""
+    """CSV file `round,user` with the online clients of each round, repeated from its end; instead of `online`."""
     dropout: float = setting(0.0, 0, 1)
     """Probability that a client drops out before its update arrives."""
 
@@ -101,8 +101,8 @@ class FPLSettings(FPLRules, Settings):
             check_range("pi", self.pi, 0, 1)
         if self.weights == "profile" and self.noise:
             raise SettingError(
-                "weights is profile, by which noise would count more where a history is long, and noise is "
-                f"{self.noise:g}; take the weights sum or mean, or no noise."
+                f"weights is profile and noise is {self.noise:g}, so noise would count more for long histories; "
+                "take the weights sum or mean, or no noise."
             )
         if self.user_draw == "activity" and str(self.clients_per_round) != "1":
             raise SettingError(
@@ -125,12 +125,12 @@ class FPLSettings(FPLRules, Settings):
         self.check_server()
 
     def without_effect(self) -> dict[str, str]:
-        """The settings that do nothing beside the others, each with the reason."""
+        """The settings without effect, each with the reason."""
         idle = dict.fromkeys(("beta1", "beta2"), "the server's step is plain") if self.server == "plain" else {}
         return idle if self.noise else idle | dict.fromkeys(("delta", "noise_on"), "noise is 0")
 
     def policy(self, pi: float) -> Policy:
-        """What everyone allows who has made no choice of their own."""
+        """The policy of users who choose nothing themselves."""
         return Policy(
             sharing=self.sharing,
             pi=pi,
@@ -140,25 +140,25 @@ class FPLSettings(FPLRules, Settings):
         )
 
     def method(self, n_items: int) -> FPL:
-        """The method of these settings; how many pairs each client trains on is the recipe's."""
+        """The method of these settings; the recipe has each client's number of pairs."""
         rules = {name: getattr(self, name) for name in FPLRules.__dataclass_fields__}
         return FPL(n_items=n_items, factors=self.factors, seed=self.seed, triples=1, **rules)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FedeRankSettings(FPLSettings):
-    """What can be chosen about FedeRank; the same as for FPL, with the paper's equations as they are printed."""
+    """Settings of FedeRank: those of FPL, with the paper's equations as printed."""
 
     order: Literal["as-in-code", "as-printed"] = setting("as-printed", paper=True)
-    """Within a round the client's own vector moves once by the sum of all steps, as Eq. 1-3 are printed; or with every
-    pair, as in the authors' code."""
-    mask: Literal["as-in-code", "as-printed"] = setting("as-printed", paper=True)
-    """The coin of pi is tossed once per positive item and round, as Eq. 4-5 are printed; or for every pair, as in the
+    """The client's vector changes once per round by the sum of all steps, as in Eq. 1-3; or with every pair, as in the
     authors' code."""
+    mask: Literal["as-in-code", "as-printed"] = setting("as-printed", paper=True)
+    """The coin of pi is tossed once per positive item and round, as in Eq. 4-5; or for every pair, as in the authors'
+    code."""
 
 
 class Recipe(NamedTuple):
-    """Settings worked out for a population; plain numbers and arrays that every engine can use."""
+    """Settings resolved for a population: numbers and arrays that every engine can use."""
 
     seed: int
     factors: int
@@ -168,33 +168,33 @@ class Recipe(NamedTuple):
     negative_regulariser: np.float32
     summed: bool
     mask_per_row: bool
-    participants: IntVector  # the users who can train: all but those without history or with the full catalogue;
-    # as often as they have interactions where users are drawn by activity
+    # Users who can train: all but those with no items or the full catalogue. With user_draw activity, one entry per
+    # interaction.
+    participants: IntVector
     clients_per_round: int
     triples: IntVector  # per user
-    pi: RealVector  # per user: the coin for what may leave; 1 where that was decided for its lifetime
-    shared_profile: SharedProfiles  # what everyone takes part with, where it is not their history
-    clip: float  # the most length of an Update; 0 where none is clipped
-    deviation: float  # of the noise on every number a device sends; 0 where there is none
+    pi: RealVector  # per user: probability of sending; 1 if that was decided for its lifetime
+    shared_profile: SharedProfiles  # shared profiles, if they are not the histories
+    clip: float  # norm bound of an update; 0: none
+    deviation: float  # of the noise on every number of an update; 0: none
     rounds_per_epoch: int
     online: float
-    trace: np.ndarray[tuple[int, int], np.dtype[np.bool_]]  # rounds x users; no rows where there is none
+    trace: np.ndarray[tuple[int, int], np.dtype[np.bool_]]  # rounds x users; no rows: none
     dropout: float
-    adam: bool  # the server's step; else the plain one
+    adam: bool  # the server step; None: plain
     beta1: float
     beta2: float
     item_pull: float
-    weights: RealVector  # per user: what an Update counts beside the others of its round; empty where all count as 1
+    weights: RealVector  # per user: weight of an update in its round; empty: all 1
 
     @property
     def one_by_one(self) -> bool:
-        """Whether each device's Update must be known by itself before it is added to the others."""
+        """Whether each client's update must be processed separately before it is summed."""
         return self.clip > 0 or len(self.weights) > 0
 
     @property
     def only_adds(self) -> bool:
-        """Whether the server does nothing with a sum but add it, times the learning rate: rows that no Update has stay
-        as they are."""
+        """Whether the server only adds a sum, times the learning rate: other rows stay unchanged."""
         return not self.adam and self.item_pull == 0
 
 
@@ -207,10 +207,10 @@ def recipe_for(
     shared_profile: SharedProfiles = AS_HISTORIES_ARE,
     own: IntVector | None = None,
 ) -> Recipe:
-    """Work the settings out for users with histories of these sizes over a catalogue of `n_items`.
+    """Resolve the settings for users with histories of these sizes over a catalogue of `n_items`.
 
-    `own` are the pairs that users have chosen for their own clients, 0 where they have not. `shared_profile` is what
-    they take part with, where their policies restrict it; `pi` is then the coin for what may leave.
+    `own` is the number of pairs that users have chosen for their clients, 0 for none. `shared_profile` holds the
+    shared profiles if policies restrict them; `pi` is then their probability of sending.
     """
     n_users = len(sizes)
     own_sizes = np.diff(shared_profile.starts) if len(shared_profile.starts) else sizes
@@ -225,7 +225,7 @@ def recipe_for(
         raise SettingError(f"pi needs a value from 0 to 1 for each of the {n_users:,} users; found {len(pi):,} values.")
     clients = _clients(settings.clients_per_round, len(participants))
     if settings.user_draw == "activity":
-        # One place per interaction: a uniform draw among them finds users in proportion to their activity.
+        # One entry per interaction: a uniform draw selects users in proportion to their activity.
         participants = np.repeat(participants, own_sizes[participants])
     rate = settings.learning_rate
     return Recipe(
@@ -257,14 +257,14 @@ def recipe_for(
 
 
 def _weights(wanted: str, own_sizes: LongVector, clients: int) -> RealVector:
-    """What an Update counts beside others of its round; where it is alone, its share is 1 by any measure."""
+    """Relative weights of updates; a single update has share 1 by any measure."""
     if wanted == "sum" or clients == 1:
         return np.zeros(0, dtype=np.float64)
     return np.ones(len(own_sizes)) if wanted == "mean" else own_sizes.astype(np.float64)
 
 
 def _deviation(settings: FPLSettings, clients: int) -> float:
-    """Of a device's noise: its share where a round's devices make up the noise together."""
+    """Standard deviation of a client's noise: its share, if the clients of a round add up their noise."""
     return (
         float(settings.noise)
         * float(settings.clip or 0.0)
@@ -295,7 +295,7 @@ def _triples(wanted: str | int, sizes: LongVector, own_sizes: LongVector) -> Int
 
 
 def _chosen_triples(settings: FPLSettings, usual: IntVector, own: IntVector | None) -> IntVector:
-    """Each client's number of pairs, with what owners have chosen."""
+    """Each client's number of pairs, with the owners' choices."""
     if own is None:
         return usual
     most = usual if settings.most_triples is None else settings.most_triples
@@ -303,23 +303,23 @@ def _chosen_triples(settings: FPLSettings, usual: IntVector, own: IntVector | No
 
 
 def _profile_multiple(text: str) -> int:
-    """1 of `profile`, 3 of `3x profile`; 0 of any other text."""
+    """1 for `profile`, 3 for `3x profile`; 0 for any other text."""
     number = text.removesuffix("x profile")
     if text == "profile":
         return 1
     return int(number) if number != text and number.isdecimal() and len(number) <= 4 else 0
 
 
-# Who takes part in a round of a simulation.
+# The participants of a round in a simulation.
 
 
 PATIENCE = 16
-"""After this many times the population in draws, who has not been online is taken to be away."""
+"""After this many draws per user, a client that was not online is offline."""
 
 
 @inlined
 def is_online(seed: Any, user: Any, round_number: Any, online: Any, trace: Any) -> Any:
-    """Whether a device is there when a round begins."""
+    """Whether a client is online when a round begins."""
     if len(trace) > 0:
         return trace[np.int64(round_number) % len(trace), user]
     if online >= 1.0:
@@ -335,15 +335,15 @@ def _word_of_device(seed: Any, user: Any, round_number: Any) -> Any:
 
 @inlined
 def choose_clients(recipe: Any, round_number: Any, wanted: Any, marks: Any, chosen: Any) -> Any:
-    """Fill `chosen` with the round's clients, `wanted` of them if this many are there, and answer how many there are.
+    """Fill `chosen` with the round's clients, `wanted` of them if so many are online; returns their number.
 
-    `marks` (one integer per user, kept between rounds) remembers who was drawn in this round already.
+    `marks` (one integer per user, kept between rounds) holds who was drawn in this round already.
     """
     seed, participants, online, trace = recipe.seed, recipe.participants, recipe.online, recipe.trace
     population = len(participants)
     stamp = np.int64(round_number) + 1
     if 2 * wanted > population:
-        # Many are wanted: it is shorter to draw those who are left out.
+        # Most are wanted: draw those who are left out instead.
         _draw_marked(seed, round_number, participants, population - wanted, marks, stamp)
         count = 0
         for position in range(population):

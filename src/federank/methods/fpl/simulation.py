@@ -1,7 +1,7 @@
-"""A simulation of FPL: what server and clients hold between two rounds, and the engines.
+"""Simulation of FPL: the state of server and clients between two rounds, and the engines.
 
-The two halves are kept apart, as they are on disk: `item_*` is the server's, `user_vectors` and `profiles` are the
-clients'. Rows are padded (_numerics/rows.py); the padding stays zero.
+`item_*` belongs to the server, `user_vectors` and `profiles` to the clients; they are stored separately too. Rows are
+padded (_numerics/rows.py); the padding stays zero.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from federank.methods.fpl.kernels import (
     Run,
     Sums,
     histories_of,
-    new_bench,
+    new_buffers,
     new_thread_team,
     play_clients,
     play_rounds,
@@ -69,7 +69,7 @@ from federank.simulation.federated import EngineName, Open, Tables, in_this_proc
 
 @dataclass(eq=False)
 class Federation:
-    """Server and devices of a simulation between two rounds."""
+    """Server and clients of a simulation between two rounds."""
 
     method: FPL
     recipe: Recipe
@@ -77,38 +77,38 @@ class Federation:
     item_vectors: FloatMatrix
     item_biases: FloatVector
     user_vectors: FloatMatrix
-    mean: FloatMatrix  # Adam's moments; without columns where the server's step is plain
+    mean: FloatMatrix  # Adam's moments; no columns for a plain server
     square: FloatMatrix
     round_number: int = 0
 
     @cached_property
     def histories(self) -> Histories:
-        """The devices' profiles as the compiled engine wants them."""
+        """The clients' profiles for the compiled engine."""
         return histories_of(self.profiles, len(self.item_biases), self.recipe)
 
     @property
     def run(self) -> Run:
-        """What the compiled engine's kernels are handed."""
+        """The data of the compiled engine's kernels."""
         width = (0,) * self.item_vectors.shape[1]
         return Run(self.recipe, self.histories, self.item_vectors, self.item_biases, self.user_vectors, width)
 
     @property
     def rounds_per_epoch(self) -> int:
-        """How many rounds make an epoch."""
+        """Number of rounds per epoch."""
         return self.recipe.rounds_per_epoch
 
     @property
     def steps_per_round(self) -> float:
-        """How many triples a round learns from on average."""
+        """Mean number of triples per round."""
         return self.recipe.clients_per_round * float(np.mean(self.recipe.triples[self.recipe.participants]))
 
     @property
     def engines(self) -> Mapping[EngineName, Open]:
-        """The engines that can play its rounds."""
+        """The engines of this federation."""
         return ENGINES
 
     def tables(self) -> Tables:
-        """The arrays that change while rounds are played."""
+        """The arrays that change during training."""
         remembered = {"mean": self.mean, "square": self.square} if self.recipe.adam else {}
         return Tables(
             server={"item_vectors": self.item_vectors, "item_biases": self.item_biases} | remembered,
@@ -117,19 +117,19 @@ class Federation:
 
     @property
     def state(self) -> FPLState:
-        """What the server holds; without the padding, and its vectors a copy."""
+        """The server's state without padding; its vectors are a copy."""
         steps = np.full(self.method.clocks, self.round_number, dtype=np.int64)
         vectors = self.item_vectors[:, : self.recipe.factors].copy()
         return FPLState(vectors, self.item_biases, self.mean, self.square, steps)
 
     def take(self, state: FPLState) -> None:
-        """Keep what the server holds now; tables stay where they are, so that anyone who looks at them sees it."""
+        """Set the server's state; tables are updated in place, for other holders of a reference."""
         self.item_vectors[:, : self.recipe.factors] = state.vectors
         self.item_biases[:] = state.biases
         self.mean, self.square = state.mean, state.square
 
     def aggregate(self, updates: Iterable[FPLUpdate]) -> None:
-        """The server's part of a round: all updates are added, or none if one is no message."""
+        """The server's part of a round: add all updates, or none if one is invalid."""
         sums = self.method.empty()
         for update in updates:
             self.method.add(sums, wire.checked(update, FPLUpdate, self.method))
@@ -138,19 +138,19 @@ class Federation:
         self.round_number += 1
 
     def spread(self) -> Spread:
-        """Its form on a cluster."""
-        from federank.methods.fpl.cluster import FPLSpread  # made of functions on federations: imported late
+        """The federation on a cluster."""
+        from federank.methods.fpl.cluster import FPLSpread  # imports this module
 
         return FPLSpread(self)
 
     def why_diverged(self) -> str:
-        """What is to blame if the factors are no longer finite numbers."""
+        """The setting to blame if factors are no longer finite."""
         rate = float(self.recipe.learning_rate)
         return f"learning_rate {rate:g} is too large for this data; try a smaller one."
 
     @classmethod
     def established(cls, settings: FPLSettings, recipe: Recipe, profiles: Profiles, n_items: int) -> Federation:
-        """A federation before its first round: the server and every device draw their first values."""
+        """A federation before its first round, with initial vectors."""
         scale, factors, seed = settings.initial_scale, settings.factors, settings.seed
         width = padded_width(factors)
         vectors, biases = first_items(
@@ -172,20 +172,20 @@ class Federation:
         biases: FloatVector,
         users: FloatMatrix,
     ) -> Federation:
-        """A federation with this model; its server's step has no past."""
+        """A federation with this model; the server step has no past."""
         none = np.zeros((len(biases), method.moments), dtype=np.float32)
         return cls(method, recipe, profiles, vectors, biases, users, none, none.copy())
 
 
-# Rounds whose server does more with a sum than add it: Adam, or weight decay.
+# Rounds with a server step other than adding: Adam, or weight decay.
 
 
 Total = tuple[FloatMatrix, FloatVector]
-"""Vectors and biases of a full catalogue: the sum of a round's Updates."""
+"""Vectors and biases of all items: the sum of a round's updates."""
 
 
 def get_ready(federation: Federation, sums: Sums) -> None:
-    """Play no one's part, so that whatever needs compiling is compiled before the first round."""
+    """Compile before the first round, with no client."""
     if federation.recipe.one_by_one:
         noised_sum(federation, rounds=0)
     else:
@@ -193,7 +193,7 @@ def get_ready(federation: Federation, sums: Sums) -> None:
 
 
 def next_sum(federation: Federation, sums: Sums, threads: int = 1) -> Total | None:
-    """The devices' part of the next round; the server's is `take_step`. Each shard of `sums` has its own memory."""
+    """The clients' part of the next round; `take_step` is the server's. Each shard of `sums` has its own memory."""
     return noised_sum(federation) if federation.recipe.one_by_one else _sum_shards(federation, sums, threads)
 
 
@@ -204,17 +204,17 @@ def _sum_shards(federation: Federation, sums: Sums, threads: int, no_users: bool
     workers = min(threads, shards)
 
     def work(worker: int) -> None:
-        bench = new_bench(len(run.width))
+        buffers = new_buffers(len(run.width))
         for s in range(worker, shards, workers):
             theirs = clients[s * len(clients) // shards : (s + 1) * len(clients) // shards]
-            sums.counts[s] = play_clients(run, number, theirs, bench, sum_of_shard(sums, s))
+            sums.counts[s] = play_clients(run, number, theirs, buffers, sum_of_shard(sums, s))
 
     at_once(work, workers)
     return added_up(sums, run.recipe.factors)
 
 
 def added_up(sums: Sums, factors: int) -> Total | None:
-    """The sum over all shards for the full catalogue; None where no Update came."""
+    """The sum over all shards, for all items; None without updates."""
     if not sums.counts.any():
         return None
     n_items = sums.stamps.shape[1]
@@ -227,14 +227,14 @@ def added_up(sums: Sums, factors: int) -> Total | None:
 
 
 def take_step(federation: Federation, total: Total | None) -> None:
-    """Aggregation of a round's sum; without one there is nothing to learn."""
+    """Aggregation of a round's sum, if there is one."""
     if total is not None:
         sums = FPLSums(vectors=total[0], biases=total[1], count=1)
         federation.take(federation.method.server_update(federation.state, sums))
     federation.round_number += 1
 
 
-# The compiled engine: prepares what the kernels need, and calls the one that fits the recipe.
+# The compiled engine: prepares the kernels' data, and calls the kernel for the recipe.
 
 
 _PAIRS_PER_SHARD = 1024
@@ -243,7 +243,7 @@ _MOST_SUM_BYTES = 2**30
 
 
 def play_compiled(federation: Federation, rounds: int, threads: int = 1) -> None:
-    """Play this many rounds of a federation on this many threads; the result does not depend on how many."""
+    """Play this many rounds; the number of threads does not change the result."""
     recipe = federation.recipe
     n_items, width = federation.item_vectors.shape
     if not recipe.only_adds:
@@ -267,14 +267,14 @@ def play_compiled(federation: Federation, rounds: int, threads: int = 1) -> None
 
 
 def shard_count(recipe: Recipe, n_items: int, width: int) -> int:
-    """Number of shards of a round's clients: it follows from the work, never from the number of threads."""
+    """Number of shards of a round's clients: it depends on the work, never on the number of threads."""
     pairs = recipe.clients_per_round * float(np.mean(recipe.triples[recipe.participants]))
     fitting = _MOST_SUM_BYTES // (n_items * (4 * width + 16))
     most = int(max(1, min(_MOST_SHARDS, recipe.clients_per_round, pairs // _PAIRS_PER_SHARD, fitting)))
-    return 1 << (most.bit_length() - 1)  # a power of two: dealt out evenly to two, four, eight workers
+    return 1 << (most.bit_length() - 1)  # a power of two, to divide evenly among two, four, eight workers
 
 
-# Home vectors of many users at once: `home_vector` of method.py, compiled.
+# Compiled fold-in of many users: `FPL.fold_in` of method.py.
 
 
 def home_vectors(
@@ -285,7 +285,7 @@ def home_vectors(
     users: IntVector,
     steps: int = HOME_STEPS,
 ) -> FloatMatrix:
-    """A vector for each of these users, learnt from their full history with the item factors as they are."""
+    """Fold in these users: a vector for each, learnt from its full history with fixed item factors."""
     factors = recipe.factors
     width = padded_width(factors)
     Q = np.zeros((len(item_biases), width), dtype=np.float32)
@@ -329,12 +329,11 @@ def _learn_at_home(
         store_row(vectors, row, p)
 
 
-# The reference engine: the method's own functions, slow, and the place to read first. The compiled engine is tested
-# against it.
+# The reference engine: the method's own functions. Slow; the compiled engine is tested against it.
 
 
-class FleetInMemory:
-    """Clients that live in this process, each with its own vector and its own ledger."""
+class InMemoryClients:
+    """All clients in memory, each with its vector and its ledger."""
 
     def __init__(self, federation: Federation) -> None:
         self.method, self.recipe, n_users = federation.method, federation.recipe, len(federation.user_vectors)
@@ -346,7 +345,7 @@ class FleetInMemory:
         self._marks = np.zeros(n_users, dtype=np.int64)
 
     def choose(self, round_number: int) -> IntVector:
-        """The clients that take part in this round."""
+        """The clients of this round."""
         chosen = np.empty(len(self.vectors), dtype=np.int32)
         recipe = self.recipe
         with words_wrap_around():
@@ -354,7 +353,7 @@ class FleetInMemory:
         return chosen[:count]
 
     def train(self, clients: IntVector, broadcast: FPLModel, round_number: int) -> Iterator[FPLUpdate]:
-        """The updates of these clients that arrive, each times its weight; one that drops out has learnt."""
+        """The weighted updates that arrive; clients that drop out have trained too."""
         arrived = list(self._updates(clients, broadcast, round_number))
         total = sum(self.recipe.weights[user] for user, _ in arrived) if len(self.recipe.weights) else 0.0
         for user, update in arrived:
@@ -381,8 +380,8 @@ class FleetInMemory:
 
 
 def play_reference(federation: Federation, rounds: int, _threads: int = 1) -> None:
-    """Play this many rounds by the functions of method.py."""
-    fleet = FleetInMemory(federation)
+    """Play this many rounds with the functions of method.py."""
+    fleet = InMemoryClients(federation)
     for _ in range(rounds):
         number, broadcast = federation.round_number, federation.method.broadcast(federation.state)
         federation.aggregate(fleet.train(fleet.choose(number), wire.read_only(broadcast), number))
@@ -390,11 +389,11 @@ def play_reference(federation: Federation, rounds: int, _threads: int = 1) -> No
         federation.user_vectors[:, : federation.recipe.factors] = fleet.vectors
 
 
-# Clients of a real server: a host's simulation of all users of a data set.
+# Clients of a real server: all users of a data set, simulated.
 
 
 class FPLClients:
-    """Vectors, histories and draws of all users, played by the compiled engine's own kernel."""
+    """Vectors, histories and draws of all users, played by the compiled engine's kernel."""
 
     def __init__(self, method: FPL, seed: int, histories: Profiles, choices: Choices) -> None:
         rules = {name: getattr(method, name) for name in FPLRules.__dataclass_fields__}
@@ -409,16 +408,16 @@ class FPLClients:
         self._run = self.federation.run
         self._workspace = workspace_for_clients(*self.federation.item_vectors.shape)
         self._of: FPLModel | None = None
-        # No one takes part, but the kernel is compiled now.
+        # No client, but the kernel is compiled now.
         sum_of_updates(self._run, 0, np.zeros(0, dtype=np.int32), self._workspace)
 
     @property
     def states(self) -> dict[str, wire.Array]:
-        """Everyone's vector of the rounds."""
+        """All clients' vectors."""
         return {"vector": self.federation.user_vectors[:, : self.federation.recipe.factors]}
 
     def update(self, user: int, round_number: int, broadcast: FPLModel) -> FPLUpdate:
-        """What one client sends in this round; its vector moves."""
+        """One client's update in this round; its vector changes."""
         if self._of is None or self._of.vectors is not broadcast.vectors:
             padded = np.zeros(self.federation.item_vectors.shape, dtype=np.float32)
             padded[:, : broadcast.vectors.shape[1]] = broadcast.vectors
@@ -426,7 +425,7 @@ class FPLClients:
         return sum_of_updates(self._run, round_number, np.array([user], dtype=np.int32), self._workspace)
 
     def factors(self, broadcast: FPLModel) -> FloatMatrix:
-        """The vectors of the rounds, or those that are learnt at home where a policy keeps the history there."""
+        """The trained vectors, or local fold-ins for users whose policy withholds items."""
         vectors: FloatMatrix = self.states["vector"].copy()
         if len(self._at_home):
             federation, model = self.federation, (broadcast.vectors, broadcast.biases)
