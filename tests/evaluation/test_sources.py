@@ -48,17 +48,18 @@ def test_lists_in_any_form_are_judged_alike(source):
 
 
 @pytest.mark.parametrize(
-    ("source", "sentence"),
+    ("source", "fact"),
     [
-        ({0: "tea"}, "The list of user 0 is 'tea'; a list of items is needed"),
-        (pl.DataFrame({"who": [1], "item": [2]}), "user and item are needed"),
-        (pl.DataFrame({"user": [0, 0], "item": [2, 2], "score": [1, 2]}), "a second time"),
-        (pl.DataFrame({"user": [0], "item": [2], "score": ["high"]}), "a score that is no number"),
-        (pl.DataFrame({"user": [0, None], "item": [2, 3]}), "an empty user in row 2"),
+        ({0: "tea"}, "user 0.*'tea'"),
+        (pl.DataFrame({"who": [1], "item": [2]}), None),
+        (pl.DataFrame({"user": [0, 0], "item": [2, 2], "score": [1, 2]}), None),
+        (pl.DataFrame({"user": [0], "item": [2], "score": ["high"]}), None),
+        (pl.DataFrame({"user": [0, None], "item": [2, 3]}), "row 2"),
     ],
+    ids=["text for a list", "no user column", "an item twice", "a score of text", "no user in a row"],
 )
-def test_lists_that_cannot_be_are_refused(source, sentence):
-    with pytest.raises(DataError, match=sentence):
+def test_malformed_lists_are_refused(source, fact):
+    with pytest.raises(DataError, match=fact):
         fr.evaluate(source, SPLIT, at=5)
 
 
@@ -74,15 +75,12 @@ def test_a_metric_of_ones_own_is_a_function():
 
 
 @pytest.mark.parametrize(
-    ("metrics", "sentence"),
-    [
-        ([lambda *_: 1.0], "give the function another name"),
-        (["nddcg"], "Did you mean 'ndcg'"),
-        ("ndcg", r"metrics is 'ndcg'"),
-    ],
+    ("metrics", "fact"),
+    [([lambda *_: 1.0], "<lambda>"), (["nddcg"], "'ndcg'"), ("ndcg", "'ndcg'")],
+    ids=["a function without a name", "a mistyped name", "text for a list"],
 )
-def test_what_is_no_metric_is_refused(metrics, sentence):
-    with pytest.raises(SettingError, match=sentence):
+def test_unknown_metrics_are_refused(metrics, fact):
+    with pytest.raises(SettingError, match=fact):
         fr.evaluate(model(), SPLIT, metrics=metrics)
 
 
@@ -104,6 +102,6 @@ def test_means_may_be_over_those_who_got_something():
     assert covered.means["users"] == len(half)
     assert covered.means["precision@5"] * share == pytest.approx(all_users.means["precision@5"])
     assert covered.means["item_coverage@5"] == all_users.means["item_coverage@5"]
-    assert covered.notes[0].startswith(f"Means are over the {len(half)} users who got a list")
+    assert str(len(half)) in covered.notes[0]
     with pytest.raises(SettingError, match="'some'"):
         fr.evaluate(half, SPLIT, over="some")
