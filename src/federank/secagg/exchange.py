@@ -127,19 +127,28 @@ def decode_answer(content: bytes, length: int) -> tuple[bytes, RingVector]:
 
 
 def sign_request(private: bytes, path: str, body: bytes) -> str:
-    """The leader's signature of a request, for its header."""
-    return sign(private, "request", _request(path, body)).hex()
+    """For a request's header: the digest of its body, and the leader's signature of path and digest."""
+    digest = hashlib.sha256(body).digest()
+    return f"{digest.hex()} {sign(private, 'request', _request(path, digest)).hex()}"
 
 
-def verify_request(leader: bytes, path: str, body: bytes, signature: str) -> None:
-    """Refuse a request that this leader has not signed."""
-    verify(
-        leader, "request", _request(path, body), hexadecimal(signature, SIGNATURE_BYTES, "The signature of a request")
-    )
+def verify_request(leader: bytes, path: str, signed: str) -> bytes:
+    """Refuse a request that this leader has not signed, before its body is read; the digest that the body must have."""
+    body, _, signature = signed.partition(" ")
+    digest = hexadecimal(body, hashlib.sha256().digest_size, "The digest of a request's body")
+    signature_bytes = hexadecimal(signature, SIGNATURE_BYTES, "The signature of a request")
+    verify(leader, "request", _request(path, digest), signature_bytes)
+    return digest
 
 
-def _request(path: str, body: bytes) -> bytes:
-    return path.encode() + b"\n" + hashlib.sha256(body).digest()
+def check_body(body: bytes, digest: bytes) -> None:
+    """Refuse a body that is not the signed one."""
+    if hashlib.sha256(body).digest() != digest:
+        raise BadMessage("The body of the request is not the one that was signed.")
+
+
+def _request(path: str, digest: bytes) -> bytes:
+    return path.encode() + b"\n" + digest
 
 
 # The helper's side of a round: which reports stand, and the sum of the masks of a set of them.

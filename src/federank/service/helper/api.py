@@ -8,12 +8,13 @@
     POST /federations/CONFIG/rounds/N/prepare    the leader: reports in, which of them stand out
     POST /federations/CONFIG/rounds/N/answer     the leader: a set of reports in, the record and the noisy sum out
     POST /federations/CONFIG/rounds/N/abandon    the leader: the record of a round that has ended without an answer
-    GET  /federations/CONFIG/rounds              anyone: rounds and their states
+    GET  /federations/CONFIG/rounds              anyone: rounds and their states, and the next season's config
     GET  /federations/CONFIG/rounds/N/offer | record | set | sum       anyone: what is published of a round
     GET  /health, /ready
     GET  /metrics                                 at the operator's address only
 
-A leader's request carries a signature of its path and body by the key in the federation config.
+A leader's request carries a signature of its path and of its body's digest by the key in the federation config. Nothing
+but a federation config is read of anyone else.
 """
 
 from __future__ import annotations
@@ -29,7 +30,14 @@ from starlette.responses import Response
 
 from federank.errors import BadMessage
 from federank.secagg.config import SecaggConfig, config_from, sign_config
-from federank.secagg.exchange import SIGNATURE_HEADER, check_set, decode_reports, report_bytes, verify_request
+from federank.secagg.exchange import (
+    SIGNATURE_HEADER,
+    check_body,
+    check_set,
+    decode_reports,
+    report_bytes,
+    verify_request,
+)
 from federank.secagg.keys import fingerprint
 from federank.secagg.proof.preparing import encode_looks
 from federank.secagg.ring import RingVector
@@ -75,7 +83,7 @@ async def register(service: HelperService, request: Request) -> Response:
     """Take a federation on, or the next season of one, and sign its config."""
     body = await read_body(request, MAX_CONFIG, service.settings.body_seconds)
     config = config_from(body)
-    _check_signature(request, config, body)
+    _check_body(body, _signed_digest(request, config))
     await service.ask(lambda connection: rounds.register(connection, service.helper, body))
     signature = sign_config(service.helper.identity.private, config).hex()
     return json_response({"config": config.digest().hex(), "signature": signature}, 201)
@@ -151,11 +159,13 @@ async def prune(service: HelperService, request: Request) -> Response:
 
 
 async def listing(service: HelperService, request: Request) -> Response:
-    """Rounds and their states, from a number on."""
-    config = await _config(service, request)
+    """Rounds of a season and their states, from a number on; and the season that has begun after it, by its config."""
+    name = (await _config(service, request)).digest()
     first = _integer(request.query_params.get("from", "0"))
-    listed = await service.ask(lambda connection: store.rounds_of(connection, config.digest(), first, MOST_LISTED))
-    return json_response({"rounds": [{"round": one.number, "state": one.state} for one in listed]})
+    listed = await service.ask(lambda connection: store.rounds_of(connection, name, first, MOST_LISTED))
+    successor = await service.ask(lambda connection: store.successor_of(connection, name))
+    rounds_listed = [{"round": one.number, "state": one.state} for one in listed]
+    return json_response({"rounds": rounds_listed, "successor": successor.hex()})
 
 
 async def published_offer(service: HelperService, request: Request) -> Response:
@@ -207,11 +217,15 @@ async def _asked(service: HelperService, request: Request, most: int) -> tuple[S
 
 
 async def _leaders(service: HelperService, request: Request, most: int) -> tuple[SecaggConfig, bytes]:
-    """A leader's request: whose federation it is about, and its body; if the leader has signed it."""
+    """A leader's request: whose federation it is about, and its body, which is read only if the leader has signed it.
+
+    Else anyone could have the helper hold bodies of the longest length.
+    """
     config = await _config(service, request)
-    body = await read_body(request, most, service.settings.body_seconds)
-    _check_signature(request, config, body)
+    signed = _signed_digest(request, config)
     await service.ask(lambda connection: rounds.refuse_leader(connection, service.helper, config))
+    body = await read_body(request, most, service.settings.body_seconds)
+    _check_body(body, signed)
     return config, body
 
 
@@ -242,11 +256,24 @@ async def _length(service: HelperService, config: SecaggConfig, number: int) -> 
     return await service.ask(find)
 
 
-def _check_signature(request: Request, config: SecaggConfig, body: bytes) -> None:
+def _signed_digest(request: Request, config: SecaggConfig) -> bytes:
+    """The digest that the body of a leader's request must have."""
     try:
-        verify_request(config.leader_public(), request.url.path, body, request.headers.get(SIGNATURE_HEADER, ""))
+        return verify_request(config.leader_public(), request.url.path, request.headers.get(SIGNATURE_HEADER, ""))
     except BadMessage as reason:
-        raise Refusal(401, "unsigned", f"The federation's leader has not signed this request. {reason}") from reason
+        raise _unsigned(reason) from reason
+
+
+def _check_body(body: bytes, signed: bytes) -> None:
+    try:
+        check_body(body, signed)
+    except BadMessage as reason:
+        raise _unsigned(reason) from reason
+
+
+def _unsigned(reason: BadMessage) -> Refusal:
+    message = f"The federation's leader has not signed this request. {reason}"
+    return Refusal(401, "unsigned", message, {"Connection": "close"})
 
 
 async def _config(service: HelperService, request: Request) -> SecaggConfig:
