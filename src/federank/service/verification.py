@@ -2,8 +2,8 @@
 
 1. Both servers have signed the config of every season, and each names the one before it. The key in it is the helper's
    at its own address, or has signed for that one.
-2. Both servers list the same rounds of every season. A round that only one of them knows is a finding, unless a
-   restored backup explains it: then it is named as lost.
+2. Both servers list the same seasons, and the same rounds of every season. What only one of them knows is a finding,
+   unless a restored backup explains it: then it is named as lost.
 3. Every round config is signed by the helper, is the same at both servers, and names a model of the chain of versions.
    So is the model that the leader publishes now: a model that is not in the chain is a finding.
 4. Both servers' records are signed, name the same set of uploads, and name the noisy sums by their digests.
@@ -140,6 +140,7 @@ class _Verification:
         chain = Chain(frozenset(season.config.starts_from for season in seasons[1:]))
         for season, rounds in zip(seasons, _by_season(seasons, listed), strict=True):
             self._verify_season(chain, season, seasons, rounds, before[season.config.season])
+        self._compare_seasons(seasons)
         if public not in chain.known:
             self._findings.append(f"Version {public[0]:,}, which the leader publishes now, is not in the chain.")
         configs = [season.config for season in seasons]
@@ -254,6 +255,17 @@ class _Verification:
         if helper_knows:
             return self._helper(f"/federations/{self._name}/rounds/{number}/{what}")
         return self._leader(f"/sums/helper-{what}?round={number}")
+
+    def _compare_seasons(self, seasons: list[_Season]) -> None:
+        """A season begins at the helper with its first round; a restored helper may have forgotten that."""
+        digests = [season.config.digest().hex() for season in seasons]
+        for season, name, following in zip(seasons, digests, [*digests[1:], ""], strict=True):
+            successor = _json(self._helper(f"/federations/{name}/rounds"))["successor"]
+            if successor not in ("", following):
+                self._findings.append(
+                    f"After season {season.config.season} another has begun at the helper than the leader lists: its "
+                    f"config is {successor}."
+                )
 
     def _compare_lists(self, ours: set[int], theirs: dict[int, str], restores: list[Restore]) -> None:
         explained = {number for restore in restores for number in restore.lost}

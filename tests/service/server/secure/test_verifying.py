@@ -13,7 +13,7 @@ from tests.service.server.secure.federations import HISTORIES, establish_sums, f
 
 from federank.cli import federank
 from federank.errors import BadMessage, NoAnswer
-from federank.secagg.exchange import read_record, sign_record
+from federank.secagg.exchange import Terms, read_record, sign_record
 from federank.service import verification as verifying
 from federank.service.helper.service import open_helper
 from federank.service.seasons import InTotal
@@ -21,6 +21,7 @@ from federank.service.server.http.app import public_app
 from federank.service.server.http.listening import ConnectionLimits, bind, uvicorn_server
 from federank.service.server.logs import Log
 from federank.service.server.model_versions import EncodedRows
+from federank.service.server.seasons import SeasonSpec, propose
 from federank.service.server.store import secure as store
 from federank.service.server.store.versions import jump_ahead
 from federank.service.verification import Servers, verify
@@ -188,6 +189,21 @@ async def test_a_round_that_the_leader_hides_is_found(sqlite_store, tmp_path):
         assert len(found.findings) >= 2  # the round, the version that followed from it, and the next round
         assert "Round 1 is answered" in found.findings[0]
         assert any("Version 2" in finding for finding in found.findings[1:])
+
+
+@in_a_loop
+async def test_a_season_that_the_leader_hides_is_found(sqlite_store, tmp_path):
+    """The leader has another season signed, asks for a round of it, and lists the first season alone."""
+    async with federation(tmp_path, sqlite_store, sigma=1.0) as both, Published(*both) as published:
+        with opened(sqlite_store) as connection:
+            hidden = propose(connection, SeasonSpec(until="2999-12-31")).agreement
+        line, length = hidden.line(), hidden.config.length_of(0)
+        terms = Terms(version=9, model="00" * 32, length=length, stage=0, seconds=600)
+        await asyncio.to_thread(line.offer, hidden.name, 9, terms)
+        line.close()
+        found, _ = await published.verify()
+        assert len(found.seasons) == len(found.findings) == 1
+        assert hidden.name in found.findings[0]
 
 
 @in_a_loop
