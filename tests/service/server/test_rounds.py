@@ -22,6 +22,7 @@ from tests.service.federations import (
 from federank.federation.wire import encode
 from federank.methods.fpl.method import FPLUpdate
 from federank.service.server import rounds
+from federank.service.server.store.versions import LEAP, jump_ahead
 
 
 @in_a_loop
@@ -284,9 +285,17 @@ async def test_a_round_that_was_closed_but_not_folded_is_folded_by_the_next(stor
 
 
 @in_a_loop
-async def test_a_restored_backup_gives_out_no_number_twice(store):
-    from federank.service.server.store.versions import LEAP, jump_ahead
+async def test_uploads_that_a_restore_discards_are_overwritten(store):
+    async with serving(store, {"target": 2} | PATIENT) as running:
+        device = await running.device()
+        assert (await device.send(await device.ticket(), some_update(1))).status_code == 201
+    with opened(store) as connection:
+        jump_ahead(connection)
+    assert stored(store, "SELECT LENGTH(body), state FROM uploads JOIN rounds ON number = round") == [(0, "abandoned")]
 
+
+@in_a_loop
+async def test_a_restored_backup_gives_out_no_number_twice(store):
     async with serving(store, {"target": 1} | PATIENT) as running:
         device = await running.device()
         await device.take_part(some_update(1))

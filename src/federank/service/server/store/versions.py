@@ -248,14 +248,8 @@ def jump_ahead(connection: Connection) -> int:
     with connection.transaction():
         row = connection.one("SELECT COALESCE(MAX(number), 0) FROM rounds")
         number = (int(row[0]) if row else 0) + LEAP
-        note_end(connection)
-        abandoned = connection.run("UPDATE rounds SET state = 'abandoned' WHERE state IN ('open', 'closed')")
-        connection.run("UPDATE tallies SET abandoned = abandoned + ?", abandoned)
-        connection.run(
-            "INSERT INTO rounds (number, version, state) VALUES (?, ?, 'skipped')",
-            number,
-            version,
-        )
+        give_up_rounds(connection)
+        connection.run("INSERT INTO rounds (number, version, state) VALUES (?, ?, 'skipped')", number, version)
         everything = np.full_like(model.changed, version)
         put_all(connection, number, model._replace(version=version, changed=everything))
         put_value(connection, "skipped", int(get_value(connection, "skipped") or 0) + LEAP)
