@@ -23,12 +23,12 @@ finally:
 """
 SERVER = """
 from federank.data.loading import load
-from federank.service.server.bootstrap import Demand, open_store
+from federank.service.server.bootstrap import FederationSpec, open_store
 from federank.service.server.http.app import public_app
 from federank.service.server.logs import Log
 from federank.service.server.service import open_service
 from federank.service.server.settings import TrustSettings
-open_store("sqlite:///store.sqlite", Demand(data=lambda: load("city"), source="city", plain=True))
+open_store("sqlite:///store.sqlite", FederationSpec(data=lambda: load("city"), source="city", plain=True))
 public_app(open_service("sqlite:///store.sqlite", TrustSettings(), Log(None)))
 names = sorted(name for name in sys.modules if name.partition(".")[0] == "federank")
 print(json.dumps(names), file=sys.__stderr__)

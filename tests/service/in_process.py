@@ -19,10 +19,10 @@ from threadpoolctl import threadpool_limits
 from federank.federation.client import Terms
 from federank.secagg.ring import implausible
 from federank.service.client.federation import read_catalogue, read_info, read_rows
-from federank.service.server.bootstrap import Demand, open_store
+from federank.service.server.bootstrap import FederationSpec, open_store
 from federank.service.server.config import read_config
 from federank.service.server.rounds import PublishedModel, Rejected
-from federank.service.server.secure_config import SumsDemand
+from federank.service.server.secure_config import SecaggSpec
 from federank.service.server.secure_rounds import Summed
 from federank.service.server.service import defences_of, form_of
 from federank.service.server.settings import RoundSettings, TrustSettings
@@ -106,8 +106,10 @@ class InProcess:
 def established(folder, method, data, clients, helper=None, seed=1):
     """A federation of a method with its defaults, on the items of `data`; with a helper, under secure aggregation."""
     store = f"sqlite:///{folder / 'federation.sqlite'}"
-    sums = None if helper is None else SumsDemand(helper=helper)
-    token = open_store(store, Demand(data=lambda: data, source="tests", method=method, sums=sums, plain=sums is None))
+    sums = None if helper is None else SecaggSpec(helper=helper)
+    token = open_store(
+        store, FederationSpec(data=lambda: data, source="tests", method=method, sums=sums, plain=sums is None)
+    )
     info, ids = asyncio.run(_info_of(store, token))
     database = Database(store)
     whole = lambda _terms, whole: whole  # noqa: E731

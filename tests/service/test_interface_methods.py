@@ -21,7 +21,7 @@ from federank.service.client.http import Client
 from federank.service.client.owner import recommend
 from federank.service.operator import recommender_of
 from federank.service.server.methods import SERVER_METHODS
-from federank.service.server.secure_config import SumsDemand
+from federank.service.server.secure_config import SecaggSpec
 from federank.service.simulated_clients.methods import Plan
 from federank.service.simulated_clients.processes import Rehearsal, rehearse
 from federank.service.verification import Servers, verify
@@ -78,10 +78,10 @@ def test_it_is_served_with_plain_uploads(gradients, tmp_path):
 @pytest.mark.parametrize("name", ["gradients", "fpl"])
 def test_it_is_served_under_secure_aggregation_and_verified(gradients, name, tmp_path):
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
-        demand = SumsDemand(helper=helper.origin, sigma=0.05, least_cohort=CLIENTS)
+        spec = SecaggSpec(helper=helper.origin, sigma=0.05, least_cohort=CLIENTS)
         settings = {"factors": 4, "clip": 20.0, "uploads_per_client": 2}
         method = gradients(**settings) if name == "gradients" else FPL(triples=3, **settings)
-        leader = Leader(established(f"sqlite:///{tmp_path / 'leader.sqlite'}", method, demand))
+        leader = Leader(established(f"sqlite:///{tmp_path / 'leader.sqlite'}", method, spec))
         try:
             homes = [Home(leader.address, tmp_path, number) for number in range(CLIENTS)]
             for version in (1, 2):
@@ -98,9 +98,9 @@ def test_it_is_served_under_secure_aggregation_and_verified(gradients, name, tmp
 
 
 def test_secure_aggregation_needs_a_clip(gradients, tmp_path):
-    demand = SumsDemand(helper="http://127.0.0.1:1", sigma=0.0, least_cohort=CLIENTS)
+    spec = SecaggSpec(helper="http://127.0.0.1:1", sigma=0.0, least_cohort=CLIENTS)
     with pytest.raises(SettingError, match="clip"):
-        established(f"sqlite:///{tmp_path / 'leader.sqlite'}", gradients(), demand)
+        established(f"sqlite:///{tmp_path / 'leader.sqlite'}", gradients(), spec)
 
 
 @pytest.mark.slow

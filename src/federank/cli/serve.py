@@ -40,8 +40,8 @@ from federank.methods.registry import federated_method, help_of, served_names
 if TYPE_CHECKING:
     from federank.data.interactions import Interactions
     from federank.federation.server import ServerMethod
-    from federank.service.server.bootstrap import Demand
-    from federank.service.server.secure_config import SumsDemand
+    from federank.service.server.bootstrap import FederationSpec
+    from federank.service.server.secure_config import SecaggSpec
 
 DEFAULT = "frugal"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -52,7 +52,7 @@ _PRESETS = {"federank": ("fpl", {"order": "as-printed", "mask": "as-printed"})}
 _HELP = {
     "fpl": {"triples": "Pairs that a client trains on in a round.  [default: the mean size of the histories]"},
     "frugal": {
-        "messages": "Uploads per client, for its lifetime; clients count them too.  [default: 5]",
+        "messages": "Uploads per client in a season; clients count them too.  [default: 5]",
         "clip": "Norm bound of an upload. With --helper: Frugal's own recipe with one noise for all uploads, instead "
         "of the one that `train --epsilon` simulates.",
         "most_shown": "Largest share of users that an item may be recommended to, as estimated from the model; rows of "
@@ -62,8 +62,12 @@ _HELP = {
 }
 """Help where a setting of a federation differs from that of a simulation."""
 _ROUND_HELP = {
+    "target": "Uploads that end a round.  [default: 20; with --helper 50, or --least-cohort if that is more]",
     "minimum": "Minimum number of uploads. A round that reaches its deadline with fewer is discarded. Recommended: 50 "
-    "or more.  [default: 20; in a rehearsal 1]",
+    "or more.  [default: 20; with --helper that of --least-cohort; in a rehearsal 1]",
+    "over_selection": "Clients that are invited to a round, as a multiple of the target.  [default: 1.3; of frugal, "
+    "and with --helper, 1]",
+    "deadline": "Seconds until a round ends, from its first ticket on.  [default: 60; with --helper 3600]",
 }
 
 
@@ -243,7 +247,7 @@ def _serve(reading: Reading, name: str, served: ServerMethod, values: dict[str, 
     trust = TrustSettings(**((_NO_LIMITS if rehearsal else {}) | given_settings(TrustSettings, values)))
     if rehearsal:
         values |= {"accepts_few": True, "every": values["every"] or 0.0}
-    demand = _demand(reading, name, served, values)
+    spec = _spec(reading, name, served, values)
     refuse_names(values["proxies"])
     certificate, key = certificate_of(values["tls_cert"], values["tls_key"], values["self_signed"], host)
     admin_port = values["admin_port"]
@@ -253,10 +257,10 @@ def _serve(reading: Reading, name: str, served: ServerMethod, values: dict[str, 
     with ExitStack() as stack:
         public = stack.enter_context(bind(host, port))
         admin = stack.enter_context(bind(values["admin_host"], admin_port, "--admin-port"))
-        if demand.sums is not None and demand.sums.helper == LOCAL:
+        if spec.sums is not None and spec.sums.helper == LOCAL:
             local = stack.enter_context(_local_helper(values, certificate, key))
-            demand = replace(demand, sums=replace(demand.sums, **local))
-        token = open_store(store, demand, Log(None if values["quiet"] else sys.stderr))
+            spec = replace(spec, sums=replace(spec.sums, **local))
+        token = open_store(store, spec, Log(None if values["quiet"] else sys.stderr))
         scheme = "https" if certificate else "http"
         operator = f"{scheme}://{shown_host(values['admin_host'])}:{admin.getsockname()[1]}/admin"
         _report(f"{scheme}://{shown_host(host)}:{public.getsockname()[1]}", operator, store, token)
@@ -281,7 +285,7 @@ def _serve(reading: Reading, name: str, served: ServerMethod, values: dict[str, 
 
 @contextmanager
 def _local_helper(values: dict[str, Any], certificate: Path | None, key: Path | None) -> Iterator[dict[str, Any]]:
-    """A helper on this machine, while the block runs; as fields of `SumsDemand`."""
+    """A helper on this machine, while the block runs; as fields of `SecaggSpec`."""
     from federank.service.local_helper import allows_leader, helper_port_of, helper_store_of, running_helper
 
     host, store = values["host"], helper_store_of(values["store"])
@@ -296,10 +300,10 @@ def _local_helper(values: dict[str, Any], certificate: Path | None, key: Path | 
         yield {"helper": address, "authority": authority, "allow": allows_leader(store)}
 
 
-def _demand(reading: Reading, name: str, served: ServerMethod, values: dict[str, Any]) -> Demand:
+def _spec(reading: Reading, name: str, served: ServerMethod, values: dict[str, Any]) -> FederationSpec:
     """The federation that the flags describe."""
     from federank.data.formats import is_catalogue_file, read_catalogue_file
-    from federank.service.server.bootstrap import Demand
+    from federank.service.server.bootstrap import FederationSpec
     from federank.service.server.config import LONGEST_NOUN, language_of, noun_of, suggested_policy, words_of
     from federank.service.server.settings import RoundSettings
 
@@ -315,7 +319,7 @@ def _demand(reading: Reading, name: str, served: ServerMethod, values: dict[str,
     options = {name: option_name(name, served.name, _reserved()) for name in sorted(served.federation_settings)}
     settings = {name: values[option] for name, option in options.items() if values[option] is not None}
     named = click.get_current_context().meta.get(METHOD_NAMED, True)
-    return Demand(
+    return FederationSpec(
         data=data,
         source=reading.source,
         names_data=is_given("source"),
@@ -335,15 +339,15 @@ def _demand(reading: Reading, name: str, served: ServerMethod, values: dict[str,
         run_by=words("run_by"),
         restored=values["restored"],
         new_admin_token=values["new_admin_token"],
-        sums=_sums_demand(values),
+        sums=_secagg_spec(values),
         plain=values["plain"],
         accepts_few=values["accepts_few"],
     )
 
 
-def _sums_demand(values: dict[str, Any]) -> SumsDemand | None:
+def _secagg_spec(values: dict[str, Any]) -> SecaggSpec | None:
     """The helper and the guarantee that the flags describe."""
-    from federank.service.server.secure_config import SumsDemand
+    from federank.service.server.secure_config import SecaggSpec
 
     helper, authority, local = values.get("helper"), values.get("helper_ca"), bool(values.get("local_helper"))
     if (helper is not None) + local + values["plain"] > 1:
@@ -353,7 +357,7 @@ def _sums_demand(values: dict[str, Any]) -> SumsDemand | None:
     if values.get("norm_check") is not None:
         given["projections"] = 0 if values["norm_check"] == "off" else int(values["norm_check"])
     if local:
-        return SumsDemand(helper=LOCAL, **given)
+        return SecaggSpec(helper=LOCAL, **given)
     if helper is None:
         if given or authority is not None:
             raise SettingError(
@@ -368,7 +372,7 @@ def _sums_demand(values: dict[str, Any]) -> SumsDemand | None:
             "and --helper-ca FILE where the helper's certificate is its own."
         )
     try:
-        return SumsDemand(helper=helper, authority=authority and authority.read_text(), **given)
+        return SecaggSpec(helper=helper, authority=authority and authority.read_text(), **given)
     except OSError as reason:
         raise SettingError(f"--helper-ca {authority} cannot be read ({reason.strerror}).") from reason
 

@@ -335,7 +335,7 @@ def serve_demo(
     from federank.service.server.http.listening import self_signed
     from federank.service.server.methods import SERVER_METHODS
     from federank.service.server.processes import Serving, bind, serve
-    from federank.service.server.secure_config import USUAL_CLIP, SumsDemand
+    from federank.service.server.secure_config import USUAL_CLIP, SecaggSpec
     from federank.service.server.settings import RoundSettings, TrustSettings
     from federank.service.server.store.database import Database
     from federank.service.server.store.queries import put_value
@@ -360,10 +360,10 @@ def serve_demo(
             )
         authority = None if certificate is None else certificate.read_text()
         # So few people cannot have noise and recommendations both: there is none, and the page claims no figure for it.
-        demand = (
+        spec = (
             None
             if helper is None
-            else SumsDemand(
+            else SecaggSpec(
                 helper=helper,
                 sigma=0.0,
                 least_cohort=LEAST_COHORT,
@@ -384,7 +384,7 @@ def serve_demo(
                 served=SERVER_METHODS["frugal"],
                 name=own["name"],
                 trained=trained,
-                sums=demand,
+                sums=spec,
                 details=details(),
             )
             with connection.transaction():

@@ -20,7 +20,7 @@ from federank.service.client.http import Client
 from federank.service.client.store import DeviceStore
 from federank.service.server import secure_rounds
 from federank.service.server.methods import SERVER_METHODS
-from federank.service.server.secure_config import SumsDemand
+from federank.service.server.secure_config import SecaggSpec
 from federank.service.verification import Servers, verify
 
 pytestmark = pytest.mark.slow
@@ -39,7 +39,7 @@ def servers(tmp_path):
     address = f"sqlite:///{tmp_path / 'leader.sqlite'}"
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
         rounds = {"target": 3, "minimum": 3, "over_selection": 1.0} | PATIENT
-        sums = SumsDemand(helper=helper.origin, sigma=0.0, least_cohort=3)
+        sums = SecaggSpec(helper=helper.origin, sigma=0.0, least_cohort=3)
         establish_in(address, PMF(**SETTINGS), SERVER_METHODS["pmf"], rounds, two_opinions(40, ITEMS), sums=sums)
         leader = Leader(address)
         try:

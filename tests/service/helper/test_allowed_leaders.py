@@ -13,9 +13,9 @@ from federank.errors import LeaderNotAllowed, SettingError
 from federank.secagg.keys import fingerprint, new_private_key, public_key_of
 from federank.service.helper.service import MOST_QUEUED_SECONDS, FairShare, price
 from federank.service.helper.store import allow_leader, remove_leader
-from federank.service.server.bootstrap import Demand, open_store
+from federank.service.server.bootstrap import FederationSpec, open_store
 from federank.service.server.http.responses import Refusal
-from federank.service.server.secure_config import SumsDemand
+from federank.service.server.secure_config import SecaggSpec
 
 CLOSED = {"any_leader": False}
 
@@ -107,17 +107,17 @@ async def test_a_large_request_is_answered_in_slices(sqlite_store, tmp_path, mon
 def test_a_leader_that_is_not_allowed_keeps_its_key_until_it_is(tmp_path):
     store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path, **CLOSED) as helper:
-        sums = SumsDemand(helper=helper.origin, sigma=0.0, least_cohort=3)
-        demand = Demand(data=small_world, source="small", method="frugal", sums=sums, settings={"min_support": 1})
+        sums = SecaggSpec(helper=helper.origin, sigma=0.0, least_cohort=3)
+        spec = FederationSpec(data=small_world, source="small", method="frugal", sums=sums, settings={"min_support": 1})
         keys = []
         for _ in range(2):
             with pytest.raises(LeaderNotAllowed) as refusal:
-                open_store(store, demand)
+                open_store(store, spec)
             keys.append(str(refusal.value).split("yet: ")[1].split(".")[0])
         assert keys[0] == keys[1]
         done = CliRunner().invoke(federank, ["helper", "allow", keys[0], "--store", helper.store, "--name", "club"])
         assert done.exit_code == 0, done.output
-        assert open_store(store, demand) is not None
+        assert open_store(store, spec) is not None
 
 
 def test_the_operator_allows_lists_and_removes(tmp_path):

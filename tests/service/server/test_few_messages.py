@@ -20,7 +20,7 @@ from federank.methods.frugal.server_update import FrugalState, first_shared
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
 from federank.privacy.policy import SharedProfile
-from federank.service.server.bootstrap import Demand, open_store, renew_admin_token
+from federank.service.server.bootstrap import FederationSpec, open_store, renew_admin_token
 from federank.service.server.model_versions import first_model
 from federank.service.server.store.database import Database
 from federank.service.server.store.grants import grant
@@ -340,14 +340,16 @@ def test_a_federation_that_cannot_be_is_refused(given, trained, error, says):
 
 def test_a_suggestion_that_clients_cannot_follow_is_not_made(store):
     suggested = {"sharing": "all", "pi": 0.3, "basis": "history"}
-    demand = Demand(data=small_world, source="small", method="frugal", plain=True, suggested_policy=suggested)
+    spec = FederationSpec(data=small_world, source="small", method="frugal", plain=True, suggested_policy=suggested)
     with pytest.raises(SettingError, match="fixed-subset or randomized-response is needed"):
-        open_store(store, demand)
+        open_store(store, spec)
 
 
 def test_settings_of_another_method_are_refused(store):
     with pytest.raises(SettingError, match="has no --messages"):
-        open_store(store, Demand(data=small_world, source="small", method="fpl", plain=True, settings={"messages": 3}))
+        open_store(
+            store, FederationSpec(data=small_world, source="small", method="fpl", plain=True, settings={"messages": 3})
+        )
 
 
 def test_shared_is_what_the_store_keeps_of_it():

@@ -16,7 +16,7 @@ import federank as fr
 from federank import extensions
 from federank.errors import BadMessage, StoreError
 from federank.federation import wire
-from federank.service.server.bootstrap import Demand, open_store
+from federank.service.server.bootstrap import FederationSpec, open_store
 from federank.service.server.config import read_config
 from federank.service.server.logs import Log
 from federank.service.server.methods import SERVER_METHODS
@@ -168,7 +168,7 @@ async def test_an_upload_is_judged_by_its_own_method(counting):
 
 def test_a_store_keeps_its_method_and_its_settings(counting):
     for given in ({}, {"method": "fpl"}, {"settings": {"step": 2}}):
-        assert open_store(counting, Demand(data=small_world, source="small", names_data=False, **given)) is None
+        assert open_store(counting, FederationSpec(data=small_world, source="small", names_data=False, **given)) is None
     with opened(counting) as connection:
         config = read_config(connection)
     assert (config.served.name, config.settings.step) == ("counting", 0.5)

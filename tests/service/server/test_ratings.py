@@ -16,7 +16,7 @@ from federank.federation import wire
 from federank.federation.method import ItemGradients
 from federank.methods.fedrec.method import PMF, RatingModel
 from federank.methods.fedrec.reference import folded_in
-from federank.service.server.bootstrap import Demand, open_store
+from federank.service.server.bootstrap import FederationSpec, open_store
 from federank.service.server.logs import Log
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.model_versions import first_model
@@ -174,13 +174,14 @@ def test_a_federation_goes_on_from_a_trained_model_of_its_own_method():
 
 def test_what_a_federation_of_ratings_cannot_be_is_refused(tmp_path):
     store = f"sqlite:///{tmp_path / 'f.sqlite'}"
-    for demand, match in (
+    for spec, match in (
         ({"settings": {"triples": 4}}, "has no --triples"),
         ({"suggested_policy": {"sharing": "randomized-response"}}, "suggest-sharing is randomized-response"),
     ):
         with pytest.raises(SettingError, match=match):
             open_store(
-                store, Demand(data=two_opinions, source="two", method="pmf", plain=True, accepts_few=True, **demand)
+                store,
+                FederationSpec(data=two_opinions, source="two", method="pmf", plain=True, accepts_few=True, **spec),
             )
     assert not (tmp_path / "f.sqlite").exists()
 

@@ -32,7 +32,7 @@ from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
 from federank.privacy.policy import SharedProfile
 from federank.service.operator import recommender_of
-from federank.service.server.bootstrap import Demand, open_store, renew_admin_token
+from federank.service.server.bootstrap import FederationSpec, open_store, renew_admin_token
 from federank.service.server.logs import Log
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.seasons import next_items
@@ -311,6 +311,6 @@ async def test_a_store_in_a_later_season_opens_with_the_data_that_it_was_begun_w
     ignored = {}
     for data in (small_world(), other):
         log = io.StringIO()
-        open_store(sqlite_store, Demand(data=lambda data=data: data, source=data.name), Log(log))
+        open_store(sqlite_store, FederationSpec(data=lambda data=data: data, source=data.name), Log(log))
         ignored[data.name] = [json.loads(line)["flag"] for line in log.getvalue().splitlines()]
     assert ignored == {small_world().name: [], "Elsewhere": ["--data"]}

@@ -23,8 +23,8 @@ from federank.errors import SettingError
 from federank.methods.fedrec.method import PMF, SVDPlusPlus
 from federank.service.client.federation import fetch_model
 from federank.service.client.http import Client
-from federank.service.server.bootstrap import Demand, open_store
-from federank.service.server.secure_config import SumsDemand
+from federank.service.server.bootstrap import FederationSpec, open_store
+from federank.service.server.secure_config import SecaggSpec
 from federank.service.simulated_clients.methods import Plan
 from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, rehearse
 from federank.service.verification import Servers, verify
@@ -93,8 +93,8 @@ def test_a_sum_that_leaves_the_scale_is_not_applied_and_versions_are_still_verif
 def test_the_operator_is_sent_the_guarantee_and_what_noise_does_to_ratings(
     tmp_path, helper, capsys, sigma, guarantee, is_warned
 ):
-    store, sums = f"sqlite:///{tmp_path / 'f.sqlite'}", SumsDemand(helper=helper.origin, sigma=sigma, least_cohort=20)
-    open_store(store, Demand(data=people, source="two", method="pmf", sums=sums))
+    store, sums = f"sqlite:///{tmp_path / 'f.sqlite'}", SecaggSpec(helper=helper.origin, sigma=sigma, least_cohort=20)
+    open_store(store, FederationSpec(data=people, source="two", method="pmf", sums=sums))
     _report_guarantee(store)
     said = capsys.readouterr()
     assert f"guarantee    {guarantee}" in said.out
@@ -105,7 +105,9 @@ def test_the_operator_is_sent_the_guarantee_and_what_noise_does_to_ratings(
 def test_the_operator_learns_that_a_server_without_a_helper_reads_every_message(tmp_path, capsys, method):
     store = f"sqlite:///{tmp_path / 'f.sqlite'}"
     settings = {"min_support": 1} if method == "frugal" else {}
-    open_store(store, Demand(data=people, source="two", method=method, plain=True, accepts_few=True, settings=settings))
+    open_store(
+        store, FederationSpec(data=people, source="two", method=method, plain=True, accepts_few=True, settings=settings)
+    )
     _report_guarantee(store)
     uploads, guarantee = capsys.readouterr().out.splitlines()
     assert uploads.split()[:2] == ["uploads", "plain:"]
@@ -114,13 +116,13 @@ def test_the_operator_learns_that_a_server_without_a_helper_reads_every_message(
 
 
 def test_virtual_ratings_and_sums_are_not_asked_for_together(tmp_path):
-    store, away = f"sqlite:///{tmp_path / 'f.sqlite'}", SumsDemand(helper="http://127.0.0.1:9")
+    store, away = f"sqlite:///{tmp_path / 'f.sqlite'}", SecaggSpec(helper="http://127.0.0.1:9")
     for settings, sentence in (
         ({"rho": 2.0}, "--rho 2.0 hides nothing"),
         ({"filling": "hybrid"}, "--filling hybrid hides nothing"),
     ):
-        demand = Demand(data=people, source="two", method="pmf", accepts_few=True, settings=settings, sums=away)
+        spec = FederationSpec(data=people, source="two", method="pmf", accepts_few=True, settings=settings, sums=away)
         with pytest.raises(SettingError, match=sentence):
-            open_store(store, demand)
+            open_store(store, spec)
     assert not list(tmp_path.glob("f.sqlite*"))
     assert people().n_items == ITEMS

@@ -18,7 +18,7 @@ from federank.service.server.bootstrap import establish
 from federank.service.server.http import app
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.processes import Serving, bind, serve
-from federank.service.server.secure_config import SumsDemand
+from federank.service.server.secure_config import SecaggSpec
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.queries import put_value
@@ -69,7 +69,7 @@ def main(folder, options):
         data = world(options)
         trained = learnt(served.name, settings, data) if options.get("learnt") else None
         name = options.get("name", "Testville")
-        sums = SumsDemand(**options["sums"]) if "sums" in options else None
+        sums = SecaggSpec(**options["sums"]) if "sums" in options else None
         token = establish(connection, settings, data, rounds, served=served, name=name, trained=trained, sums=sums)
         for fact in ("noun", "description", "seen", "run_by"):
             if fact in options:

@@ -32,7 +32,7 @@ from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.model_versions import first_model, stored_content
 from federank.service.server.seasons import same_items, uploads_of
 from federank.service.server.secure_config import (
-    SumsDemand,
+    SecaggSpec,
     agree,
     agreed_values,
     leader_key,
@@ -62,7 +62,7 @@ def establish(
     served: ServerMethod,
     name: str | None = None,
     trained: Any = None,
-    sums: SumsDemand | None = None,
+    sums: SecaggSpec | None = None,
     details: Mapping[Any, Mapping[str, Any]] | None = None,
 ) -> str | None:
     """Write a federation config and a first model into an empty store; the operator's token, or None if there was one
@@ -125,7 +125,7 @@ def establish(
     return token
 
 
-def _first_season(served: ServerMethod, settings: Any, sums: SumsDemand | None) -> Season:
+def _first_season(served: ServerMethod, settings: Any, sums: SecaggSpec | None) -> Season:
     guarantee = {} if sums is None else sums.guarantee._asdict()
     return Season(number=1, uploads=uploads_of(served, settings), began=now(), **guarantee)
 
@@ -147,7 +147,7 @@ _FIRST_START = "first start"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Demand:
+class FederationSpec:
     """What an operator asks of a store; whatever is not given stays as it is there, or takes its default."""
 
     data: Callable[[], Interactions]
@@ -177,7 +177,7 @@ class Demand:
     """Language of the name and the description."""
     upload_period: float | None = None
     """Seconds: a client uploads at most once in each such period."""
-    sums: SumsDemand | None = None
+    sums: SecaggSpec | None = None
     """A helper, where uploads are to be such that no single server can read one."""
     plain: bool = False
     """The operator has decided to read uploads. A new federation needs this decision, or `sums`."""
@@ -207,25 +207,25 @@ class Ignored(NamedTuple):
     in_force: Any
 
 
-def open_store(address: str, demand: Demand, log: Log | None = None) -> str | None:
+def open_store(address: str, spec: FederationSpec, log: Log | None = None) -> str | None:
     """Make a store ready to be served; the operator's token if there is a new one."""
     database = Database(address)
     is_new = database.dialect == "sqlite" and not database.path.exists()
     if is_new:
         # Refused before there is a file; with what an old store holds they may make sense.
-        RoundSettings(**demand.rounds)
-        if demand.start_from is None or demand.method is not None:
-            _chosen(demand, DEFAULT_METHOD)
-        if demand.sums is not None:
-            refuse_absent_helper(demand.sums)  # who is stopped while it waits for one leaves no file behind either
+        RoundSettings(**spec.rounds)
+        if spec.start_from is None or spec.method is not None:
+            _chosen(spec, DEFAULT_METHOD)
+        if spec.sums is not None:
+            refuse_absent_helper(spec.sums)  # who is stopped while it waits for one leaves no file behind either
     try:
         with database.connection() as connection:
             create_tables(connection)
             config = read_config(connection)
-            token = _begin(connection, demand) if config is None else None
+            token = _begin(connection, spec) if config is None else None
             if config is not None:
-                _go_on(connection, config, demand)
-                for flag in ignored_flags(connection, config, demand):
+                _go_on(connection, config, spec)
+                for flag in ignored_flags(connection, config, spec):
                     (log or Log(None)).say(
                         "flag ignored",
                         "warning",
@@ -234,22 +234,22 @@ def open_store(address: str, demand: Demand, log: Log | None = None) -> str | No
                         in_force=flag.in_force,
                     )
             values = {
-                "description": demand.description,
-                "run_by": demand.run_by,
-                "language": demand.language,
+                "description": spec.description,
+                "run_by": spec.run_by,
+                "language": spec.language,
                 "upload_period": DEFAULT_UPLOAD_PERIOD
-                if config is None and demand.upload_period is None
-                else demand.upload_period,
-                "seen": demand.seen,
-                "suggested_policy": demand.suggested_policy,
-                "noun": demand.noun or (usual_noun(demand.source) if config is None else None),
-                _FIRST_START: demand.first_start() if config is None else None,
+                if config is None and spec.upload_period is None
+                else spec.upload_period,
+                "seen": spec.seen,
+                "suggested_policy": spec.suggested_policy,
+                "noun": spec.noun or (usual_noun(spec.source) if config is None else None),
+                _FIRST_START: spec.first_start() if config is None else None,
             }
             for name, value in values.items():
                 if value is not None:
                     with connection.transaction():
                         put_value(connection, name, value)
-            return renew_admin_token(connection) if demand.new_admin_token and token is None else token
+            return renew_admin_token(connection) if spec.new_admin_token and token is None else token
     except BaseException as reason:
         database.release()
         # A federation that is not begun leaves no file behind, unless its key waits to be allowed by the helper.
@@ -261,70 +261,68 @@ def open_store(address: str, demand: Demand, log: Log | None = None) -> str | No
         database.release()
 
 
-def _begin(connection: Connection, demand: Demand) -> str | None:
-    trained = None if demand.start_from is None else load_model(demand.start_from)
-    served, settings, rounds = _chosen(demand, getattr(trained, "name", DEFAULT_METHOD))
-    data = demand.data()
-    return establish(
-        connection, settings, data, rounds, served=served, name=demand.name, trained=trained, sums=demand.sums
-    )
+def _begin(connection: Connection, spec: FederationSpec) -> str | None:
+    trained = None if spec.start_from is None else load_model(spec.start_from)
+    served, settings, rounds = _chosen(spec, getattr(trained, "name", DEFAULT_METHOD))
+    data = spec.data()
+    return establish(connection, settings, data, rounds, served=served, name=spec.name, trained=trained, sums=spec.sums)
 
 
-def _chosen(demand: Demand, learnt_by: str) -> tuple[ServerMethod, Any, RoundSettings]:
+def _chosen(spec: FederationSpec, learnt_by: str) -> tuple[ServerMethod, Any, RoundSettings]:
     """The method of a new federation, its settings and those of its rounds, or a refusal."""
-    name = demand.method or (learnt_by if learnt_by in SERVER_METHODS else DEFAULT_METHOD)
+    name = spec.method or (learnt_by if learnt_by in SERVER_METHODS else DEFAULT_METHOD)
     if name not in SERVER_METHODS:
         raise SettingError(unknown_name("method", name, SERVER_METHODS))
     served = SERVER_METHODS[name]
-    _refuse_undecided(demand)
-    _refuse_settings_of_others(served, demand)
-    _refuse_idle_settings(served, demand)
-    _refuse_sharing(served, demand)
-    settings = served.settings(**{**served.defaults, **demand.settings})
-    wanted = {**served.rounds, **(rounds_of_sums(demand.sums, demand.rounds) if demand.sums else demand.rounds)}
+    _refuse_undecided(spec)
+    _refuse_settings_of_others(served, spec)
+    _refuse_idle_settings(served, spec)
+    _refuse_sharing(served, spec)
+    settings = served.settings(**{**served.defaults, **spec.settings})
+    wanted = {**served.rounds, **(rounds_of_sums(spec.sums, spec.rounds) if spec.sums else spec.rounds)}
     rounds = RoundSettings(**wanted)
-    if demand.sums is None and not demand.accepts_few:  # sums have a least cohort, and noise
-        if "minimum" not in demand.rounds:
+    if spec.sums is None and not spec.accepts_few:  # sums have a least cohort, and noise
+        if "minimum" not in spec.rounds:
             rounds = replace(rounds, minimum=min(LEAST_MINIMUM, rounds.target))
         refuse_few(rounds)
     return served, settings, rounds
 
 
-def _go_on(connection: Connection, config: FederationConfig, demand: Demand) -> None:
-    _refuse_sharing(config.served, demand)
-    if demand.sums is not None and config.sums is None:
+def _go_on(connection: Connection, config: FederationConfig, spec: FederationSpec) -> None:
+    _refuse_sharing(config.served, spec)
+    if spec.sums is not None and config.sums is None:
         # To go on would serve uploads that this server reads, where the operator asks for ones that it cannot read.
         raise SettingError(
             "The store holds a federation whose uploads its server reads; --helper is for a new --store."
         )
-    if demand.plain and config.sums is not None:
+    if spec.plain and config.sums is not None:
         raise SettingError("The store holds a federation with secure aggregation; --plain is for a new --store.")
-    if demand.rounds and config.sums is not None:
+    if spec.rounds and config.sums is not None:
         least = config.sums.config.least_cohort
-        if demand.rounds.get("minimum", least) < least:
+        if spec.rounds.get("minimum", least) < least:
             raise SettingError(
                 f"minimum is below the least cohort of {least} that the federation config guarantees; leave it out."
             )
-    if demand.rounds:
-        rounds = RoundSettings(**get_value(connection, "rounds") | demand.rounds)
-        if "minimum" in demand.rounds and config.sums is None and not demand.accepts_few:
+    if spec.rounds:
+        rounds = RoundSettings(**get_value(connection, "rounds") | spec.rounds)
+        if "minimum" in spec.rounds and config.sums is None and not spec.accepts_few:
             refuse_few(rounds)
         with connection.transaction():
             put_value(connection, "rounds", asdict(rounds))
-            note_action(connection, "settings of rounds", **demand.rounds)
-    if config.sums and demand.sums and demand.sums.authority not in (None, config.sums.authority):
+            note_action(connection, "settings of rounds", **spec.rounds)
+    if config.sums and spec.sums and spec.sums.authority not in (None, config.sums.authority):
         with connection.transaction():
-            put_authority(connection, demand.sums.authority)
+            put_authority(connection, spec.sums.authority)
             note_action(connection, "certificates of the helper")
-    if demand.restored:
+    if spec.restored:
         version = jump_ahead(connection)
         with connection.transaction():
             note_action(connection, "restored", version=version)
 
 
-def _refuse_undecided(demand: Demand) -> None:
+def _refuse_undecided(spec: FederationSpec) -> None:
     """Who can read uploads cannot be changed later, so a new federation says it."""
-    if demand.plain or demand.sums is not None:
+    if spec.plain or spec.sums is not None:
         return
     raise SettingError(
         "A new federation needs a decision that cannot be changed later: who can read uploads. --helper URL: neither "
@@ -333,9 +331,9 @@ def _refuse_undecided(demand: Demand) -> None:
     )
 
 
-def _refuse_settings_of_others(served: ServerMethod, demand: Demand) -> None:
+def _refuse_settings_of_others(served: ServerMethod, spec: FederationSpec) -> None:
     """What belongs to another method is refused, and not left unheard."""
-    foreign = [name for name in demand.settings if name not in served.federation_settings]
+    foreign = [name for name in spec.settings if name not in served.federation_settings]
     if foreign:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in foreign)
         raise SettingError(
@@ -344,21 +342,21 @@ def _refuse_settings_of_others(served: ServerMethod, demand: Demand) -> None:
         )
 
 
-def _refuse_idle_settings(served: ServerMethod, demand: Demand) -> None:
+def _refuse_idle_settings(served: ServerMethod, spec: FederationSpec) -> None:
     """What means nothing with a helper, or nothing without one, is refused too."""
     idle, why = (
         (served.sums.only, "means something only where messages are sums: name a --helper, or leave it out")
-        if demand.sums is None
+        if spec.sums is None
         else (served.sums.idle, "hides nothing where no single server reads a message; leave it out, or the --helper")
     )
     for name in idle:
-        if name in demand.settings:
-            raise SettingError(f"--{name.replace('_', '-')} {demand.settings[name]} {why}.")
+        if name in spec.settings:
+            raise SettingError(f"--{name.replace('_', '-')} {spec.settings[name]} {why}.")
 
 
-def _refuse_sharing(served: ServerMethod, demand: Demand) -> None:
+def _refuse_sharing(served: ServerMethod, spec: FederationSpec) -> None:
     """A suggestion that devices could not follow is not made."""
-    suggested = (demand.suggested_policy or {}).get("sharing")
+    suggested = (spec.suggested_policy or {}).get("sharing")
     if suggested not in (None, *served.sharing):
         raise SettingError(
             f"--suggest-sharing is {suggested}, but devices of {served.name} decide once for its lifetime; "
@@ -366,22 +364,22 @@ def _refuse_sharing(served: ServerMethod, demand: Demand) -> None:
         )
 
 
-def ignored_flags(connection: Connection, config: FederationConfig, demand: Demand) -> Iterator[Ignored]:
+def ignored_flags(connection: Connection, config: FederationConfig, spec: FederationSpec) -> Iterator[Ignored]:
     """The flags of a later start that differ from the first start's and from the values in force."""
     first = get_value(connection, _FIRST_START) or {}
     in_force = {"name": config.name, "method": config.served.name}
     in_force |= {name: getattr(config.settings, name) for name in config.served.federation_settings}
     in_force |= {} if config.sums is None else agreed_values(config.sums.config)
-    for name, given in demand.first_start().items():
+    for name, given in spec.first_start().items():
         if given != first.get(name) and not _same(given, in_force.get(name)):
             yield Ignored(name, given, in_force.get(name))
-    if demand.names_data:
+    if spec.names_data:
         try:
-            is_known = same_items(config.catalogue.content, catalogue_of(demand.data()).content)
+            is_known = same_items(config.catalogue.content, catalogue_of(spec.data()).content)
         except FedeRankError:  # the catalogue is in the store: data that are gone do not keep a server down
             is_known = False
         if not is_known:
-            yield Ignored("data", demand.source, f"the catalogue of {config.name}, {config.n_items} items")
+            yield Ignored("data", spec.source, f"the catalogue of {config.name}, {config.n_items} items")
 
 
 def _same(given: Any, kept: Any) -> bool:

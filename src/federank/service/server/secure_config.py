@@ -39,7 +39,7 @@ MOST_MESSAGES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class SumsDemand:
+class SecaggSpec:
     """What an operator asks for, for messages that no single server can read."""
 
     helper: str
@@ -74,7 +74,7 @@ class SumsDemand:
             raise SettingError(f"delta is {self.delta}; a probability above 0 and below 1 is needed.")
         fields_of_check(self.projections or 0)
 
-    def for_size(self, people: int, items: int, affordable: Callable[[int, int, float], float | None]) -> SumsDemand:
+    def for_size(self, people: int, items: int, affordable: Callable[[int, int, float], float | None]) -> SecaggSpec:
         """The same with noise by the size, where neither sigma nor epsilon was named: none until it costs little."""
         if (self.sigma, self.epsilon) != (None, None):
             return self
@@ -115,9 +115,9 @@ class SumsDemand:
         return USUAL_PROJECTIONS if self.projections is None else self.projections
 
 
-def rounds_of_sums(demand: SumsDemand, rounds: dict[str, Any]) -> dict[str, Any]:
+def rounds_of_sums(spec: SecaggSpec, rounds: dict[str, Any]) -> dict[str, Any]:
     """Settings of rounds that keep the guarantee of a least cohort: that many reports at least, and time for them."""
-    least = demand.chosen_cohort
+    least = spec.chosen_cohort
     # Anyone who is invited spends a message per client, so no one is invited to spare.
     usual = {"target": max(least, 50), "minimum": least, "deadline": 3600.0, "over_selection": 1.0}
     if rounds.get("minimum", least) < least:
@@ -163,20 +163,20 @@ class Agreement(NamedTuple):
         return HelperLine(self.config.helper_origin, self.private, self.authority)
 
 
-def refuse_absent_helper(demand: SumsDemand) -> None:
+def refuse_absent_helper(spec: SecaggSpec) -> None:
     """Refuse a helper that does not answer, or does not say who it is, before anything is made for it."""
-    line = HelperLine(demand.helper.rstrip("/"), b"", demand.authority)
+    line = HelperLine(spec.helper.rstrip("/"), b"", spec.authority)
     try:
         line.identity()
     except (HelperAway, HelperRefused, BadMessage) as reason:
-        raise _unusable(demand, reason) from reason
+        raise _unusable(spec, reason) from reason
     finally:
         line.close()
 
 
-def _unusable(demand: SumsDemand, reason: Exception) -> SettingError:
+def _unusable(spec: SecaggSpec, reason: Exception) -> SettingError:
     asked = " Is it running there?" if isinstance(reason, HelperAway) else ""
-    return SettingError(f"The helper at {demand.helper} cannot be used: {reason}{asked}")
+    return SettingError(f"The helper at {spec.helper} cannot be used: {reason}{asked}")
 
 
 def leader_key(connection: Connection) -> bytes:
@@ -190,7 +190,7 @@ def leader_key(connection: Connection) -> bytes:
 
 
 def agree(
-    demand: SumsDemand,
+    spec: SecaggSpec,
     plan: SecurePlan,
     settings: Any,
     federation_id: str,
@@ -205,7 +205,7 @@ def agree(
             f"messages is {len(plan.noises):,}; a federation of sums has {MOST_MESSAGES:,} at most, because the "
             "federation config that every device reads names the noise of each. Choose fewer."
         )
-    line = HelperLine(demand.helper.rstrip("/"), private, demand.authority)
+    line = HelperLine(spec.helper.rstrip("/"), private, spec.authority)
     try:
         identity = line.identity()
         config = SecaggConfig(
@@ -218,33 +218,33 @@ def agree(
             clip=repr(float(plan.clip)),
             noises=plan.noises,
             power=repr(float(plan.power)),
-            delta=repr(float(demand.chosen_delta)),
+            delta=repr(float(spec.chosen_delta)),
             messages=len(plan.noises),
-            least_cohort=demand.chosen_cohort,
+            least_cohort=spec.chosen_cohort,
             largest_cohort=LARGEST_COHORT,
             helper_origin=identity.origin,
             helper_key=identity.key.hex(),
             leader_key=public_key_of(private).hex(),
             first=hashlib.sha256(first).hexdigest(),
             min_support=plan.min_support,
-            **fields_of_check(demand.chosen_projections),
+            **fields_of_check(spec.chosen_projections),
         )
-        if demand.allow is not None:
-            demand.allow(public_key_of(private))
+        if spec.allow is not None:
+            spec.allow(public_key_of(private))
         signatures = sign_config(private, config), line.register(config.to_bytes())
     except HelperRefused as refusal:
         if refusal.slug != "not-allowed":
-            raise _unusable(demand, refusal) from refusal
+            raise _unusable(spec, refusal) from refusal
         own = fingerprint(public_key_of(private))
         raise LeaderNotAllowed(
-            f"The helper at {demand.helper} has not allowed this leader's key yet: {own}. Its operator allows it with "
+            f"The helper at {spec.helper} has not allowed this leader's key yet: {own}. Its operator allows it with "
             f"`federank helper allow '{own}'`; then start this server again with the same --store, which keeps the key."
         ) from refusal
     except (HelperAway, BadMessage) as reason:
-        raise _unusable(demand, reason) from reason
+        raise _unusable(spec, reason) from reason
     finally:
         line.close()
-    return Agreement(config, private, settings_text(settings), demand.authority, signatures)
+    return Agreement(config, private, settings_text(settings), spec.authority, signatures)
 
 
 def settings_text(settings: Any) -> bytes:

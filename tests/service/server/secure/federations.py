@@ -25,7 +25,7 @@ from federank.secagg.ring import round_message
 from federank.secagg.round_config import check_offer, read_offer
 from federank.secagg.upload import rounding_chances
 from federank.service.client.secure import helper_key
-from federank.service.server.secure_config import SumsDemand
+from federank.service.server.secure_config import SecaggSpec
 
 FACTORS, LEAST = 4, 3
 HISTORIES = [[0, 1, 2], [0, 1, 3], [4, 5, 6], [4, 5, 7, 8], [1, 2, 9], [5, 6, 10]]
@@ -38,8 +38,8 @@ def settings_of(**given):
 def establish_sums(store, helper, rounds=None, sigma=0.0, least=LEAST, data=None, projections=None, **given):
     """Establish a federation of sums in a store; the operator's token."""
     chosen = {"target": LEAST, "minimum": LEAST, "over_selection": 1.0} | PATIENT | (rounds or {})
-    demand = SumsDemand(helper=helper, sigma=sigma, least_cohort=least, projections=projections)
-    return establish_in(store, settings_of(**given), FRUGAL_SERVER, chosen, data, sums=demand)
+    spec = SecaggSpec(helper=helper, sigma=sigma, least_cohort=least, projections=projections)
+    return establish_in(store, settings_of(**given), FRUGAL_SERVER, chosen, data, sums=spec)
 
 
 @asynccontextmanager

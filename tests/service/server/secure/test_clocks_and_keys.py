@@ -17,8 +17,8 @@ from federank.federation.server import SecurePlan
 from federank.secagg.config import GRADIENTS
 from federank.secagg.round_config import CLOCKS_APART, read_offer
 from federank.service.server import secure_rounds as rounds
-from federank.service.server.bootstrap import Demand, open_store
-from federank.service.server.secure_config import SumsDemand, agree
+from federank.service.server.bootstrap import FederationSpec, open_store
+from federank.service.server.secure_config import SecaggSpec, agree
 from federank.service.server.store import secure as store
 
 
@@ -102,12 +102,14 @@ def test_who_waits_for_a_helper_that_does_not_answer_has_made_no_store(tmp_path)
     """It takes the connection and says nothing. Until it answers there is no file: anyone who gives up leaves none."""
     path, refused = tmp_path / "leader.sqlite", []
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        helper = SumsDemand(helper=f"http://127.0.0.1:{silent.getsockname()[1]}", sigma=0)
-        demand = Demand(data=small_world, source="small", method="frugal", sums=helper, settings={"min_support": 1})
+        helper = SecaggSpec(helper=f"http://127.0.0.1:{silent.getsockname()[1]}", sigma=0)
+        spec = FederationSpec(
+            data=small_world, source="small", method="frugal", sums=helper, settings={"min_support": 1}
+        )
 
         def begin():
             with pytest.raises(SettingError, match="cannot be used") as reason:
-                open_store(f"sqlite:///{path}", demand)
+                open_store(f"sqlite:///{path}", spec)
             refused.append(str(reason.value))
 
         waiting = threading.Thread(target=begin)
@@ -124,4 +126,4 @@ def test_who_waits_for_a_helper_that_does_not_answer_has_made_no_store(tmp_path)
 def test_more_messages_than_a_config_can_name_are_refused_before_the_helper_is_asked():
     plan = SecurePlan(GRADIENTS, 8, 9, 1.0, (0,) * 10_001, 0.0)
     with pytest.raises(SettingError, match=r"messages is 10,001; a federation of sums has 10,000 at most"):
-        agree(SumsDemand(helper="http://127.0.0.1:1"), plan, None, "", b"", 10, b"", b"")
+        agree(SecaggSpec(helper="http://127.0.0.1:1"), plan, None, "", b"", 10, b"", b"")

@@ -24,7 +24,7 @@ from federank.secagg.proof.upload import decode_checked
 from federank.secagg.ring import C_INT, centred
 from federank.service.server.http import client_api as devices
 from federank.service.server.methods import SERVER_METHODS
-from federank.service.server.secure_config import SumsDemand
+from federank.service.server.secure_config import SecaggSpec
 from federank.service.simulated_clients.methods import Plan, SimulatedClients
 from federank.service.simulated_clients.processes import Rehearsal, rehearse
 
@@ -77,7 +77,7 @@ def played(tmp_path, helper=None, **settings):
     """A real federation, with everyone in every round."""
     store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
     rounds = {"target": PEOPLE, "minimum": PEOPLE, "over_selection": 1.0} | PATIENT
-    sums = None if helper is None else SumsDemand(helper=helper.origin, sigma=0.0, least_cohort=PEOPLE)
+    sums = None if helper is None else SecaggSpec(helper=helper.origin, sigma=0.0, least_cohort=PEOPLE)
     establish_in(store, PMF(**SETTINGS, **settings), SERVER_METHODS["pmf"], rounds, people(), sums=sums)
     leader = Leader(store)
     try:

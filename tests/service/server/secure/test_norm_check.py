@@ -20,8 +20,8 @@ from federank.secagg.config import config_from
 from federank.secagg.proof.parameters import FULL, LIGHT
 from federank.secagg.proof.upload import checked_bytes
 from federank.secagg.upload import upload_bytes
-from federank.service.server.bootstrap import Demand, open_store
-from federank.service.server.secure_config import SumsDemand
+from federank.service.server.bootstrap import FederationSpec, open_store
+from federank.service.server.secure_config import SecaggSpec
 
 
 async def outcome(device, ticket):
@@ -118,7 +118,7 @@ async def test_an_upload_without_the_proof_is_refused_when_it_comes(sqlite_store
 def test_another_norm_check_than_the_configs_has_no_effect(sqlite_store, tmp_path):
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
         establish_sums(sqlite_store, helper.origin, projections=0)
-        checked = SumsDemand(helper=helper.origin, least_cohort=3, projections=128)
+        checked = SecaggSpec(helper=helper.origin, least_cohort=3, projections=128)
         before = stored(sqlite_store, "SELECT value FROM metadata WHERE name = 'sums'")
-        open_store(sqlite_store, Demand(data=small_world, source="small", sums=checked))
+        open_store(sqlite_store, FederationSpec(data=small_world, source="small", sums=checked))
         assert stored(sqlite_store, "SELECT value FROM metadata WHERE name = 'sums'") == before

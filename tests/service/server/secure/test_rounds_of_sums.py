@@ -28,9 +28,9 @@ from federank.methods.frugal.server_update import fold as fold_summed
 from federank.secagg.exchange import read_record
 from federank.secagg.ring import implausible, in_units
 from federank.secagg.upload import decode_upload
-from federank.service.server.bootstrap import Demand, open_store
+from federank.service.server.bootstrap import FederationSpec, open_store
 from federank.service.server.logs import Log
-from federank.service.server.secure_config import SumsDemand, settings_from
+from federank.service.server.secure_config import SecaggSpec, settings_from
 from federank.service.server.service import open_service
 from federank.service.server.settings import TrustSettings
 from federank.service.server.store.versions import model_to_fold
@@ -246,49 +246,49 @@ async def test_what_anyone_can_fetch(sqlite_store, tmp_path):
 
 def test_no_client_keeps_uploads_of_sums_or_folds_them_as_they_come(tmp_path, sqlite_store):
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
-        sums = SumsDemand(helper=helper.origin)
-        demand = Demand(data=small_world, source="small", method="frugal", sums=sums, settings={"min_support": 1})
+        sums = SecaggSpec(helper=helper.origin)
+        spec = FederationSpec(data=small_world, source="small", method="frugal", sums=sums, settings={"min_support": 1})
         with pytest.raises(SettingError, match="least-cohort"):
-            open_store(sqlite_store, _changed(demand, rounds={"minimum": 3}))
+            open_store(sqlite_store, _changed(spec, rounds={"minimum": 3}))
         with pytest.raises(SettingError, match="clip"):
-            open_store(sqlite_store, _changed(demand, method="fpl", settings={}))
+            open_store(sqlite_store, _changed(spec, method="fpl", settings={}))
         with pytest.raises(SettingError, match="sigma"):
-            SumsDemand(helper=helper.origin, sigma=float("nan"))
+            SecaggSpec(helper=helper.origin, sigma=float("nan"))
         for wrong in ({"epsilon": 0.0}, {"epsilon": 1.0, "sigma": 2.0}, {"delta": 1.0}):
             with pytest.raises(SettingError):
-                SumsDemand(helper=helper.origin, **wrong)
-        open_store(sqlite_store, demand)
+                SecaggSpec(helper=helper.origin, **wrong)
+        open_store(sqlite_store, spec)
         with pytest.raises(SettingError, match="keep-updates"):
             open_service(sqlite_store, TrustSettings(keep_updates=True), Log(None))
 
 
 def test_unless_named_the_noise_follows_the_size_of_a_round():
-    asked = SumsDemand(helper="http://127.0.0.1:9")
+    asked = SecaggSpec(helper="http://127.0.0.1:9")
     assert asked.for_size(50, 1_500, affordable).sigma == 0, (
         "so few people would pay for a guarantee with most of the accuracy"
     )
     large, larger = (asked.for_size(people, 1_500, affordable).epsilon for people in (50_000, 100_000))
     assert 0.3 < larger < large < 2
-    named = SumsDemand(helper="http://127.0.0.1:9", epsilon=8.0)
+    named = SecaggSpec(helper="http://127.0.0.1:9", epsilon=8.0)
     assert named.for_size(50, 1_500, affordable) == named
 
 
-def _changed(demand, **changes):
+def _changed(spec, **changes):
     from dataclasses import replace
 
-    return replace(demand, **changes)
+    return replace(spec, **changes)
 
 
 def test_a_federation_whose_helper_is_not_there_is_not_begun(sqlite_store):
-    demand = Demand(
+    spec = FederationSpec(
         data=small_world,
         source="small",
         method="frugal",
-        sums=SumsDemand(helper="http://127.0.0.1:9", sigma=0),
+        sums=SecaggSpec(helper="http://127.0.0.1:9", sigma=0),
         settings={"min_support": 1},
     )
     with pytest.raises(SettingError, match="Is it running"):
-        open_store(sqlite_store, demand)
+        open_store(sqlite_store, spec)
     assert not list(Path(sqlite_store.removeprefix("sqlite:///")).parent.glob("*.sqlite*"))  # nothing half-written
 
 
