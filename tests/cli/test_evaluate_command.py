@@ -2,7 +2,6 @@
 
 import json
 
-import polars as pl
 import pytest
 
 import federank as fr
@@ -52,12 +51,6 @@ def test_the_json_has_the_figures_that_python_gives(run, models, split):
     assert told["notes"] == list(expected.notes)
 
 
-def test_validation_can_be_judged_by(run, models, split):
-    _, out, _ = run("evaluate", models / "popular", "--part", "validation", "--json")
-    expected = fr.evaluate(MostPopular().fit(split.train), split.development, at=10).means
-    assert json.loads(out)["ndcg@10"] == pytest.approx(expected["ndcg@10"])
-
-
 def test_a_file_of_recommendations_gets_the_figures_of_the_model_that_made_it(run, models, split, tmp_path):
     MostPopular().fit(split.train).recommend(n=10).write(tmp_path / "lists.tsv")
     _, of_model, _ = run("evaluate", models / "popular", "--json")
@@ -76,14 +69,6 @@ def test_a_folder_of_split_files_serves_as_the_split(run, tmp_path):
     code, out, _ = run("evaluate", "--recommendations", tmp_path / "lists.tsv", "--split", tmp_path / "split", "--json")
     assert code == 0
     assert json.loads(out)["ndcg@10"] == pytest.approx(fr.evaluate(model, whole).means["ndcg@10"])
-
-
-def test_values_of_users_are_written(run, models, tmp_path):
-    code, out, _ = run("evaluate", models / "popular", "--per-user", tmp_path / "users.parquet")
-    table = pl.read_parquet(tmp_path / "users.parquet")
-    assert code == 0
-    assert "users.parquet" in out
-    assert {"user", "precision@10", "ndcg@10"} <= set(table.columns)
 
 
 def test_categories_can_come_from_a_file_and_what_it_misses_is_reported(run, models, split, tmp_path):

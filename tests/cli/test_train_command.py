@@ -92,15 +92,6 @@ def test_training_holds_out_what_was_asked_for(shop, tmp_path):
         load_split(tmp_path / "all")
 
 
-@pytest.mark.slow
-def test_a_new_user_is_recommended_their_taste(shop, tmp_path):
-    told("train", "fpl", "--data", shop, "--out", tmp_path / "run", "--factors", "4", "--epochs", "40", "--quiet")
-    listed = json.loads(
-        told("recommend", tmp_path / "run", "--like", "1", "--like", "3", "--like", "5", "-n", "4", "--json")
-    )
-    assert np.mean([row["item"] % 2 for row in listed]) > 0.7
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import BadFile, DataError
-from federank.methods.recommendations import Recommendations, atomic_write, match_ids, read_recommendations
+from federank.methods.recommendations import Recommendations, match_ids, read_recommendations
 
 TEXT = np.dtypes.StringDType()
 
@@ -128,20 +128,6 @@ def test_an_id_with_a_tab_is_refused_and_nothing_written(tmp_path):
     with pytest.raises(BadFile):
         odd.write(tmp_path / "lists.tsv")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_failed_write_leaves_the_older_file_and_nothing_else(tmp_path):
-    path = tmp_path / "lists.tsv"
-    path.write_text("old")
-
-    def fail(file):
-        file.write(b"new")
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(BadFile):
-        atomic_write(path, fail)
-    assert path.read_text() == "old"
-    assert [found.name for found in tmp_path.iterdir()] == ["lists.tsv"]
 
 
 @pytest.mark.parametrize("text_ids", [True, False])

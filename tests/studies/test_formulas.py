@@ -71,14 +71,6 @@ def test_shares_are_of_the_only_row_of_the_group_that_is_named(report):
     assert report.results[0].columns[2].name == "Server operations (formula), share"
 
 
-def test_a_report_begins_with_where_the_shares_go_and_how_near_the_formulas_it_is(report):
-    assert report.finding == (
-        "On north, as shares of what Popular takes: server operations 30.0% to 60.0%. Of 2 values that the paper has a "
-        "formula for, 1 are within 10 % of it. The others are of FPL: 1 have a note that explains them, 0 are "
-        "unexplained."
-    )
-
-
 def test_a_share_of_no_user_is_refused(tmp_path):
     alone = WISHES.replace('against = "Popular"', "")
     with pytest.raises(SettingError, match="server_operations"):

@@ -7,7 +7,7 @@ from tests.studies.small_results import results_folder
 from federank.errors import SettingError
 from federank.studies.figures.draw import draw_figures
 from federank.studies.figures.privacy import shapes_of
-from federank.studies.report import make_report, write_report
+from federank.studies.report import make_report
 from federank.studies.report_spec import FigureSpec, ReportSpec
 from federank.studies.results import RunRecord, read_record
 from federank.studies.rows import best_attack, compared, gather, seen_rows
@@ -102,12 +102,6 @@ def test_a_row_whose_reference_was_not_run_has_no_loss():
     }
     assert lost["Fixed-subset, pi = 0.3"] is None
     assert lost["Fixed-subset, pi = 0.1"] == pytest.approx(0.05)
-
-
-def test_the_report_is_written_in_every_form(tmp_path):
-    folder = results_folder(tmp_path / "results", PRICES, audited_lines(1, 2))
-    write_report(folder, html=tmp_path / "r.html", markdown=tmp_path / "r.md", latex=tmp_path / "r.tex")
-    assert "pi = 0.1" in (tmp_path / "r.md").read_text(encoding="utf-8")
 
 
 def drawn(lines, **spec):

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from tests.cli.program import program as run
-from tests.studies.small_results import line as told
 from tests.studies.worlds import small_data
 
 from federank.errors import SettingError
@@ -148,16 +147,6 @@ def test_a_line_survives_its_file():
     assert through_json(WHOLE) == WHOLE
     failed = replace(WHOLE, status="failed", reason="It diverged.", bytes=None, extra={}, curve=(), metrics={})
     assert through_json(failed) == failed
-
-
-def test_a_line_has_the_keys_it_always_had():
-    written = record_as_json(WHOLE)
-    assert written["curve"] == [{"epoch": 1, "precision@10": 0.1}, {"epoch": 2, "precision@10": 0.25}]
-    assert written["bytes"] == {"up": 3, "down": 5}
-    assert written["at"] == [5, 10]
-    assert written["extra"] == {"cce": 7.0}
-    assert "extra" not in record_as_json(replace(WHOLE, extra={}))
-    assert told("Popular").keys() <= written.keys()
 
 
 def test_missing_keys_have_their_defaults():

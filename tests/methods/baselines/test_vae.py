@@ -8,7 +8,6 @@ from tests.worlds import random_world
 from federank.methods.baselines.vae import (
     initial_network,
     loss,
-    make_step,
     network_scores,
     network_shapes,
     unit_length,
@@ -58,17 +57,6 @@ def test_scores_are_the_network_without_dropout_or_noise(network, histories):
     x = unit_length(histories).toarray()
     means = (np.tanh(x @ A + a) @ B + b)[:, :3]
     np.testing.assert_allclose(network_scores(network, histories), np.tanh(means @ C + c) @ D + d, rtol=1e-4, atol=1e-6)
-
-
-def test_steps_lower_the_loss(jax, network, histories):
-    start, step = make_step(0.01)
-    learnt = jax.tree.map(jax.numpy.asarray, network)
-    memory, key = start(learnt), jax.random.key(0)
-    inputs, liked = unit_length(histories).toarray(), histories.toarray()
-    before = float(loss(network, inputs, liked, key, 0.1))
-    for number in range(300):
-        learnt, memory, _ = step(learnt, memory, inputs, liked, jax.random.fold_in(key, number), np.float32(0.1))
-    assert float(loss(learnt, inputs, liked, key, 0.1)) < 0.8 * before
 
 
 def test_inputs_have_length_one_and_an_empty_history_stays_empty():

@@ -12,7 +12,6 @@ from federank.audit.audit import audit_model, audit_training
 from federank.audit.scoring import BASELINE
 from federank.cli import federank
 from federank.errors import ModelError, SettingError
-from federank.methods.fpl.attacks import ATTACKS
 
 SETTINGS = {"pi": 0.3, "triples": 2, "epochs": 3, "factors": 4}
 
@@ -24,14 +23,6 @@ def data():
 
 def told(*arguments):
     return CliRunner().invoke(federank, [str(part) for part in arguments], catch_exceptions=False).stdout
-
-
-@pytest.fixture
-def shop(data, tmp_path):
-    path = tmp_path / "shop.csv"
-    rows = zip(data.user_ids[data.users], data.item_ids[data.items], strict=True)
-    path.write_text("user,item,time\n" + "".join(f"{u},{i},{1_600_000_000 + n}\n" for n, (u, i) in enumerate(rows)))
-    return path
 
 
 def test_a_kept_model_is_audited_with_the_same_result_as_its_training(data, tmp_path):
@@ -79,20 +70,6 @@ def test_a_sample_of_users_is_drawn_with_the_seed(data):
     assert one == other
     with pytest.raises(SettingError, match="people is 0"):
         audit_model(FPL(**SETTINGS).fit(data), people=0)
-
-
-def test_the_command_prints_what_programs_read(shop):
-    found = json.loads(
-        told("audit", "fpl", "--data", shop, "--pi", 0.3, "--triples", "mean", "--epochs", 2, "--json", "--per-epoch")
-    )
-    assert 0 < found["disclosed_share"] <= 1
-    assert found["base_rate"] == pytest.approx(7 / found["items"])
-    assert set(ATTACKS["updates"]) - set(found["attacks"]) <= {"held_back"}  # which needs something to be held back
-    for marks in found["attacks"].values():
-        assert {"precision", "recall", "auc", "f1", "auc_held_back", "gain"} <= marks.keys()
-        assert all(0 <= marks[name] <= 1 for name in ("precision", "recall", "auc", "f1"))
-    assert [moment["epoch"] for moment in found["per_epoch"]] == [1, 2]
-    assert found["per_epoch"][-1]["attacks"] == found["attacks"]
 
 
 def test_what_cannot_be_audited_is_refused(data, tmp_path):

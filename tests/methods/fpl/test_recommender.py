@@ -17,30 +17,6 @@ from federank.privacy.policy import Policy
 TASTES = two_tastes()
 
 
-def within_taste(model):
-    """The share of everyone's recommendations that are of their own taste."""
-    table = model.recommend(n=4)
-    parity = model.item_ids[table.items] % 2
-    return np.mean(parity == (table.users % 2)[:, None])
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        FPL(factors=4, epochs=30),
-        FPL(factors=4, epochs=30, pi=0.3),
-        FPL(factors=4, epochs=10, triples="mean"),
-        FPL(factors=4, epochs=60, clients_per_round="all"),
-        FPL(factors=4, epochs=10, clients_per_round="all", triples="profile"),
-        FPL(factors=4, epochs=40, online=0.5, dropout=0.2),
-        BPR(factors=4, epochs=30),
-    ],
-    ids=lambda model: f"{model.name} {model.settings}",
-)
-def test_users_are_recommended_their_own_taste(model):
-    assert within_taste(model.fit(TASTES)) > 0.9
-
-
 def test_lists_are_ranked_by_bias_and_product_of_what_a_user_does_not_have():
     model = FPL(factors=4, epochs=3).fit(TASTES)
     table = model.recommend(n=5)

@@ -28,18 +28,6 @@ def decode_rows(content):
     return wire.decode_rows(FPLModel, METHOD, content)
 
 
-def test_an_update_survives_the_wire():
-    np.testing.assert_equal(wire.values(decode_update(wire.encode(update()), 3, 5)), wire.values(update()))
-
-
-def test_rows_survive_the_wire_with_their_round_and_version():
-    sent = update()
-    received = decode_rows(rows_message(7, 3, sent.items, sent.vectors, sent.biases, 5))
-    assert (received.round, received.version, received.items.tolist()) == (7, 3, [1, 4])
-    np.testing.assert_array_equal(received.part.vectors, sent.vectors)
-    np.testing.assert_array_equal(received.part.biases, sent.biases)
-
-
 def test_rows_are_plain_safetensors_and_a_full_model_names_no_items():
     content = rows_message(7, 3, np.array([1, 4], np.int32), np.ones((2, 3)), np.ones(2), 5)
     start = content[8 : content.index(b"}") + 1]
@@ -47,16 +35,6 @@ def test_rows_are_plain_safetensors_and_a_full_model_names_no_items():
     assert set(load(content)) == {"items", "vectors", "biases"}
     everything = np.arange(5, dtype=np.int32)
     assert set(load(rows_message(7, 3, everything, np.ones((5, 3)), np.ones(5), 5))) == {"vectors", "biases"}
-
-
-@pytest.mark.parametrize("rows", [0, 1, 9, 10, 1000, 2000])
-def test_sizes_on_the_wire_are_known_without_sending(rows):
-    rng, method = np.random.default_rng(1), FPL(n_items=2000, factors=20, triples=1)
-    items = np.sort(rng.choice(2000, rows, replace=False)).astype(np.int32)
-    vectors, biases = rng.normal(size=(rows, 20)).astype(np.float32), rng.normal(size=rows).astype(np.float32)
-    assert len(wire.encode(FPLUpdate(items, vectors, biases))) == wire.size(wire.zeros(FPLUpdate, method, rows=rows))
-    content = rows_message(123_456_789, 12_345, items, vectors, biases, 2000)
-    assert len(content) == wire.size_of_rows(wire.zeros(FPLModel, method), rows)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +75,3 @@ def test_numbers_of_a_type_that_no_message_has_are_refused(dtype):
 def test_rows_whose_version_is_no_integer_are_refused(version):
     with pytest.raises(BadMessage):
         decode_rows(save(wire.values(update()), metadata={"round": "1", "version": version}))
-
-
-def test_an_update_is_no_broadcast():
-    with pytest.raises(BadMessage):
-        decode_rows(wire.encode(update()))

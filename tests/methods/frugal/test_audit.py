@@ -1,17 +1,13 @@
 """The audit of few messages: plain ones are read, held-back items are not in them, and sums hide their members."""
 
-import json
-
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from tests.squares_worlds import devices_of, some_people, squares_federation
 from tests.worlds import random_world, two_tastes
 
 from federank import FCF, Frugal
-from federank.audit.audit import audit_model, audit_training
+from federank.audit.audit import audit_training
 from federank.audit.observer import KnownPolicies
-from federank.cli import federank
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.methods.frugal import simulation as compiled
@@ -113,15 +109,6 @@ def test_one_plain_message_gives_a_complete_history_away():
         assert (about["messages"], about["sees"]) == (1, sees)
 
 
-def test_more_messages_tell_a_reader_nothing_new():
-    findings, _ = audit_training(
-        Frugal(min_support=1, messages=3, factors=6, sharing="fixed-subset", pi=0.4), PEOPLE, per_epoch=True
-    )
-    assert [found.epoch for found in findings] == [1, 2, 3]
-    assert len({found.attacks["reading"]["recall"] for found in findings}) == 1
-    assert len({found.disclosed_share for found in findings}) == 1
-
-
 def test_of_what_is_held_back_reading_knows_nothing_and_taste_does():
     data = two_tastes(people=60, items=40, seen=12)
     [found], _ = audit_training(Frugal(min_support=1, messages=2, factors=4, sharing="fixed-subset", pi=0.5), data)
@@ -220,14 +207,6 @@ def test_fcf_is_audited_too_and_its_variant_without_the_unobserved():
     for weight in (1.0, 0.0):
         [found], _ = audit_training(FCF(factors=4, rounds=3, unobserved_weight=weight), PEOPLE)
         assert found.attacks["reading"]["recall"] == found.attacks["reading"]["precision"] == 1
-
-
-def test_what_was_learnt_is_audited_the_same_from_its_folder(tmp_path):
-    model = Frugal(min_support=1, messages=2, factors=5, sharing="fixed-subset", pi=0.4).fit(PEOPLE)
-    model.save(tmp_path / "run")
-    answer = CliRunner().invoke(federank, ["audit", str(tmp_path / "run"), "--json"], catch_exceptions=False)
-    [found], _ = audit_model(model)
-    assert json.loads(answer.stdout)["attacks"] == found.attacks
 
 
 def test_what_cannot_be_audited_is_an_error():

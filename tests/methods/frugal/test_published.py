@@ -1,16 +1,12 @@
 """Bounds for anyone who reads only sums: no item is shown to nearly everyone, and what honest people like stays."""
 
-import json
-
 import numpy as np
 import pytest
 
 import federank as fr
 from federank.errors import SettingError
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.server import FRUGAL_SERVER
 from federank.methods.frugal.server_steps import LEAST_ITEMS, Tastes, hold_back, private_tastes, spectral_tastes
-from federank.service.server.secure_config import settings_from, settings_text
 
 PEOPLE, ITEMS, FACTORS = 2000, 400, 5
 
@@ -111,10 +107,3 @@ def lists_of(model, town):
 def test_a_share_that_cannot_be_kept_is_refused(wrong):
     with pytest.raises(SettingError, match="most_shown"):
         FrugalSettings(**wrong)
-
-
-def test_a_federation_of_before_there_was_a_bound_goes_on_without_one():
-    """Its settings are published without a word of it, by the digest that its federation config names."""
-    told = json.loads(settings_text(FrugalSettings(min_support=1, clip=4.0)))
-    del told["most_shown"]
-    assert settings_from(FRUGAL_SERVER, told).most_shown is None

@@ -10,8 +10,6 @@ from tests.worlds import two_tastes
 from federank.audit.audit import audit_model
 from federank.errors import SettingError
 from federank.methods.frugal.recommender import Frugal
-from federank.methods.model_folder import load_model
-from federank.methods.predicting import enrol
 from federank.privacy.policy import Policy
 from federank.simulation.options import TrainingOptions
 from federank.simulation.training import Stopped
@@ -54,15 +52,6 @@ def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_bits(tmp_path):
     resumed = Frugal(**SETTINGS).fit(DATA, training_options=TrainingOptions(checkpoint=kept, resume=True))
     np.testing.assert_array_equal(whole.item_vectors, resumed.item_vectors)
     np.testing.assert_array_equal(whole.home_vectors, resumed.home_vectors)
-
-
-def test_what_is_saved_is_what_is_loaded_and_takes_in_a_new_user(tmp_path):
-    model = Frugal(**SETTINGS).fit(DATA)
-    model.save(tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
-    assert repr(loaded) == repr(model)
-    np.testing.assert_array_equal(loaded.recommend().items, model.recommend().items)
-    assert all(int(found.item) % 2 == 0 for found in enrol(loaded, [0, 2, 4]).recommend(4))
 
 
 def test_cohorts_take_turns_and_every_user_sends_their_messages():

@@ -1,8 +1,5 @@
 """Item-item weights from the sums of all messages."""
 
-import os
-import signal
-
 import numpy as np
 import pytest
 
@@ -10,7 +7,6 @@ import federank as fr
 from federank.errors import ModelError, SettingError
 from federank.methods.frugal.ridge import LEVELS, Block, RidgeWeights, co_occurrences, nearest, ridge_weights
 from federank.methods.frugal.side_knowledge import side_knowledge
-from federank.simulation.training import Stopped
 
 SPLIT = fr.split_temporal(fr.city(people=300, places=120, checkins=9000, seed=4), test=0.2)
 SETTINGS = {"item_weights": "ridge", "factors": 12, "min_support": 5}
@@ -76,18 +72,6 @@ def test_weights_of_another_catalogue_are_refused(model):
         RidgeWeights.read(model.ridge.arrays(), model.training.n_items + 1)
     with pytest.raises(ModelError):
         RidgeWeights.read({}, model.training.n_items)
-
-
-def test_a_resumed_run_has_the_same_weights(model, tmp_path):
-    def stop(epoch):
-        if epoch == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    kept = tmp_path / "checkpoint"
-    with pytest.raises(Stopped):
-        fr.Frugal(**SETTINGS).fit(SPLIT.train, training_options=fr.TrainingOptions(checkpoint=kept, after_epoch=stop))
-    resumed = fr.Frugal(**SETTINGS).fit(SPLIT.train, training_options=fr.TrainingOptions(checkpoint=kept, resume=True))
-    np.testing.assert_array_equal(resumed.ridge.codes, model.ridge.codes)
 
 
 def test_a_new_user_is_scored_as_a_known_one(model):

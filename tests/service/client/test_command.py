@@ -9,7 +9,7 @@ import time
 
 import pytest
 from tests.service.client.owner import complaint, told
-from tests.service.client.worlds import ITEMS, scripted_federation, served
+from tests.service.client.worlds import scripted_federation, served
 
 
 @pytest.fixture
@@ -109,15 +109,6 @@ def test_the_ledger_is_shown_as_a_table_as_json_and_as_a_file(enrolled, state, t
     assert json.loads((tmp_path / "ledger.json").read_text()) == ledger["entries"]
 
 
-def test_recommending_works_with_the_server_gone(state, history):
-    with scripted_federation() as federation:
-        told("--server", federation.address, "--profile", history, "--pi", 0.5, "--state", state, "--rounds", 1)
-    listed = json.loads(told("recommend", "--state", state, "-n", 50, "--json").stdout)
-    assert len(listed) == ITEMS - 3
-    assert not {"101", "104", "106"} & {entry["item"] for entry in listed}
-    assert "Place" in told("recommend", "--state", state, "-n", 2).stdout
-
-
 def test_a_policy_is_changed_part_by_part_and_kept_on_the_never_list(enrolled, state):
     told("policy", "--state", state, "--never-categories", "food")
     now = json.loads(told("policy", "--state", state, "--pi", 0.1, "--json").stdout)
@@ -137,15 +128,6 @@ def test_a_policy_is_changed_part_by_part_and_kept_on_the_never_list(enrolled, s
     assert "epsilon" in complaint("policy", "--state", state, "--sharing", "fixed-subset", "--item-epsilon", 2)
     assert "from 1 to 5" in complaint("policy", "--state", state, "--triples", 99)
     assert json.loads(told("policy", "--state", state, "--json").stdout) == now
-
-
-def test_a_paused_client_sends_nothing_until_it_is_resumed(federation, enrolled, state):
-    told("pause", "--state", state)
-    assert "paused" in told("--state", state, "--rounds", 1).stderr
-    assert len(federation.uploads) == 2
-    told("resume", "--state", state)
-    told("--state", state, "--rounds", 1)
-    assert len(federation.uploads) == 3
 
 
 def test_leaving_can_erase_the_file(enrolled, state):

@@ -179,16 +179,6 @@ def test_no_liked_item_leaves_a_client_whose_owner_allows_none(federation, tmp_p
     assert home.read(DeviceStore.ledger).disclosed(HISTORY) == 0
 
 
-def test_a_budget_holds_for_a_lifetime(federation, tmp_path):
-    home = Home(federation, tmp_path, Policy(sharing="all", pi=1.0, basis="history", budget=2))
-    home.take_part(8)
-    liked = set()
-    for _, body in federation.uploads:
-        update = decode_update(body, FACTORS, ITEMS)
-        liked |= set(update.items[update.biases > 0].tolist())
-    assert len(liked) == 2
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("taking_back", ["forbidden", "removed"])
 def test_what_was_sent_counts_for_a_lifetime_when_its_owner_takes_it_back(federation, tmp_path, taking_back):
@@ -332,18 +322,6 @@ def test_a_client_enrols_in_a_federation_that_was_started_again_and_keeps_what_i
     assert home.read(DeviceStore.rounds) == 1
 
 
-def test_a_client_that_runs_while_the_federation_is_started_again_goes_on_in_the_new_one(home):
-    home.take_part(2)
-    federation = home.federation
-    federation.fault("GET", "/federation", (200, {}, json.dumps(federation.info()).encode()))
-    begin_anew(federation)
-    no_users = (401, {}, json.dumps({"error": "unknown-device", "message": "Nobody."}).encode())
-    federation.fault("GET", "/work", no_users)
-    assert home.take_part(2) == 2
-    assert any("begun again" in told for told in home.told)
-    assert home.read(DeviceStore.identity).token == "t2"
-
-
 def test_a_client_that_a_restored_store_does_not_know_enrols_again_and_keeps_all_that_it_has(home):
     home.take_part(3)
     federation, before = home.federation, home.everything()
@@ -447,13 +425,6 @@ def test_an_upload_whose_answer_is_lost_is_sent_again_with_the_same_bytes(home, 
     assert len(bodies) == 3
     assert len(set(bodies)) == 1
     assert home.read(DeviceStore.rounds) == 1
-
-
-def test_a_server_that_vanishes_in_the_middle_of_an_upload_gets_the_same_bytes_later(home):
-    home.federation.vanishing = 3
-    assert home.take_part(1) == 1
-    assert len(home.federation.uploads) == 1
-    assert sum("trying again" in line for line in home.told) == 3
 
 
 @pytest.mark.slow
@@ -693,12 +664,6 @@ def test_a_round_that_is_over_before_the_model_came_is_passed_over(home):
     client.close()
     store.close()
     assert home.everything() == before
-
-
-def test_a_token_that_has_died_ends_the_work(home):
-    home.federation.fault("GET", "/work", (401, {}, b'{"error": "token", "message": "No such device."}'))
-    with pytest.raises(Refused, match="No such device"):
-        home.take_part(1)
 
 
 def test_a_server_that_is_away_at_enrolment_is_an_error_and_leaves_no_file(federation, tmp_path):

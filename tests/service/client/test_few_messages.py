@@ -17,7 +17,6 @@ from federank.methods.frugal.method import FrugalPrivate, compute_frugal, own_ve
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update, encode_frugal_update
 from federank.privacy.policy import Policy, SharedProfile, shared_profile
-from federank.service.client import client as life
 from federank.service.client.client import take_part
 from federank.service.client.enrolment import enrol
 from federank.service.client.federation import read_info
@@ -188,25 +187,6 @@ def test_a_policy_that_few_messages_cannot_keep_is_refused_before_enrolling(fede
     with pytest.raises(SettingError, match="fixed-subset or randomized-response"):
         Home(federation, tmp_path, policy)
     assert ("POST", "/api/v1/devices") not in federation.asked
-
-
-def test_a_paused_client_sends_nothing_and_loses_no_message(home):
-    home.read(DeviceStore.write_policy, Policy(sharing="fixed-subset", pi=1.0, basis="shared", paused=True))
-    assert home.take_part(5) == 0
-    home.read(DeviceStore.write_policy, ALL_OF_IT)
-    assert home.take_part(5) == MESSAGES
-
-
-def test_a_message_is_in_the_ledger_before_it_leaves(home, monkeypatch):
-    seen = []
-
-    def look(store, client, pending, deadline, note):
-        seen.append([sent.round for sent in store.ledger().messages])
-        return False
-
-    monkeypatch.setattr(life, "send_pending", look)
-    home.take_part(1)
-    assert seen == [[0]]
 
 
 def test_a_message_that_was_interrupted_is_sent_again_with_the_same_bytes_and_counts_once(home):

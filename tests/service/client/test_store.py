@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import resource
 import signal
 import sqlite3
 import subprocess
@@ -168,27 +167,3 @@ def test_taking_part_leaves_the_locks_of_sqlite_alone(path):
         store.close()
         os.close(held)
     assert items(path) == [7, 8]
-
-
-@pytest.mark.slow
-def test_a_full_disk_is_an_error_and_keeps_the_last_state(path):
-    # A process that may not write files beyond a size meets the same fault as one on a full disk.
-    program = (
-        "import resource, signal, sys\n"
-        "from pathlib import Path\n"
-        "import numpy as np\n"
-        "from federank.errors import BadState\n"
-        "from federank.federation.client import Model\n"
-        "from federank.service.client.store import DeviceStore\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "store = DeviceStore(Path(sys.argv[1]))\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
-        "try:\n"
-        "    store.write_model(Model(1, {'vectors': np.zeros((500, 500), np.float32)}))\n"
-        "except BadState as mistake:\n"
-        "    print(mistake)\n"
-    )
-    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
-    told = subprocess.run([sys.executable, "-c", program, str(path)], check=True, capture_output=True, text=True)
-    assert "is full" in told.stdout or "cannot be read and written" in told.stdout
-    assert items(path) == [7]

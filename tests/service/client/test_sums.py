@@ -21,7 +21,7 @@ from tests.service.server.secure.federations import LEAST, about_zero, establish
 import federank as fr
 from federank.cli import federank
 from federank.cli.client_views import _bound
-from federank.errors import BadAnswer, NoAnswer
+from federank.errors import BadAnswer
 from federank.federation import client as summed
 from federank.federation.client import can_afford, cost_of, epsilon_promised, epsilon_so_far
 from federank.methods.frugal.server_steps import USUAL_PRIVATE
@@ -212,17 +212,6 @@ def _other_key():
     return public_key_of(new_private_key()).hex()
 
 
-def test_a_client_does_not_enrol_where_the_helper_cannot_be_asked(servers, tmp_path, monkeypatch):
-    leader, helper = servers
-    monkeypatch.setattr(sums, "_ATTEMPTS", 1)
-    helper.stop()
-    try:
-        with pytest.raises(NoAnswer):
-            Home(leader.address, tmp_path)
-    finally:
-        helper.start()
-
-
 @pytest.mark.parametrize("change", ["model", "key", "round", "config"])
 def test_attack_another_offer_for_one_user(servers, tmp_path, monkeypatch, change):
     """Whatever the leader says of a round that the helper has not signed, or signed for something else, is refused."""
@@ -301,21 +290,6 @@ def test_attack_starting_a_new_federation_with_less_noise_or_another_helper(tmp_
                 again.stop()
                 if other:
                     other.stop()
-
-
-def test_simulated_clients_play_it_until_every_client_has_sent_all(tmp_path):
-    from tests.service.federations import small_world
-
-    data = small_world()
-    with two_servers(tmp_path, rounds={"target": 2, "minimum": 2}, messages=2, least=2) as (leader, _):
-        played = rehearse(Rehearsal(plan=Plan(address=leader.address), data=data, specs={"pi": 1.0}), 1)
-        assert played.tally.interactions == 4
-        with Client(leader.address) as client:
-            for _ in range(WAITS):  # the last report is in; its fold may be under way
-                if (version := fetch_info(client).version) == 2:
-                    break
-                time.sleep(0.01)
-        assert version == 2
 
 
 def many_people():

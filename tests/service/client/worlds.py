@@ -71,7 +71,6 @@ class ScriptedFederation:
         self.upload_period = 0
         self.federation_id = "f" * 32
         self.outcomes = []  # what is said of uploads first, in this order; then all are aggregated
-        self.vanishing = 0  # this many times the server is gone in the median of an upload
 
     def fault(self, method, path, *answers):
         """Answer the next requests to a path so; an answer is (status, headers, body), or "cut" for a cut line."""
@@ -204,10 +203,6 @@ class _Requests(BaseHTTPRequestHandler):
     federation: ScriptedFederation
 
     def _serve(self):
-        if self.command == "POST" and self.federation.vanishing:
-            self.federation.vanishing -= 1
-            self.close_connection = True  # without having read what is being sent
-            return
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         answer = self.federation.answer(self.command, self.path, body)
         if answer == "cut":

@@ -62,31 +62,6 @@ async def test_clients_that_miss_rounds_in_a_row_are_asked_last(sqlite_store):
 
 
 @in_a_loop
-async def test_a_federation_goes_on_though_most_of_its_clients_are_silent(sqlite_store):
-    async with serving(sqlite_store, {"target": 5, "over_selection": 1.3} | PATIENT) as running:
-        ending = asyncio.Event()
-
-        async def takes_tickets_only():
-            device = await running.device()
-            while not ending.is_set():
-                await device.work(wait=1)
-
-        async def answers(seed):
-            device = await running.device()
-            while not ending.is_set():
-                answer = await device.work(wait=1)
-                if answer.status_code == 200:
-                    await device.send(answer.json()["ticket"], some_update(seed))
-
-        tasks = [asyncio.create_task(takes_tickets_only()) for _ in range(30)]
-        tasks += [asyncio.create_task(answers(seed)) for seed in range(20)]
-        await running.version(6)
-        ending.set()
-        await asyncio.gather(*tasks)
-        assert running.service.latest.abandoned == 0
-
-
-@in_a_loop
 async def test_as_many_more_are_asked_as_lately_did_not_answer(sqlite_store, monkeypatch):
     monkeypatch.setattr(selection, "MISSING_RATE", 0.5)
     async with serving(sqlite_store, {"target": 4, "over_selection": 1.0} | PATIENT) as running:

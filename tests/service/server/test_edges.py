@@ -7,11 +7,9 @@ import json
 import signal
 import socket
 import ssl
-import struct
 import time
 from contextlib import suppress
 
-import numpy as np
 import pytest
 from tests.service.federations import PATIENT, WAITS, Served, establish_small, in_a_loop, serving
 from tests.service.server.test_limits import exchange, on_a_socket, told
@@ -94,25 +92,6 @@ def test_workers_divide_the_connections_of_an_address_and_know_their_number():
     serving_as = Serving(store="", trust=TrustSettings(address_connections=7), workers=2, worker=2)
     part = serving_from(_plain(serving_as))
     assert (part.trust.address_connections, part.worker) == (4, 2)
-
-
-@pytest.mark.parametrize("dtype", ["BF16", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F4", "F6_E2M3", "C64", "F64", "BOOL"])
-@in_a_loop
-async def test_numbers_that_numpy_or_the_protocol_has_not_are_refused(sqlite_store, dtype):
-    sizes = {"F4": 0.5, "F6_E2M3": 0.75, "C64": 8, "F64": 8, "BF16": 2}
-    size = int(4 * sizes.get(dtype, 1))
-    items = np.arange(4, dtype=np.int32).tobytes()
-    parts = {
-        "items": {"dtype": "I32", "shape": [4], "data_offsets": [0, 16]},
-        "vectors": {"dtype": dtype, "shape": [4, 3], "data_offsets": [16, 16 + 3 * size]},
-        "biases": {"dtype": dtype, "shape": [4], "data_offsets": [16 + 3 * size, 16 + 4 * size]},
-    }
-    header = json.dumps(parts).encode()
-    body = struct.pack("<Q", len(header)) + header + items + bytes(4 * size)
-    async with serving(sqlite_store, {"target": 9} | PATIENT) as running:
-        device = await running.device()
-        answer = await device.send(await device.ticket(), body)
-        assert (answer.status_code, answer.json()["error"]) == (422, "malformed")
 
 
 ODD = ["//admin.html", "/./admin.html", "/x/../admin.html", "/admin.html/", "//", "/%00", "/index.html%00", "/a%5Cb"]

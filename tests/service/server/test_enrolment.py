@@ -1,10 +1,8 @@
 """What enrolling costs: invitations, and caps per address and range of addresses."""
 
 import pytest
-from click.testing import CliRunner
 from tests.service.federations import PATIENT, in_a_loop, serving, stored
 
-from federank.cli import federank
 from federank.service.server.http.limits import TokenBuckets
 
 ADMIN = "/admin/api/v1"
@@ -49,15 +47,6 @@ async def test_a_range_of_addresses_enrols_no_more_than_its_share(sqlite_store):
         running.service.range_limit = TokenBuckets(0.001, least_burst=3.0)
         answers = [(await running.client.post("/api/v1/devices", json={})).status_code for _ in range(4)]
         assert answers == [201, 201, 201, 429]
-
-
-def test_the_commands_ask_for_what_they_need():
-    for words, flag in (
-        (["admin", "invite"], "--count"),
-        (["client"], "--invitation"),
-        (["serve", "frugal"], "--invited-only"),
-    ):
-        assert flag in CliRunner().invoke(federank, [*words, "--help-all" if words[0] == "serve" else "--help"]).output
 
 
 def test_a_client_brings_its_invitation():

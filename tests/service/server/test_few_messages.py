@@ -11,26 +11,22 @@ from tests.service.federations import ITEMS, PATIENT, establish_in, in_a_loop, o
 
 import federank as fr
 from federank.data.interactions import Interactions
-from federank.errors import BadMessage, ModelError, SettingError
+from federank.errors import ModelError, SettingError
 from federank.methods.frugal import server as squares
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.method import FrugalPrivate, FrugalUpdate, compute_frugal, message_norm, published, send
+from federank.methods.frugal.method import FrugalPrivate, FrugalUpdate, compute_frugal, message_norm, send
 from federank.methods.frugal.server import FRUGAL_SERVER
-from federank.methods.frugal.server_update import FrugalState, first_shared
+from federank.methods.frugal.server_update import first_shared
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
 from federank.privacy.policy import SharedProfile
-from federank.service.server.bootstrap import FederationSpec, open_store, renew_admin_token
+from federank.service.server.bootstrap import FederationSpec, open_store
 from federank.service.server.model_versions import first_model
 from federank.service.server.store.database import Database
-from federank.service.server.store.grants import grant
 from federank.service.server.store.queries import (
     close_round,
-    enrol,
-    open_round,
 )
 from federank.service.server.store.versions import jump_ahead, model_to_fold
-from federank.service.server.tickets import make_ticket
 
 FACTORS = 4
 HISTORIES = [[0, 1, 2], [0, 1, 3], [4, 5, 6], [4, 5, 7, 8], [1, 2, 9], [5, 6, 10]]
@@ -136,21 +132,6 @@ async def test_a_client_is_invited_as_often_as_it_has_messages_and_never_twice_t
     assert (counts[known.name], counts[other.name], counts[more[1].name]) == (2, 2, 0)
 
 
-def test_those_who_were_invited_least_often_come_first(store):
-    with opened(few(store)) as connection:
-        for name in ("known", "newcomer", "other"):
-            enrol(connection, name, name.encode())
-        asking = ("known", "other", "newcomer")
-        given = []
-        for number, invited in ((0, ("known",)), (1, ("known", "other")), (2, asking)):
-            open_round(connection, number, 0)
-            tickets = {make_ticket(b"k" * 32, name, number, 0): name for name in asking if name in invited}
-            granted = grant(connection, number, tickets, set(), 1, 3)
-            given += [tickets[ticket] for ticket in granted.tickets]
-            close_round(connection, number, 0)
-    assert given == ["known", "other", "newcomer"]
-
-
 @in_a_loop
 async def test_invitations_are_remembered_by_a_worker_that_was_started_again(store):
     async with serving(few(store, messages=1)) as running:
@@ -230,11 +211,6 @@ async def test_a_message_that_is_none_is_refused_with_the_reason(store, update, 
         answer = await device.send(await device.ticket(), encode_frugal_update(update))
     assert (answer.status_code, answer.json()["error"]) == (422, "malformed")
     assert says in answer.json()["message"]
-
-
-def test_what_is_no_message_at_all_is_refused():
-    with pytest.raises(BadMessage):
-        squares.judge(b"nothing", squares.form(settings_of(), ITEMS, 100.0))
 
 
 def test_a_message_is_scaled_down_to_the_longest_that_is_allowed():
@@ -343,55 +319,3 @@ def test_a_suggestion_that_clients_cannot_follow_is_not_made(store):
     spec = FederationSpec(data=small_world, source="small", method="frugal", plain=True, suggested_policy=suggested)
     with pytest.raises(SettingError, match="fixed-subset or randomized-response is needed"):
         open_store(store, spec)
-
-
-def test_settings_of_another_method_are_refused(store):
-    with pytest.raises(SettingError, match="has no --messages"):
-        open_store(
-            store, FederationSpec(data=small_world, source="small", method="fpl", plain=True, settings={"messages": 3})
-        )
-
-
-def test_shared_is_what_the_store_keeps_of_it():
-    """Whatever a fold reads of `SquaresShared` is in the content; a field more would have to be kept too."""
-    assert set(FrugalState.__dataclass_fields__) == {
-        *("vectors", "regulariser", "sketch", "mean", "square", "weights", "counts", "received", "round_number"),
-        *("seen", "through"),  # of item weights, which simulations alone have
-        *("capped", "began"),
-    }
-
-
-@in_a_loop
-async def test_an_exported_federation_of_few_messages_is_a_model_that_recommends_and_starts_another(store, tmp_path):
-    import json
-
-    from safetensors.numpy import load
-
-    from federank.methods.model_folder import load_model
-    from federank.service.operator import recommender_of
-
-    few(store, {"target": 2})
-    with opened(store) as connection:
-        token = renew_admin_token(connection)
-    async with serving(store, token=token) as running:
-        devices = [await running.device() for _ in range(2)]
-        for device, history in zip(devices, HISTORIES[1:3], strict=True):
-            await take_part(device, history)
-        await running.version(1)
-        operator = {"headers": running.operator}
-        answer = await running.admin.get("/admin/api/v1/export", **operator)
-        catalogue = (await running.admin.get("/admin/api/v1/catalogue", **operator)).json()
-        model = recommender_of(json.loads(answer.headers["X-Export"]), load(answer.content), catalogue["items"])
-        config = running.service.config
-        recipe = FRUGAL_SERVER.recipe(config.settings, ITEMS, 1)
-        vectors = published(recipe, running.service.latest.model.vectors)  # as devices have them
-    model.save(tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
-    assert np.array_equal(loaded.item_vectors, vectors)
-    assert loaded.user_ids.tolist() == []
-    assert len(fr.enrol(loaded, ["item-01", "item-02"]).recommend(3)) == 3
-    settled = FRUGAL_SERVER.settle(settings_of(), small_world(), loaded)
-    content = FRUGAL_SERVER.first_content(settled, small_world(), loaded)
-    assert np.array_equal(content.tables["vectors"], vectors)
-    assert content.state["before"][0] == 2, "those whom the model was learnt from are counted among everyone"
-    assert content.state["counts"].sum() > 0

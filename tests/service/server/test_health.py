@@ -5,7 +5,6 @@ import asyncio
 import numpy as np
 import pytest
 from tests.service.federations import PATIENT, WAITS, establish_in, in_a_loop, serving, stored
-from tests.service.server.secure.federations import HISTORIES, LEAST, federation, prepared_upload
 
 import federank as fr
 from federank.data.interactions import Interactions
@@ -201,30 +200,6 @@ async def test_a_published_model_that_diverged_is_failing(sqlite_store, change, 
         assert await shown_state(running) == (FAILING, [code])
         answer = await running.client.get("/ready")
         assert answer.status_code == 200, "the process serves; it is the federation that fails"
-
-
-@pytest.mark.slow
-@in_a_loop
-async def test_an_absent_helper_is_failing_until_it_is_back(tmp_path):
-    """Within a round and between two."""
-
-    async with federation(tmp_path) as (helper, running):
-        await running.open_round(0)
-        await until(running, OK)
-        helper.stop()
-        assert await until(running, FAILING) == (FAILING, ["helper-away"])
-        helper.start()
-        await until(running, OK)
-        devices = [await running.device() for _ in range(LEAST)]
-        tickets = [await device.ticket() for device in devices]
-        bodies = [(await prepared_upload(*given))[1] for given in zip(devices, tickets, HISTORIES[:LEAST], strict=True)]
-        helper.stop()
-        for device, ticket, body in zip(devices, tickets, bodies, strict=True):
-            assert (await device.send(ticket, body)).status_code == 201, "uploads are taken, and wait"
-        assert await until(running, FAILING) == (FAILING, ["helper-away"])
-        helper.start()
-        await running.version(1)
-        await until(running, OK)
 
 
 ITEMS, FACTORS = 300, 8

@@ -176,21 +176,6 @@ async def test_headers_that_dribble_in_are_cut_off(sqlite_store):
         assert answer.startswith(b"HTTP/1.1 200")
 
 
-@pytest.mark.slow
-@in_a_loop
-async def test_a_second_request_on_a_connection_has_its_own_time(sqlite_store):
-    request = b"GET /health HTTP/1.1\r\nHost: test\r\n\r\n"
-    async with serving(sqlite_store) as running, on_a_socket(running, header_seconds=0.4) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        for _ in range(3):
-            writer.write(request)
-            assert (await reader.readuntil(b"true}")).startswith(b"HTTP/1.1 200")
-            await asyncio.sleep(0.3)
-        writer.write(request[:20])
-        assert await asyncio.wait_for(reader.read(), 20) == b""
-        writer.close()
-
-
 @in_a_loop
 async def test_lengths_that_lie_store_nothing(sqlite_store):
     body = encode(some_update(1))

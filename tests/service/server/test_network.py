@@ -5,15 +5,11 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 
 import pytest
 from tests.service.federations import (
     PATIENT,
-    WAITS,
-    establish_small,
     in_a_loop,
-    opened,
     persistent_life,
     recomputed,
     same_bits,
@@ -21,18 +17,6 @@ from tests.service.federations import (
     stored,
 )
 from tests.service.server.test_limits import on_a_socket
-
-from federank.service.server.store.versions import newest_model
-
-DEVICES = """
-import asyncio, sys
-from tests.service.federations import persistent_life
-
-async def main():
-    print(sum(await asyncio.gather(*(persistent_life(sys.argv[1], seed) for seed in range(6)))))
-
-asyncio.run(main())
-"""
 
 
 def run(*command):
@@ -66,38 +50,6 @@ def wire():
     finally:
         run("ip", "netns", "del", one)
         run("ip", "netns", "del", two)
-
-
-@pytest.mark.slow
-def test_rounds_are_exact_over_a_slow_network_that_loses_packets(wire, tmp_path):
-    one, two = wire
-    store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
-    establish_small(store, {"target": 3, "over_selection": 1.0} | PATIENT)
-    command = [
-        sys.executable,
-        "-m",
-        "federank",
-        "serve",
-        "fpl",
-        "--store",
-        store,
-        "--host",
-        "10.87.0.1",
-        "--port",
-        "8470",
-    ]
-    flags = ["--admin-host", "10.87.0.1", "--rehearsal", "--keep-updates", "--quiet"]
-    server = subprocess.Popen(["ip", "netns", "exec", one, *command, *flags], stdout=subprocess.DEVNULL)
-    try:
-        devices = run("ip", "netns", "exec", two, sys.executable, "-c", DEVICES, "http://10.87.0.1:8470")
-        assert devices.stdout.strip() == "6", devices.stderr[-2000:]
-        asyncio.run(_folded(store, 2))
-    finally:
-        server.terminate()
-        server.wait()
-    with opened(store) as connection:
-        model = newest_model(connection)
-    assert same_bits(model.vectors, recomputed(store)[0])
 
 
 class BadWire:
@@ -149,11 +101,3 @@ async def test_clients_that_try_again_are_counted_once_over_a_wire_that_breaks(s
         await running.version(2)
         assert stored(sqlite_store, "SELECT COUNT(*) FROM uploads") == [(6,)]
         assert same_bits(running.service.latest.model.vectors, recomputed(sqlite_store)[0])
-
-
-async def _folded(store, rounds):
-    for _ in range(WAITS):
-        if stored(store, "SELECT COUNT(*) FROM rounds WHERE state = 'folded'") == [(rounds,)]:
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("the rounds were not folded")

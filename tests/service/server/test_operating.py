@@ -1,12 +1,7 @@
 """What an operator does to a running federation: a way back, bans, a new token, a log that only grows, an export."""
 
 import json
-import re
-import shutil
-import stat
-import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -357,13 +352,3 @@ async def test_version_0_has_no_round_s_figures(sqlite_store):
         figures = {entry["version"]: (entry["reports"], entry["drift"]) for entry in answer.json()["versions"]}
         assert figures[0] == (None, None)
         assert figures[1][0] == 1
-
-
-@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="needs the command sqlite3")
-def test_the_documented_backup_is_for_its_owner_alone(tmp_path):
-    """The command of docs/operating.md, as it stands there."""
-    text = (Path(__file__).parents[3] / "docs/operating.md").read_text()
-    command = re.search(r"`(\(umask[^`]*backup[^`]*)`", text).group(1)
-    establish_small(f"sqlite:///{tmp_path / 'federation.sqlite'}")
-    subprocess.run(command, shell=True, cwd=tmp_path, check=True)
-    assert stat.S_IMODE((tmp_path / "copy.sqlite").stat().st_mode) == 0o600

@@ -158,25 +158,6 @@ async def test_those_who_wait_are_served_when_the_next_round_opens(store):
 
 @pytest.mark.slow
 @in_a_loop
-async def test_many_that_wait_are_all_served_in_their_turn(sqlite_store):
-    async with serving(sqlite_store, {"target": 60, "over_selection": 1.0} | PATIENT) as running:
-        devices = [await running.device() for _ in range(150)]
-        waiting = {asyncio.create_task(device.work(wait=60)): device for device in devices}
-        for number, expected in enumerate((60, 60, 30)):
-            served = []
-            while len(served) < expected:
-                done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                served += [(waiting.pop(task), task.result().json()) for task in done]
-            assert len(served) == expected
-            assert {work["round"] for _, work in served} == {number}
-            for seed, (device, work) in enumerate(served):
-                assert (await device.send(work["ticket"], some_update(seed))).status_code == 201
-            if expected == 60:
-                await running.version(number + 1)
-
-
-@pytest.mark.slow
-@in_a_loop
 async def test_a_deadline_begins_with_the_first_ticket(sqlite_store):
     async with serving(sqlite_store, {"target": 2, "minimum": 1, "deadline": 0.3}) as running:
         await asyncio.sleep(0.8)
@@ -198,15 +179,6 @@ async def test_rows_that_are_too_long_are_shortened_and_counted(store):
         moved = running.service.latest.model.vectors - before.vectors
         np.testing.assert_allclose(moved[items], [[0.5, 0, 0], [0.25, 0, 0]], rtol=1e-5, atol=1e-6)
         assert stored(store, "SELECT clipped FROM rounds WHERE number = 0") == [(1,)]
-
-
-@in_a_loop
-async def test_folded_updates_are_not_kept_unless_the_operator_wants_them(store):
-    async with serving(store, {"target": 1} | PATIENT) as running:
-        device = await running.device()
-        await device.take_part(some_update(1))
-        await running.version(1)
-        assert stored(store, "SELECT LENGTH(body) FROM uploads") == [(0,)]
 
 
 @pytest.mark.parametrize("paused", [False, True])

@@ -188,14 +188,6 @@ def test_a_new_federation_is_of_few_messages_and_an_old_one_stays_what_it_is(tmp
         assert config["settings"].get("messages") == (5 if method == "frugal" else None)
 
 
-def test_a_minimum_is_held_against_the_target_that_the_store_has(sqlite_store, monkeypatch):
-    establish_small(sqlite_store, {"target": 60})
-    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
-    flags = ("--port", "0", "--store", sqlite_store, "--minimum", "50")
-    assert CliRunner().invoke(federank, serve_words(*flags)).exit_code == 0
-    assert b'"minimum": 50' in dict(stored(sqlite_store, "SELECT name, value FROM metadata"))["rounds"]
-
-
 def kept_minimum(store):
     return json.loads(dict(stored(store, "SELECT name, value FROM metadata"))["rounds"])["minimum"]
 

@@ -27,7 +27,6 @@ from federank.service.server.store import versions
 from federank.service.server.store.database import Database, StoreAway, StoreError, without_password
 from federank.service.server.store.queries import (
     Upload,
-    bodies_in_order,
     close_round,
     count_reports,
     enrol,
@@ -105,14 +104,6 @@ def test_a_store_of_another_format_is_refused_and_left_as_it_is(database, name):
         with pytest.raises(StoreError, match=name):
             create_tables(connection)
         assert connection.all("SELECT device FROM devices") == [("d",)]
-
-
-def test_a_store_of_before_the_first_release_is_refused(store):
-    with opened(store) as connection:
-        connection.run("CREATE TABLE migrations (number INTEGER PRIMARY KEY)")
-        connection.run("CREATE TABLE rounds (number INTEGER PRIMARY KEY)")
-        with pytest.raises(StoreError):
-            create_tables(connection)
 
 
 def test_a_failed_creation_leaves_the_store_empty(store):
@@ -397,19 +388,6 @@ def test_no_made_up_ticket_is_taken(text):
     assert read_ticket(KEY, "d", shown) is None
 
 
-def test_uploads_are_added_up_in_the_order_of_their_digests_whatever_arrived_first(database):
-    with database.connection() as connection:
-        open_round(connection, 0, 0)
-        arrived = [upload(seed, device=f"device {seed}") for seed in (9, 2, 250, 7, 1)]
-        for each in arrived:
-            enrol(connection, each.device, each.digest)
-        assert keep(connection, *arrived) == ["stored"] * 5
-        bodies = [body for _, body in bodies_in_order(connection, 0)]
-    assert bodies == [each.body for each in sorted(arrived, key=lambda each: each.digest)]
-    by_ticket = [each.body for each in sorted(arrived, key=lambda each: each.ticket.use)]
-    assert by_ticket != bodies != [each.body for each in arrived], "no other order would pass"
-
-
 def play_rounds(connection, count):
     """Rounds of one report each, folded one after the other."""
     model = versions.newest_model(connection)
@@ -420,12 +398,6 @@ def play_rounds(connection, count):
         close_round(connection, number, 1)
         model = moved(model)
         versions.publish(connection, number, model, {"drift": 0.0, "seconds": 0.0}, False)
-
-
-def test_a_late_retry_learns_that_its_upload_was_stored_rounds_ago(database):
-    with database.connection() as connection:
-        play_rounds(connection, 4)
-        assert keep(connection, upload(1)) == ["again"]
 
 
 def test_receipts_are_not_remembered_for_ever(database, monkeypatch):

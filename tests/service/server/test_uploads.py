@@ -8,8 +8,7 @@ from tests.service.federations import FACTORS, FPL_SERVER, ITEMS, PATIENT, in_a_
 
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage
-from federank.federation import wire
-from federank.federation.defences import Rows, defend, shortened
+from federank.federation.defences import Rows, defend
 from federank.federation.wire import encode
 from federank.methods.fpl.method import FPL, FPLUpdate
 from federank.service.server.methods import SERVER_METHODS
@@ -32,23 +31,11 @@ def lengths_of(update):
     return np.sqrt((update.vectors.astype(np.float64) ** 2).sum(axis=1) + update.biases.astype(np.float64) ** 2)
 
 
-@pytest.mark.parametrize("lengths", [(), (1.9,), (0.0, 1.0, 1.99), (2.0,)])
-def test_rows_that_are_short_enough_are_not_touched(lengths):
-    update = rows(*lengths)
-    assert PLAIN.judge(encode(update), FORM) == 0
-    np.testing.assert_equal(wire.values(PLAIN.summand(encode(update), FORM)), wire.values(update))
-
-
 @pytest.mark.parametrize("length", [2.01, 2.5, 2.9, 3.1, 100.0])
 def test_a_row_that_is_a_little_too_long_is_shortened_and_counted(length):
     body = encode(rows(1.0, length, 0.5))
     assert PLAIN.judge(body, FORM) == 1
     np.testing.assert_allclose(lengths_of(PLAIN.summand(body, FORM)), [1.0, 2.0, 0.5], rtol=1e-6)
-
-
-def test_shortening_keeps_the_direction():
-    update = FPLUpdate(np.array([3], np.int32), np.array([[3, 0, -4]], np.float32), np.array([12], np.float32))
-    np.testing.assert_allclose(shortened(update, 6.5).update.vectors, [[1.5, 0, -2]], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

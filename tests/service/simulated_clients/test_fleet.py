@@ -294,17 +294,6 @@ def test_a_federation_where_every_client_answers_learns_what_the_simulation_lear
 
 
 @pytest.mark.slow
-def test_simulated_clients_enrol_within_the_servers_limits(tmp_path):
-    data = fr.city(people=44, places=150, checkins=700)
-    # A limit of 4 enrolments per second has a burst of 40.
-    options = ("--data", written(data, tmp_path), "--target", 44, "--minimum", 44, "--enrolment-rate", 4)
-    with served(tmp_path, *options) as address:
-        played = rehearse(Rehearsal(plan=Plan(address=address), rounds=1, data=data, specs={}))
-    assert len(played.users) == played.tally.interactions == 44
-    assert played.tally.counts["busy 429"] > 0
-
-
-@pytest.mark.slow
 def test_a_server_learns_over_tls_although_a_third_of_the_clients_vanish_in_every_round(tmp_path):
     data = small_city()
     path = written(data, tmp_path)
@@ -357,17 +346,3 @@ def test_processes_of_simulated_clients_in_the_city_are_as_accurate_as_the_simul
     assert told["devices"] == data.n_users
     assert told["accuracy"]["precision@10"] == pytest.approx(expected, abs=0.002)
     assert expected > 1.05 * popular_precision(split)
-
-
-@pytest.mark.slow
-def test_simulated_clients_on_movielens_100k_are_as_accurate_as_the_simulation(tmp_path, real_data, monkeypatch):
-    monkeypatch.setenv("FEDERANK_DATA", str(real_data))
-    split = fr.split_temporal(fr.load("ml-100k"), 0.2)
-    # Anyone who asks first is given the ticket: other people than the simulation draws, so as accurate, not the same.
-    options = ("--data", "ml-100k", "--target", 100, "--minimum", 50, "--over-selection", 1.2, "--triples", 84)
-    with served(tmp_path, *options) as address:
-        told = fleet_of_processes(address, "ml-100k", "--processes", 2, "--rounds", 60, "--test", 0.2, "--pi", 0.5)
-        expected = simulated_precision(address, split, told["rounds"], 100, {"pi": 0.5})
-    assert told["interactions"] >= 6000
-    assert told["accuracy"]["precision@10"] == pytest.approx(expected, rel=0.1)
-    assert expected > 1.1 * popular_precision(split)

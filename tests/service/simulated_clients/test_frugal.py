@@ -21,7 +21,7 @@ from federank.privacy.policy import SharedProfile
 from federank.service.client.federation import fetch_model, read_info, read_rows
 from federank.service.client.http import Client
 from federank.service.simulated_clients.methods import Models, Plan, SimulatedClients
-from federank.service.simulated_clients.processes import Rehearsal, accuracy, fetch_federation, rehearse
+from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, rehearse
 from federank.service.simulated_clients.rehearsal import Fleet
 
 MESSAGES = 2
@@ -149,25 +149,3 @@ def test_a_federation_where_every_client_answers_learns_what_the_simulation_lear
     # Vectors may be turned or mirrored by the last bits of the sums; what they score is the same.
     scores = simulated.item_vectors @ simulated.item_vectors.T
     np.testing.assert_allclose(model.vectors @ model.vectors.T, scores, atol=0.02 * np.abs(scores).max())
-
-
-@pytest.mark.slow
-def test_users_who_come_in_small_cohorts_teach_the_model_nearly_as_much(tmp_path):
-    data = fr.load(written(fr.city(people=200, places=200, checkins=6000), tmp_path))
-    split = fr.split_temporal(data, 0.2)
-    options = ("--data", tmp_path / "city.tsv", "--target", 20, "--method", "frugal", "--min-support", 1)
-    options += ("--messages", 2, "--factors", 16)
-    with served(tmp_path, *options, "--deadline", 2) as address:
-        rehearsal = Rehearsal(plan=Plan(address=address), data=split.train, specs={})
-        played = rehearse(rehearsal)
-        with Client(address) as client:
-            federation = fetch_federation(client)
-            model = fetch_model(client, federation.info)
-        found = accuracy(rehearsal, federation, model, played.vectors, split)["precision@10"]
-    simulated = fr.Frugal(min_support=1, messages=2, factors=16).fit(split.train)
-    expected = fr.evaluate(simulated, split, at=10).means["precision@10"]
-    popular = fr.evaluate(fr.MostPopular().fit(split.train), split, at=10).means["precision@10"]
-    late = played.tally.counts["late 410"]  # more are asked than a round waits for
-    assert played.tally.interactions + late == 2 * len(played.users)
-    assert found > 0.85 * expected
-    assert found > 1.1 * popular

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from safetensors.numpy import load
-from tests.secagg.worlds import offer, secagg_config
+from tests.secagg.worlds import secagg_config
 from tests.worlds import random_world
 
 import federank as fr
 from federank.errors import BadMessage, ModelError, SettingError
-from federank.federation.client import History, Model, RoundVector, Terms, User
+from federank.federation.client import History, RoundVector, Terms, User
 from federank.federation.season import season_content, season_rows
 from federank.federation.server import Guarantee
 from federank.methods.frugal.losses import FrugalSettings
@@ -21,7 +21,6 @@ from federank.methods.frugal.wire import decode_any_frugal_update, encode_frugal
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy, SharedProfile
 from federank.secagg.config import config_from
-from federank.secagg.round_config import check_offer
 from federank.service.client.methods import client_method
 from federank.service.server.model_versions import first_model
 from federank.service.simulated_clients.methods import SimulatedClients
@@ -336,27 +335,3 @@ def test_a_config_names_minimum_support_only_where_there_is_one():
     lengths = [length for length in range(having.length_of(1) + 3) if having.allows_length(1, length)]
     assert lengths == [having.length_of(1, rows) for rows in range(1, having.items + 1)]
     assert [length for length in range(500) if having.allows_length(0, length)] == [having.items]
-
-
-def test_an_offer_about_another_number_of_rows_is_refused():
-    agreed = secagg_config(recipe="spectral", messages=3, noises=(0,) * 3, min_support=5)
-    rows = agreed.items - 2
-    made = offer(config=agreed.digest().hex(), noise=0, stage=1, length=agreed.length_of(1, rows))[0]
-    model = bytes.fromhex(made.model)
-    check_offer(made, agreed, model, 0, rows)
-    check_offer(made, agreed, model, 0)
-    with pytest.raises(BadMessage):
-        check_offer(made, agreed, model, 0, rows - 1)
-
-
-def test_settings_that_an_older_server_does_not_name_mean_no_minimum():
-    recipe = {"factors": 3, "messages": 2, "alpha": 0.0, "unobserved_weight": 1.0, "activity": 0.3, "clip": None}
-    rules = client_method("frugal", secure=False)
-    settings = rules.settings_of(recipe, ITEMS)
-    assert settings.min_support == 1
-    model = Model(
-        0,
-        {"vectors": np.ones((ITEMS, 3), np.float32), "weights": np.zeros(ITEMS, np.float32)},
-        {"regulariser": np.ones(1)},
-    )
-    assert np.isfinite(rules.scores(settings, model, np.ones(3, np.float32))).all()

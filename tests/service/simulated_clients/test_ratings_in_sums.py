@@ -101,20 +101,6 @@ def test_the_operator_is_sent_the_guarantee_and_what_noise_does_to_ratings(
     assert ("worse than each user's own mean" in said.err) == is_warned
 
 
-@pytest.mark.parametrize("method", ["frugal", "pmf", "fpl"])
-def test_the_operator_learns_that_a_server_without_a_helper_reads_every_message(tmp_path, capsys, method):
-    store = f"sqlite:///{tmp_path / 'f.sqlite'}"
-    settings = {"min_support": 1} if method == "frugal" else {}
-    open_store(
-        store, FederationSpec(data=people, source="two", method=method, plain=True, accepts_few=True, settings=settings)
-    )
-    _report_guarantee(store)
-    uploads, guarantee = capsys.readouterr().out.splitlines()
-    assert uploads.split()[:2] == ["uploads", "plain:"]
-    assert "--helper" in uploads
-    assert guarantee.split() == ["guarantee", "none"]
-
-
 def test_virtual_ratings_and_sums_are_not_asked_for_together(tmp_path):
     store, away = f"sqlite:///{tmp_path / 'f.sqlite'}", SecaggSpec(helper="http://127.0.0.1:9")
     for settings, sentence in (

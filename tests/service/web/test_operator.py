@@ -91,19 +91,6 @@ def test_limits_are_drawn_and_named(operator, town):
     assert "1 point," in words, "an abandoned round moved nothing, and has no drift"
 
 
-def test_what_was_not_counted_is_not_drawn(operator, town):
-    """Rounds of earlier versions of FedeRank have no time and no number of devices."""
-    old = [a_round(number, ended=None, devices=None, departures=None) for number in range(3)]
-    page = operator(town, overview=overview(*old, a_round(3), a_round(4)))
-    assert "3 points" not in figure(page, "Clients in the federation").inner_text()
-    label = figure(page, "Clients in the federation").locator("svg[role=img]").get_attribute("aria-label")
-    assert "2 points" in label
-    joined = figure(page, "Clients that joined and left").locator("svg[role=img]").get_attribute("aria-label")
-    assert "latest 2 clients" in joined
-    assert "left, or banned: 1 in all" in joined
-    assert texts(page, REPORTS)[-6:-4] == ["–", "round 0"]
-
-
 def test_accuracy_is_drawn_over_versions_with_its_interval(operator, town):
     trend = [
         {"version": 2, "answers": 60, "share": 0.5, "low": 0.3, "high": 1.2},

@@ -4,11 +4,9 @@ import asyncio
 
 import numpy as np
 import pytest
-from tests.service.federations import ITEMS, WAITS, in_a_loop, small_world, stored
-from tests.service.helper.helpers import ThreadedHelper
+from tests.service.federations import ITEMS, WAITS, in_a_loop, stored
 from tests.service.server.secure.federations import (
     HISTORIES,
-    establish_sums,
     federation,
     loud_upload,
     prepared_upload,
@@ -20,8 +18,6 @@ from federank.secagg.config import config_from
 from federank.secagg.proof.parameters import FULL, LIGHT
 from federank.secagg.proof.upload import checked_bytes
 from federank.secagg.upload import upload_bytes
-from federank.service.server.bootstrap import FederationSpec, open_store
-from federank.service.server.secure_config import SecaggSpec
 
 
 async def outcome(device, ticket):
@@ -100,25 +96,3 @@ async def test_a_federation_plays_with_the_check_that_its_config_names(sqlite_st
     size = upload_bytes(length) if check is None else checked_bytes(check, length)
     assert stored(sqlite_store, "SELECT DISTINCT size FROM uploads") == [(size,)]
     assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages], 3).vectors)
-
-
-@in_a_loop
-async def test_an_upload_without_the_proof_is_refused_when_it_comes(sqlite_store, tmp_path):
-    async with federation(tmp_path, sqlite_store) as (_, running):
-        device = await running.device()
-        ticket = await device.ticket()
-        body = (await prepared_upload(device, ticket, HISTORIES[0]))[1]
-        for wrong in (body[: -FULL.proof_bytes], body[:-8], b"FRSUMS01" + body[8:], body[:-8] + b"\xff" * 8):
-            refused = await device.send(ticket, wrong)
-            assert (refused.status_code, refused.json()["error"]) == (422, "malformed")
-        assert stored(sqlite_store, "SELECT COUNT(*) FROM uploads") == [(0,)]
-        assert (await device.send(ticket, body)).status_code == 201
-
-
-def test_another_norm_check_than_the_configs_has_no_effect(sqlite_store, tmp_path):
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
-        establish_sums(sqlite_store, helper.origin, projections=0)
-        checked = SecaggSpec(helper=helper.origin, least_cohort=3, projections=128)
-        before = stored(sqlite_store, "SELECT value FROM metadata WHERE name = 'sums'")
-        open_store(sqlite_store, FederationSpec(data=small_world, source="small", sums=checked))
-        assert stored(sqlite_store, "SELECT value FROM metadata WHERE name = 'sums'") == before

@@ -9,9 +9,7 @@ from tests.service.server.secure.federations import HISTORIES, federation, prepa
 from tests.service.server.secure.test_rounds_of_sums import lying_upload
 
 from federank.secagg import upload as uploads
-from federank.secagg.exchange import ABANDONED, FOLDED, read_record, set_digest
-from federank.secagg.forms import id_of
-from federank.secagg.round_config import read_offer
+from federank.secagg.exchange import FOLDED, read_record
 from federank.service.server import secure_rounds as rounds
 from federank.service.server.store.queries import put_value
 
@@ -51,36 +49,6 @@ async def close(running, number):
 
 def invitations(store):
     return [count for (count,) in stored(store, "SELECT invitations FROM devices ORDER BY invitations")]
-
-
-@in_a_loop
-async def test_an_upload_waits_until_its_round_is_aggregated(store, tmp_path):
-    async with federation(tmp_path, store) as (_, running):
-        people = [await running.device() for _ in range(3)]
-        tickets = [await uploaded(*one) for one in zip(people[:2], HISTORIES, strict=False)]
-        await prepared(store, 2)
-        assert {(await outcome(*one))["outcome"] for one in zip(people, tickets, strict=False)} == {"waiting"}
-        tickets.append(await uploaded(people[2], HISTORIES[2]))
-        assert [(await final(*one))["outcome"] for one in zip(people, tickets, strict=True)] == ["counted"] * 3
-    assert invitations(store) == [1, 1, 1]
-
-
-@in_a_loop
-async def test_a_discarded_round_is_proven_by_the_helper_and_not_charged(store, tmp_path):
-    async with federation(tmp_path, store) as (_, running):
-        people = [await running.device() for _ in range(2)]
-        tickets = [await uploaded(*one) for one in zip(people, HISTORIES, strict=False)]
-        await prepared(store, 2)
-        offer = (await running.client.get("/api/v1/sums/offer?round=0")).content
-        await close(running, 0)
-        told = await final(people[0], tickets[0])
-        config = running.service.config.sums.config
-        record = read_record(told["record"].encode(), config.helper_public())
-        assert (told["outcome"], record.state, record.round) == ("abandoned", ABANDONED, 0)
-        assert record.offer == read_offer(offer, config.helper_public()).digest().hex()
-        assert record.config == config.digest().hex()
-        assert invitations(store) == [0, 0]
-        assert (await people[0].work()).status_code == 200
 
 
 @in_a_loop
@@ -132,28 +100,6 @@ async def test_a_round_that_the_helper_has_summed_stays_charged_though_discarded
         record = read_record(told["record"].encode(), running.service.config.sums.config.helper_public())
         assert (told["outcome"], record.state) == ("abandoned", FOLDED)
     assert invitations(sqlite_store) == [1, 1, 1]
-
-
-@in_a_loop
-async def test_an_upload_that_is_too_late_is_proven_to_be_in_no_sum(store, tmp_path):
-    async with federation(tmp_path, store, rounds={"over_selection": 1.7}) as (_, running):
-        people = [await running.device() for _ in range(5)]
-        tickets = [await one.ticket() for one in people]
-        made = [await prepared_upload(*one) for one in zip(people[:4], tickets[:4], HISTORIES[:4], strict=True)]
-        bodies = [body for _, body in made]
-        for device, ticket, body in zip(people[:3], tickets, bodies, strict=False):
-            assert (await device.send(ticket, body)).status_code == 201
-        await final(people[0], tickets[0])
-        assert (await people[4].task(tickets[4])).status_code == 410, "withdrawn before the client computes"
-        late = await people[3].send(tickets[3], bodies[3])
-        assert (late.status_code, late.json()["error"]) == (410, "late")
-        told = await final(people[3], tickets[3])
-        record = read_record(told["record"].encode(), running.service.config.sums.config.helper_public())
-        members = {told["members"][start : start + 32] for start in range(0, len(told["members"]), 32)}
-        assert (told["outcome"], record.state, record.messages) == ("absent", FOLDED, 3)
-        assert members == {id_of(body).hex() for body in bodies[:3]}
-        assert set_digest([bytes.fromhex(one) for one in members]).hex() == record.set
-    assert invitations(store) == [0, 0, 1, 1, 1]
 
 
 @in_a_loop

@@ -1,7 +1,6 @@
 """A leader that cannot read uploads: rounds with a helper end folded or abandoned, and the fold is the simulation's."""
 
 import asyncio
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +24,6 @@ from federank.methods.frugal.server import FRUGAL_SERVER
 from federank.methods.frugal.server_steps import SummedMessages
 from federank.methods.frugal.server_update import first_shared
 from federank.methods.frugal.server_update import fold as fold_summed
-from federank.secagg.exchange import read_record
 from federank.secagg.ring import implausible, in_units
 from federank.secagg.upload import decode_upload
 from federank.service.server.bootstrap import FederationSpec, open_store
@@ -167,27 +165,6 @@ async def test_a_helper_that_lost_its_keys_ends_the_round_and_the_next_one_begin
 
 
 @in_a_loop
-async def test_what_does_not_stand_and_what_is_copied_is_left_out_of_both_sums(sqlite_store, tmp_path):
-    async with federation(tmp_path, sqlite_store, {"target": 5}) as (_, running):
-        people = [await running.device() for _ in range(5)]
-        messages = [await take_part(*one) for one in zip(people[:2], HISTORIES, strict=False)]
-        # One device sends what another has sent, one a share that does not belong to its seal.
-        tickets = [await device.ticket() for device in people[2:]]
-        message, body = await prepared_upload(people[2], tickets[0], HISTORIES[2])
-        _, spoilt = await prepared_upload(people[4], tickets[2], HISTORIES[4])
-        spoilt = spoilt[:-1] + bytes([spoilt[-1] ^ 1])
-        for device, ticket, content in zip(people[2:], tickets, (body, body, spoilt), strict=True):
-            assert (await device.send(ticket, content)).status_code == 201
-        await running.version(1)
-        record = read_record(
-            (await running.client.get("/api/v1/sums/record?round=0")).content,
-            running.service.config.sums.config.leader_public(),
-        )
-    assert record.messages == 3
-    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([[*messages, message]], 5).vectors)
-
-
-@in_a_loop
 async def test_a_cohort_in_which_too_few_stand_is_abandoned(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (helper, running):
         people = [await running.device() for _ in range(3)]
@@ -277,19 +254,6 @@ def _changed(spec, **changes):
     from dataclasses import replace
 
     return replace(spec, **changes)
-
-
-def test_a_federation_whose_helper_is_not_there_is_not_begun(sqlite_store):
-    spec = FederationSpec(
-        data=small_world,
-        source="small",
-        method="frugal",
-        sums=SecaggSpec(helper="http://127.0.0.1:9", sigma=0),
-        settings={"min_support": 1},
-    )
-    with pytest.raises(SettingError, match="Is it running"):
-        open_store(sqlite_store, spec)
-    assert not list(Path(sqlite_store.removeprefix("sqlite:///")).parent.glob("*.sqlite*"))  # nothing half-written
 
 
 def test_plausible_sums_pass_and_others_do_not():
