@@ -10,7 +10,9 @@ from federank.cli.bench import benchmark
 from federank.data.datasets import data_folder, find_parts
 from federank.data.loading import load
 from federank.data.splits import Division, divide, split_given
-from federank.errors import DataError, SettingError
+from federank.errors import BadFile, DataError, SettingError
+from federank.evaluation.evaluate import evaluate
+from federank.methods.registry import recommender_class
 from federank.studies.spec import as_study
 
 
@@ -66,6 +68,37 @@ def test_a_published_split_is_read_by_its_name(gowalla):
     [tuned] = divide(load("gowalla"), Division(way="given", validation=0.1))
     assert len(tuned.validation) + len(tuned.train) == len(split.train)
     assert np.array_equal(tuned.test.items, split.test.items)
+
+
+def add(folder, part, line):
+    with (folder / "gowalla" / f"{part}.txt").open("a") as file:
+        file.write(line + "\n")
+
+
+@pytest.mark.parametrize(("part", "line"), [("train", "99 1 2 cafe"), ("test", "3 1 2.5 7"), ("train", "x 1 2")])
+def test_a_line_with_a_word_is_refused_with_its_number(gowalla, part, line):
+    add(gowalla, part, line)
+    with pytest.raises(BadFile, match=rf"Line 41 .*{part}\.txt"):
+        split_given("gowalla")
+
+
+def test_repeated_pairs_are_counted_once(gowalla):
+    pairs = len(split_given("gowalla").train)
+    add(gowalla, "train", "99 1 1 2 1")
+    split = split_given("gowalla")
+    assert (len(split.train), split.train.repeats_left_out) == (pairs + 2, 2)
+
+
+def test_users_without_training_data_and_items_only_in_the_test_part_count_as_misses(gowalla):
+    add(gowalla, "test", "99 1 2")
+    add(gowalla, "test", "98 500")
+    add(gowalla, "train", "98 1 2")
+    split = split_given("gowalla")
+    found = evaluate(recommender_class("itemknn")().fit(split.train), split, at=20)
+    rows = {row["user"]: row for row in found.per_user.iter_rows(named=True)}
+    assert found.means["users"] == 42
+    assert (rows[99]["recommended"], rows[99]["recall@20"]) == (0, 0)
+    assert (rows[98]["recommended"] > 0, rows[98]["recall@20"]) == (True, 0)
 
 
 def test_a_missing_part_is_named(gowalla):

@@ -33,6 +33,7 @@ SETTINGS = {
         "initial_scale": 0.1,
         "learning_rate": 1.0,
     },
+    "gpfedrec": {"factors": 4, "rounds": 60, "item_rate": 0.1, "negatives": 1, "learning_rate": 1.0},
     "local": {"factors": 4, "local_epochs": 5, "item_rate": 0.1},
     "fedrap": {
         "factors": 2,

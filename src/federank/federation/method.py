@@ -255,6 +255,15 @@ class FederatedMethod:
         """What clients download."""
         return state
 
+    def broadcast_for(self, user: int, broadcast: Any, state: Any) -> Any:  # noqa: ARG002
+        """What one client downloads in a simulation. Default: the same broadcast for all."""
+        return broadcast
+
+    @classmethod
+    def one_broadcast(cls) -> bool:
+        """Whether all clients download the same, which servers and clusters need."""
+        return cls.broadcast_for is FederatedMethod.broadcast_for
+
     def empty(self, stage: int = 0) -> Any:  # noqa: ARG002 (a method with stages has aggregates of several shapes)
         """An empty aggregate for the given upload per client: zeros as declared."""
         return wire.zeros(self.records.aggregate, self)

@@ -162,7 +162,7 @@ class FederatedModel(ChoosingUsers, LearnsInRounds):
         state = state_of(self.method, self.client_states, user) if known else None
         held_out = NO_ITEMS if self._never_drawn is None else self._never_drawn.of(user)
         client = Client(self.method.seed, user, HOME, data.profiles.of(user), ratings, state, held_out=held_out)
-        return np.asarray(self.method.fold_in(client, self.broadcast))
+        return np.asarray(self.method.fold_in(client, self.method.broadcast_for(user, self.broadcast, self.state)))
 
     def enrolled(self, profile: IntVector) -> FloatVector:
         """Fold in a new user with this history, locally; nothing is sent."""

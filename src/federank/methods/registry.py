@@ -63,6 +63,11 @@ METHODS = {
         "FedRAP",
         "FedRAP: each client adds an item table of its own to the shared one (Li et al., 2024).",
     ),
+    "gpfedrec": (
+        _BASELINES + "gpfedrec",
+        "GPFedRec",
+        "GPFedRec: similar clients share item embeddings; simulation only (Zhang et al., 2024).",
+    ),
     "pfedrec": (
         _BASELINES + "pfedrec",
         "PFedRec",

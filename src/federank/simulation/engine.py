@@ -88,6 +88,11 @@ class Simulation:
         kind = self.method.records.sent
         return wire.read_only(wire.checked(self.method.broadcast(self.state), kind, self.method))
 
+    def received(self, user: int, broadcast: Any) -> Any:
+        """What this client downloads: the broadcast, unless the method has another one for each client."""
+        own, kind = self.method.broadcast_for(user, broadcast, self.state), self.method.records.sent
+        return broadcast if own is broadcast else wire.read_only(wire.checked(own, kind, self.method))
+
     def client(self, user: int, round_number: int) -> Client:
         """A client's view of this round."""
         state = state_of(self.method, self.client_states, user) if self.trained[user] else None
@@ -116,13 +121,14 @@ class Simulation:
         summed = self._nothing(stage)
         arrives = set(arriving(self.schedule, number, clients + self.first).tolist())
         for user in clients.tolist():
-            result = self._train(user, broadcast)
+            mine = self.received(user, broadcast)
+            result = self._train(user, mine)
             if user + self.first not in arrives:
                 continue
             summed.aggregate.count += 1
             self._count(_UPLOADS, 1, result.update, self._upload_size(result.update, len(summed.total)))
             if self.watch is not None:
-                self.watch(user, broadcast, result)
+                self.watch(user, mine, result)
             if method.uploads == "secure":
                 chances = simulated_chances(method.seed, user + self.first, number, len(summed.total))
                 np.add(summed.total, secure_message(method, stage, result.update, chances), out=summed.total)
@@ -191,8 +197,9 @@ class Simulation:
 
     @property
     def engines(self) -> Mapping[EngineName, Open]:
-        """All engines call the method's functions."""
-        return {"compiled": in_this_process(play), "cluster": on_a_cluster}
+        """All engines call the method's functions. Shards of a cluster get one broadcast for all."""
+        engines: dict[EngineName, Open] = {"compiled": in_this_process(play)}
+        return engines | {"cluster": on_a_cluster} if self.method.one_broadcast() else engines
 
     def spread(self) -> Spread:
         """The federation on a cluster."""

@@ -32,7 +32,7 @@ def test_held_out_items_are_never_drawn():
     assert client.not_negative.tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("method", ["local", "fedmf", "pfedrec", "fedrap"])
+@pytest.mark.parametrize("method", ["local", "fedmf", "pfedrec", "fedrap", "gpfedrec"])
 def test_leak_needs_the_held_out_part(method):
     with pytest.raises(SettingError):
         recommender_class(method)(leak=True, rounds=1).fit(SPLIT.train)

@@ -51,11 +51,10 @@ def item_weights(histories: csr_array, regulariser: float) -> FloatMatrix:
 def _item_weights_in_place(histories: csr_array, regulariser: float) -> FloatMatrix:
     """The same in float32 with one table of items x items, which every step overwrites."""
     ones = csr_array(histories, dtype=np.float32)
-    table = (ones.T @ ones).toarray()
+    table = (ones.T @ ones).toarray(order="F")  # LAPACK's order: it copies a table in any other
     diagonal = np.diag_indices(len(table))
     table[diagonal] += regulariser
-    # The table is symmetric: its transpose is the same table in LAPACK's order.
-    factor, _ = spotrf(table.T, lower=1, overwrite_a=1)
+    factor, _ = spotrf(table, lower=1, overwrite_a=1)
     inverse, _ = spotri(factor, lower=1, overwrite_c=1)
     weights: FloatMatrix = inverse.T  # row-major again; its upper triangle is filled
     scale = -1.0 / weights[diagonal]

@@ -8,6 +8,7 @@ newest item vectors again: its scores are its own, and nothing of them leaves.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -73,41 +74,41 @@ class PFedRec(FederatedMethod):
         """Numbers of a score function."""
         return self.factors + 1
 
-    def initial_state(self) -> ItemVectors:
+    def initial_state(self) -> Any:
         """Item vectors at random."""
         rng = np.random.default_rng([self.seed, 0, 0])
         return ItemVectors(rng.normal(0, self.initial_scale, (self.n_items, self.factors)).astype(np.float32))
 
-    def client_update(self, client: Client, broadcast: ItemVectors) -> ClientResult:
+    def client_update(self, client: Client, broadcast: Any) -> ClientResult:
         """Fit the score function and the item vectors; how far the vectors moved is the update."""
-        vectors, weights = self.fitted(client, broadcast.vectors)
+        vectors, weights = self.fitted(client, broadcast)
         return ClientResult(ItemChanges(vectors - broadcast.vectors), ScoreFunction(weights))
 
-    def add(self, aggregate: SummedChanges, update: ItemChanges) -> None:
+    def add(self, aggregate: Any, update: Any) -> None:
         """Add the changes of every item."""
         aggregate.vectors += update.vectors
 
-    def server_update(self, state: ItemVectors, aggregate: SummedChanges) -> ItemVectors:
+    def server_update(self, state: Any, aggregate: Any) -> Any:
         """Add the mean of the changes."""
         mean = aggregate.vectors / max(1, aggregate.count)
         return replace(state, vectors=(state.vectors + mean).astype(np.float32))
 
-    def fold_in(self, client: Client, broadcast: ItemVectors) -> FloatVector:
+    def fold_in(self, client: Client, broadcast: Any) -> FloatVector:
         """The user's scores: by the newest item vectors, fitted again to the history."""
         for number in range(0 if client.state else 10):
             at_home = replace(client, round=client.round + number)
             client = replace(at_home, state=self.client_update(at_home, broadcast).state)
-        vectors, weights = self.fitted(client, broadcast.vectors)
+        vectors, weights = self.fitted(client, broadcast)
         scores: FloatVector = vectors @ weights[:-1]
         return scores
 
-    def scores(self, broadcast: ItemVectors, factors: Array) -> FloatMatrix:  # noqa: ARG002 (each user has own vectors)
+    def scores(self, broadcast: Any, factors: Array) -> FloatMatrix:  # noqa: ARG002 (each user has own vectors)
         """The factors of a user are scores already."""
         return factors
 
-    def fitted(self, client: Client, vectors: FloatMatrix) -> tuple[FloatMatrix, FloatVector]:
+    def fitted(self, client: Client, broadcast: Any) -> tuple[FloatMatrix, FloatVector]:
         """The item vectors and the score function of this client after its passes."""
-        vectors, weights = vectors.copy(), self._weights(client)
+        vectors, weights = broadcast.vectors.copy(), self._weights(client)
         rates = self.learning_rate, self.learning_rate * self.item_rate * self.n_items
         gradient = np.empty(self.weights, dtype=np.float32)
         for _ in range(self.local_epochs):
@@ -134,13 +135,13 @@ class LocalOnly(PFedRec):
     local_epochs: int = setting(60, 1)
     """Passes over the examples."""
 
-    def fold_in(self, client: Client, broadcast: ItemVectors) -> FloatVector:
+    def fold_in(self, client: Client, broadcast: Any) -> FloatVector:
         """The user's scores after all passes, from the first item vectors."""
-        vectors, weights = self.fitted(client, broadcast.vectors)
+        vectors, weights = self.fitted(client, broadcast)
         scores: FloatVector = vectors @ weights[:-1]
         return scores
 
-    def server_update(self, state: ItemVectors, aggregate: SummedChanges) -> ItemVectors:  # noqa: ARG002
+    def server_update(self, state: Any, aggregate: Any) -> Any:  # noqa: ARG002
         """Nothing is aggregated."""
         return state
 

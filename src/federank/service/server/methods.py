@@ -122,6 +122,8 @@ def _sized(method: FederatedMethod, n_items: int) -> FederatedMethod:
 
 def _settle(method: FederatedMethod, data: Interactions, trained: Any) -> FederatedMethod:
     """The method for this catalogue. How many users there are is unknown where the data has no history."""
+    if not method.one_broadcast():
+        raise SettingError(f"{method.name} answers each client differently, so it runs in simulations alone.")
     if trained is not None:
         learnt: Any = getattr(trained, "method", None)
         if getattr(learnt, "name", None) != method.name:
