@@ -5,7 +5,7 @@ that whatever else the machine does falls on both. A round of Frugal is compared
 fit with 5 messages (everyone's own vector at the end included) with 15 iterations, its default. Where MovieLens 1M is
 not at hand (FEDERANK_DATA), a city of its shape is used. `--large` measures something else, in a process of its own: a
 fit of a city with a million people and 100,000 places, with its time and the most memory that it took. `--weights` does
-the same for the item-item weights of 100,000 items, from random co-occurrences of rank 256.
+the same for the item-item weights of 100,000 items, from random sums (OPENBLAS_NUM_THREADS sets its threads).
 
     python benchmarks/frugal.py [--runs 5] [--json]
     python benchmarks/frugal.py --large [--threads 2] [--json]
@@ -33,8 +33,9 @@ from scipy.sparse import csr_matrix
 import federank as fr
 from datasets import benchmark_data
 from federank._numerics.topn import top_n
+from federank.federation.wire import size
 from federank.methods.frugal import simulation as compiled
-from federank.methods.frugal.ridge import MOST_RANK, ridge_weights
+from federank.methods.frugal.ridge import MOST_RANK, from_sums
 from federank.methods.frugal.simulation import FrugalFederation
 from federank.methods.recommendations import Recommendations
 from federank.methods.sharing import choices_for
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 FACTORS, MESSAGES, ITERATIONS, N = 64, 5, 15, 10
 LARGE = {"people": 1_000_000, "places": 100_000, "checkins": 50_000_000}
 LARGE_FACTORS = 20
-WEIGHTED_ITEMS = 100_000
+WEIGHTED_ITEMS, WEIGHTED_FACTORS = 100_000, 96
 
 
 def seconds(work: Callable[[], Any]) -> float:
@@ -130,17 +131,32 @@ def measure_large(threads: int) -> dict[str, Any]:
 
 
 def measure_weights() -> dict[str, Any]:
-    """Item-item weights of many items: the time and the most memory of the server's step."""
+    """Item-item weights of many items: the time and the most memory of the server's step, from stored sums."""
     rng = np.random.default_rng(1)
-    counts = np.sort(rng.pareto(1.0, WEIGHTED_ITEMS) * 5 + 5)[::-1].copy()
-    rows = rng.normal(size=(WEIGHTED_ITEMS, MOST_RANK)).astype(np.float32)
-    factors = rows * np.sqrt(counts / MOST_RANK)[:, None]
-    taken = seconds(lambda: ridge_weights(factors, counts, float(counts.sum()), 1.0))
+    counts = np.sort(rng.pareto(1.0, WEIGHTED_ITEMS) * 5 + 5)[::-1].astype(np.float32)
+    spectrum = np.arange(1, MOST_RANK + 1, dtype=np.float32) ** -0.5
+    tastes = rng.standard_normal((WEIGHTED_ITEMS, MOST_RANK), dtype=np.float32) * spectrum
+    tastes *= np.sqrt(counts / np.einsum("ij,ij->i", tastes, tastes))[:, None]
+    columns = WEIGHTED_FACTORS + 1
+    seen = np.zeros((WEIGHTED_ITEMS, MESSAGES * columns), dtype=np.float32)
+    through = np.zeros_like(seen)
+    for number in range(1, MESSAGES):  # the first message carries counts
+        first, last = number * columns, (number + 1) * columns - 1
+        asked = rng.standard_normal((WEIGHTED_ITEMS, WEIGHTED_FACTORS), dtype=np.float32)
+        seen[:, first:last], through[:, first:last] = tastes @ (tastes.T @ asked), asked
+        seen[:, last] = counts
+    del tastes, asked
+    before, begin = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    weights = from_sums(seen, through, WEIGHTED_FACTORS, float(counts.sum()), 1.0)
+    elapsed, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF)
     return {
-        "data": f"{WEIGHTED_ITEMS:,} items, co-occurrences of rank {MOST_RANK}",
+        "data": f"{WEIGHTED_ITEMS:,} items, sums of {MESSAGES - 1} uploads with {WEIGHTED_FACTORS} factors",
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
-        "seconds": taken,
-        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "seconds": elapsed,
+        "processor_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        "peak_gb": after.ru_maxrss / 2**20,
+        "peak_gb_before": before.ru_maxrss / 2**20,
+        "published_mb": size(weights) / 1e6,
     }
 
 

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 import federank as fr
-from federank.errors import ModelError, SettingError
-from federank.methods.frugal.ridge import LEVELS, Block, RidgeWeights, co_occurrences, nearest, ridge_weights
+from federank.errors import BadMessage, SettingError
+from federank.federation import wire
+from federank.methods.frugal import ridge
+from federank.methods.frugal.item_weights import ItemWeights, most_bytes, no_weights
+from federank.methods.frugal.method import LEVELS
+from federank.methods.frugal.ridge import Block, co_occurrences, nearest, ridge_weights
 from federank.methods.frugal.side_knowledge import side_knowledge
 
 SPLIT = fr.split_temporal(fr.city(people=300, places=120, checkins=9000, seed=4), test=0.2)
@@ -28,24 +32,51 @@ def test_co_occurrences_are_exact_inside_the_span():
 
 def test_weights_solve_the_ridge_regression():
     rng = np.random.default_rng(2)
-    factors = np.abs(rng.normal(size=(8, 5)))
+    factors = np.abs(rng.normal(size=(8, 5))).astype(np.float32)
     counts = (factors**2).sum(axis=1) + 5
-    weights = ridge_weights(factors, counts, interactions=100.0, low_rank=1.0)
+    low_rank = 3.0
+    weights = ridge_weights(factors, counts, interactions=100.0, low_rank=low_rank)
+    solutions = []
     for item in range(8):
-        here = slice(weights.starts[item], weights.starts[item + 1])
-        own = weights.neighbours[here]
+        own = weights.items[weights.starts[item] : weights.starts[item + 1]]
         together = np.minimum(np.maximum(factors @ factors.T, 0), np.minimum.outer(counts, counts))
-        pull = 0.25 * (1 + 4 * 8 / 100) * np.sqrt(counts * counts.mean())
+        regularisation = 0.25 * (1 + 4 * 8 / 100) * np.sqrt(counts * counts.mean())
         sides = together[np.ix_(own, own)]
-        np.fill_diagonal(sides, (counts + pull)[own])
-        expected = np.linalg.solve(sides, together[own, item])
-        step = np.abs(expected).max() / LEVELS
-        np.testing.assert_allclose(weights.codes[here] * weights.scales[item], expected, atol=0.51 * step)
+        np.fill_diagonal(sides, (counts + regularisation)[own])
+        solutions.append(np.linalg.solve(sides, together[own, item]))
+    part = low_rank / (0.3 * np.linalg.norm(np.concatenate(solutions)))
+    for item, expected in enumerate(solutions):
+        codes = weights.codes[weights.starts[item] : weights.starts[item + 1]]
+        step = part * np.abs(expected).max() / LEVELS
+        np.testing.assert_allclose(codes * weights.scales[item], part * expected, atol=0.51 * step)
 
 
 def test_no_item_is_its_own_neighbour():
     rows = np.random.default_rng(3).normal(size=(40, 6)).astype(np.float32)
     assert all(item not in own for item, own in enumerate(nearest(rows)))
+
+
+def test_neighbours_found_in_blocks_are_the_nearest(monkeypatch):
+    rng = np.random.default_rng(5)
+    rows = (rng.normal(size=(700, 9)) * rng.exponential(size=(700, 1)) + rng.normal(size=9)).astype(np.float32)
+    rows[40:140] = rows[40]  # of equal cosines
+    rows[300] = 0
+    for name, value in {"MOST_NEIGHBOURS": 30, "MEAN_NEIGHBOURS": 10}.items():
+        monkeypatch.setattr(ridge, name, value)
+    monkeypatch.setattr(ridge, "_MOST_CELLS", 50 * 700)
+    unit = rows / np.maximum(np.linalg.norm(rows, axis=1), 1e-12)[:, None]
+    cosines = unit @ unit.T
+    np.fill_diagonal(cosines, -1)
+    each = -np.sort(-cosines, axis=1)[:, :30]
+    least = -np.sort(-each.ravel())[10 * 700 - 1]
+    found = nearest(rows)
+    assert sum(len(own) for own in found) == 10 * 700
+    for item, own in enumerate(found):
+        assert len(own) <= 30
+        assert np.all(np.diff(own) > 0)
+        if len(own):
+            np.testing.assert_allclose(np.sort(cosines[item, own]), np.sort(each[item])[-len(own) :], atol=1e-5)
+            assert cosines[item, own].min() >= least - 1e-5
 
 
 def test_engines_agree(model):
@@ -67,11 +98,55 @@ def test_a_saved_model_has_its_weights(model, tmp_path):
     np.testing.assert_array_equal(again._score_users(users), model._score_users(users))
 
 
-def test_weights_of_another_catalogue_are_refused(model):
-    with pytest.raises(ModelError):
-        RidgeWeights.read(model.ridge.arrays(), model.training.n_items + 1)
-    with pytest.raises(ModelError):
-        RidgeWeights.read({}, model.training.n_items)
+def test_weights_survive_the_wire(model):
+    content = wire.encode(model.ridge)
+    assert len(content) == wire.size(model.ridge) <= most_bytes(model.training.n_items)
+    again = ItemWeights.decode(content, model.training.n_items)
+    for name, part in wire.values(model.ridge).items():
+        np.testing.assert_array_equal(getattr(again, name), part)
+
+
+def test_no_weights_leave_scores_as_they_are():
+    none = ItemWeights.decode(wire.encode(no_weights(4)), 4)
+    low_rank = np.arange(8, dtype=np.float32).reshape(2, 4)
+    np.testing.assert_array_equal(none.scores(np.ones((2, 4), dtype=np.float32), low_rank), low_rank)
+
+
+GOOD = {"starts": [0, 2, 2, 3], "items": [1, 2, 0], "codes": [5, -127, 1], "scales": [0.5, 0, 0.1]}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"starts": [0, 2, 3]},
+        {"starts": [1, 2, 2, 3]},
+        {"starts": [0, 3, 2, 3]},
+        {"starts": [0, 2, 2, 2]},
+        {"items": [2, 1, 0]},
+        {"items": [1, 3, 0]},
+        {"items": [-1, 2, 0]},
+        {"codes": [5, -128, 1]},
+        {"codes": [5, 1]},
+        {"scales": [0.5, -1, 0.1]},
+        {"scales": [0.5, np.nan, 0.1]},
+        {"scales": [0.5, 0.1]},
+    ],
+    ids=str,
+)
+def test_weights_that_do_not_fit_are_refused(wrong):
+    types = {"starts": np.int32, "items": np.int32, "codes": np.int8, "scales": np.float32}
+    ItemWeights.read({name: np.array(part, types[name]) for name, part in GOOD.items()}, 3)
+    with pytest.raises(BadMessage):
+        ItemWeights.read({name: np.array(part, types[name]) for name, part in (GOOD | wrong).items()}, 3)
+
+
+def test_more_weights_than_are_published_are_refused():
+    n_items = 80
+    starts = np.arange(n_items + 1, dtype=np.int32) * (n_items - 1)
+    others = [np.delete(np.arange(n_items, dtype=np.int32), item) for item in range(n_items)]
+    codes, scales = np.ones(starts[-1], dtype=np.int8), np.ones(n_items, dtype=np.float32)
+    with pytest.raises(BadMessage):
+        ItemWeights.read({"starts": starts, "items": np.concatenate(others), "codes": codes, "scales": scales}, n_items)
 
 
 def test_a_new_user_is_scored_as_a_known_one(model):

@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 from federank import checks
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.data.interactions import Interactions, Profiles
-from federank.errors import ModelError, SettingError
-from federank.federation.wire import encode_parts
+from federank.errors import BadMessage, ModelError, SettingError
+from federank.federation import wire
 from federank.methods.fpl.communication import participations
 from federank.methods.fpl.recommender import FederatedPairs
 from federank.methods.fpl.settings import FPLSettings, Recipe
 from federank.methods.frugal.communication import count_frugal_communication, fcf_cost, fcf_of_paper
+from federank.methods.frugal.item_weights import ItemWeights
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import attendance, published, supported_items
 from federank.methods.frugal.private_plan import PrivatePlan, guarantee_of
-from federank.methods.frugal.ridge import RidgeWeights, from_sums, low_rank_norm
+from federank.methods.frugal.server_update import ridge_of
 from federank.methods.frugal.settings import (
     DEFAULT_FACTORS,
     FrugalRecipe,
@@ -59,7 +60,7 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
     item_weights: FloatVector
     """d: how much each item counts when a user's own vector is solved for."""
     user_vectors: FloatMatrix
-    ridge: RidgeWeights | None = None
+    ridge: ItemWeights | None = None
     """Item-item weights, where the settings ask for them."""
 
     def implicit_settings(self) -> ImplicitSettings:
@@ -85,7 +86,7 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
         counted = count_frugal_communication(recipe, data.n_users, len(data), self.report["rounds"], supported)
         if self.ridge is not None:  # downloaded once, with the last model
             for way in ("down_dense", "down_changed"):
-                counted[way]["bytes"] += data.n_users * len(encode_parts(self.ridge.arrays()))
+                counted[way]["bytes"] += data.n_users * wire.size(self.ridge)
         return counted
 
     @property
@@ -120,7 +121,7 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
         epochs = recipe.rounds // recipe.cohorts
         self._play(federation, epochs, training_options, chosen)
         if recipe.ridge:
-            self.ridge = weights_from(federation)
+            self.ridge = ridge_of(recipe, federation.shared)
         self.report |= {
             "messages": int(federation.spent.max(initial=0)),
             "regulariser": self.regulariser,
@@ -157,7 +158,9 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
 
     def _shared_arrays(self) -> Arrays:
         model = super()._shared_arrays() | {"regulariser": np.array([self.regulariser])}
-        return model | (self.ridge.arrays() if self.ridge is not None else {})
+        return model | (
+            {} if self.ridge is None else {f"ridge_{name}": part for name, part in wire.values(self.ridge).items()}
+        )
 
     def _private_arrays(self) -> Arrays:
         return super()._private_arrays() | choices_as_arrays(self.choices)
@@ -169,22 +172,20 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
             raise ModelError("The model's folder lacks its regulariser, which a user's own vector is solved with.")
         self.regulariser = float(stored[0])
         if self.implicit_settings().item_weights == "ridge":
-            self.ridge = RidgeWeights.read(shared, self.training.n_items)
+            self.ridge = _stored_weights(shared, self.training.n_items)
         self.choices = choices_from_arrays(private, self.training.n_users, self.implicit_settings().policy(0.5))
 
     def _factors_in(self, shared: Arrays) -> int:
         return self.implicit_settings().factors or _columns(shared.get("item_vectors"))
 
 
-def weights_from(federation: FrugalFederation) -> RidgeWeights:
-    """Item-item weights from the sums of all rounds and the model that they have led to."""
-    recipe = federation.recipe
-    items = supported_items(recipe, federation.weights)
-    model = published(recipe, federation.item_vectors)[items], federation.weights[items]
-    low_rank = low_rank_norm(*model, float(federation.regulariser[0]))
-    seen, through = federation.seen[items], federation.through[items]
-    weights = from_sums(seen, through, recipe.factors, float(federation.counts.sum()), low_rank)
-    return weights.placed(items, recipe.n_items)
+def _stored_weights(shared: Arrays, n_items: int) -> ItemWeights:
+    """The item-item weights among a model's arrays."""
+    parts = {name.removeprefix("ridge_"): part for name, part in shared.items() if name.startswith("ridge_")}
+    try:
+        return ItemWeights.read(parts, n_items)
+    except BadMessage as reason:
+        raise ModelError(f"The model's folder has no item-item weights for its catalogue. {reason}") from reason
 
 
 def _columns(table: NDArray[Any] | None) -> int:

@@ -8,27 +8,27 @@ the server takes its nearest items N by the cosine of their rows, and solves
     lambda_i = 1/4 (1 + 4 m / n) sqrt(c_i mean c)      m items, n interactions
 
 A client scores p W plus .3 of the low-rank scores (their Frobenius norms compared). W is published as bytes with
-one scale per target (docs/frugal.md has where its constants come from).
+one scale per target (item_weights.py). docs/frugal.md has where the constants come from.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
-from federank.errors import ModelError
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
+from federank.methods.frugal.item_weights import MEAN_NEIGHBOURS, MOST_NEIGHBOURS, ItemWeights, no_weights, starts_of
+from federank.methods.frugal.method import LEVELS
 
 MOST_RANK = 384
-MOST_NEIGHBOURS, MEAN_NEIGHBOURS = 256, 64
 REGULARISATION, SPARSE_REGULARISATION = 0.25, 4.0
 LOW_RANK_PART = 0.3
-LEVELS = 127
 _DROPPED = 1e-6
-_BLOCK = 1024
+_LEAST_COSINE = 1e-6
+_SAMPLE, _MARGIN = 256, 1.5
+_MOST_CELLS = 2**25  # cosines at a time
 
 
 class Block(NamedTuple):
@@ -38,82 +38,41 @@ class Block(NamedTuple):
     through: RealMatrix  # B
 
 
-class RidgeWeights(NamedTuple):
-    """Sparse item-item weights: the weights of target j are scales[j] x codes[starts[j]:starts[j + 1]]."""
-
-    starts: LongVector
-    neighbours: IntVector
-    codes: NDArray[np.int8]
-    scales: FloatVector
-    low_rank: np.float32  # how much of the low-rank score is added
-
-    def scores(self, histories: Any, low_rank: FloatMatrix) -> FloatMatrix:
-        """p W and a part of the low-rank scores, for a row of each user; what has no weights scores 0."""
-        values = self.codes.astype(np.float32) * np.repeat(self.scales, np.diff(self.starts))
-        n_items = len(self.scales)
-        weights = sparse.csc_array((values, self.neighbours, self.starts), shape=(n_items, n_items))
-        near = histories @ weights
-        scores: FloatMatrix = (near.toarray() if sparse.issparse(near) else near) + self.low_rank * low_rank
-        return scores.astype(np.float32)
-
-    def placed(self, items: IntVector, n_items: int) -> RidgeWeights:
-        """The same among the items of the full catalogue."""
-        sizes, scales = np.zeros(n_items, dtype=np.int64), np.zeros(n_items, dtype=np.float32)
-        sizes[items], scales[items] = np.diff(self.starts), self.scales
-        starts = np.concatenate(([0], np.cumsum(sizes)))
-        return self._replace(starts=starts, neighbours=items[self.neighbours].astype(np.int32), scales=scales)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """What is published, by name."""
-        parts = self._replace(low_rank=np.array([self.low_rank], dtype=np.float32))  # type: ignore[arg-type]
-        return {f"ridge_{name}": np.asarray(value) for name, value in parts._asdict().items()}
-
-    @classmethod
-    def read(cls, arrays: dict[str, NDArray[Any]], n_items: int) -> RidgeWeights:
-        """The weights among a model's arrays; raises where they are none for a catalogue of this size."""
-        try:
-            starts, neighbours, codes, scales, low_rank = (arrays[f"ridge_{name}"] for name in cls._fields)
-        except KeyError as missing:
-            raise ModelError(f"The model's folder lacks {missing} of its item-item weights.") from missing
-        fits = starts.shape == (n_items + 1,) and scales.shape == (n_items,) and low_rank.shape == (1,)
-        fits = fits and starts.dtype == np.int64 and neighbours.dtype == np.int32 and codes.dtype == np.int8
-        fits = fits and neighbours.shape == codes.shape == (int(starts[-1]),) and bool((np.diff(starts) >= 0).all())
-        if not fits or (len(neighbours) and not 0 <= neighbours.min() <= neighbours.max() < n_items):
-            raise ModelError("The model's item-item weights do not fit its catalogue.")
-        return cls(starts, neighbours, codes, scales, np.float32(low_rank[0]))
-
-
 def co_occurrences(blocks: list[Block], least: float = 0.0, most_rank: int | None = None) -> RealMatrix:
     """Z with C ~ Z Z', from all blocks together; `least` is the eigenvalue below which there is nothing but noise."""
     scales = [1 / np.sqrt(max(float(np.sum(block.through * block.seen)), 1e-30)) for block in blocks]
-    seen = np.hstack([scale * block.seen for scale, block in zip(scales, blocks, strict=True)])
-    through = np.hstack([scale * block.through for scale, block in zip(scales, blocks, strict=True)])
-    inside = through.T @ seen
+    inside = np.block(
+        [
+            [mine * other * (one.through.T @ two.seen) for other, two in zip(scales, blocks, strict=True)]
+            for mine, one in zip(scales, blocks, strict=True)
+        ]
+    )
     values, turned = np.linalg.eigh((inside + inside.T) / 2)
     kept = values > max(_DROPPED * max(float(values[-1]), 0.0), least)
     if most_rank is not None:
         kept[:-most_rank] = False
-    factors: RealMatrix = seen @ (turned[:, kept] / np.sqrt(values[kept]))
+    parts = np.split(turned[:, kept] / np.sqrt(values[kept]), np.cumsum([block.seen.shape[1] for block in blocks])[:-1])
+    factors = np.zeros((len(blocks[0].seen), int(kept.sum())))
+    for scale, block, part in zip(scales, blocks, parts, strict=True):
+        factors += block.seen @ (scale * part)
     return factors
 
 
-def ridge_weights(factors: RealMatrix, counts: RealVector, interactions: float, low_rank: float) -> RidgeWeights:
+def ridge_weights(factors: FloatMatrix, counts: RealVector, interactions: float, low_rank: float) -> ItemWeights:
     """The weights of all items, from Z and the (weighted) counts of users; `low_rank` is the norm of the other map."""
     n_items = len(factors)
-    rows = factors.astype(np.float32)
-    neighbours = nearest(rows)
+    neighbours = nearest(factors)
     counts = np.maximum(counts, 1e-12)
     regularisation = (
         REGULARISATION * (1 + SPARSE_REGULARISATION * n_items / interactions) * np.sqrt(counts * counts.mean())
     )
-    starts = np.zeros(n_items + 1, dtype=np.int64)
-    starts[1:] = np.cumsum([len(own) for own in neighbours])
+    starts = starts_of([len(own) for own in neighbours])
     codes, scales, norm = np.zeros(starts[-1], dtype=np.int8), np.zeros(n_items, dtype=np.float32), 0.0
     for item, own in enumerate(neighbours):
         if not len(own):
             continue
         some = np.append(own, item)
-        near = rows[some]
+        near = factors[some]
         bound = np.minimum.outer(counts[some], counts[some])
         together = np.clip((near @ near.T).astype(np.float64), 0.0, bound)
         sides = together[:-1, :-1]
@@ -124,28 +83,72 @@ def ridge_weights(factors: RealMatrix, counts: RealVector, interactions: float, 
         if largest > 0:
             scales[item] = largest / LEVELS
             codes[starts[item] : starts[item + 1]] = np.rint(solved * (LEVELS / largest)).astype(np.int8)
-    part = LOW_RANK_PART * np.sqrt(norm) / low_rank if low_rank > 0 else 0.0
-    flat = np.concatenate(neighbours).astype(np.int32) if starts[-1] else np.zeros(0, dtype=np.int32)
-    return RidgeWeights(starts, flat, codes, scales, np.float32(part))
+    if norm > 0 and low_rank > 0:  # p W + .3 |W| / |L| x low-rank scores, divided so that those come as they are
+        scales *= np.float32(low_rank / (LOW_RANK_PART * np.sqrt(norm)))
+    flat = np.concatenate(neighbours) if starts[-1] else np.zeros(0, dtype=np.int32)
+    return ItemWeights(starts, flat, codes, scales)
 
 
 def nearest(rows: FloatMatrix) -> list[IntVector]:
     """Of each item the nearest ones by cosine, ascending: at most 256, and 64 on average."""
     n_items = len(rows)
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    unit = rows / np.maximum(lengths, 1e-12)[:, None]
-    most = min(MOST_NEIGHBOURS, n_items - 1)
-    candidates, cosines = np.zeros((n_items, most), dtype=np.int32), np.zeros((n_items, most), dtype=np.float32)
-    for first in range(0, n_items, _BLOCK):
-        last = min(first + _BLOCK, n_items)
-        likeness = unit[first:last] @ unit.T
-        likeness[np.arange(last - first), np.arange(first, last)] = -1.0
-        best = np.argpartition(-likeness, most - 1, axis=1)[:, :most]
-        candidates[first:last] = best
-        cosines[first:last] = np.take_along_axis(likeness, best, axis=1)
-    wanted = max(min(MEAN_NEIGHBOURS * n_items, cosines.size), 1)
-    least = max(float(-np.partition(-cosines.ravel(), wanted - 1)[wanted - 1]), 1e-6)
-    return [np.sort(candidates[item][cosines[item] >= least]) for item in range(n_items)]
+    unit = rows / np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), np.float32(1e-12))[:, None]
+    wanted = MEAN_NEIGHBOURS * n_items
+    least = _first_bound(unit)
+    close = _above(unit, least)
+    while len(close.cosines) < wanted and least > _LEAST_COSINE:  # the sample was an exception
+        least = max(least / 2, _LEAST_COSINE)
+        close = _above(unit, least)
+    targets, items, cosines = close
+    if len(cosines) > wanted:
+        largest = np.argpartition(-cosines, wanted - 1)[:wanted]
+        targets, items = targets[largest], items[largest]
+    by_target = np.lexsort((items, targets))
+    return np.split(items[by_target], np.cumsum(np.bincount(targets, minlength=n_items))[:-1])
+
+
+class Neighbours(NamedTuple):
+    """Items that are near each other."""
+
+    targets: IntVector
+    items: IntVector
+    cosines: FloatVector
+
+
+def _first_bound(unit: FloatMatrix) -> float:
+    """A cosine that half as many again as are wanted exceed, by a sample of the items."""
+    if len(unit) <= _SAMPLE:
+        return _LEAST_COSINE
+    sample = np.arange(0, len(unit), len(unit) // _SAMPLE)
+    cosines = _of_targets(unit, sample, _LEAST_COSINE).cosines
+    wanted = int(_MARGIN * MEAN_NEIGHBOURS * len(sample))
+    return float(-np.partition(-cosines, wanted)[wanted]) if len(cosines) > wanted else _LEAST_COSINE
+
+
+def _above(unit: FloatMatrix, least: float) -> Neighbours:
+    """Of each item the nearest ones with this cosine or more, at most 256."""
+    size = max(1, _MOST_CELLS // len(unit))
+    blocks = (np.arange(first, min(first + size, len(unit))) for first in range(0, len(unit), size))
+    columns = zip(*(_of_targets(unit, block, least) for block in blocks), strict=True)
+    return Neighbours(*(np.concatenate(parts) for parts in columns))
+
+
+def _of_targets(unit: FloatMatrix, targets: NDArray[np.intp], least: float) -> Neighbours:
+    likeness = unit[targets] @ unit.T
+    likeness[np.arange(len(targets)), targets] = -1.0
+    cells = np.flatnonzero(likeness >= least)
+    rows, cosines = cells // len(unit), likeness.ravel()[cells]
+    ends = np.cumsum(np.bincount(rows, minlength=len(targets)))
+    largest = np.concatenate([_largest(cosines, *span) for span in zip((0, *ends[:-1]), ends, strict=True)])
+    cells, rows = cells[largest], rows[largest]
+    return Neighbours(targets[rows].astype(np.int32), (cells % len(unit)).astype(np.int32), cosines[largest])
+
+
+def _largest(cosines: FloatVector, first: int, last: int) -> NDArray[np.intp]:
+    """The places of the largest numbers of a stretch."""
+    if last - first <= MOST_NEIGHBOURS:
+        return np.arange(first, last)
+    return first + np.argpartition(-cosines[first:last], MOST_NEIGHBOURS - 1)[:MOST_NEIGHBOURS]
 
 
 def low_rank_norm(vectors: FloatMatrix, weights: FloatVector, regulariser: float) -> float:
@@ -165,7 +168,7 @@ def through_model(vectors: FloatMatrix, weights: FloatVector, regulariser: float
 
 def from_sums(
     seen: FloatMatrix, through: FloatMatrix, factors: int, interactions: float, low_rank: float
-) -> RidgeWeights:
+) -> ItemWeights:
     """The weights from the sums that a server has kept: of each round A and the counts of items, and B."""
     blocks, counts = [], np.zeros(len(seen))
     for first in range(0, seen.shape[1], factors + 1):
@@ -173,4 +176,7 @@ def from_sums(
         if seen[:, here].any():
             blocks.append(Block(seen[:, here].astype(np.float64), through[:, here].astype(np.float64)))
             counts = seen[:, last].astype(np.float64)
-    return ridge_weights(co_occurrences(blocks, most_rank=MOST_RANK), counts, interactions, low_rank)
+    if not blocks:
+        return no_weights(len(seen))
+    together = co_occurrences(blocks, most_rank=MOST_RANK).astype(np.float32)
+    return ridge_weights(together, counts, interactions, low_rank)

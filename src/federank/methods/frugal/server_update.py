@@ -18,6 +18,7 @@ from federank._numerics.topn import tall_product
 from federank.errors import DataError
 from federank.federation.adam import Adam, adam_step
 from federank.federation.rng import ITEM_FACTORS, Draw, normal_columns, normal_rows
+from federank.methods.frugal.item_weights import ItemWeights
 from federank.methods.frugal.method import (
     FrugalBroadcast,
     FrugalUpdate,
@@ -41,7 +42,7 @@ from federank.methods.frugal.private_server import (
     values_of,
     with_both_noises,
 )
-from federank.methods.frugal.ridge import through_model
+from federank.methods.frugal.ridge import from_sums, low_rank_norm, through_model
 from federank.methods.frugal.server_steps import (
     CALM_ROUNDS,
     LEAST,
@@ -134,6 +135,16 @@ def first_shared(recipe: FrugalRecipe, initial_scale: float, draw: Draw = normal
         seen=np.zeros(kept, dtype=np.float32),
         through=np.zeros(kept, dtype=np.float32),
     )
+
+
+def ridge_of(recipe: FrugalRecipe, shared: FrugalState) -> ItemWeights:
+    """Item-item weights from the sums of all rounds and the model that they have led to."""
+    items = supported_items(recipe, shared.weights)
+    model = published(recipe, shared.vectors)[items], shared.weights[items]
+    low_rank = low_rank_norm(*model, shared.regulariser)
+    seen, through = shared.seen[items], shared.through[items]
+    weights = from_sums(seen, through, recipe.factors, float(shared.counts.sum()), low_rank)
+    return weights.placed(items, recipe.n_items)
 
 
 def first_regulariser(recipe: FrugalRecipe) -> float:

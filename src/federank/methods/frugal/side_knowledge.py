@@ -32,10 +32,11 @@ from federank.federation.rng import HELPER, SERVER
 from federank.methods.frugal.method import is_counting, published, supported_items
 from federank.methods.frugal.private import directions_of
 from federank.methods.frugal.private_server import noise_of
-from federank.methods.frugal.recommender import FewMessages, weights_from
+from federank.methods.frugal.recommender import FewMessages
 from federank.methods.frugal.ridge import Block as Together
 from federank.methods.frugal.ridge import co_occurrences, through_model
 from federank.methods.frugal.server_steps import SummedMessages
+from federank.methods.frugal.server_update import ridge_of
 from federank.methods.frugal.settings import FrugalRecipe
 from federank.methods.frugal.simulation import FrugalFederation, play, vectors_at_home
 from federank.secagg.ring import in_units
@@ -215,7 +216,10 @@ def _guesses(sees: str, federation: FrugalFederation, kept: list[SumsKept], targ
         histories = np.zeros(low_rank.shape, dtype=np.float32)
         for row, theirs in enumerate(targets.known):
             histories[row, theirs] = 1
-        return {"model": low_rank, "weights": weights_from(federation).scores(histories, low_rank)}
+        return {
+            "model": low_rank,
+            "weights": ridge_of(federation.recipe, federation.shared).scores(histories, low_rank),
+        }
     n_items, found = federation.recipe.n_items, {}
     for name, cosine in (("shares", False), ("cosines", True)):
         guess = np.zeros((len(targets.users), n_items), dtype=np.float32)
