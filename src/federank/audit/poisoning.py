@@ -59,6 +59,8 @@ class PoisonSettings:
     bound."""
     epsilon: float | None = setting(None, positive=True)
     """Recipe private only: the guarantee of noise.  [default: none]"""
+    item_weights: Literal["none", "ridge"] = "none"
+    """Frugal's own recipe only: what honest users are recommended from, vectors alone or item-item weights as well."""
     clip: float = setting(1.0, positive=True)
     """Checked sums only: the length that honest messages are scaled down to where they are longer; of the recipe
     private all are of length 1."""
@@ -77,6 +79,8 @@ class PoisonSettings:
             raise SettingError(
                 "The recipe private is of checked sums, with one bound; say sees checked, and no bounds."
             )
+        if self.item_weights != "none" and (self.method != "frugal" or self.recipe == "private"):
+            raise SettingError("item_weights is ridge, which only Frugal's own recipe has; say method frugal.")
         if self.sees == "checked" and self.method != "frugal":
             raise SettingError("Messages of frugal are checked where only sums are read; fpl has none. Say sees sums.")
         if self.sees != "checked" and self.bounds != "all":

@@ -418,7 +418,7 @@ def _identity(run: Run) -> str:
 def _poison_identity(poison: Sequence[PoisonSettings]) -> dict[str, Any]:
     """What names a run with malicious clients: what differs from the usual, of settings that were added later."""
     first = poison[0]
-    usual: dict[str, Any] = {"bounds": "all", "recipe": "spectral", "epsilon": None}
+    usual: dict[str, Any] = {"bounds": "all", "recipe": "spectral", "epsilon": None, "item_weights": "none"}
     if first.sees != "checked":
         usual["clip"] = first.clip  # of others it says nothing
     content = {name: getattr(first, name) for name in POISON_KEYS if name != "shares"}

@@ -450,7 +450,9 @@ def refuse_impossible_audit(audit: Audit | None, group: str, settings: Any) -> N
 # Poisoned federations: test runs that malicious clients attack, with the defences and without.
 
 
-POISON_KEYS = ("attack", "aim", "shares", "sees", "bounds", "recipe", "epsilon", "clip", "rounds", "reports")
+POISON_KEYS = (
+    *("attack", "aim", "shares", "sees", "bounds", "recipe", "epsilon", "item_weights", "clip", "rounds", "reports"),
+)
 POISONED = ("fpl", "frugal")
 """The methods whose federations can be poisoned."""
 

@@ -36,7 +36,14 @@ from federank.methods.frugal.server_steps import (
     spectral_tastes,
     usual_length,
 )
-from federank.methods.frugal.server_update import FrugalState, first_shared, fold, private_columns, published_sum
+from federank.methods.frugal.server_update import (
+    FrugalState,
+    first_shared,
+    fold,
+    private_columns,
+    published_sum,
+    ridge_of,
+)
 from federank.methods.frugal.settings import FrugalRecipe, frugal_recipe
 from federank.methods.frugal.simulation import FrugalFederation, home_vectors, sum_in_ring
 from federank.secagg.proof.parameters import passing_norm
@@ -179,7 +186,7 @@ def play_frugal(world: World, settings: PoisonSettings, defences: Defences | Non
     has = histories_of(world.profiles, world.n_items)
     if settings.recipe == "private":
         return play_private(world, settings, has, is_defended=defences is not None)
-    method = FrugalSettings(min_support=1, seed=settings.seed)
+    method = FrugalSettings(min_support=1, seed=settings.seed, item_weights=settings.item_weights)
     recipe = frugal_recipe(method, world.profiles.sizes, world.n_items)
     shared = first_shared(recipe, method.initial_scale)
     is_bounded = settings.sees == "checked" and defences is not None
@@ -199,7 +206,8 @@ def play_frugal(world: World, settings: PoisonSettings, defences: Defences | Non
             shared.vectors = defend(defences, before, Rows(shared.vectors)).rows.vectors
     sent_vectors = published(recipe, shared.vectors)
     honest = solve_all(recipe, shared, sent_vectors, has)[: world.honest]
-    return measured(world, (honest @ sent_vectors.T).astype(np.float32))
+    scores = (honest @ sent_vectors.T).astype(np.float32)
+    return measured(world, ridge_of(recipe, shared).scores(has[: world.honest], scores) if recipe.ridge else scores)
 
 
 def _fold_bounded(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages, bounds: str) -> None:
