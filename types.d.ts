@@ -186,10 +186,10 @@ declare global {
   type Owned = { id: string; title: string; at: number; how?: string; shown?: boolean; rating?: number };
 
   /** An item that has left, under its id. */
-  type KeptEntry = Omit<Entry, "item"> & { id: string; title: string };
+  type StoredEntry = Omit<Entry, "item"> & { id: string; title: string };
 
   /** What a round sent, what became of it (outcomes.js), `why` where it is not in the model, and when the round was found to have `ended`; where messages are counted, its number and how many there may be, the noise on the sum that it went into, and the digest of the round config that it was made for and its random id. */
-  type KeptRound = {
+  type StoredRound = {
     ticket: string;
     round: number;
     at: number;
@@ -221,11 +221,11 @@ declare global {
   /** What the owner allows, in ids; with `byHand`, these items and no others may leave. */
   type Choice = Omit<Policy, "neverItems"> & { neverIds: string[]; byHand?: string[] | null };
 
-  /** What a season has promised: its uploads, and mu squared of its noise where there is any. */
-  type KeptSeason = { number: number; uploads: number | null; cost: number | null; until: string };
+  /** What a season guarantees: its uploads, and mu squared of its noise where there is any. */
+  type StoredSeason = { number: number; uploads: number | null; cost: number | null; until: string };
 
   /** The owner's choices and what has left. */
-  type Kept = {
+  type Stored = {
     revision?: number;
     taking?: boolean;
     identity?: Identity;
@@ -236,19 +236,19 @@ declare global {
     federation_id?: string;
     answered?: string;
     restarted?: boolean;
-    seasons?: KeptSeason[];
+    seasons?: StoredSeason[];
     seasonBegun?: string;
     sums?: SecureConfig;
     vector?: LearntFrom & { values: Float32Array };
     history: Owned[];
     dismissed: Owned[];
-    ledger: KeptEntry[];
-    rounds: KeptRound[];
+    ledger: StoredEntry[];
+    rounds: StoredRound[];
     pending: Pending[];
   };
 
   /** A copy of the public model, and whose it is. */
-  type KeptModel = Model & { federation_id: string; catalogue: string };
+  type StoredModel = Model & { federation_id: string; catalogue: string };
 
   /** What to write: {store: {key: value}}; undefined deletes. */
   type Changes = Record<string, Record<string, unknown>>;
@@ -282,7 +282,7 @@ declare global {
   type Progress = { says: Said; state: string };
 
   /** Who the two servers are and what their noise is worth, as the page says it. */
-  type Promised = {
+  type Guarantee = {
     helper: string;
     fingerprint: string;
     together: "machine" | "host" | null;

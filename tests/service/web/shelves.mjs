@@ -22,7 +22,7 @@ await converse(async ({ vectors, home, history, down = [], unsupported = [], pop
     isFresh: false,
     left: new Set([...history, ...down]),
     starsOf: (items) => new Float32Array(items.length),
-    kept: { history: history.map((number, at) => ({ id: String(number), at })) },
+    stored: { history: history.map((number, at) => ({ id: String(number), at })) },
     catalogue: {
       membersOf,
       numberOf: new Map(vectors.map((_, number) => [String(number), number])),

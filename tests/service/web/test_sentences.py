@@ -1,4 +1,4 @@
-"""What the page says is true in every state: its counts are those of the ledger, and no more is promised than holds."""
+"""What the page says is true in every state: its counts are those of the ledger, and no guarantee is stated that does not hold."""
 
 import pytest
 from tests.service.web.conftest import LANGUAGES, PAGE
@@ -37,7 +37,7 @@ def view(**more):
         "pending": 0,
         "messages": None,
         "plain": True,
-        "promised": None,
+        "guarantee": None,
         "blocked": None,
         "hold": None,
         "next": 0,
@@ -151,8 +151,8 @@ def test_who_can_read_it_is_true_for_how_it_is(said, words, language):
     here = SAFE | {"together": "machine"}
     states = {
         "reads": view(),
-        "apart": view(plain=False, promised=SAFE),
-        "together": view(plain=False, promised=here),
+        "apart": view(plain=False, guarantee=SAFE),
+        "together": view(plain=False, guarantee=here),
         "none": view(plain=False),
     }
     kinds = said(*(["readers", state] for state in states.values()), language=language)
@@ -165,7 +165,7 @@ def test_who_can_read_it_is_true_for_how_it_is(said, words, language):
     assert apart["warning"] == ""
     assert together["warning"] == own["who.one-machine"]
     assert none["words"] == own["who.unchecked"]
-    noisy = view(plain=False, promised=SAFE | {"epsilon": 3.8})
+    noisy = view(plain=False, guarantee=SAFE | {"epsilon": 3.8})
     [quiet, noise] = said(["whoReads", states["apart"], "x", "en"], ["whoReads", noisy, "x", "en"], language=language)
     assert quiet["words"].endswith(own["who.total"].format(count=8))
     assert noise["words"].endswith(own["who.noise"].format(count=8))
@@ -173,8 +173,8 @@ def test_who_can_read_it_is_true_for_how_it_is(said, words, language):
 
 def test_an_epsilon_is_claimed_only_where_there_is_one_and_is_rounded_up(said):
     [without, exact] = said(
-        ["inFull", view(plain=False, promised=SAFE), "x"],
-        ["inFull", view(plain=False, promised=SAFE | {"epsilon": 3.81}, messages={"made": 0, "most": 5}), "x"],
+        ["inFull", view(plain=False, guarantee=SAFE), "x"],
+        ["inFull", view(plain=False, guarantee=SAFE | {"epsilon": 3.81}, messages={"made": 0, "most": 5}), "x"],
     )
     assert not any("3." in title for title, _ in without)
     assert any("3.9" in title for title, _ in exact)

@@ -1,6 +1,6 @@
 /* The operator's page: rounds, reports, dropouts, rejected uploads and why, bytes, drift, latency; looked up every few seconds.
 
-The token is typed in, kept in this tab's session storage, and sent as a header to the admin address this page came from.
+The token is typed in, stored in this tab's session storage, and sent as a header to the admin address this page came from.
 */
 
 import { Fault, saidOf } from "./faults.js";

@@ -140,7 +140,7 @@ async function leaveIfSure() {
   }
 }
 
-/** The page's own files that were kept for days without a network, and what kept them; and the language that was chosen. */
+/** The page's own files that were stored for days without a network, and what stored them; and the language that was chosen. */
 async function forgetThePage() {
   remember("language", null);
   remember("screen", null);

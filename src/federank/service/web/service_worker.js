@@ -4,9 +4,9 @@ It keeps the page's own files and nothing else: no answer of the server, nothing
 from the browser's database (device/store.js), which leaving erases; leaving also removes this worker and its files.
 
     with a network       every file comes from the server, as if this worker were not there: a new version is taken at once
-    at every visit       files.json says which files there are and which version they make; of another version than the kept one all files
+    at every visit       files.json says which files there are and which version they make; of another version than the cached one all files
                          are fetched, and take the old ones' place only when every one has come
-    without a network    every file comes from the version that is kept
+    without a network    every file comes from the version that is cached
 */
 
 const NAMES = "federank page "; // and the version
@@ -16,7 +16,7 @@ const PATIENCE = 5000; // ms in which a server that is there has begun to answer
 const worker = self;
 
 /** @type {() => Promise<string | undefined>} */
-const keptName = async () => (await caches.keys()).find((name) => name.startsWith(NAMES));
+const cachedName = async () => (await caches.keys()).find((name) => name.startsWith(NAMES));
 
 async function keep() {
   const answer = await fetch("files.json", { cache: "no-cache" });
@@ -56,16 +56,16 @@ const late = () =>
     setTimeout(() => reject(new Error("no answer")), PATIENCE);
   });
 
-/** From the server while it answers; what is kept otherwise.
+/** From the server while it answers; what is cached otherwise.
  * @type {(request: Request) => Promise<Response>} */
 async function answered(request) {
-  const name = await keptName();
-  const kept = name && (await (await caches.open(name)).match(request, { ignoreSearch: true }));
-  if (!kept) return fetch(request);
+  const name = await cachedName();
+  const cached = name && (await (await caches.open(name)).match(request, { ignoreSearch: true }));
+  if (!cached) return fetch(request);
   try {
     return await Promise.race([fetch(request), late()]);
   } catch {
-    return kept;
+    return cached;
   }
 }
 

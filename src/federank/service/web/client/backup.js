@@ -11,8 +11,8 @@ const KIND = "federank-backup";
 const VERSION = 1;
 
 /** @type {(client: Client) => object} */
-export function backup({ kept, info }) {
-  const { history, dismissed, later = [], ledger, rounds } = kept;
+export function backup({ stored, info }) {
+  const { history, dismissed, later = [], ledger, rounds } = stored;
   const saved = new Date().toISOString();
   return { kind: KIND, version: VERSION, saved, from: info.name ?? "", history, dismissed, later, ledger, rounds };
 }
@@ -22,7 +22,7 @@ export const isBackup = (content) => content?.kind === KIND;
 
 /** The changes that reading a file back makes; what is here already stays as it is.
  * @type {(client: Client, content: any) => { changes: Changes, count: number }} */
-export function restored({ kept }, content) {
+export function restored({ stored }, content) {
   /** @type {(name: string, key: string) => any[]} */
   const records = (name, key) => {
     const list = content[name];
@@ -36,23 +36,23 @@ export function restored({ kept }, content) {
     const known = new Set(have.map((record) => record[key]));
     return Object.fromEntries(list.filter((record) => !known.has(record[key])).map((record) => [record[key], record]));
   };
-  const history = added(records("history", "id"), kept.history, "id");
-  const mine = new Set([...kept.history.map(({ id }) => id), ...Object.keys(history)]);
-  const dismissed = added(records("dismissed", "id"), kept.dismissed, "id");
+  const history = added(records("history", "id"), stored.history, "id");
+  const mine = new Set([...stored.history.map(({ id }) => id), ...Object.keys(history)]);
+  const dismissed = added(records("dismissed", "id"), stored.dismissed, "id");
   for (const id of mine) delete dismissed[id];
   const waiting = new Set(["on its way", "received"]);
   const rounds = records("rounds", "ticket").map((round) =>
     waiting.has(round.outcome) ? { ...round, outcome: "unknown" } : round,
   );
   const later = [
-    ...new Set([...(kept.later ?? []), ...(Array.isArray(content.later) ? content.later.map(String) : [])]),
+    ...new Set([...(stored.later ?? []), ...(Array.isArray(content.later) ? content.later.map(String) : [])]),
   ];
   return {
     changes: {
       history,
       dismissed,
-      ledger: added(records("ledger", "id"), kept.ledger, "id"),
-      rounds: added(rounds, kept.rounds, "ticket"),
+      ledger: added(records("ledger", "id"), stored.ledger, "id"),
+      rounds: added(rounds, stored.rounds, "ticket"),
       records: { later },
     },
     count: Object.keys(history).length,

@@ -1,7 +1,7 @@
 /* The device: the user's history and choices, the public model, and what follows from them. Runs in the worker.
 
-What is kept is in the database (store.js); what is here is a copy of it, and numbers instead of ids: histories are
-kept by the catalogue's ids, so that they survive a catalogue that is put in another order. Another tab may change the
+What is stored is in the database (store.js); what is here is a copy of it, and numbers instead of ids: histories are
+stored by the catalogue's ids, so that they survive a catalogue that is put in another order. Another tab may change the
 database at any time, so everything is read again before a round.
 */
 
@@ -72,8 +72,8 @@ export class Client {
   constructor(database, met) {
     this.database = database;
     this.met = met;
-    /** @type {Kept & { revision: number, taking: boolean }} */
-    this.kept = { revision: 0, taking: false, history: [], dismissed: [], ledger: [], rounds: [], pending: [] };
+    /** @type {Stored & { revision: number, taking: boolean }} */
+    this.stored = { revision: 0, taking: false, history: [], dismissed: [], ledger: [], rounds: [], pending: [] };
     this.history = new Int32Array(0);
     this.dismissed = new Int32Array(0);
     /** @type {Map<number, Entry>} */
@@ -85,7 +85,7 @@ export class Client {
     this.olderInARow = 0;
     /** Whether the helper does not answer the leader, where there is one. */
     this.helperAway = false;
-    /** Whether everything here was erased and nothing chosen since; then nothing is kept either. */
+    /** Whether everything here was erased and nothing chosen since; then nothing is stored either. */
     this.isErased = false;
   }
 
@@ -116,7 +116,7 @@ export class Client {
   /** What the user must know before their next choice; null if there is nothing.
    * @returns {Said | null} */
   get notice() {
-    return this.kept.restarted ? ["notice.restarted"] : (noticeOf(this) ?? this.met.complaint);
+    return this.stored.restarted ? ["notice.restarted"] : (noticeOf(this) ?? this.met.complaint);
   }
 
   /** Fetch the rows that changed since the version this device has. */
@@ -149,21 +149,21 @@ export class Client {
 
   /** Read everything from the database again. */
   async reload() {
-    const kept = await readEverything(this.database);
+    const stored = await readEverything(this.database);
     const { numberOf } = this.catalogue;
     /** @type {(records: Owned[]) => Int32Array<ArrayBuffer>} */
     const numbers = (records) => Int32Array.from(records.flatMap(({ id }) => numberOf.get(id) ?? [])).sort();
-    this.kept = { revision: 0, taking: false, ...kept };
-    this.history = numbers(kept.history);
-    this.dismissed = numbers(kept.dismissed);
-    const rated = this.method.scale ? kept.history : [];
+    this.stored = { revision: 0, taking: false, ...stored };
+    this.history = numbers(stored.history);
+    this.dismissed = numbers(stored.dismissed);
+    const rated = this.method.scale ? stored.history : [];
     this.stars = new Map(
       rated.flatMap(({ id, rating }) => (numberOf.has(id) && rating ? [[numberOf.get(id) ?? -1, rating]] : [])),
     );
     // What was only liked, before the federation was of ratings, is no rating.
     if (this.method.scale) this.history = this.history.filter((item) => this.stars.has(item));
     this.entries = new Map();
-    for (const entry of kept.ledger) {
+    for (const entry of stored.ledger) {
       const item = numberOf.get(entry.id);
       if (item !== undefined) this.entries.set(item, { ...entry, item });
     }
@@ -173,18 +173,18 @@ export class Client {
   /** Who this device is in its own draws: 63 random bits that are never sent.
    * @returns {Promise<Identity>} */
   async identity() {
-    if (this.kept.identity) return this.kept.identity;
+    if (this.stored.identity) return this.stored.identity;
     const [seed, user] = crypto.getRandomValues(new Uint32Array(2));
     const identity = { seed, user: user >>> 1, device: null, token: null };
     await write(this.database, { records: { identity } });
-    this.kept.identity = identity;
+    this.stored.identity = identity;
     return identity;
   }
 
   /** The owner's policy, or before any choice what the federation suggests, or a careful one.
    * @returns {Choice} */
   get choice() {
-    const { policy } = this.kept;
+    const { policy } = this.stored;
     if (policy && isPolicy(policy)) return this.understood({ neverIds: [], ...policy });
     const suggested = this.info.suggested_policy;
     const first = suggested && isPolicy(suggested) ? suggested : FIRST_POLICY;
@@ -221,7 +221,7 @@ export class Client {
   /** What was sent in this season. */
   get seasonRounds() {
     const now = seasonOf(this.info);
-    return this.kept.rounds.filter((round) => seasonOfRound(round) === now);
+    return this.stored.rounds.filter((round) => seasonOfRound(round) === now);
   }
 
   /** @type {Set<number>} */
@@ -235,20 +235,20 @@ export class Client {
     const { neverIds, byHand = null, ...policy } = this.choice;
     const { numberOf, items } = this.catalogue;
     if (!byHand) return { ...policy, neverItems: neverIds.flatMap((id) => numberOf.get(id) ?? []) };
-    const kept = this.history.filter((item) => !byHand.includes(items[item].id));
+    const stored = this.history.filter((item) => !byHand.includes(items[item].id));
     return {
       ...policy,
       sharing: "fixed-subset",
       pi: 1,
       item_epsilon: null,
       budget: null,
-      neverItems: Array.from(kept),
+      neverItems: Array.from(stored),
     };
   }
 
   /** What has left because it was its owner's, by number; what the catalogue no longer has gets a number that none has. */
   get sent() {
-    const gone = this.kept.ledger.filter(({ id, real }) => real === true && !this.catalogue.numberOf.has(id));
+    const gone = this.stored.ledger.filter(({ id, real }) => real === true && !this.catalogue.numberOf.has(id));
     return [...gone.map((_, index) => -1 - index), ...reallyLiked(this.entries)];
   }
 
@@ -256,7 +256,7 @@ export class Client {
   until its owner has been shown that it waits. What has left before waits no longer.
    * @param {Owned} owned */
   waitsUntil({ id, at, shown }) {
-    const { taking, agreed = 0, ledger } = this.kept;
+    const { taking, agreed = 0, ledger } = this.stored;
     if (!taking || ledger.some((entry) => entry.id === id && entry.real)) return 0;
     if (at > agreed && !shown) return Infinity;
     const until = Math.max(at, agreed) + WAIT;
@@ -271,7 +271,7 @@ export class Client {
 
   /** The ids of what waits. */
   get waiting() {
-    return new Set(this.kept.history.filter((owned) => this.waitsUntil(owned)).map(({ id }) => id));
+    return new Set(this.stored.history.filter((owned) => this.waitsUntil(owned)).map(({ id }) => id));
   }
 
   /** What this device takes part with; what has already left stays chosen, ahead of what is new, and counts per client lifetime. What
@@ -312,7 +312,7 @@ export class Client {
     return { rating: Math.min(Math.max(rating, scale.lowest), scale.highest), isMean };
   }
 
-  /** What a round's vector and message are computed from, as it is kept beside them.
+  /** What a round's vector and message are computed from, as it is stored beside them.
    * @param {Int32Array} profile
    * @returns {LearntFrom} */
   learntFrom(profile) {
@@ -331,7 +331,7 @@ export class Client {
   /** The vector of the rounds: the one of the last round; none if the owner has taken back what it was learnt from.
    * @param {Int32Array} profile */
   roundVector(profile) {
-    const { vector } = this.kept;
+    const { vector } = this.stored;
     return vector && this.stands(vector, profile) && vector.values.length === this.shape.factors ? vector.values : null;
   }
 
@@ -340,7 +340,7 @@ export class Client {
   async worth() {
     this.home ??= this.method.foldIn(await this.identity(), this.history, this.model, this.starsOf(this.history));
     const values = this.method.scores(this.home, this.model);
-    const down = this.kept.dismissed
+    const down = this.stored.dismissed
       .filter(({ how }) => how !== "known")
       .map(({ id }) => this.catalogue.numberOf.get(id));
     return taught(

@@ -11,7 +11,7 @@ import { fetchCatalogue, fetchInfo, fetchModel, isSecure, register, shapeOf, unr
 import { BadAnswer, NoAnswer, sleep } from "./http.js";
 import { dropped } from "./outcomes.js";
 import { MOST_OLDER_OFFERS } from "../schemas.js";
-import { followSeason, hasNewSeason, promised, seasonOf } from "./seasons.js";
+import { followSeason, hasNewSeason, seasonTerms, seasonOf } from "./seasons.js";
 import { StorageFull, eraseEverything, openStore, read, readEverything, write } from "./store.js";
 import { Fault } from "../faults.js";
 
@@ -64,14 +64,14 @@ async function meet(opening) {
 /** The federation as this browser keeps it; null where it does not, or not all of it.
  * @type {(database: IDBDatabase) => Promise<Met | null>} */
 async function metLast(database) {
-  const [known, listed, kept] = await Promise.all(
+  const [known, listed, stored] = await Promise.all(
     ["federation", "catalogue", "model"].map((key) => read(database, "model", key)),
   );
-  if (!known || !listed || !kept) return null;
+  if (!known || !listed || !stored) return null;
   const { info, config } = known;
   const shape = await shapeOf(info);
-  if (!isOf(info, shape, kept) || listed.items.length !== shape.items) return null;
-  const model = { ...emptyModel(shape), ...kept };
+  if (!isOf(info, shape, stored) || listed.items.length !== shape.items) return null;
+  const model = { ...emptyModel(shape), ...stored };
   return { info, shape, catalogue: indexed(listed), model, config, complaint: AWAY, isAway: true };
 }
 
@@ -111,43 +111,43 @@ export async function followTo(client, season) {
 /** @type {(opening: Promise<IDBDatabase>) => Promise<Met>} */
 async function meetNow(opening) {
   // Everything is asked for at once; answers are checked against what the federation says it is when that has come.
-  const asked = fetchInfo();
-  const shaped = asked.then(shapeOf);
+  const informed = fetchInfo();
+  const shaped = informed.then(shapeOf);
   const listed = fetchCatalogue(shaped);
-  const agreed = asked.then(async (info) => (isSecure(info) ? (await sums()).fetchConfig(info) : null));
+  const agreed = informed.then(async (info) => (isSecure(info) ? (await sums()).fetchConfig(info) : null));
   for (const early of [shaped, listed, agreed]) early.catch(() => {}); // awaited below, after what may fail before them
-  /** @type {KeptModel | undefined} */
-  const kept = await read(await opening, "model", "model");
-  const changed = fetchModel(shaped, kept?.version ?? null);
+  /** @type {StoredModel | undefined} */
+  const stored = await read(await opening, "model", "model");
+  const changed = fetchModel(shaped, stored?.version ?? null);
   changed.catch(() => {});
-  const [info, shape] = await Promise.all([asked, shaped]);
-  const mine = kept && isOf(info, shape, kept) ? kept : null;
-  const { model, complaint } = await upToDate(info, shape, mine, kept && !mine ? fetchModel(shape) : changed);
+  const [info, shape] = await Promise.all([informed, shaped]);
+  const mine = stored && isOf(info, shape, stored) ? stored : null;
+  const { model, complaint } = await upToDate(info, shape, mine, stored && !mine ? fetchModel(shape) : changed);
   const [catalogue, config] = await Promise.all([listed, agreed]);
   if (config) await (await sums()).refuseAnotherList(config, catalogue.content);
   return { info, shape, catalogue: indexed(catalogue), model, config, complaint };
 }
 
-/** @type {(info: FederationInfo, shape: Shape, kept: KeptModel) => boolean} */
-function isOf(info, shape, kept) {
-  const { federation_id, catalogue, vectors } = kept;
+/** @type {(info: FederationInfo, shape: Shape, stored: StoredModel) => boolean} */
+function isOf(info, shape, stored) {
+  const { federation_id, catalogue, vectors } = stored;
   const isSame = federation_id === info.federation_id && catalogue === info.catalogue;
   return isSame && vectors.length === shape.items * shape.factors;
 }
 
-/** The model that is kept, or an empty one, with the rows that have come laid over it. One that is older even after a
+/** The model that is stored, or an empty one, with the rows that have come laid over it. One that is older even after a
 moment is not taken: the one at hand is used, and the user informed.
  * @typedef {{ model: Model, complaint: Said | null }} UpToDate
- * @type {(info: FederationInfo, shape: Shape, kept: KeptModel | null, changed: Promise<Fetched>) => Promise<UpToDate>} */
-async function upToDate(info, shape, kept, changed) {
-  const have = kept?.version ?? null;
+ * @type {(info: FederationInfo, shape: Shape, stored: StoredModel | null, changed: Promise<Fetched>) => Promise<UpToDate>} */
+async function upToDate(info, shape, stored, changed) {
+  const have = stored?.version ?? null;
   let rows = await changed;
   if (have !== null && rows.version < have) {
     await sleep(MOMENT);
     rows = await fetchModel(shape, have);
   }
   refuseAnother(info, rows);
-  const model = kept ? { ...emptyModel(shape), ...kept } : emptyModel(shape);
+  const model = stored ? { ...emptyModel(shape), ...stored } : emptyModel(shape);
   if (have !== null && rows.version < have) return { model, complaint: older(rows.version, have) };
   layOver(model, shape, rows);
   return { model, complaint: null };
@@ -169,16 +169,16 @@ async function settle(client) {
 /** The federation that was joined is no more: its keys, its vector and what was on its way to it are dropped.
  * @type {(database: IDBDatabase) => Promise<void>} */
 async function partFromTheOldOne(database) {
-  const kept = await readEverything(database);
+  const stored = await readEverything(database);
   const records = {
-    identity: kept.identity && { ...kept.identity, device: null, token: null },
+    identity: stored.identity && { ...stored.identity, device: null, token: null },
     federation_id: undefined,
     vector: undefined,
     answered: undefined,
     taking: false,
     restarted: true,
   };
-  await write(database, { records, ...dropped(kept, ["detail.restarted"]) }, { choice: true });
+  await write(database, { records, ...dropped(stored, ["detail.restarted"]) }, { choice: true });
 }
 
 /** @type {(client: Client) => Promise<string>} */
@@ -192,10 +192,10 @@ export async function enrolled(client) {
   }
   // The helper is asked who it is before this client registers.
   const { config } = client.met;
-  const pinned = config && (await (await sums()).pinned(config, client.kept.sums));
+  const pinned = config && (await (await sums()).pinned(config, client.stored.sums));
   const { device: id, token } = await register();
-  const joined = client.kept.joined ?? client.catalogue.digest;
-  const seasons = client.kept.seasons ?? [promised(client, config)];
+  const joined = client.stored.joined ?? client.catalogue.digest;
+  const seasons = client.stored.seasons ?? [seasonTerms(client, config)];
   await write(
     client.database,
     {
@@ -207,7 +207,7 @@ export async function enrolled(client) {
         ...(pinned && { sums: pinned }),
       },
     },
-    { revision: client.kept.revision },
+    { revision: client.stored.revision },
   );
   await client.reload();
   return token;
@@ -227,6 +227,6 @@ export async function leave(client) {
   client.isErased = true; // a newer model that is just being fetched is not written down after it
   await eraseEverything(client.database);
   await client.reload();
-  client.kept.identity = undefined;
+  client.stored.identity = undefined;
   return isKnown;
 }

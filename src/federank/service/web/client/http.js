@@ -3,7 +3,7 @@ who a helper is (sums.js) is asked at the helper's own address.
 
     NoAnswer    no answer, or one that says "later" (429, 5xx): worth a retry
     Refused     the server understood and said no, with a sentence
-    BadAnswer   what came back is not what the interface promises; nothing of it is used
+    BadAnswer   what came back is not what the interface declares; nothing of it is used
 
 Retries and their backoff are participation.js's business; which requests there are, federation.js's.
 */
@@ -122,7 +122,7 @@ export function jsonIn(body) {
   }
 }
 
-// What an answer must hold: a value that is not as promised is refused with a sentence that names it as the interface does.
+// What an answer must hold: a value that is not as declared is refused with a sentence that names it as the interface does.
 
 /** @type {(holds: unknown, what: string) => void} */
 export function needed(holds, what) {

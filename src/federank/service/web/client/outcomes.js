@@ -20,20 +20,20 @@ import { write } from "./store.js";
 const LEFT_OUT = ["norm-too-large", "unopened", "copied", "malformed"];
 const MOST_ASKED = 10; // the latest
 
-/** @type {(rounds: KeptRound[]) => KeptRound[]} */
+/** @type {(rounds: StoredRound[]) => StoredRound[]} */
 const latest = (rounds) => rounds.toSorted((one, other) => other.at - one.at);
 
-/** @type {(rounds: KeptRound[]) => KeptRound[]} */
+/** @type {(rounds: StoredRound[]) => StoredRound[]} */
 const unsettled = (rounds) =>
   latest(rounds)
     .slice(0, MOST_ASKED)
     .filter(({ outcome }) => outcome === "received");
 
-/** @type {(rounds: KeptRound[]) => boolean} */
+/** @type {(rounds: StoredRound[]) => boolean} */
 export const isWaiting = (rounds) => latest(rounds)[0]?.outcome === "received";
 
 /** Milliseconds until the next upload may leave: one per period (in seconds), and later after rounds in a row that were discarded.
- * @type {(rounds: KeptRound[], now: number, period?: number) => number} */
+ * @type {(rounds: StoredRound[], now: number, period?: number) => number} */
 export function waitAfter(rounds, now, period = 0) {
   const last = latest(rounds);
   const aggregated = last.findIndex(({ outcome }) => outcome === "aggregated");
@@ -52,15 +52,15 @@ export function waitAfter(rounds, now, period = 0) {
 
 /** @type {(client: Client, token: string, signal: AbortSignal, say: Say) => Promise<void>} */
 export async function askOutcomes(client, token, signal, say) {
-  const asked = unsettled(client.kept.rounds);
-  for (const round of asked) {
+  const open = unsettled(client.stored.rounds);
+  for (const round of open) {
     const became = await becameOf(client, round, await outcomeOf(token, round.ticket, signal));
     if (!became) continue;
     const rounds = { [round.ticket]: { ...round, ...became, ended: Date.now() } };
-    await write(client.database, { rounds }, { device: client.kept.identity?.device });
+    await write(client.database, { rounds }, { device: client.stored.identity?.device });
     if (became.why) say(["doing.waiting"], "sent");
   }
-  if (asked.length) await client.reload();
+  if (open.length) await client.reload();
 }
 
 /** @type {(token: string, ticket: string, signal: AbortSignal) => Promise<Outcome>} */
@@ -74,7 +74,7 @@ async function outcomeOf(token, ticket, signal) {
 }
 
 /** What an outcome changes in the record of an upload; null while its round has not ended.
- * @type {(client: Client, round: KeptRound, answer: Outcome) => Promise<Partial<KeptRound> | null>} */
+ * @type {(client: Client, round: StoredRound, answer: Outcome) => Promise<Partial<StoredRound> | null>} */
 async function becameOf(client, round, { outcome, message, record, members, uploads }) {
   if (outcome === "waiting") return null;
   if (outcome === "counted") return { outcome: "aggregated", ...(uploads ? { uploads } : {}) };
@@ -83,7 +83,7 @@ async function becameOf(client, round, { outcome, message, record, members, uplo
   if (outcome !== "abandoned")
     return { outcome: "left out", why: LEFT_OUT.includes(outcome) ? [`detail.${outcome}`] : message };
   if (!round.number) return { outcome: "discarded", why: ["detail.uncounted"] };
-  const { sums } = client.kept;
+  const { sums } = client.stored;
   if (!isSecure(client.info) || !sums) return { outcome: "discarded", why: ["detail.read"] };
   const { showsNoSum } = await import("./secure.js");
   return (await showsNoSum(sums, record, round.roundConfig, round.round))
@@ -92,9 +92,9 @@ async function becameOf(client, round, { outcome, message, record, members, uplo
 }
 
 /** What the helper's record shows of an upload that its round has ended without: too late, or discarded, and charged in neither case.
- * @type {(client: Client, round: KeptRound, record: string, members: string) => Promise<Partial<KeptRound>>} */
+ * @type {(client: Client, round: StoredRound, record: string, members: string) => Promise<Partial<StoredRound>>} */
 async function absent(client, round, record, members) {
-  const { sums } = client.kept;
+  const { sums } = client.stored;
   if (!sums) return { outcome: "unknown" };
   const { showsAbsence, showsNoSum } = await import("./secure.js");
   const free = { number: undefined, noise: undefined };
@@ -106,7 +106,7 @@ async function absent(client, round, record, members) {
 }
 
 /** What changes where uploads can be neither sent nor asked about any more.
- * @type {(kept: Pick<Kept, "pending" | "rounds">, why: Said) => Pick<Changes, "pending" | "rounds">} */
+ * @type {(stored: Pick<Stored, "pending" | "rounds">, why: Said) => Pick<Changes, "pending" | "rounds">} */
 export function dropped({ pending, rounds }, why) {
   const unsent = Object.fromEntries(pending.map(({ ticket }) => [ticket, undefined]));
   const settled = rounds.flatMap((round) => {

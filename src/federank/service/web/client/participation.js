@@ -21,18 +21,18 @@ the digest of the round config that it was made for, and its random id.
 /** Play a task's round on the model at hand, and split the message on the terms of the round config where there is one.
  * @type {(client: Client, task: Task, signal: AbortSignal) => Promise<Played>} */
 export async function play(client, task, signal) {
-  const { info, model, kept } = client;
+  const { info, model, stored } = client;
   const sums = isSecure(info) ? await import("./secure.js") : null;
-  const roundConfig = sums && kept.sums && (await sums.fetchRoundConfig(kept.sums, info, model, task, signal));
-  const terms = roundConfig && kept.sums ? { config: kept.sums, roundConfig } : null;
+  const roundConfig = sums && stored.sums && (await sums.fetchRoundConfig(stored.sums, info, model, task, signal));
+  const terms = roundConfig && stored.sums ? { config: stored.sums, roundConfig } : null;
   if (sums && terms)
-    sums.refuseBeyondPromise(
+    sums.refuseBeyondGuarantee(
       terms,
       client.seasonRounds.map(({ noise }) => noise ?? 0),
     );
   const sharedProfile = await client.sharedProfile();
-  const asked = sums && terms ? { ...task, counts: sums.asksForCounts(terms) } : task;
-  const message = await client.method.clientUpdate(client, asked, await client.identity(), sharedProfile);
+  const request = sums && terms ? { ...task, counts: sums.asksForCounts(terms) } : task;
+  const message = await client.method.clientUpdate(client, request, await client.identity(), sharedProfile);
   const from = client.learntFrom(sharedProfile.profile);
   if (!sums) return { ...message, from };
   if (!terms || !message.values) throw new BadAnswer(["detail.unsplit"]);
@@ -47,7 +47,7 @@ export async function play(client, task, signal) {
 
 // How this device takes part while the page is open, round after round.
 
-const MOST_KEPT = 2 ** 20; // numbers of a message before it is split, which are kept for its owner to look at
+const MOST_KEPT = 2 ** 20; // numbers of a message before it is split, which are stored for its owner to look at
 
 /** Gets what is to be said to the user, and a word for the state of things.
  * @typedef {(says: Said, state: string) => void} Say */
@@ -60,11 +60,11 @@ export async function takePart(client, signal, leaving, say) {
   for (let failures = 0, polls = 0; !signal.aborted;) {
     try {
       await client.reload();
-      if (!client.kept.taking) return say(client.notice ?? ["doing.away"], "resting");
+      if (!client.stored.taking) return say(client.notice ?? ["doing.away"], "resting");
       await holdBack(client, say);
-      if (client.kept.pending.length) await sendPending(client, await enrolled(client), leaving, say);
-      if (client.kept.identity?.token) await askOutcomes(client, client.kept.identity.token, signal, say);
-      if (client.kept.identity?.token && isWaiting(client.kept.rounds)) {
+      if (client.stored.pending.length) await sendPending(client, await enrolled(client), leaving, say);
+      if (client.stored.identity?.token) await askOutcomes(client, client.stored.identity.token, signal, say);
+      if (client.stored.identity?.token && isWaiting(client.stored.rounds)) {
         say(["doing.received"], "waiting");
         await sleep(Math.min(BETWEEN_POLLS * 2 ** polls++, LONG_POLL), signal);
         failures = 0;
@@ -73,7 +73,7 @@ export async function takePart(client, signal, leaving, say) {
       polls = 0;
       const blocked = await blockedBy(client);
       if (blocked) return say(blocked, "resting");
-      const wait = waitAfter(client.kept.rounds, Date.now(), client.period);
+      const wait = waitAfter(client.stored.rounds, Date.now(), client.period);
       if (wait > 0) {
         say(["doing.waiting"], "waiting");
         await sleep(Math.min(wait / 1000, LONG_POLL), signal);
@@ -107,21 +107,21 @@ export const isFinal = (blocked) =>
  * @type {(client: Client) => Promise<Said | null>} */
 export async function blockedBy(client) {
   const { pi, sharing, messages = null } = client.policy;
-  // A message that the server could read must never go where people were promised that it cannot.
-  if (isPlain(client.info) && client.kept.sums) return ["blocked.would-read"];
+  // A message that the server could read must never go where it was guaranteed that it cannot.
+  if (isPlain(client.info) && client.stored.sums) return ["blocked.would-read"];
   if (!isPlain(client.info) && !isSecure(client.info)) return ["blocked.unknown-kind"];
   if (isOver(untilOf(client.info))) return ["blocked.season-over", { until: untilOf(client.info) }];
   if (messages !== null && client.spent >= messages) {
     // Where no single server reads a message, one that is discarded with its round may turn out not to be charged.
-    if (isSecure(client.info) && isWaiting(client.kept.rounds)) return ["blocked.last-waits"];
+    if (isSecure(client.info) && isWaiting(client.stored.rounds)) return ["blocked.last-waits"];
     return ["blocked.spent", { count: messages }];
   }
   if (!client.history.length) return [client.method.scale ? "blocked.unrated" : "blocked.empty"];
   if (pi === 0) return ["blocked.nothing"];
   const isAlone = client.method.scale !== undefined && isSecure(client.info); // compared with nothing, hidden among nothing
   if (client.history.length === client.shape.items && !isAlone)
-    return [client.method.scale ? "blocked.all-rated" : "blocked.whole"];
-  if (sharing === "randomized-response" && client.kept.joined && client.kept.joined !== client.catalogue.digest)
+    return [client.method.scale ? "blocked.all-rated" : "blocked.complete"];
+  if (sharing === "randomized-response" && client.stored.joined && client.stored.joined !== client.catalogue.digest)
     return ["blocked.changed"];
   const { profile, allowed } = await client.sharedProfile();
   if (!allowed.includes(true)) {
@@ -136,11 +136,11 @@ export async function blockedBy(client) {
 
 /** @type {(client: Client, token: string, task: Task, signal: AbortSignal, leaving: AbortSignal, say: Say) => Promise<void>} */
 async function takeTask(client, token, task, signal, leaving, say) {
-  if (task.ticket === client.kept.answered) return undefined;
+  if (task.ticket === client.stored.answered) return undefined;
   if ((task.season ?? 1) > seasonOf(client.info)) {
     say(["doing.working"], "learning");
     await followTo(client, task.season ?? 1);
-    if (!client.kept.taking) return undefined; // its owner is asked first
+    if (!client.stored.taking) return undefined; // its owner is asked first
   }
   const have = client.model.version;
   client.olderInARow = have !== null && task.version < have ? client.olderInARow + 1 : 0;
@@ -152,7 +152,7 @@ async function takeTask(client, token, task, signal, leaving, say) {
     if (!(fault instanceof Refused) || (fault.status !== 410 && fault.status !== 404)) throw fault;
     return say(["doing.waiting"], "waiting");
   }
-  const { revision } = client.kept;
+  const { revision } = client.stored;
   await keep(client, task, await play(client, task, signal), revision);
   return sendPending(client, token, leaving, say);
 }
@@ -166,7 +166,7 @@ async function keep(client, { ticket, round }, played, revision) {
   const ids = liked.map((item) => items[item].id);
   /** @type {(entry: Entry) => [string, object]} */
   const entryOf = ({ item, ...entry }) => [items[item].id, { ...entry, id: items[item].id, title: items[item].title }];
-  const kept = {
+  const stored = {
     ticket,
     round,
     at,
@@ -182,7 +182,7 @@ async function keep(client, { ticket, round }, played, revision) {
   const changes = {
     records: { vector: { values: vector, ...from }, answered: ticket },
     ledger: Object.fromEntries(changed.map(entryOf)),
-    rounds: { [ticket]: kept },
+    rounds: { [ticket]: stored },
     pending: { [ticket]: { ticket, liked: ids, from, body, at, pairs } },
     last: { message: { round, at, body, before: before && before.values.length <= MOST_KEPT ? before : null } },
   };
@@ -193,7 +193,7 @@ async function keep(client, { ticket, round }, played, revision) {
 /** Drop what is on its way if its owner no longer allows what is in it, or so much of it, or has taken back what it was computed from.
  * @type {(client: Client, say: Say) => Promise<void>} */
 async function holdBack(client, say) {
-  const { pending, identity } = client.kept;
+  const { pending, identity } = client.stored;
   const { profile, allowed } = await client.sharedProfile();
   const { items } = client.catalogue;
   const may = new Set(
@@ -211,7 +211,7 @@ async function holdBack(client, say) {
 /** @type {(client: Client, token: string, leaving: AbortSignal, say: Say) => Promise<void>} */
 async function sendPending(client, token, leaving, say) {
   await holdBack(client, say);
-  const { pending, identity } = client.kept;
+  const { pending, identity } = client.stored;
   for (const { ticket, body } of pending) {
     /** @type {Became} */
     let became = { outcome: "received" };
@@ -228,12 +228,12 @@ async function sendPending(client, token, leaving, say) {
 }
 
 /** What became of a message, and why where it was not used.
- * @typedef {Pick<KeptRound, "outcome" | "why">} Became */
+ * @typedef {Pick<StoredRound, "outcome" | "why">} Became */
 
 /** Write down what became of a message: it is no longer on its way. Nothing is written once the device has left.
  * @type {(client: Client, identity: Identity | undefined, ticket: string, became: Became, say: Say) => Promise<void>} */
 async function finish(client, identity, ticket, became, say) {
-  const round = client.kept.rounds.find((kept) => kept.ticket === ticket);
+  const round = client.stored.rounds.find((stored) => stored.ticket === ticket);
   const rounds = round && { [ticket]: { ...round, ...became } };
   const changes = { pending: { [ticket]: undefined }, ...(rounds && { rounds }) };
   await write(client.database, changes, { device: identity?.device });
@@ -261,8 +261,8 @@ async function afterFault(client, fault, backoff, say) {
 /** A token that the server refuses is dropped, and with it what was on its way under it.
  * @type {(client: Client) => Promise<void>} */
 async function forgetToken(client) {
-  const { identity } = client.kept;
+  const { identity } = client.stored;
   const records = { identity: { ...identity, device: null, token: null } };
-  const changes = { records, ...dropped(client.kept, ["detail.unknown-client"]) };
+  const changes = { records, ...dropped(client.stored, ["detail.unknown-client"]) };
   await write(client.database, changes, { device: identity?.device });
 }

@@ -1,4 +1,4 @@
-/* A new season on this device: what it promises, whether its owner must consent, and how the device goes on in it.
+/* A new season on this device: what it guarantees, whether its owner must consent, and how the device goes on in it.
 
 A season has its own config, which both servers sign. The device checks the chain of configs from the one that it has pinned, and
 compares. A season that is weaker than the one before, or beyond the lifetime cap (three seasons like the first), waits until its owner
@@ -26,7 +26,7 @@ export const untilOf = ({ season }) => (typeof season?.until === "string" ? seas
 /** @type {(until: string) => boolean} */
 export const isOver = (until) => until !== "" && new Date().toISOString().slice(0, 10) > until;
 
-/** @type {(round: KeptRound) => number} */
+/** @type {(round: StoredRound) => number} */
 export const seasonOfRound = ({ season = 1 }) => season;
 
 /** What noise costs, as a square of mu.
@@ -36,41 +36,41 @@ const costOf = ({ bound }, noise) => (bound / noise) ** 2;
 /** @type {(values: number[]) => number} */
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
-/** @type {(client: Client, config: SecureConfig | null) => KeptSeason} */
-export function promised({ info, method }, config) {
+/** @type {(client: Client, config: SecureConfig | null) => StoredSeason} */
+export function seasonTerms({ info, method }, config) {
   const cost = config && config.noises.every(Boolean) ? sum(config.noises.map((noise) => costOf(config, noise))) : null;
   return { number: seasonOf(info), uploads: method.messages, cost, until: untilOf(info) };
 }
 
 /** @type {(client: Client) => boolean} */
-export const hasNewSeason = ({ kept, info }) =>
-  kept.federation_id === info.federation_id && seasonOf(info) > (kept.seasons?.at(-1)?.number ?? 1);
+export const hasNewSeason = ({ stored, info }) =>
+  stored.federation_id === info.federation_id && seasonOf(info) > (stored.seasons?.at(-1)?.number ?? 1);
 
 /** Go on in the federation's season, or wait for the owner's consent. What was on its way belonged to the season before.
  * @type {(client: Client) => Promise<void>} */
 export async function followSeason(client) {
   const { database, info, met } = client;
-  const kept = await readEverything(database);
-  const before = kept.seasons ?? [];
-  if (isSecure(info) && !(kept.sums && met.config)) throw new BadAnswer(["sums.config-unusable", { reason: "" }]);
-  if (kept.sums && met.config) await (await import("./secure.js")).checkSeason(kept.sums, met.config);
-  const season = promised(client, met.config);
+  const stored = await readEverything(database);
+  const before = stored.seasons ?? [];
+  if (isSecure(info) && !(stored.sums && met.config)) throw new BadAnswer(["sums.config-unusable", { reason: "" }]);
+  if (stored.sums && met.config) await (await import("./secure.js")).checkSeason(stored.sums, met.config);
+  const season = seasonTerms(client, met.config);
   const codes = [
-    ...weaker(before.at(-1), season, kept.sums, met.config),
-    ...beyond(before, kept.rounds, season, met.config),
+    ...weaker(before.at(-1), season, stored.sums, met.config),
+    ...beyond(before, stored.rounds, season, met.config),
   ];
   const changes = {
     seasons: [...before, season],
     answered: undefined,
     ...(met.config && { sums: met.config }),
-    ...(codes.length && { taking: false, policy: { ...kept.policy, messages: null } }),
+    ...(codes.length && { taking: false, policy: { ...stored.policy, messages: null } }),
     seasonBegun: codes.join(", "),
   };
-  await write(database, { records: changes, ...dropped(kept, ["detail.season"]) }, { choice: true });
+  await write(database, { records: changes, ...dropped(stored, ["detail.season"]) }, { choice: true });
 }
 
 /** In which ways a season protects less than the one before, by their codes.
- * @type {(before: KeptSeason | undefined, now: KeptSeason, known: SecureConfig | undefined, config: SecureConfig | null) => string[]} */
+ * @type {(before: StoredSeason | undefined, now: StoredSeason, known: SecureConfig | undefined, config: SecureConfig | null) => string[]} */
 export function weaker(before, now, known, config) {
   const codes = [];
   if (before && before.uploads !== null && (now.uploads === null || now.uploads > before.uploads))
@@ -83,7 +83,7 @@ export function weaker(before, now, known, config) {
 }
 
 /** Whether all seasons together would take more than three like the first, by its code.
- * @type {(before: KeptSeason[], rounds: KeptRound[], now: KeptSeason, config: SecureConfig | null) => string[]} */
+ * @type {(before: StoredSeason[], rounds: StoredRound[], now: StoredSeason, config: SecureConfig | null) => string[]} */
 export function beyond(before, rounds, now, config) {
   const [first] = before;
   if (!first) return [];
@@ -98,20 +98,20 @@ export function beyond(before, rounds, now, config) {
 
 /** What is to be said of a season that has begun, until the owner's next choice; null if nothing is.
  * @type {(client: Client) => Said | null} */
-export function noticeOf({ kept, info, method }) {
-  if (kept.seasonBegun === undefined) return null;
-  const values = { number: seasonOf(info), count: method.messages ?? 0, code: kept.seasonBegun };
-  return [kept.seasonBegun ? "notice.season-weaker" : "notice.season", values];
+export function noticeOf({ stored, info, method }) {
+  if (stored.seasonBegun === undefined) return null;
+  const values = { number: seasonOf(info), count: method.messages ?? 0, code: stored.seasonBegun };
+  return [stored.seasonBegun ? "notice.season-weaker" : "notice.season", values];
 }
 
 /** Every season of this device, and all of them together; null where there was only one, or messages are not counted.
  * @type {(client: Client) => { seasons: SeasonLine[], total: SeasonLine } | null} */
-export function linesOf({ kept, met, method }) {
-  const seasons = kept.seasons ?? [];
+export function linesOf({ stored, met, method }) {
+  const seasons = stored.seasons ?? [];
   if (seasons.length < 2 || method.messages === null) return null;
-  const delta = Number((kept.sums ?? met.config)?.delta ?? 1e-6);
+  const delta = Number((stored.sums ?? met.config)?.delta ?? 1e-6);
   /** @type {(number: number) => number} */
-  const made = (number) => kept.rounds.filter((round) => round.number && seasonOfRound(round) === number).length;
+  const made = (number) => stored.rounds.filter((round) => round.number && seasonOfRound(round) === number).length;
   /** @type {(cost: number | null) => number | null} */
   const epsilon = (cost) => (cost === null ? null : epsilonOfMu(Math.sqrt(cost), delta));
   const lines = seasons.map(({ number, uploads, cost, until }) => ({

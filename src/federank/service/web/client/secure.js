@@ -2,10 +2,10 @@
 
 The config of sums comes from the leader, which is the server that this page came from. When the owner takes part, the helper's key
 is fetched from the helper's own address; it must be the config's, and from then on no other config is trusted. Before a message is
-made, the round config is checked: signed by the helper, about this config, about the model at hand. What is kept until it is
+made, the round config is checked: signed by the helper, about this config, about the model at hand. What is stored until it is
 sent is already the upload, which the leader cannot read. The twin of this file is service/client/secure.py.
 
-A federation that is begun again must name the same helper and promise no less: no more messages, no less noise, no smaller cohorts.
+A federation that is begun again must name the same helper and guarantee no less: no more messages, no less noise, no smaller cohorts.
 */
 
 import { BadAnswer, NoAnswer, bytesOf, jsonOf, request } from "./http.js";
@@ -92,14 +92,14 @@ export async function fetchConfig(info) {
   const { recipe } = info;
   const summed = termsOf(info);
   /** @type {(name: string) => unknown} */
-  const promised = (name) =>
+  const expected = (name) =>
     typeof settings[name] === "string" && typeof recipe[name] === "number"
       ? Number(settings[name])
       : (settings[name] ?? UNSAID[name] ?? null);
   const fits =
     hexOf(await digest("settings", text)) === config.settings &&
     (summed.published ?? Object.keys(settings)).every(
-      (name) => promised(name) === (recipe[name] ?? UNSAID[name] ?? null),
+      (name) => expected(name) === (recipe[name] ?? UNSAID[name] ?? null),
     ) &&
     config.federation_id === info.federation_id &&
     config.season === seasonOf(info) &&
@@ -204,7 +204,7 @@ async function helperKey(config) {
   if (hexOf(now) !== hexOf(key))
     throw new BadAnswer([
       "sums.helper-other",
-      { named: await fingerprint(first), origin, found: await fingerprint(key) },
+      { named: await fingerprint(first), origin, actual: await fingerprint(key) },
     ]);
   return now;
 }
@@ -320,20 +320,20 @@ export const roundConfigName = async ({ roundConfig }) => hexOf(await roundConfi
 /** @type {(body: Bytes) => string} */
 export const idOf = (body) => hexOf(body.subarray(8, 8 + ID_BYTES));
 
-/** Refuse a message that, with those before it, would disclose more than was promised; `sent` are the noises on them.
+/** Refuse a message that, with those before it, would disclose more than was guaranteed; `sent` are the noises on them.
  * @type {(terms: Terms, sent: number[]) => void} */
-export function refuseBeyondPromise({ config, roundConfig }, sent) {
+export function refuseBeyondGuarantee({ config, roundConfig }, sent) {
   const disclosed = [...sent, roundConfig.noise].reduce(
     (sum, noise) => sum + (noise ? (config.bound / noise) ** 2 : 0),
     0,
   );
   if (Number.isFinite(mostDisclosed(config)) && disclosed > mostDisclosed(config) * (1 + 1e-9))
-    throw new BadAnswer(["sums.beyond-promise"]);
+    throw new BadAnswer(["sums.beyond-guarantee"]);
 }
 
-/** What a config promises a client that sends n messages, at a page of this address.
- * @type {(config: SecureConfig, messages: number, page: string) => Promise<Promised>} */
-export async function promisedBy(config, messages, page) {
+/** What a config guarantees a client that sends n messages, at a page of this address.
+ * @type {(config: SecureConfig, messages: number, page: string) => Promise<Guarantee>} */
+export async function guaranteeOf(config, messages, page) {
   const [mine, theirs] = [page, config.helper_origin].map((address) => {
     const { hostname } = new URL(address);
     return ["localhost", "127.0.0.1", "[::1]"].includes(hostname) ? HERE : hostname;

@@ -100,7 +100,7 @@ export async function shelves(client) {
     rows.push(shelf);
     for (const item of shelf.items) shown.add(item);
   };
-  const latest = new Map(client.kept.history.map(({ id, at }) => [client.catalogue.numberOf.get(id), at]));
+  const latest = new Map(client.stored.history.map(({ id, at }) => [client.catalogue.numberOf.get(id), at]));
   const anchors = own.sort((one, other) => (latest.get(other) ?? 0) - (latest.get(one) ?? 0) || one - other);
   for (const item of anchors) {
     if (rows.length > REASONS || !alike.size) break;

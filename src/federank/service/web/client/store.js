@@ -3,8 +3,8 @@
     records      one record each: identity (device, token, seed, user), policy, later (ids to watch later), vector (of the rounds), taking, agreed (when the owner
                last agreed to take part with the list as it was), answered,
                federation_id (of the federation that was joined), restarted (it is another by now, and the owner is to be informed), sums
-               (the config that was pinned; it is kept when a federation is begun again, so that none may promise less), seasons
-               (those that this device was in, and what each promised), seasonBegun (its owner is to be informed in which ways it is weaker)
+               (the config that was pinned; it is stored when a federation is begun again, so that none may guarantee less), seasons
+               (those that this device was in, and what each guaranteed), seasonBegun (its owner is to be informed in which ways it is weaker)
     history    what the user has, by the catalogue's id
     dismissed  what the user never wants to see again
     ledger     what has left this device, item by item
@@ -14,15 +14,15 @@
     model      copies of what is public: the item factors, so that only changed rows are fetched; what the federation is and its
                catalogue, so that the page is of use without a network
 
-Changes that belong together are one transaction: all of them are kept, or none. `revision` counts the owner's choices
-(history and policy); a round's result is kept only if no choice was made since the round began.
+Changes that belong together are one transaction: all of them are stored, or none. `revision` counts the owner's choices
+(history and policy); a round's result is stored only if no choice was made since the round began.
 */
 
 import { Fault } from "../faults.js";
 
 const NAME = "federank";
 const STORES = ["records", "history", "dismissed", "ledger", "rounds", "pending", "last", "model"];
-const VERSION = 2; // of the stores above; what another version of the page has kept is refused
+const VERSION = 2; // of the stores above; what another version of the page has stored is refused
 
 export class StorageFull extends Fault {}
 export class Outdated extends Fault {}
@@ -55,7 +55,7 @@ export async function openStore() {
 /** @type {(database: IDBDatabase, store: string, key: string) => Promise<any>} */
 export const read = (database, store, key) => settled(database.transaction(store).objectStore(store).get(key));
 
-/** @type {(database: IDBDatabase) => Promise<Kept>} */
+/** @type {(database: IDBDatabase) => Promise<Stored>} */
 export async function readEverything(database) {
   const stores = ["records", "history", "dismissed", "ledger", "rounds", "pending"];
   const transaction = database.transaction(stores);

@@ -24,7 +24,7 @@ export function described(client, number) {
     lang: String(client.info.language ?? ""),
     categories,
     has: holds(client.history, number),
-    later: (client.kept.later ?? []).includes(id),
+    later: (client.stored.later ?? []).includes(id),
     rating: client.stars.get(number) ?? null,
   };
 }
@@ -33,11 +33,11 @@ export function described(client, number) {
  * @type {(noun: any) => Noun} */
 const nounOf = (noun) => (noun?.one && noun.many ? { one: String(noun.one), many: String(noun.many) } : ITEM);
 
-/** @type {(client: Client) => Promise<Promised | null>} */
-async function promisedTo({ met, kept, choice }) {
-  const config = kept.sums ?? met.config;
+/** @type {(client: Client) => Promise<Guarantee | null>} */
+async function guaranteeFor({ met, stored, choice }) {
+  const config = stored.sums ?? met.config;
   if (!config || !met.config) return null;
-  return (await import("./secure.js")).promisedBy(config, choice.messages ?? config.messages, self.location.href);
+  return (await import("./secure.js")).guaranteeOf(config, choice.messages ?? config.messages, self.location.href);
 }
 
 /** @type {SharedProfile} */
@@ -55,21 +55,21 @@ export async function viewOf(client, progress) {
   );
   const { waiting, info, method, choice } = client;
   const { numberOf, items } = client.catalogue;
-  const kept = new Map(client.kept.history.map((owned) => [owned.id, owned]));
+  const stored = new Map(client.stored.history.map((owned) => [owned.id, owned]));
   /** @type {OwnItem[]} */
   const history = Array.from(client.history, (number) => {
     const item = described(client, number);
     const mayLeave = real.has(number);
     return {
       ...item,
-      at: kept.get(item.id)?.at ?? 0,
+      at: stored.get(item.id)?.at ?? 0,
       mayLeave,
       left: client.entries.get(number)?.real === true,
-      unshown: waiting.has(item.id) && !kept.get(item.id)?.shown,
+      unshown: waiting.has(item.id) && !stored.get(item.id)?.shown,
       waits: waiting.has(item.id) && mayLeave,
     };
   });
-  const held = client.kept.history.filter(({ id }) => waiting.has(id) && real.has(numberOf.get(id) ?? -1));
+  const held = client.stored.history.filter(({ id }) => waiting.has(id) && real.has(numberOf.get(id) ?? -1));
   const hold = Math.max(0, ...held.map((owned) => client.waitsUntil(owned)));
   /** @type {(ids: string[]) => ShownItem[]} */
   const listed = (ids) => ids.flatMap((id) => numberOf.get(id) ?? []).map((number) => described(client, number));
@@ -95,7 +95,7 @@ export async function viewOf(client, progress) {
     // Of this season, where they are counted.
     messages: method.messages === null ? null : { made: client.spent, most: choice.messages ?? 0 },
     plain: isPlain(info), // whether the server reads messages
-    promised: await promisedTo(client),
+    guarantee: await guaranteeFor(client),
     seasons: linesOf(client),
     categories: client.catalogue.categories.map((name) => ({
       name,
@@ -103,21 +103,21 @@ export async function viewOf(client, progress) {
     })),
     decades: client.catalogue.decades,
     history: history.sort((one, other) => other.at - one.at),
-    down: listed(client.kept.dismissed.toSorted((one, other) => other.at - one.at).map(({ id }) => id)),
-    later: listed(client.kept.later ?? []),
-    missing: client.kept.history.length - client.history.length,
+    down: listed(client.stored.dismissed.toSorted((one, other) => other.at - one.at).map(({ id }) => id)),
+    later: listed(client.stored.later ?? []),
+    missing: client.stored.history.length - client.history.length,
     choice,
     decoys: method.scale ? (choice.rho ?? 0) * real.size : Math.round(decoyRate(choice) * items.length),
     blocked,
     sealed, // nothing leaves any more, whatever its owner chooses
-    taking: client.kept.taking,
+    taking: client.stored.taking,
     hold: hold > 0 ? hold : null,
-    next: Date.now() + waitAfter(client.kept.rounds, Date.now(), client.period),
+    next: Date.now() + waitAfter(client.stored.rounds, Date.now(), client.period),
     period: client.period,
     progress,
     helperAway: client.helperAway,
-    pending: client.kept.pending.length,
-    ledger: client.kept.ledger,
-    rounds: client.kept.rounds.sort((one, other) => other.at - one.at),
+    pending: client.stored.pending.length,
+    ledger: client.stored.ledger,
+    rounds: client.stored.rounds.sort((one, other) => other.at - one.at),
   };
 }

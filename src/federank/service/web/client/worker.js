@@ -49,7 +49,7 @@ function report() {
 }
 
 function run() {
-  if (running || !client.kept.taking) return;
+  if (running || !client.stored.taking) return;
   if (!navigator.locks) {
     say(["doing.insecure"], "stopped");
     return;
@@ -83,7 +83,7 @@ function stop(says) {
 
 /** Whether rounds can go on, or a message must be looked at first that is still on its way or whose round has not ended. */
 async function canGoOn() {
-  const { taking, pending, rounds } = client.kept;
+  const { taking, pending, rounds } = client.stored;
   return taking && (pending.length > 0 || isWaiting(rounds) || !(await blockedBy(client)));
 }
 
@@ -112,7 +112,7 @@ let settling;
 /** Go on with rounds if that is possible, and look again when what was just added may leave. */
 async function goOn() {
   clearTimeout(settling);
-  const next = Math.min(...client.kept.history.map((owned) => client.waitsUntil(owned)).filter(Boolean));
+  const next = Math.min(...client.stored.history.map((owned) => client.waitsUntil(owned)).filter(Boolean));
   if (Number.isFinite(next)) settling = setTimeout(() => goOn().then(report), next - Date.now() + 1);
   if (await canGoOn()) run();
 }
@@ -120,7 +120,7 @@ async function goOn() {
 /** The database is gone, as where a user clears what pages have stored: nothing can be written down, so nothing is sent. */
 function storageGone() {
   client.met.complaint = ["fault.storage-gone"];
-  client.kept.taking = false;
+  client.stored.taking = false;
   stop(["fault.storage-gone"]);
 }
 
@@ -153,7 +153,7 @@ const withPrediction = async (number) => {
 
 /** Ask what became of the last message of a device that takes no part now; one that does asks by itself (participation.js). */
 async function askWhileResting() {
-  const { identity, rounds } = client.kept;
+  const { identity, rounds } = client.stored;
   if (running || !identity?.token || !isWaiting(rounds)) return;
   try {
     await askOutcomes(client, identity.token, leaving.signal, () => {});
@@ -169,7 +169,7 @@ const calls = {
   async wake() {
     client = await wake();
     client.database.addEventListener("close", storageGone);
-    if (client.kept.taking) run();
+    if (client.stored.taking) run();
     await goOn();
     return viewOf(client, progress);
   },
@@ -239,7 +239,7 @@ const calls = {
    * @param {{ id: string, rating: number | null, how: string }} given */
   rate({ id, rating, how }) {
     if (rating === null) return choose({ history: nothing([id]) });
-    const before = client.kept.history.find((owned) => owned.id === id);
+    const before = client.stored.history.find((owned) => owned.id === id);
     const [record] = Object.values(recordsOf([id], { how }));
     const at = before ? { at: before.at, shown: before.shown, how: before.how } : {};
     return choose({ history: { [id]: { ...record, ...at, rating } }, dismissed: nothing([id]) });
@@ -253,13 +253,13 @@ const calls = {
   undismiss: ({ id }) => choose({ dismissed: nothing([id]) }),
   /** @param {{ id: string, on: boolean }} given */
   async later({ id, on }) {
-    const rest = (client.kept.later ?? []).filter((other) => other !== id);
+    const rest = (client.stored.later ?? []).filter((other) => other !== id);
     return choose({ records: { later: on ? [...rest, id] : rest } });
   },
   /** Change what may leave. What leaves for the first time by it waits, as what is added does.
    * @param {{ change: Partial<Choice> }} given */
   async setPolicy({ change }) {
-    const agreed = client.kept.taking ? { agreed: Date.now() } : {};
+    const agreed = client.stored.taking ? { agreed: Date.now() } : {};
     return choose({ records: { policy: { ...client.choice, ...change }, ...agreed } });
   },
   /** Keep items here though they were about to leave.
@@ -319,7 +319,7 @@ const calls = {
     const isLater = (status.season ?? 1) > seasonOf(client.info);
     if (status.federation_id !== client.info.federation_id || client.met.isAway || isLater) {
       await meetAgain(client);
-      if (!client.kept.taking && running) stop(client.notice ?? ["doing.away"]);
+      if (!client.stored.taking && running) stop(client.notice ?? ["doing.away"]);
       else if (isLater) await goOn();
     } else if (status.version > (client.model.version ?? -1) && !running) await client.refreshModel();
     else if (wasAway === client.helperAway) return status;
@@ -331,7 +331,7 @@ const calls = {
 others.onmessage = async () => {
   if (!client) return;
   await client.reload();
-  if (!client.kept.taking && running) stop(["doing.paused"]);
+  if (!client.stored.taking && running) stop(["doing.paused"]);
   else await goOn();
   report();
 };

@@ -66,7 +66,7 @@ export function decodeParts(buffer, needed, optional = {}) {
   )
     throw new BadMessage([
       "wire.parts",
-      { found: names.join(", ").slice(0, 200), needed: Object.keys(needed).join(", ") },
+      { actual: names.join(", ").slice(0, 200), needed: Object.keys(needed).join(", ") },
     ]);
   /** @type {Parts["arrays"]} */
   const arrays = {};
@@ -75,7 +75,7 @@ export function decodeParts(buffer, needed, optional = {}) {
   for (const name of names) {
     const { dtype, shape, data_offsets: offsets } = Object(parts[name]);
     const kind = kinds[name];
-    if (dtype !== kind) throw new BadMessage(["wire.type", { name, found: String(dtype), needed: kind }]);
+    if (dtype !== kind) throw new BadMessage(["wire.type", { name, actual: String(dtype), needed: kind }]);
     const isShape = Array.isArray(shape) && shape.every((length) => Number.isInteger(length) && length >= 0);
     const [start, end] = Array.isArray(offsets) ? offsets : [];
     const bytes = isShape ? sizeOf(shape) * KINDS[kind].BYTES_PER_ELEMENT : -1;
@@ -160,18 +160,18 @@ export function checkRecord(schema, record, nItems) {
 /** A part's values, which must have this shape.
  * @type {<T extends Numbers>(parts: Parts, name: string, shape: number[]) => T} */
 export function shaped(parts, name, shape) {
-  const { values, shape: found } = parts.arrays[name] ?? { values: new Float32Array(0), shape: [] };
-  if (String(found) !== String(shape))
-    throw new BadMessage(["wire.shape", { name, found: String(found), needed: String(shape) }]);
+  const { values, shape: actual } = parts.arrays[name] ?? { values: new Float32Array(0), shape: [] };
+  if (String(actual) !== String(shape))
+    throw new BadMessage(["wire.shape", { name, actual: String(actual), needed: String(shape) }]);
   return /** @type {any} */ (values);
 }
 
-/** A integer of the metadata: which round, which version.
+/** An integer of the metadata: which round, which version.
  * @type {(parts: Parts, name: string) => number} */
 export function numberOf({ about }, name) {
   const text = about[name];
   if (typeof text !== "string" || !/^\d{1,15}$/.test(text))
-    throw new BadMessage(["wire.whole", { name, found: JSON.stringify(text) }]);
+    throw new BadMessage(["wire.integer", { name, actual: JSON.stringify(text) }]);
   return Number(text);
 }
 

@@ -80,8 +80,8 @@ export function virtualItems({ seed, user, isFixed }, round, profile, count, nIt
   if (!isFixed || !sampled.length) return drawn;
   const [rated, news] = [new Set(profile), new Set(drawn)];
   const stays = Array.from(sampled).filter((item) => !rated.has(item));
-  const kept = new Set(stays);
-  if (stays.every((item) => news.has(item)) || drawn.every((item) => kept.has(item))) return drawn;
+  const staying = new Set(stays);
+  if (stays.every((item) => news.has(item)) || drawn.every((item) => staying.has(item))) return drawn;
   if (stays.length >= count) return stays.slice(0, count);
   const known = Int32Array.from([...profile, ...stays]).sort();
   return [...stays, ...sampleUnrated(seed, user, named, known, nItems, count - stays.length)];

@@ -69,9 +69,9 @@ export function recipeFor(published) {
 }
 
 /** How many pairs a round learns from: as many as the federation says, or as the client's owner does, up to `mostTriples`.
- * @type {(recipe: Pick<Recipe, "triples" | "mostTriples">, wish?: number | null) => number} */
-export const ownTriples = ({ triples, mostTriples }, wish = null) =>
-  wish === null ? triples : Math.min(wish, mostTriples);
+ * @type {(recipe: Pick<Recipe, "triples" | "mostTriples">, requested?: number | null) => number} */
+export const ownTriples = ({ triples, mostTriples }, requested = null) =>
+  requested === null ? triples : Math.min(requested, mostTriples);
 
 /** One pair: the place of a positive in the profile (with replacement), a negative, and a word for the coin.
  * @type {(seed: number, user: number, roundNumber: number, counter: number, profile: ArrayLike<number>, nItems: number) => [number, number, number]} */

@@ -1,4 +1,4 @@
-/* One device's message under a promise (methods/frugal/private.py): integers of length at most 4096.
+/* One device's message with differential privacy (methods/frugal/private.py): integers of length at most 4096.
 
     first     p / sqrt(n): the items of a user with n of them
     later     c = D p - (q . D p) q,  x = V'c,  message = c x' / (|c| |x|): the history without what is popular anyway, times where

@@ -11,7 +11,7 @@ is a function of that profile and of draws.
 
 import { DENIABLE, STICKY, happens, holds, words } from "../federation/rng.js";
 
-/** What one person allows; `messages` is how many may leave, ever, where they are counted; `triples` is how many pairs the device trains on in a
+/** What one user allows; `messages` is how many may leave, ever, where they are counted; `triples` is how many pairs the device trains on in a
  * round, as far as the federation allows; `neverItems` are items, by number, that must never be sent because they are liked.
  * @typedef {{ sharing: string, pi: number, basis: string, item_epsilon?: number | null, budget?: number | null,
  *   messages?: number | null, triples?: number | null, neverItems?: number[], filling?: string | null, rho?: number | null,
@@ -55,11 +55,11 @@ export function decoyRate({ pi, item_epsilon = null }) {
  * @type {(policy: Policy, candidates: number, before: number, ever: number) => number} */
 export function mostChosen(policy, candidates, before, ever) {
   const most = mostAllowed(policy, candidates);
-  // Where nothing is promised to stay, there is nothing to count.
+  // Where nothing is bound to stay, there is nothing to count.
   return isBounded(policy) ? Math.min(most, before + Math.max(0, most - ever)) : most;
 }
 
-/** Whether a policy promises that some of the history never leaves.
+/** Whether some of the history never leaves under a policy.
  * @type {(policy: Policy) => boolean} */
 export function isBounded({ sharing, pi, budget = null }) {
   return budget !== null || (sharing === "fixed-subset" && pi < 1);

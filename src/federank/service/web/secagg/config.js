@@ -26,7 +26,7 @@ import { publicKey, verify } from "./keys.js";
 export function checkParameters(projections) {
   const place = LIMITS.indexOf(projections); // sizes, each with its limit
   const limit = LIMITS[place + 1] * C_INT * C_INT;
-  if (place % 2) throw new BadMessage(["upload.projections", { found: projections }]);
+  if (place % 2) throw new BadMessage(["upload.projections", { actual: projections }]);
   const slackBits = limit.toString(2).length;
   const wires = (RANGE_BITS + 1) * projections + slackBits;
   const points = projections / 2;
@@ -36,7 +36,7 @@ export function checkParameters(projections) {
   return { projections, limit, slackBits, wires, points, columns, coefficients, elements, proofBytes: 8 * elements };
 }
 
-// The config of sums (secagg/config.py): what a federation promised once; devices pin its digest when they enrol.
+// The config of sums (secagg/config.py): what a federation guarantees; devices pin its digest when they enrol.
 
 /** The plan's own messages (what is popular first, then directions); Frugal's message; and for ratings gradients and a count for every
 item. The last two are the same at every stage. */

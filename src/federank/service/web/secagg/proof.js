@@ -93,9 +93,9 @@ function transform(rows, order, root) {
     let turned = 0;
     for (let bit = 0; bit < bits; bit++) turned |= ((row >> bit) & 1) << (bits - 1 - bit);
     if (turned > row) {
-      const kept = rows.slice(2 * row * width, 2 * (row + 1) * width);
+      const saved = rows.slice(2 * row * width, 2 * (row + 1) * width);
       rows.copyWithin(2 * row * width, 2 * turned * width, 2 * (turned + 1) * width);
-      rows.set(kept, 2 * turned * width);
+      rows.set(saved, 2 * turned * width);
     }
   }
   const odd = zeros(1);

@@ -70,8 +70,8 @@ export async function checkRoundConfig(roundConfig, config, model, now, rows = n
   if (roundConfig.config !== hexOf(await configDigest(config))) throw new BadMessage(["round-config.config"]);
   if (roundConfig.model !== hexOf(model)) throw new BadMessage(["round-config.model"]);
   const planned = [columnsOf(config, roundConfig.stage), config.clip, config.bound, config.noises[roundConfig.stage]];
-  const asked = [roundConfig.columns, roundConfig.clip, roundConfig.scale, roundConfig.noise];
-  if (roundConfig.stage >= config.messages || asked.some((value, place) => value !== planned[place]))
+  const offered = [roundConfig.columns, roundConfig.clip, roundConfig.scale, roundConfig.noise];
+  if (roundConfig.stage >= config.messages || offered.some((value, place) => value !== planned[place]))
     throw new BadMessage(["round-config.plan"]);
   const fits = allowsLength(config, roundConfig.stage, roundConfig.length);
   if (!fits || (rows !== null && roundConfig.length !== lengthOf(config, roundConfig.stage, rows)))

@@ -16,7 +16,7 @@ import { OVERHEAD, seal } from "./keys.js";
 import { SEED_BYTES, mask } from "./ring.js";
 import { roundConfigDigest } from "./round_config.js";
 
-/** What a device draws for one report; it is kept nowhere and never disclosed.
+/** What a device draws for one report; it is stored nowhere and never disclosed.
  * @typedef {{ id: Bytes, seed: Bytes, blind: Bytes }} Secrets */
 
 const MAGIC = bytesOf("FRSUMS01");
@@ -53,7 +53,7 @@ const uploadBytes = (length) => HEADER_BYTES + 4 * length;
  * @type {(roundConfig: RoundConfig, message: Int32Array, secrets: Secrets) => Promise<Split>} */
 export async function splitMessage(roundConfig, message, { id, seed, blind }) {
   if (message.length !== roundConfig.length)
-    throw new BadMessage(["upload.length", { needed: roundConfig.length, found: message.length }]);
+    throw new BadMessage(["upload.length", { needed: roundConfig.length, actual: message.length }]);
   let squares = 0;
   for (let index = 0; index < message.length; index++) squares += message[index] * message[index];
   if (squares > C_INT * C_INT) throw new BadMessage(["upload.norm", { most: C_INT }]);

@@ -25,7 +25,7 @@ const worker = new Worker(new URL(`../client/worker.js${location.hash}`, import.
 const waiting = new Map();
 /** @type {((view: View) => void) | null} */
 let listener = null;
-let asked = 0;
+let latest = 0;
 
 /** What saidOf (faults.js) finds its sentence in.
  * @type {(said: Said) => Error} */
@@ -69,8 +69,8 @@ worker.onerror = () => {
  * @type {<C extends keyof Calls>(call: C, given?: Given<C>) => Promise<Answer<C>>} */
 export function ask(call, given) {
   return new Promise((resolve, reject) => {
-    waiting.set(++asked, { resolve, reject });
-    worker.postMessage({ id: asked, call, given });
+    waiting.set(++latest, { resolve, reject });
+    worker.postMessage({ id: latest, call, given });
   });
 }
 

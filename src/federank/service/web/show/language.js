@@ -173,9 +173,9 @@ function showTexts() {
     made.setAttribute("aria-label", say(/** @type {Key} */ (made.getAttribute("data-words-label"))));
 }
 
-/** Show the texts and the switch; `showAnew` shows whatever else has words when another language is chosen.
- * @type {(showAnew?: () => unknown) => void} */
-export function prepareTexts(showAnew = () => {}) {
+/** Show the texts and the switch; `showAgain` shows whatever else has words when another language is chosen.
+ * @type {(showAgain?: () => unknown) => void} */
+export function prepareTexts(showAgain = () => {}) {
   const choice = byId("language", HTMLSelectElement);
   const options = Object.entries(LANGUAGES).map(([code, name]) =>
     element("option", { value: code, lang: code, selected: code === language }, name),
@@ -185,7 +185,7 @@ export function prepareTexts(showAnew = () => {}) {
     remember("language", choice.value);
     await speak(choice.value);
     showTexts();
-    await showAnew();
+    await showAgain();
   });
   showTexts();
 }

@@ -73,9 +73,9 @@ export async function show(given) {
     showFolded();
     tick();
   }
-  const asked = JSON.stringify([rounds.map(({ ticket }) => ticket), version, history.map(({ id }) => id)]);
-  if (asked === guessed || !rounds.length) return;
-  guessed = asked;
+  const current = JSON.stringify([rounds.map(({ ticket }) => ticket), version, history.map(({ id }) => id)]);
+  if (current === guessed || !rounds.length) return;
+  guessed = current;
   guesses = await ask("guesses");
   await show(view);
 }
@@ -162,7 +162,7 @@ function side(name, title, items, words) {
 /** @type {(item: OwnItem, name: "stays" | "out") => HTMLElement} */
 function moving(item, name) {
   const { name: title } = titleOf(item);
-  const isDrawn = view.choice.sharing === "randomized-response"; // by chance, once per client: only what goes out can be kept
+  const isDrawn = view.choice.sharing === "randomized-response"; // by chance, once per client: only what goes out can be stored
   const isFixed = item.left || (isDrawn && name === "stays");
   const move = () => {
     if (isFixed) return openItem(item);
@@ -249,11 +249,11 @@ function tick() {
   byId("hold-words").textContent = say("hold.in", { count: left });
 }
 
-/** @type {(round: KeptRound) => HTMLElement} */
+/** @type {(round: StoredRound) => HTMLElement} */
 function entry(round) {
   const { text, good } = outcome(round, view);
   const own = round.liked.flatMap((id) => view.history.find((item) => item.id === id) ?? []);
-  const titles = round.liked.map((id) => view.ledger.find((kept) => kept.id === id)?.title ?? id);
+  const titles = round.liked.map((id) => view.ledger.find((stored) => stored.id === id)?.title ?? id);
   return element(
     "li",
     { "data-outcome": round.outcome, "data-ticket": round.ticket },
@@ -303,7 +303,7 @@ async function showRaw() {
   const { body, at, rows, columns, covered } = message;
   const { noun } = view.federation;
   const hex = Array.from(body.subarray(0, SHOWN_BYTES), (byte) => byte.toString(16).padStart(2, "0")).join(" ");
-  const compared = view.ledger.filter((kept) => kept.times_compared > 0).length;
+  const compared = view.ledger.filter((stored) => stored.times_compared > 0).length;
   const keep = () => download(new Blob([body], { type: "application/octet-stream" }), "message.bin");
   const lines = rows.map(({ item, numbers }) => {
     const first = numbers.slice(0, SHOWN_NUMBERS).map(short);

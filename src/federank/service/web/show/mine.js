@@ -38,12 +38,12 @@ export function show(given) {
     history.length ? element("ul", { class: "grid" }, ...history.map(ownTile)) : element("p", {}, say("mine.empty")),
     missing ? element("p", { class: "quiet" }, gone) : null,
   );
-  const kept = element("section", { class: "shelf" }, element("h2", {}, say("mine.later")));
-  kept.append(element("ul", { class: "rail" }, ...later.map(laterTile)));
+  const stored = element("section", { class: "shelf" }, element("h2", {}, say("mine.later")));
+  stored.append(element("ul", { class: "rail" }, ...later.map(laterTile)));
   const rows = element("ul", { class: "rows" }, ...down.slice(0, MOST_ROWS).map(downRow));
   fill(
     byId("lists"),
-    later.length ? kept : null,
+    later.length ? stored : null,
     down.length ? folded("down", say("mine.down", { count: down.length }), rows) : null,
   );
 }

@@ -78,37 +78,37 @@ export function howOften({ messages, period }) {
 }
 
 /** @type {(view: View) => "reads" | "apart" | "together" | "none"} */
-export function readers({ plain, promised }) {
+export function readers({ plain, guarantee }) {
   if (plain) return "reads";
-  return promised ? (promised.together === null ? "apart" : "together") : "none";
+  return guarantee ? (guarantee.together === null ? "apart" : "together") : "none";
 }
 
 /** @type {(view: View, leader: string, code: string) => { words: string, warning: string }} */
 export function whoReads(view, leader, code) {
-  const { promised, decoys } = view;
+  const { guarantee, decoys } = view;
   const name = federationIn(view, code).name || leader;
   const kind = readers(view);
   if (kind === "reads") {
     const more = decoys >= 1 ? say("who.decoys", { count: Math.round(decoys) }) : say("who.nobody-else");
     return { words: say("who.plain", { name }), warning: more };
   }
-  if (!promised) return { words: say("who.unchecked"), warning: "" };
-  const helper = new URL(promised.helper).hostname;
+  if (!guarantee) return { words: say("who.unchecked"), warning: "" };
+  const helper = new URL(guarantee.helper).hostname;
   const first = kind === "apart" ? say("who.apart", { leader: name, helper }) : say("who.torn");
   const total =
-    promised.epsilon === null
-      ? say("who.total", { count: promised.leastCohort })
-      : say("who.noise", { count: promised.leastCohort });
+    guarantee.epsilon === null
+      ? say("who.total", { count: guarantee.leastCohort })
+      : say("who.noise", { count: guarantee.leastCohort });
   const warning =
     kind === "apart"
       ? ""
-      : promised.together === "machine"
+      : guarantee.together === "machine"
         ? say("who.one-machine")
         : say("who.one-host", { host: helper });
   return { words: `${first} ${total}`, warning };
 }
 
-/** @type {(round: KeptRound, view: View) => { text: string, good: boolean | null }} */
+/** @type {(round: StoredRound, view: View) => { text: string, good: boolean | null }} */
 export function outcome({ outcome: word, uploads, number: spent }, { messages }) {
   if (word === "aggregated") {
     const count = (uploads ?? 1) - 1;
@@ -152,10 +152,10 @@ export function bound(epsilon) {
   return number(Math.ceil(epsilon * 10 ** digits) / 10 ** digits, digits);
 }
 
-/** What went out in each season and in all of them, and what they promised.
+/** What went out in each season and in all of them, and what they guaranteed.
  * @type {(view: View) => string[]} */
-export function seasonLines({ seasons: found }) {
-  if (!found) return [];
+export function seasonLines({ seasons: shown }) {
+  if (!shown) return [];
   /** @type {(line: SeasonLine) => { made: number, most: number, epsilon: string }} */
   const values = ({ made, most, epsilon }) => ({
     made,
@@ -163,17 +163,17 @@ export function seasonLines({ seasons: found }) {
     epsilon: epsilon === null ? "–" : bound(epsilon),
   });
   return [
-    ...found.seasons.map((line) => say("full.season", { ...values(line), number: line.number })),
-    say("full.seasons", { ...values(found.total), count: found.seasons.length }),
+    ...shown.seasons.map((line) => say("full.season", { ...values(line), number: line.number })),
+    say("full.seasons", { ...values(shown.total), count: shown.seasons.length }),
   ];
 }
 
 /** How messages are protected, in full: a sentence or two for each question; nothing where the server reads messages.
  * @type {(view: View, leader: string) => [title: string, words: string][]} */
-export function inFull({ promised, messages }, leader) {
-  if (!promised) return [];
-  const { helper, fingerprint, leastCohort, epsilon, delta } = promised;
-  const apart = say(promised.together === null ? "full.apart" : "full.together");
+export function inFull({ guarantee, messages }, leader) {
+  if (!guarantee) return [];
+  const { helper, fingerprint, leastCohort, epsilon, delta } = guarantee;
+  const apart = say(guarantee.together === null ? "full.apart" : "full.together");
   const many = say("messages", { count: messages?.most ?? 0 });
   return [
     [say("full.split"), say("full.split-words")],

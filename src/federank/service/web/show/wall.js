@@ -126,8 +126,8 @@ async function look(change) {
   if (mine !== latest || !view) return;
   ({ total } = result);
   const values = { count: total, counted: counted(total, view.federation.noun) };
-  const words = result.nearest ? "wall.nearest" : "wall.found";
-  byId("found").textContent = query.text.trim() ? say(words, values) : "";
+  const words = result.nearest ? "wall.nearest" : "wall.results";
+  byId("results").textContent = query.text.trim() ? say(words, values) : "";
   showTiles(result.items);
 }
 
