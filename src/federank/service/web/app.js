@@ -14,14 +14,12 @@ import { language, prepareTexts, remember, remembered, say, worded } from "./sho
 import * as leaves from "./show/leaves.js";
 import * as mine from "./show/mine.js";
 import { joiningCode, picture } from "./show/pictures.js";
-import { federationIn, lock, on, valuesOf } from "./show/sentences.js";
+import { federationIn, lock, on } from "./show/sentences.js";
 import * as shelves from "./show/shelves.js";
 import * as wall from "./show/wall.js";
 
 const STATUS_EVERY = 10_000; // ms
 const SCREENS = ["wall", "for-you", "mine", "leaves"];
-/** @type {["nav.for-you", "nav.mine", "nav.leaves"]} */
-const TABS = ["nav.for-you", "nav.mine", "nav.leaves"];
 /** @type {View} */
 let view;
 let screen = "wall";
@@ -188,19 +186,9 @@ async function open(awake) {
   }
 }
 
-function showTabs() {
-  const values = valuesOf(view);
-  document.querySelectorAll("#tabs a").forEach((tab, place) => (tab.textContent = say(TABS[place], values)));
-}
-
 document.addEventListener("visibilitychange", sayWhatWasShown);
 addEventListener("hashchange", route);
-prepareTexts(async () => {
-  showTabs();
-  if (unopened) return showUnopened();
-  return view ? show(view) : undefined;
-});
-showTabs();
+prepareTexts(() => (unopened ? showUnopened() : view && show(view)));
 route();
 for (const part of [item, wall, mine, leaves]) part.prepare({ act });
 byId("leave").addEventListener("click", leave);

@@ -14,8 +14,8 @@ import { epsilonOfMu } from "../privacy/accountant.js";
 export const USUAL_SEASONS = 3;
 const SLACK = 1e-9;
 
-/** A season as the page shows it: messages made and left, and epsilon where there is noise.
- * @typedef {{ number: number, made: number, most: number | null, epsilon: number | null, until: string }} SeasonLine */
+/** A season as the page shows it, or all of them: messages made, how many there may be, and epsilon where there is noise.
+ * @typedef {{ number: number, made: number, most: number, epsilon: number | null }} SeasonLine */
 
 /** @type {(info: FederationInfo) => number} */
 export const seasonOf = ({ season }) => (Number.isInteger(season?.number) ? season.number : 1);
@@ -107,28 +107,19 @@ export function noticeOf({ stored, info, method }) {
 /** Every season of this device, and all of them together; null where there was only one, or messages are not counted.
  * @type {(client: Client) => { seasons: SeasonLine[], total: SeasonLine } | null} */
 export function linesOf({ stored, met, method }) {
-  const seasons = stored.seasons ?? [];
+  const { seasons = [], rounds } = stored;
   if (seasons.length < 2 || method.messages === null) return null;
   const delta = Number((stored.sums ?? met.config)?.delta ?? 1e-6);
-  /** @type {(number: number) => number} */
-  const made = (number) => stored.rounds.filter((round) => round.number && seasonOfRound(round) === number).length;
-  /** @type {(cost: number | null) => number | null} */
-  const epsilon = (cost) => (cost === null ? null : epsilonOfMu(Math.sqrt(cost), delta));
-  const lines = seasons.map(({ number, uploads, cost, until }) => ({
-    number,
-    made: made(number),
-    most: uploads,
-    epsilon: epsilon(cost),
-    until,
-  }));
-  const costs = seasons.map(({ cost }) => cost);
-  const counts = seasons.map(({ uploads }) => uploads);
-  const total = {
-    number: seasons.length,
-    made: sum(lines.map((line) => line.made)),
-    most: counts.includes(null) ? null : sum(counts.map((count) => count ?? 0)),
-    epsilon: costs.includes(null) ? null : epsilon(sum(costs.map((cost) => cost ?? 0))),
-    until: "",
+  /** @type {(number: number, among: StoredSeason[]) => SeasonLine} */
+  const line = (number, among) => {
+    const numbers = new Set(among.map((season) => season.number));
+    const costs = among.flatMap(({ cost }) => cost ?? []);
+    return {
+      number,
+      made: rounds.filter((round) => round.number && numbers.has(seasonOfRound(round))).length,
+      most: sum(among.map(({ uploads }) => uploads ?? 0)),
+      epsilon: costs.length < among.length ? null : epsilonOfMu(Math.sqrt(sum(costs)), delta),
+    };
   };
-  return { seasons: lines, total };
+  return { seasons: seasons.map((season) => line(season.number, [season])), total: line(seasons.length, seasons) };
 }

@@ -44,21 +44,15 @@ export function recordRatings(entries, roundNumber, rated, sampled) {
   return record(entries, roundNumber, { profile: rated, real, allowed: real, lifelong: true }, { items, biases });
 }
 
-/** @type {(entries: Map<number, Entry>) => Int32Array} */
-export function sampledEver(entries) {
-  const items = [...entries.values()].filter((entry) => entry.times_compared > 0).map((entry) => entry.item);
-  return Int32Array.from(items).sort();
-}
+/** @type {(entries: Map<number, Entry>, holds: (entry: Entry) => boolean) => Int32Array} */
+const itemsWhere = (entries, holds) => Int32Array.from([...entries.values()].filter(holds), ({ item }) => item).sort();
 
 /** @type {(entries: Map<number, Entry>) => Int32Array} */
-export function liked(entries) {
-  const items = [...entries.values()].filter((entry) => entry.times_liked > 0).map((entry) => entry.item);
-  return Int32Array.from(items).sort();
-}
+export const sampledEver = (entries) => itemsWhere(entries, ({ times_compared: times }) => times > 0);
+
+/** @type {(entries: Map<number, Entry>) => Int32Array} */
+export const liked = (entries) => itemsWhere(entries, ({ times_liked: times }) => times > 0);
 
 /** Every item that was ever sent as liked because it was its owner's, ascending.
  * @type {(entries: Map<number, Entry>) => Int32Array} */
-export function reallyLiked(entries) {
-  const items = [...entries.values()].filter((entry) => entry.real === true).map((entry) => entry.item);
-  return Int32Array.from(items).sort();
-}
+export const reallyLiked = (entries) => itemsWhere(entries, ({ real }) => real === true);

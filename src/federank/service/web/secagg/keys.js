@@ -56,8 +56,6 @@ export async function follow(pinned, successions) {
 
 // Sealing (secagg/keys.py): HPKE's base mode, RFC 9180, with WebCrypto alone.
 
-export const OVERHEAD = PUBLIC_BYTES + 16;
-
 const KEM = joined(bytesOf("KEM"), [0, 0x10]);
 const HPKE = joined(bytesOf("HPKE"), [0, 0x10, 0, 1, 0, 1]);
 const NOTHING = new Uint8Array(0);

@@ -5,13 +5,13 @@ and 2^96 = -1 in the field. BigInt is used for a few constants alone; it is some
 */
 
 import { BadMessage } from "../federation/wire.js";
-import { bytesOf, digest, inMemory, joined } from "./canonical.js";
+import { digest, inMemory } from "./canonical.js";
 import { MOST_LENGTH, RANGE_BITS } from "../schemas.js";
-import { OVERHEAD, seal } from "./keys.js";
 import { KeyStream, SEED_BYTES } from "./ring.js";
-import { BLIND_BYTES, ID_BYTES, PART_BYTES, newSecrets, splitMessage, systemRandom } from "./upload.js";
+import { assembled, newSecrets, splitMessage, systemRandom } from "./upload.js";
 
 /** @import { Parameters } from "./config.js" */
+/** @import { Proof } from "./upload.js" */
 
 /** @typedef {Uint32Array<ArrayBuffer>} Elements */
 
@@ -166,9 +166,6 @@ function addGroups(values, begin, groups, bits, result) {
 
 // The device's proof (norm_check/proving.py, norm_check/circuit.py): wires and a polynomial, split in two as the message is.
 
-/** What the leader gets, and what is sealed for the helper.
- * @typedef {{ share: Elements, partWires: Bytes }} Proof */
-
 const HALF_RANGE = 2 ** (RANGE_BITS - 1);
 const [MODULUS_LOW, MODULUS_HIGH] = [Number(MODULUS % 2n ** 32n), Number(MODULUS >> 32n)];
 
@@ -274,13 +271,7 @@ export async function randomElements(stream, count) {
 
 // Uploads that carry a proof of their norm (norm_check/upload.py).
 
-const MAGIC = bytesOf("FRSUMS02");
-const SEALED_BYTES = SEED_BYTES + 2 * PART_BYTES + OVERHEAD;
-const HEADER_BYTES = Math.ceil((MAGIC.length + ID_BYTES + BLIND_BYTES + PART_BYTES + SEALED_BYTES) / 4) * 4;
 const MOST_DRAWS = 8;
-
-/** @type {(parameters: Parameters, length: number) => number} */
-const checkedBytes = (parameters, length) => HEADER_BYTES + 4 * length + parameters.proofBytes;
 
 /** A message with its proof, as the bytes of an upload. Where its projections are by chance outside of what can be proved, secrets
  * are drawn again.
@@ -301,12 +292,5 @@ export async function makeCheckedUpload(parameters, roundConfig, message, secret
     throw new BadMessage(["upload.proof-length", { most: MOST_LENGTH, result: message.length }]);
   const split = await splitMessage(roundConfig, message, secrets);
   const proof = await prove(parameters, split, secrets, proofSeed);
-  if (!proof) return null;
-  const inside = joined(secrets.seed, split.partLeader, proof.partWires);
-  const sealed = await seal(split.key, split.info, inside, ephemeral);
-  const upload = new Uint8Array(checkedBytes(parameters, roundConfig.length));
-  upload.set(joined(MAGIC, secrets.id, secrets.blind, split.partHelper, sealed));
-  upload.set(inMemory(split.share), HEADER_BYTES);
-  upload.set(inMemory(proof.share), HEADER_BYTES + 4 * roundConfig.length);
-  return upload;
+  return proof && assembled("FRSUMS02", secrets, split, ephemeral, proof);
 }

@@ -12,17 +12,16 @@ An upload has the same length for every client. From the same inputs it is the s
 import { BadMessage } from "../federation/wire.js";
 import { bytesOf, digest, hexadecimal, inMemory, joined } from "./canonical.js";
 import { C_INT, PUBLIC_BYTES } from "../schemas.js";
-import { OVERHEAD, seal } from "./keys.js";
+import { seal } from "./keys.js";
 import { SEED_BYTES, mask } from "./ring.js";
 import { roundConfigDigest } from "./round_config.js";
 
 /** What a device draws for one report; it is stored nowhere and never disclosed.
  * @typedef {{ id: Bytes, seed: Bytes, blind: Bytes }} Secrets */
 
-const MAGIC = bytesOf("FRSUMS01");
-export const [ID_BYTES, BLIND_BYTES, PART_BYTES] = [16, 16, 32];
-const SEALED_BYTES = SEED_BYTES + PART_BYTES + OVERHEAD;
-export const HEADER_BYTES = Math.ceil((MAGIC.length + ID_BYTES + BLIND_BYTES + PART_BYTES + SEALED_BYTES) / 4) * 4;
+export const ID_BYTES = 16;
+const BLIND_BYTES = 16;
+const NO_PROOF = { share: new Uint32Array(0), partWires: new Uint8Array(0) };
 const MOST_AT_ONCE = 65_536; // bytes that a browser draws in one go
 
 /** @type {(length: number) => Bytes} */
@@ -42,12 +41,12 @@ export const newSecrets = () => ({
 /** @type {(length: number) => Uint16Array} */
 export const roundingChances = (length) => new Uint16Array(systemRandom(2 * length).buffer);
 
-/** @type {(length: number) => number} */
-const uploadBytes = (length) => HEADER_BYTES + 4 * length;
-
 /** A message in two, and what everything else of its report is tied to.
  * @typedef {{ context: Bytes, mask: Uint32Array<ArrayBuffer>, share: Uint32Array<ArrayBuffer>, partLeader: Bytes,
  *   partHelper: Bytes, key: Bytes, info: Bytes }} Split */
+
+/** What the leader gets of a proof of the norm (proof.js), and what is sealed for the helper.
+ * @typedef {{ share: Uint32Array<ArrayBuffer>, partWires: Bytes }} Proof */
 
 /** Split a message of integers in two; it is refused where its norm is more than the bound.
  * @type {(roundConfig: RoundConfig, message: Int32Array, secrets: Secrets) => Promise<Split>} */
@@ -75,11 +74,13 @@ export async function splitMessage(roundConfig, message, { id, seed, blind }) {
 
 /** A message of integers as the bytes of an upload; it is refused where its norm is more than the bound.
  * @type {(roundConfig: RoundConfig, message: Int32Array, secrets: Secrets, ephemeral?: CryptoKeyPair) => Promise<Bytes>} */
-export async function makeUpload(roundConfig, message, secrets, ephemeral) {
-  const { share, partLeader, partHelper, key, info } = await splitMessage(roundConfig, message, secrets);
-  const sealed = await seal(key, info, joined(secrets.seed, partLeader), ephemeral);
-  const upload = new Uint8Array(uploadBytes(roundConfig.length));
-  upload.set(joined(MAGIC, secrets.id, secrets.blind, partHelper, sealed));
-  upload.set(inMemory(share), HEADER_BYTES);
-  return upload;
+export const makeUpload = async (roundConfig, message, secrets, ephemeral) =>
+  assembled("FRSUMS01", secrets, await splitMessage(roundConfig, message, secrets), ephemeral);
+
+/** The bytes of an upload: a header with what is sealed for the helper, then what the leader reads, from a multiple of four bytes on.
+ * @type {(magic: string, secrets: Secrets, split: Split, ephemeral?: CryptoKeyPair, proof?: Proof) => Promise<Bytes>} */
+export async function assembled(magic, { id, seed, blind }, split, ephemeral, proof = NO_PROOF) {
+  const sealed = await seal(split.key, split.info, joined(seed, split.partLeader, proof.partWires), ephemeral);
+  const header = joined(bytesOf(magic), id, blind, split.partHelper, sealed);
+  return joined(header, new Uint8Array(-header.length & 3), inMemory(split.share), inMemory(proof.share));
 }

@@ -109,7 +109,7 @@ export const number = (value, decimals = 0, unit) =>
 /** A day and a time, in milliseconds since 1970.
  * @type {(time: number) => string} */
 export const dated = (time) =>
-  new Intl.DateTimeFormat(language, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }).format(
+  new Intl.DateTimeFormat(language, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" }).format(
     time,
   );
 

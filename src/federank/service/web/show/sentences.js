@@ -156,16 +156,14 @@ export function bound(epsilon) {
  * @type {(view: View) => string[]} */
 export function seasonLines({ seasons: shown }) {
   if (!shown) return [];
-  /** @type {(line: SeasonLine) => { made: number, most: number, epsilon: string }} */
-  const values = ({ made, most, epsilon }) => ({
-    made,
-    most: most ?? 0,
+  /** @type {(line: SeasonLine) => Record<string, unknown>} */
+  const values = ({ number: count, epsilon, ...line }) => ({
+    ...line,
+    number: count,
+    count,
     epsilon: epsilon === null ? "–" : bound(epsilon),
   });
-  return [
-    ...shown.seasons.map((line) => say("full.season", { ...values(line), number: line.number })),
-    say("full.seasons", { ...values(shown.total), count: shown.seasons.length }),
-  ];
+  return [...shown.seasons.map((line) => say("full.season", values(line))), say("full.seasons", values(shown.total))];
 }
 
 /** How messages are protected, in full: a sentence or two for each question; nothing where the server reads messages.

@@ -109,14 +109,15 @@ function shelf({ kind, own, items }) {
   );
 }
 
-/** @type {(item: Reasoned, answer: Answer) => HTMLElement} */
+/** What was answered, with a way back; the second half of a double tap is no way back.
+ * @type {(item: Reasoned, answer: Answer) => HTMLElement} */
 function done(item, answer) {
   const label = say("undo-label", { title: titleOf(item).name });
   return element(
     "div",
     { class: "done", role: "status" },
     element("span", {}, sayWord("answered", answer)),
-    button(say("undo"), () => undo(item.id, answer), { class: "undo", "aria-label": label }),
+    button(say("undo"), ({ detail }) => detail < 2 && undo(item.id, answer), { class: "undo", "aria-label": label }),
   );
 }
 
