@@ -1,9 +1,10 @@
 """Pictures of the page for the documentation: `PYTHONPATH=. python tests/service/web/pictures.py [FOLDER]`.
 
 The demo as shipped, with films: a way on a phone from the first poster to the report, in light and dark, in three
-languages; the same at a desk; and the operator's page.
+languages; the same at a desk; the operator's page. Federations of the tests show who can read a message elsewhere.
 """
 
+import json
 import re
 import shutil
 import sys
@@ -11,14 +12,18 @@ import tempfile
 from pathlib import Path
 
 from PIL import Image
-from tests.service.web.browsing import Visitor, browsing
+from tests.service.helper.helpers import HelperProcess
+from tests.service.web.browsing import Visitor, browsing, serving
 from tests.service.web.test_neighbourhood import running
 
 DESK = {"viewport": {"width": 1180, "height": 860}}
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 LIKED = ("Blade Runner", "Alien", "Spirited Away", "Notting Hill", "Taxi Driver")
-COLOURS = 200
+COLOURS = 160
 """Of a picture: posters are flat, and a picture of few colours is small."""
+UNPINNED = "#tabs { position: static !important }"
+"""A page taller than the screen has its tabs at its end."""
+OUTCOMES = ("aggregated", "discarded")
 
 
 def pick(visitor):
@@ -30,86 +35,123 @@ def pick(visitor):
     return visitor
 
 
-def picture(visitor, folder, name, *, full=False):
+def picture(visitor, folder, name, *, full=False, **more):
     """One picture, in few colours; its path."""
-    visitor.page.mouse.move(0, 0)
-    visitor.page.wait_for_timeout(700)
-    path = Path(folder) / f"{name}.png"
-    visitor.page.screenshot(path=path, full_page=full)
+    page = visitor.page
+    page.mouse.move(0, 0)
+    page.evaluate("() => { document.activeElement?.blur(); scrollTo(0, 0); }")
+    page.wait_for_timeout(700)
+    path = Path(folder) / f"page-{name}.png"
+    page.screenshot(path=path, full_page=full, style=UNPINNED if full else None, **more)
     Image.open(path).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
     return path
 
 
 def phone(browser, address, folder):
     visitor = Visitor(browser, address, **PHONE).open()
-    yield picture(visitor, folder, "page-journey-1-pick")
+    page = visitor.page
+    yield picture(visitor, folder, "1-pick")
     pick(visitor).recommended()
-    yield picture(visitor, folder, "page-journey-2-for-you")
-    visitor.page.locator("#shelves .rail .tile").first.click()
-    yield picture(visitor, folder, "page-item")
-    visitor.page.locator("#item .close").click()
-    visitor.page.locator("[data-answer=love]").first.click()
-    yield picture(visitor, folder, "page-answered")
+    yield picture(visitor, folder, "2-for-you")
+    page.locator("#shelves .rail .tile").first.click()
+    yield picture(visitor, folder, "item")
+    page.locator("#item .close").click()
+    page.locator("[data-answer=love]").first.click()
+    yield picture(visitor, folder, "answered")
     visitor.share("few")
-    yield picture(visitor, folder, "page-journey-3-what-would-leave", full=True)
+    yield picture(visitor, folder, "3-sheet", full=True)
     visitor.take_part()
-    yield picture(visitor, folder, "page-hold")
-    visitor.wait_until(lambda kept: any(played["outcome"] == "aggregated" for played in kept["rounds"]))
-    visitor.page.locator("#guess").wait_for()
-    visitor.page.evaluate("() => scrollTo(0, 0)")
-    yield picture(visitor, folder, "page-journey-4-what-has-left")
-    visitor.page.locator("#curious summary").click()
-    visitor.page.locator("#raw pre").wait_for()
-    yield picture(visitor, folder, "page-what-has-left", full=True)
-    visitor.go("mine")
-    yield picture(visitor, folder, "page-mine")
+    yield picture(visitor, folder, "hold")
+    visitor.wait_until(lambda kept: any(played["outcome"] in OUTCOMES for played in kept["rounds"]))
+    page.locator("#guess").wait_for()
+    yield picture(visitor, folder, "4-report")
+    page.locator("#curious summary").click()
+    page.locator("#raw pre").wait_for()
+    yield picture(visitor, folder, "curious", full=True)
+    yield picture(visitor.pause(), folder, "paused")
+    yield picture(visitor.go("mine"), folder, "mine")
     visitor.close()
 
 
 def languages(browser, address, folder):
     for language, scheme in (("it", "light"), ("de", "dark")):
         visitor = Visitor(browser, address, locale=language, color_scheme=scheme, **PHONE).open()
-        if language == "de":
-            yield picture(visitor, folder, "page-phone")
+        yield picture(visitor, folder, f"{language}-pick")
         for place in (0, 4, 8):
             visitor.tap(visitor.page.locator("#grid .tile").nth(place))
         visitor.recommended()
-        yield picture(visitor, folder, f"page-{language}")
+        yield picture(visitor, folder, f"{language}-for-you")
+        visitor.share("few")
+        yield picture(visitor, folder, f"{language}-sheet", full=True)
         visitor.close()
 
 
 def desk(browser, address, folder):
     visitor = Visitor(browser, address, **DESK).open()
-    yield picture(visitor, folder, "page-first-visit")
+    yield picture(visitor, folder, "desk-pick")
     pick(visitor).recommended()
-    yield picture(visitor, folder, "page-taking-part")
+    yield picture(visitor, folder, "desk-for-you")
     visitor.go("leaves").page.locator("#how summary").click()
-    yield picture(visitor, folder, "page-promise", full=True)
+    yield picture(visitor, folder, "how", full=True)
     visitor.close()
 
 
 def operator(browser, printed, folder):
     [(address, token)] = re.findall(r"operator's page is (\S+), its token (\S+)", printed)
     visitor = Visitor(browser, address, **DESK)
-    visitor.page.goto(address)
-    visitor.page.locator("#token").fill(token)
-    visitor.page.locator("#sign-in button").click()
-    visitor.page.locator("#charts svg").first.wait_for()
-    yield picture(visitor, folder, "page-operator")
+    page = visitor.page
+    page.goto(address)
+    page.locator("#token").fill(token)
+    page.locator("#sign-in button").click()
+    page.locator("#charts svg").first.wait_for()
+    yield picture(visitor, folder, "operator", full=True)
+    reason = {"code": "no-round-aggregated", "state": "failing", "count": 5, "of": 5}
+
+    def ailing(route):
+        answer = route.fetch()
+        route.fulfill(
+            response=answer, body=json.dumps(answer.json() | {"health": {"state": "failing", "reasons": [reason]}})
+        )
+
+    visitor.context.route("**/overview", ailing)
+    page.locator('#standing[data-health="failing"]').wait_for()
+    yield picture(visitor, folder, "operator-attention", clip={"x": 0, "y": 0, "width": 1180, "height": 300})
     visitor.close()
+
+
+def readers(browser, folder):
+    """Who can read a message: with a helper of another organisation, with and without noise, or without a helper."""
+    with tempfile.TemporaryDirectory() as store, tempfile.TemporaryDirectory() as keys:
+        (Path(store) / "helper").mkdir()
+        helper = HelperProcess(Path(store) / "helper", keys).start()
+        common = {"films": 60, "method": "frugal", "noun": {"one": "film", "many": "films"}, "name": "Film club"}
+        common |= {"settings": {"messages": 5, "factors": 8}, "rounds": {"target": 8, "minimum": 8}}
+        sums = {"helper": helper.address, "least_cohort": 8}
+        settings = {"apart": sums | {"sigma": 0.0}, "noise": sums | {"sigma": 40.0}, "reads": None}
+        for name, terms in settings.items():
+            options = common | ({"sums": terms} if terms else {})
+            (Path(store) / name).mkdir()
+            with serving(Path(store) / name, **options) as server:
+                # A name that no helper has: as where two organisations run the two servers.
+                address = server.public.replace("127.0.0.1", "films.localhost")
+                visitor = Visitor(browser, address, **PHONE).open().pick(5).go("leaves")
+                visitor.page.locator(".who").wait_for()
+                path = Path(folder) / f"page-who-{name}.png"
+                visitor.page.locator(".who").screenshot(path=path)
+                visitor.close()
+                yield path
+        helper.stop()
 
 
 def take_pictures(folder):
     command = [sys.executable, "-m", "federank", "demo", "--serve", "--films", "--port", "0"]
-    with (
-        tempfile.TemporaryDirectory() as store,
-        running(command, Path(store)) as demo,
-        browsing(shutil.which("chromium")) as browser,
-    ):
-        demo.wait_until(lambda status: status["version"] >= 3)
-        for make in (desk, phone, languages):
-            yield from make(browser, demo.address, folder)
-        yield from operator(browser, demo.printed, folder)
+    with browsing(shutil.which("chromium")) as browser:
+        yield from readers(browser, folder)
+        with tempfile.TemporaryDirectory() as store, running(command, Path(store)) as demo:
+            demo.wait_until(lambda status: status["version"] >= 3)
+            for make in (desk, phone, languages):
+                yield from make(browser, demo.address, folder)
+            yield from operator(browser, demo.printed, folder)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ the same message to the last bit from the same chances.
 
 import { BadMessage } from "../federation/wire.js";
 import { C_INT } from "../schemas.js";
+import { rounded } from "../secagg/ring.js";
 
-const SHRINKING = 1 - 2 ** -12;
 const NOTHING = 1e-20;
 
 /** What a device of a later round works out from the model: D, V (items x directions) and q, of length 1.
@@ -41,21 +41,20 @@ number. A history that gives no direction sends zeros.
  * @type {(stage: number, items: number, profile: Int32Array, known: Directions | null, chances: Uint16Array) =>
  *   Int32Array<ArrayBuffer>} */
 export function privateMessage(stage, items, profile, known, chances) {
-  const made = stage === 0 || !known ? popularity(items, profile) : history(profile, known);
-  const integers = new Int32Array(chances.length);
-  return made ? rounded(made, chances, integers) : integers;
+  const values = stage === 0 || !known ? popularity(items, profile) : history(profile, known);
+  if (!values) return new Int32Array(chances.length);
+  if (!values.every(Number.isFinite)) throw new BadMessage(["upload.finite"]);
+  return rounded(values, C_INT, chances);
 }
 
-/** @typedef {{ row: Float64Array, pointed: Float64Array }} Made */
-
-/** @type {(items: number, profile: Int32Array) => Made} */
+/** @type {(items: number, profile: Int32Array) => Float64Array} */
 function popularity(items, profile) {
   const row = new Float64Array(items);
   for (const item of profile) row[item] = 1 / Math.sqrt(profile.length);
-  return { row, pointed: Float64Array.of(1) };
+  return row;
 }
 
-/** @type {(profile: Int32Array, known: Directions) => Made | null} */
+/** @type {(profile: Int32Array, known: Directions) => Float64Array | null} */
 function history(profile, { scales, wanted, popular }) {
   const items = scales.length;
   const columns = wanted.length / items;
@@ -73,22 +72,9 @@ function history(profile, { scales, wanted, popular }) {
   for (const value of pointed) aim += value * value;
   if (length <= NOTHING || aim <= NOTHING) return null;
   const [long, far] = [Math.sqrt(length), Math.sqrt(aim)];
-  return { row: row.map((value) => value / long), pointed: pointed.map((value) => value / far) };
-}
-
-/** @type {(made: Made, chances: Uint16Array, integers: Int32Array<ArrayBuffer>) => Int32Array<ArrayBuffer>} */
-function rounded({ row, pointed }, chances, integers) {
-  if (!row.every(Number.isFinite) || !pointed.every(Number.isFinite)) throw new BadMessage(["upload.finite"]);
-  let factor = C_INT;
-  for (;;) {
-    let length = 0;
-    for (let item = 0, at = 0; item < row.length; item++)
-      for (let f = 0; f < pointed.length; f++, at++) {
-        const value = Math.floor(row[item] * pointed[f] * factor + chances[at] * 2 ** -16);
-        integers[at] = value;
-        length += value * value;
-      }
-    if (length <= C_INT * C_INT) return integers;
-    factor *= (C_INT / Math.sqrt(length)) * SHRINKING;
-  }
+  const direction = pointed.map((value) => value / far);
+  return Float64Array.from(
+    { length: items * columns },
+    (_, at) => (row[Math.floor(at / columns)] / long) * direction[at % columns],
+  );
 }

@@ -60,14 +60,18 @@ export function roundMessage(values, clip, chances) {
   for (let index = 0; index < values.length; index++) squares += values[index] * values[index];
   const norm = Math.sqrt(squares);
   if (!Number.isFinite(norm)) throw new BadMessage(["upload.finite"]);
-  let factor = C_INT / Math.max(clip, norm);
+  return rounded(values, C_INT / Math.max(clip, norm), chances);
+}
+
+/** The values times a factor, up or down by their chances, and shorter until their norm is at most C_INT.
+ * @type {(values: Float64Array | Float32Array, first: number, chances: Uint16Array) => Int32Array<ArrayBuffer>} */
+export function rounded(values, first, chances) {
   const integers = new Int32Array(values.length);
-  for (;;) {
+  for (let factor = first; ;) {
     let length = 0;
     for (let index = 0; index < values.length; index++) {
-      const rounded = Math.floor(values[index] * factor + chances[index] * 2 ** -16);
-      integers[index] = rounded;
-      length += rounded * rounded;
+      integers[index] = Math.floor(values[index] * factor + chances[index] * 2 ** -16);
+      length += integers[index] * integers[index];
     }
     if (length <= C_INT * C_INT) return integers;
     factor *= (C_INT / Math.sqrt(length)) * SHRINKING;
