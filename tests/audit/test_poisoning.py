@@ -34,6 +34,12 @@ def test_honest_rounds_hide_nothing():
     assert rehearsed(0.0) == rehearsed(0.0, has_rule=False)
 
 
+def test_rounds_of_few_uploads_hide_nothing():
+    """Eight uploads do not show how many of all users would see an item."""
+    few = {"rounds": 40, "cohort": 8}
+    assert rehearsed(0.0, **few) == rehearsed(0.0, has_rule=False, **few)
+
+
 def test_an_item_is_hidden_for_as_long_as_its_audience_would_jump():
     rng = np.random.default_rng(1)
     before = rng.normal(size=(300, 4)).astype(np.float32)

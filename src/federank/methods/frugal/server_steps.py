@@ -161,6 +161,8 @@ USUAL_SPECTRAL, USUAL_PRIVATE, USUAL_JOINED = 0.15, 0.2, 0.3
 """To how large a share of people an item may be shown: what costs at most 2 % of P@10 with no one lying. Under much
 noise lists are alike, and so the best items shown to more."""
 SMALL_AUDIENCE, LARGE_AUDIENCE = 0.01, 0.05
+FEWEST_UPLOADS = 100
+"""Fewer uploads cannot show whether 1 % of all users would see an item: no jump is looked for in them."""
 CALM_ROUNDS = 5
 """In a season's first server steps genuine items jump too: the model is young, and the operator's new items are new."""
 _HALVINGS = 60

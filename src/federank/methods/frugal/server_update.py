@@ -45,6 +45,7 @@ from federank.methods.frugal.private_server import (
 from federank.methods.frugal.ridge import from_sums, low_rank_norm, through_model
 from federank.methods.frugal.server_steps import (
     CALM_ROUNDS,
+    FEWEST_UPLOADS,
     LEAST,
     SummedMessages,
     balanced,
@@ -336,7 +337,7 @@ def _fold_spectral(
         free = shared.vectors
         shared.vectors = hold_back(free, tastes, recipe.most_shown, threads, least=usual_length(free))
         shared.capped = capped_items(free, shared.vectors)
-        if is_calm:
+        if is_calm and sums.messages >= FEWEST_UPLOADS:
             before = tastes_of_uploads(sums.squares)
             shared.vectors = without_jumps(sent_vectors, before, shared.vectors, tastes)
 
