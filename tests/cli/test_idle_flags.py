@@ -24,13 +24,7 @@ def visits(tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--threads", 2), "leave out --threads"),
-        (("--threads", 1), "leave out --threads"),
-        (("--engine", "compiled"), "leave out --engine"),
-        (("--engine", "cluster", "--shards", 2), "leave out --engine"),
         (("--resume",), "leave out --resume"),
-        (("--patience", 3), "leave out --patience"),
-        (("--no-count",), "leave out --count"),
         (("--split", "none", "--test", 0.3), "leave out --test"),
         (("--split-seed", 3), "leave out --split-seed"),
         (("--split", "leave-last-out", "--test", 0.2), "leave out --test"),
@@ -42,6 +36,14 @@ def test_a_flag_without_effect_is_refused(words, sentence, visits, tmp_path):
     answer = run("train", "popular", "--data", visits, "--out", tmp_path / "run", *words)
     assert isinstance(answer.exception, SettingError)
     assert sentence in str(answer.exception)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("words", [("--threads", 1), ("--engine", "compiled"), ("--patience", 3), ("--no-count",)])
+def test_a_flag_that_a_method_has_no_use_for_is_no_flag_of_it(words, visits, tmp_path):
+    answer = run("train", "popular", "--data", visits, "--out", tmp_path / "run", *words)
+    assert answer.exit_code == 2
+    assert words[0] in answer.stderr
     assert not (tmp_path / "run").exists()
 
 
@@ -112,7 +114,7 @@ def test_patience_stops_a_run_and_keeps_its_best_epoch(visits, tmp_path):
 
 def test_help_offers_what_a_method_can_use():
     in_one_go, in_rounds = (run("train", method, "--help-all").output for method in ("itemknn", "fpl"))
-    for flag in ("--threads", "--engine", "--resume", "--count"):
+    for flag in ("--threads", "--engine", "--patience", "--count"):
         assert flag not in in_one_go
         assert flag in in_rounds
     assert "--split" in in_one_go

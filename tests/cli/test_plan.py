@@ -69,14 +69,8 @@ def test_without_an_epsilon_the_plan_is_for_the_smallest_that_costs_less_than_a_
     assert json.loads(planned("--users", 1_000, "--items", 1_500, "--json").output)["epsilon"] is None
 
 
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
-        (["--delta", 0], "delta is 0; a probability above 0 and below 1 is needed."),
-        (["--delta", 1], "delta is 1; a probability above 0 and below 1 is needed."),
-        (["--epsilon", -1], "epsilon is -1; a number above 0 is needed."),
-        (["--epsilon", "inf"], "epsilon is inf; a number above 0 is needed."),
-    ],
-)
-def test_what_is_no_guarantee_is_refused_by_its_own_name(flags, sentence):
-    assert str(planned("--users", 100, "--items", 100, *flags).exception) == sentence
+@pytest.mark.parametrize("flags", [["--delta", 0], ["--delta", 1], ["--epsilon", -1], ["--epsilon", "inf"]])
+def test_what_is_no_guarantee_is_refused_by_its_own_name(flags):
+    answer = planned("--users", 100, "--items", 100, *flags)
+    assert answer.exit_code == 2
+    assert flags[0] in answer.stderr

@@ -28,7 +28,7 @@ def study_file(tmp_path):
 @pytest.fixture
 def in_this_process(monkeypatch):
     """Runs are carried out here: no processes of their own for what is not about them."""
-    monkeypatch.setattr("federank.studies.pool.Pool", lambda _: Here())
+    monkeypatch.setattr("federank.cli.study.Pool", lambda _: Here())
 
 
 def test_the_list_names_the_packaged_studies_and_what_is_missing(tmp_path, monkeypatch):
@@ -43,7 +43,7 @@ def test_the_list_names_the_packaged_studies_and_what_is_missing(tmp_path, monke
 def test_a_dry_run_lists_what_there_is_to_do_and_writes_nothing(study_file, tmp_path):
     answer = asked("run", study_file, "--dry-run", "--out", tmp_path / "r")
     assert answer.exit_code == 0
-    assert "9 runs; about" in answer.output
+    assert "9 runs" in answer.output
     assert not (tmp_path / "r").exists()
 
 
@@ -110,7 +110,7 @@ def test_status_counts_what_is_planned_before_a_run_has_finished(study_file, tmp
             seen.append(json.loads(asked("status", tmp_path / "r", "--json").output))
             super().submit(run)
 
-    monkeypatch.setattr("federank.studies.pool.Pool", lambda _: Looking())
+    monkeypatch.setattr("federank.cli.study.Pool", lambda _: Looking())
     small = ("--set", "model.FPL.grid.learning_rate=[0.05]", "--set", "choose.best_epoch=true")
     answer = asked("run", study_file, "--out", tmp_path / "r", "--quiet", "--set", "model.Popular.skip=true", *small)
     assert answer.exit_code == 0, answer.output

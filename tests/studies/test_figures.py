@@ -105,13 +105,6 @@ def test_ratings_are_drawn_against_rho_in_panels_that_the_study_names():
     assert drawn["SVD++, north"].seen == "SVD++ HF is best at rho = 0 (RMSE 0.800)."
 
 
-def test_audits_are_drawn_as_bars_and_text():
-    found = {"auc": 0.8, "popularity": 0.7, "precision@10": 0.1234}
-    audit = line("FPL", pi=0.5, task="audit", id="audit", metrics=found)
-    seen = panels("privacy", lines=[audit])["north"].seen
-    assert seen == "FPL, pi = 0.5 (P@10 0.123): 80% ranked right by the server, 70% by popularity."
-
-
 def test_a_guarantee_is_reported_as_the_share_that_is_kept_in_each_federation():
     def run(group, precision, **swept):
         found = {"group": group, "metrics": {"precision@10": precision}, "swept": swept, "settings": swept}

@@ -161,7 +161,7 @@ def test_an_estimate_learns_from_runs_that_are_there(tmp_path):
     known = [
         RunRecord(id=task, model="fpl", data="visits", seconds=60.0, epoch=3, task=task) for task in ("choose", "test")
     ]
-    assert 0 < case_seconds(case, []) < 60
+    assert case_seconds(case, []) is None
     assert case_seconds(case, known) == pytest.approx(4 * 60)
 
 

@@ -163,20 +163,6 @@ def test_failed_runs_are_reported_with_their_reasons_and_leave_the_others_alone(
     assert "2 of 18 runs failed" in report.warnings[0]
 
 
-@pytest.mark.slow
-def test_audited_runs_make_a_table_of_what_a_server_learns(tmp_path):
-    audit = line("FPL", pi=0.5, id="audit", task="audit") | {
-        "group": "As published",
-        "metrics": {"disclosed_share": 0.875, "fused/recall": 0.5, "fused/precision": 1.0, "auc": 0.9},
-    }
-    report = make_report(results_folder(tmp_path / "results", TABLES, [*all_lines(), audit]))
-    row = table_called(report, "What an honest-but-curious server learns").rows[0]
-    assert [cell.text for cell in row] == [
-        *("As published", "0.5", "87.5%", "50.0%", "100.0%"),
-        *("-", "0.900", "-", "-"),
-    ]
-
-
 def test_runs_are_reported_with_times_traffic_versions_and_fingerprints(report):
     runs = {row[1].text: [cell.text for cell in row] for row in table_called(report, "Runs").rows}
     assert runs["FPL, pi = 1"][2:8] == ["2", "3", "1.5", "100", "2.0", "30.0"]

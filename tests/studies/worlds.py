@@ -76,7 +76,10 @@ class Here:
     def next(self, timeout):  # noqa: ARG002
         return execute(self.runs.pop(0)) if self.runs else None
 
-    def close(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         self.runs = []
 
 

@@ -9,7 +9,12 @@ from typing import Any
 import click
 
 from federank.cli.options import FILE, FOLDER
+from federank.cli.tables import new_table, plain, show
 from federank.errors import SettingError
+from federank.methods.model_folder import refuse_place
+from federank.service.operator import OperatorClient, exported_model, items_of
+from federank.service.seasons import in_total
+from federank.service.server.store.schema import move_store
 
 # `federank admin season`: seasons of a running federation, each with its own config.
 
@@ -53,8 +58,6 @@ def new_season(operator: Operator, /, catalogue: Path | None, as_json: bool, **g
 
     Items that CSV lacks end. New ones start from the mean factors of items with the same categories.
     """
-    from federank.service.operator import items_of
-
     items = {} if catalogue is None else {"items": items_of(catalogue)}
     _begin(operator, as_json, {**items, **given})
 
@@ -91,9 +94,6 @@ def _begin(operator: Operator, as_json: bool, spec: dict[str, Any]) -> None:
 @click.pass_obj
 def list_seasons(operator: Operator, as_json: bool) -> None:
     """Every season: when it began and ends, its versions, uploads per client, epsilon, and both in total."""
-    from federank.cli.tables import new_table, show
-    from federank.service.seasons import in_total
-
     with operator.client() as client:
         seasons = client.get("/seasons")["seasons"]
     totals = in_total(seasons)
@@ -151,7 +151,6 @@ class Operator:
 
     def client(self) -> Any:
         """A connection with the operator's token."""
-        from federank.service.operator import OperatorClient
 
         if not self._where["token"]:
             raise SettingError(f"The operator's token is needed: --token, or {TOKEN} in the environment.")
@@ -189,8 +188,6 @@ def admin(context: click.Context, /, **where: Any) -> None:
 @click.pass_obj
 def versions(operator: Operator, as_json: bool) -> None:
     """The versions that `rollback` can publish again."""
-    from federank.cli.tables import new_table, show
-
     with operator.client() as client:
         answer = client.get("/versions")
     if as_json:
@@ -230,9 +227,6 @@ def ban(operator: Operator, client_name: str) -> None:
 @click.pass_obj
 def export(operator: Operator, folder: Path, version: int | None) -> None:
     """Write the model to DIR, for `federank recommend`, `evaluate` and `serve --start-from`."""
-    from federank.methods.model_folder import refuse_place
-    from federank.service.operator import exported_model
-
     refuse_place(folder)
     with operator.client() as client:
         model, number = exported_model(client, version)
@@ -268,9 +262,6 @@ def move(target: str, store: str) -> None:
     Example:
       federank admin move-store postgresql://federank@localhost/federank
     """
-    from federank.cli.tables import new_table, show
-    from federank.service.server.store.schema import move_store
-
     moved, kept = move_store(store, target)
     table = new_table("Table", "Rows>", "Digest")
     for entry in moved:
@@ -293,8 +284,6 @@ def rotate_token(operator: Operator) -> None:
 @click.pass_obj
 def log(operator: Operator, as_json: bool) -> None:
     """The log of what operators did, oldest first."""
-    from federank.cli.tables import new_table, plain, show
-
     with operator.client() as client:
         answer = client.get("/log")
     if as_json:

@@ -12,9 +12,16 @@ from typing import Any
 import click
 
 from federank.checks import unknown_name
-from federank.cli.options import FOLDER
+from federank.cli.options import AT_LEAST_1, FOLDER, JSON
+from federank.cli.study import report_progress, show_report
 from federank.cli.tables import new_table, show
 from federank.errors import SettingError
+from federank.methods.registry import recommender_class
+from federank.studies.documents import packaged
+from federank.studies.plan import missing
+from federank.studies.pool import Pool
+from federank.studies.run import Bar, run_study
+from federank.studies.spec import as_study
 
 
 @click.group()
@@ -29,13 +36,11 @@ def bench() -> None:
 
 
 def _benchmarks() -> dict[str, dict[str, Any]]:
-    from federank.studies.documents import packaged
-
     return {name: document for name, document in packaged().items() if "benchmark" in document}
 
 
 @bench.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+@JSON
 def list_benchmarks(as_json: bool) -> None:
     """Data, split, protocol and metrics of each benchmark, and the published figures with their source.
 
@@ -43,15 +48,12 @@ def list_benchmarks(as_json: bool) -> None:
     Example:
       federank bench list
     """
-    from federank.studies.plan import missing
-    from federank.studies.spec import as_study
-
     content = {}
     for name, document in _benchmarks().items():
         study = as_study(document, name)
         content[name] = {
             "title": study.title,
-            "data": {data.name: missing(data) is None for data in study.data},
+            "data": {data.name: not missing(data) for data in study.data},
             "split": {data.name: data.split.as_dict() for data in study.data},
             "protocol": document["benchmark"],
             "metrics": [f"{metric}@{n}" for metric in study.metrics or () for n in study.at],
@@ -87,7 +89,7 @@ def _show_published(papers: list[dict[str, Any]]) -> None:
 )
 @click.option("--data", metavar="NAME", help="Only on this data set of the benchmark.")
 @click.option("--out", type=FOLDER, help="Results folder [results/NAME-METHOD].")
-@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Runs at a time.")
+@click.option("--workers", type=AT_LEAST_1, default=1, show_default=True, help="Runs at a time.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def run(name: str, method: str, data: str | None, out: Path | None, workers: int, quiet: bool) -> None:
     """Tune a method on the validation part, test it once, and print it beside the published figures.
@@ -99,20 +101,12 @@ def run(name: str, method: str, data: str | None, out: Path | None, workers: int
       federank bench run gowalla --method userknn
       federank bench run gowalla --method rp3beta --out results/rp3beta
     """
-    from federank.cli.study import report_progress, show_report
-    from federank.studies.pool import Pool
     from federank.studies.report import make_report
-    from federank.studies.run import Bar, run_study
-    from federank.studies.spec import as_study
 
     study = as_study(benchmark(name, method, data), f"{name}-{method}")
     folder = out or Path("results") / study.name
-    executor = Pool(workers)
-    try:
-        with Bar(quiet=quiet) as bar:
-            results = run_study(study, folder, executor, bar)
-    finally:
-        executor.close()
+    with Pool(workers) as pool, Bar(quiet=quiet) as bar:
+        results = run_study(study, folder, pool, bar)
     report_progress(results)
     if not any(record.done for record in results.records()):
         raise SystemExit(1)
@@ -121,8 +115,6 @@ def run(name: str, method: str, data: str | None, out: Path | None, workers: int
 
 def benchmark(name: str, method: str, data: str | None = None) -> dict[str, Any]:
     """The study of one method on a benchmark; a method that has no row there runs with its defaults."""
-    from federank.methods.registry import recommender_class
-
     known = _benchmarks()
     if name not in known:
         raise SettingError(unknown_name("benchmark", name, known))

@@ -5,21 +5,22 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import platformdirs
 
-from federank.cli.options import FILE
+from federank.cli.options import FILE, JSON, options
+from federank.cli.tables import plural
 from federank.errors import SettingError
+from federank.privacy.policy import Policy
+from federank.service.client.enrolment import leave as leave_federation
+from federank.service.client.federation import Catalogue, FederationInfo
+from federank.service.client.owner import exported_policy, never_items
+from federank.service.client.state import ChosenPolicy, policy_from_values, suggested_policy
+from federank.service.client.store import DeviceStore
 
-if TYPE_CHECKING:
-    from federank.privacy.policy import Policy
-    from federank.service.client.federation import Catalogue, FederationInfo
-    from federank.service.client.state import ChosenPolicy
-    from federank.service.client.store import DeviceStore
-
-
-_SHARING_OPTIONS = (
+sharing_options = options(
     click.option("--pi", type=float, metavar="X", help="How much of what you like may be sent: 0 nothing, 1 all."),
     click.option(
         "--sharing",
@@ -45,41 +46,30 @@ _SHARING_OPTIONS = (
         help="Virtual ratings are of the same items in all rounds, or drawn again in every round, which hides little.",
     ),
 )
-_OWNER_OPTIONS = (
+"""The options of a policy that simulated clients have too."""
+policy_options = options(
+    sharing_options,
     click.option("--messages", type=int, metavar="N", help="At most N uploads in all seasons together."),
     click.option("--epsilon", type=float, metavar="E", help="With a helper: at most E in all seasons together."),
     click.option("--triples", type=int, metavar="N", help="FPL: pairs to train on in a round, up to a limit."),
     click.option("--never-items", metavar="ITEM", multiple=True, help="Never send this item as liked; repeatable."),
     click.option("--never-categories", metavar="NAME", multiple=True, help="Never send any item of this category."),
 )
-STATE = click.option(
-    "--state",
-    type=FILE,
-    help="The client's file.  [default: in your data folder]",
+_RATINGS = ("filling", "rho", "sampling")
+_VALUES = ("pi", "sharing", "item_epsilon", "basis", "budget", "messages", "epsilon", "triples", *_RATINGS)
+POLICY = (*_VALUES, "never_items", "never_categories")
+"""The names of a policy's options."""
+connection_options = options(
+    click.option("--ca", metavar="FILE", help="The federation's own certificate, or its authority's."),
+    click.option("--insecure", is_flag=True, help="Allow plain http to another machine."),
+    click.option("--helper-ca", metavar="FILE", help="With secure aggregation: the helper's own certificate."),
 )
-
-
-def sharing_options(command: Any) -> Any:
-    """Give a command the options of a policy that simulated clients have too."""
-    for option in reversed(_SHARING_OPTIONS):
-        command = option(command)
-    return command
-
-
-def policy_options(command: Any) -> Any:
-    """Give a command the options of a policy."""
-    for option in reversed(_OWNER_OPTIONS):
-        command = option(command)
-    return sharing_options(command)
+STATE = click.option("--state", type=FILE, help="The client's file.  [default: in your data folder]")
 
 
 def state_path(state: Path | None) -> Path:
     """The client's file: the one that was named, or the one in the user's data folder."""
-    if state is not None:
-        return state
-    import platformdirs
-
-    return Path(platformdirs.user_data_dir("federank")) / "device.sqlite"
+    return Path(platformdirs.user_data_dir("federank")) / "device.sqlite" if state is None else state
 
 
 def note(text: str) -> None:
@@ -89,8 +79,6 @@ def note(text: str) -> None:
 
 def opened(state: Path | None) -> DeviceStore:
     """The client's file, open until the command ends."""
-    from federank.service.client.store import DeviceStore
-
     store = DeviceStore(state_path(state))
     click.get_current_context().call_on_close(store.close)
     return store
@@ -98,61 +86,45 @@ def opened(state: Path | None) -> DeviceStore:
 
 def chosen_policy(info: FederationInfo, catalogue: Catalogue, specs: dict[str, Any]) -> ChosenPolicy:
     """The owner's policy where one is named, and otherwise the federation's suggestion as it is."""
-    from federank.service.client.state import ChosenPolicy, suggested_policy
-
     if not any_spec(specs):
         return suggested_policy(info)
     _refuse_other_methods(info, specs)
-    if info.scale is not None:
-        return ChosenPolicy(changed_policy(suggested_policy(info).policy, catalogue, specs), "owner")
-    if specs["pi"] is None:
+    if info.scale is None and specs["pi"] is None:
         raise SettingError("A policy needs --pi: how much of what you like may be sent, from 0 to 1.")
-    return ChosenPolicy(changed_policy(None, catalogue, specs), "owner")
+    before = None if info.scale is None else suggested_policy(info).policy
+    return ChosenPolicy(changed_policy(before, catalogue, specs), "owner")
 
 
 def changed_policy(before: Policy | None, catalogue: Catalogue, specs: dict[str, Any]) -> Policy:
     """The policy with the given options; what was not given stays as it was."""
-    from federank.service.client.owner import never_items
-    from federank.service.client.state import policy_from_values
-
-    names = (
-        *("pi", "sharing", "item_epsilon", "basis", "budget", "messages", "epsilon", "triples"),
-        *("filling", "rho", "sampling"),
-    )
-    options: dict[str, Any] = {name: specs[name] for name in names if specs[name] is not None}
-    if options.get("filling") == "none":
-        options = {"rho": 0.0} | options  # overrides the suggestion
+    given: dict[str, Any] = {name: specs[name] for name in _VALUES if specs[name] is not None}
+    if given.get("filling") == "none":
+        given = {"rho": 0.0} | given  # overrides the suggestion
     never = never_items(catalogue, list(specs["never_items"]), list(specs["never_categories"]))
     if before is None:
-        return policy_from_values({"sharing": "fixed-subset"} | options | {"never_items": never})
-    if options.get("sharing", before.sharing) != before.sharing:
-        # Another kind of sharing has its own epsilon, basis and budget.
-        others: dict[str, Any] = {
-            "pi": before.pi,
-            "paused": before.paused,
-            "messages": before.messages,
-            "epsilon": before.epsilon,
-            "triples": before.triples,
-        }
-        return policy_from_values(others | options | {"never_items": before.never_items | never})
-    return replace(before, **options, never_items=before.never_items | never)
+        return policy_from_values({"sharing": "fixed-subset"} | given | {"never_items": never})
+    never |= before.never_items
+    if given.get("sharing", before.sharing) == before.sharing:
+        return replace(before, **given, never_items=never)
+    # Another kind of sharing has its own epsilon, basis and budget.
+    kept = {name: getattr(before, name) for name in ("pi", "paused", "messages", "epsilon", "triples")}
+    return policy_from_values(kept | given | {"never_items": never})
 
 
 def _refuse_other_methods(info: FederationInfo, specs: dict[str, Any]) -> None:
     """Refuse options that this federation ignores or would cut."""
-    named = [f"--{name}" for name in ("filling", "rho", "sampling") if specs.get(name) is not None]
+    named = [f"--{name}" for name in _RATINGS if specs[name] is not None]
     if named and info.scale is None:
         raise SettingError(
             f"{', '.join(named)} is about virtual ratings, and this federation uses likes; leave it out."
         )
-    spec = specs["triples"]
-    if spec is None:
+    if specs["triples"] is None:
         return
     most = getattr(info.settings, "most_own_triples", None)
     if most is None:
         raise SettingError("--triples belongs to FPL, and this federation uses another method; leave it out.")
-    if not 1 <= spec <= most:
-        raise SettingError(f"--triples is {spec}; this federation allows integers from 1 to {most}.")
+    if not 1 <= specs["triples"] <= most:
+        raise SettingError(f"--triples is {specs['triples']}; this federation allows integers from 1 to {most}.")
 
 
 def any_spec(specs: dict[str, Any]) -> bool:
@@ -162,23 +134,23 @@ def any_spec(specs: dict[str, Any]) -> bool:
 
 def policy_line(policy: Policy) -> str:
     """A policy in words."""
-    parts = [f"{policy.sharing} sharing, pi {policy.pi:g}, computed from the {policy.basis}"]
-    parts[0] += " profile" if policy.basis == "shared" else ""
+    profile = " profile" if policy.basis == "shared" else ""
+    parts = [f"{policy.sharing} sharing, pi {policy.pi:g}, computed from the {policy.basis}{profile}"]
     if policy.item_epsilon is not None:
         parts.append(f"item epsilon {policy.item_epsilon:g}")
     if policy.filling is not None:
         parts = [f"{policy.pi:.0%} of your ratings, for its lifetime", _virtual_line(policy)]
     if policy.budget is not None:
-        parts.append(f"at most {policy.budget} {_items(policy.budget)} ever")
+        parts.append(f"at most {plural(policy.budget, 'item')} ever")
     if policy.messages is not None:
-        parts.append(f"at most {policy.messages} {'message' if policy.messages == 1 else 'messages'} ever")
+        parts.append(f"at most {plural(policy.messages, 'message')} ever")
     if policy.epsilon is not None:
         parts.append(f"at most epsilon {policy.epsilon:g} ever")
     if policy.triples is not None:
-        parts.append(f"{policy.triples} {'pair' if policy.triples == 1 else 'pairs'} a round at most")
+        parts.append(f"{plural(policy.triples, 'pair')} a round at most")
     if policy.never_items:
         how = "never, or only as decoys" if policy.sharing == "randomized-response" else "never"
-        parts.append(f"{len(policy.never_items)} {_items(len(policy.never_items))} {how}")
+        parts.append(f"{plural(len(policy.never_items), 'item')} {how}")
     return ", ".join(parts) + (", paused" if policy.paused else "")
 
 
@@ -188,18 +160,13 @@ def _virtual_line(policy: Policy) -> str:
         return "no virtual ratings among them"
     how = "your mean" if policy.filling == "average" else "your mean, later predictions"
     when = "the same items for its lifetime" if policy.sampling == "fixed" else "other items in every round"
-    virtual = "virtual rating" if policy.rho == 1 else "virtual ratings"
-    return f"{policy.rho:g} {virtual} with each of them ({how}; {when})"
-
-
-def _items(n: int) -> str:
-    return "item" if n == 1 else "items"
+    return f"{policy.rho:g} virtual rating{'s' * (policy.rho != 1)} with each of them ({how}; {when})"
 
 
 @click.command()
 @policy_options
 @STATE
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@JSON
 def policy(state: Path | None, as_json: bool, **specs: Any) -> None:
     """Show the policy of this client; with options, change it. A running client follows from its next round.
 
@@ -210,8 +177,6 @@ def policy(state: Path | None, as_json: bool, **specs: Any) -> None:
       federank client policy
       federank client policy --sharing fixed-subset --pi 0.1
     """
-    from federank.service.client.owner import exported_policy
-
     store = opened(state)
     now, chosen_by = store.policy()
     if any_spec(specs):
@@ -258,8 +223,6 @@ def leave(state: Path | None, erase: bool) -> None:
 
     The file stays, for its ledger and for recommending, unless --erase is given.
     """
-    from federank.service.client.enrolment import leave as leave_federation
-
     path = state_path(state)
     leave_federation(path, note)
     if erase:

@@ -5,24 +5,31 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from federank.cli.client_policy import STATE, note, opened, state_path
-from federank.cli.options import FILE
+from federank.cli.client_policy import STATE, note, opened, policy_line, state_path
+from federank.cli.options import AT_LEAST_1, FILE, JSON
+from federank.cli.tables import new_table, plain, plural, show
+from federank.federation.client import cost_of, epsilon_promised, epsilon_so_far, spent_in_total
 from federank.files import PRIVATE, atomic_write
-
-if TYPE_CHECKING:
-    from federank.privacy.ledger import Ledger
-    from federank.secagg.config import SecaggConfig
-    from federank.service.client.store import DeviceStore
+from federank.privacy.ledger import Ledger
+from federank.secagg.config import SecaggConfig
+from federank.service.client.client import messages_left
+from federank.service.client.enrolment import client_of
+from federank.service.client.outcomes import line_of
+from federank.service.client.owner import exported, exported_ledger, ledger_as_text
+from federank.service.client.owner import recommend as recommend_items
+from federank.service.client.seasons import Totals, follow_season, lifetime_cap
+from federank.service.client.state import ABANDONED, COUNTED, LATE, RELEASED, UNCHARGED, WAITING
+from federank.service.client.store import DeviceStore, taking_part
 
 
 @click.command()
 @STATE
 @click.option("--out", type=FILE, help="Write all of it, as CSV or .json, to a file that only you can read.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@JSON
 def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
     """What this client has sent: by item, as liked or as a negative; and its uploads, where they are limited.
 
@@ -30,9 +37,6 @@ def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
     Example:
       federank client ledger --out ledger.csv
     """
-    from federank.cli.tables import new_table, plain, show
-    from federank.service.client.owner import exported_ledger, ledger_as_text
-
     store = opened(state)
     sent_items, history = store.ledger(), store.profile()
     if out is not None:
@@ -47,63 +51,39 @@ def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
         }
         click.echo(json.dumps(content | ({"messages": sent_items.message_rows()} if sent_items.messages else {})))
         return
-    if store.identity().info.scale is not None:
-        _show_ratings(store, sent_items)
-        return
-    catalogue = store.catalogue()
-    liked = [entry for entry in sent_items.entries.values() if entry.times_liked]
-    rounds, share = store.rounds(), sent_items.disclosed(history)
-    sent = f"Of your {len(history):,} items {share:.1%} were sent as liked"
+    catalogue, shows_ratings = store.catalogue(), store.identity().info.scale is not None
+    entries, what = list(sent_items.entries.values()), "ratings" if shows_ratings else "items"
+    share = f"Of your {len(history):,} {what} {sent_items.disclosed(history):.1%} were sent"
+    real = {entry.item for entry in entries if (entry.real is True if shows_ratings else entry.times_liked)}
+    others = f"{len(entries) - len(real):,} other items were"
     if store.identity().info.rules.counts_messages:
-        click.echo(f"{messages_line(store)} {sent}.")
+        covers = "; every upload covers the full catalogue" if shows_ratings else " as liked"
+        click.echo(f"{messages_line(store)} {share}{covers}.")
+    elif shows_ratings:
+        hidden = f"{others} sampled and sent with virtual ratings. Only you can see which is which."
+        click.echo(f"{plural(store.rounds(), 'round')}. {share}; {hidden}")
     else:
-        click.echo(
-            f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. {sent}; {len(sent_items.entries) - len(liked):,} "
-            "other items were sent as negatives."
-        )
-    if liked:
-        table = new_table("Item", "Title", "Times>", "First round>", "Last round>", "Yours")
-        for entry in sorted(liked, key=lambda entry: (-entry.times_liked, entry.item)):
-            names = plain(catalogue.ids[entry.item]), plain(catalogue.titles[entry.item])
-            counts = (str(entry.times_liked), str(entry.first_round), str(entry.last_round))
-            table.add_row(*names, *counts, "yes" if entry.real else "a decoy")
-        show(table)
-
-
-def _show_ratings(store: DeviceStore, ledger: Ledger) -> None:
-    """Which items were sent because they were rated, and which were sampled to hide them."""
-    from federank.cli.tables import new_table, plain, show
-
-    catalogue, history, rounds = store.catalogue(), store.profile(), store.rounds()
-    rated = {entry.item for entry in ledger.entries.values() if entry.real is True}
-    share = f"Of your {len(history):,} ratings {ledger.disclosed(history):.1%}"
-    if store.identity().info.rules.counts_messages:
-        click.echo(f"{messages_line(store)} {share} were sent; every upload covers the full catalogue.")
-    else:
-        click.echo(
-            f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. {share} were sent; "
-            f"{len(ledger.entries) - len(rated):,} other items were sampled and sent with virtual ratings. Only you "
-            "can see which is which."
-        )
-    if not ledger.entries:
+        click.echo(f"{plural(store.rounds(), 'round')}. {share} as liked; {others} sent as negatives.")
+    if not shows_ratings:
+        entries = [entry for entry in entries if entry.item in real]
+    if not entries:
         return
-    table = new_table("Item", "Title", "Sent as", "Times>", "First round>", "Last round>")
-    for entry in sorted(ledger.entries.values(), key=lambda entry: (entry.item not in rated, entry.item)):
-        how = "rated" if entry.item in rated else "sampled"
-        times = str(entry.times_liked + entry.times_compared)
+    ends = ("Sent as",) if shows_ratings else ("Yours",)
+    table = new_table("Item", "Title", *ends, "Times>", "First round>", "Last round>")
+    for entry in sorted(entries, key=lambda entry: (entry.item not in real, -entry.times_liked, entry.item)):
         names = plain(catalogue.ids[entry.item]), plain(catalogue.titles[entry.item])
-        table.add_row(*names, how, times, str(entry.first_round), str(entry.last_round))
+        kind = "rated" if entry.item in real else "sampled"
+        kind = kind if shows_ratings else "yes" if entry.real else "a decoy"
+        times = entry.times_liked + entry.times_compared * shows_ratings
+        table.add_row(*names, kind, str(times), str(entry.first_round), str(entry.last_round))
     show(table)
 
 
 def messages_line(store: DeviceStore) -> str:
     """How many uploads were sent, and how many remain."""
-    from federank.service.client.client import messages_left
-
     ledger = store.ledger()
     left = messages_left(store.identity(), store.policy().policy, ledger)
-    charged = "is charged to this client" if ledger.spent == 1 else "are charged to this client"
-    sent = f"{ledger.spent} {'upload' if ledger.spent == 1 else 'uploads'} {charged}"
+    sent = f"{plural(ledger.spent, 'upload')} {'is' if ledger.spent == 1 else 'are'} charged to this client"
     return f"{sent}, and {left} more are allowed." if left else f"{sent}, the maximum."
 
 
@@ -118,9 +98,6 @@ LEFT_OUT = {
 
 def outcome_lines(store: DeviceStore) -> list[str]:
     """The outcome of the uploads: how many are in the model, and a line for each that is not."""
-    from federank.service.client.outcomes import line_of
-    from federank.service.client.state import ABANDONED, COUNTED, LATE, RELEASED, UNCHARGED, WAITING
-
     identity, uploads = store.identity(), store.uploads()
     words = [sent.outcome or WAITING for sent in uploads]
     if not words:
@@ -144,8 +121,6 @@ def outcome_lines(store: DeviceStore) -> list[str]:
 
 def guarantee_line(config: SecaggConfig, ledger: Ledger) -> str:
     """The privacy guarantee of the uploads so far, and of all of a client's lifetime."""
-    from federank.federation.client import epsilon_promised, epsilon_so_far
-
     most, now = epsilon_promised(config), epsilon_so_far(config, ledger)
     secure = "Secure aggregation: no single server can read an upload."
     if most is None or now is None:
@@ -161,7 +136,7 @@ def _bound(epsilon: float) -> str:
 
 @click.command()
 @STATE
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@JSON
 def status(state: Path | None, as_json: bool) -> None:
     """The federation of this client, its method and policy, what it has sent, and its model.
 
@@ -169,11 +144,6 @@ def status(state: Path | None, as_json: bool) -> None:
     Example:
       federank client status
     """
-    from federank.cli.client_policy import policy_line
-    from federank.cli.tables import plain
-    from federank.federation.client import epsilon_promised, epsilon_so_far
-    from federank.service.client.client import messages_left
-
     store = opened(state)
     identity, chosen, ledger = store.identity(), store.policy(), store.ledger()
     info, version, rounds = identity.info, store.model_version(), store.rounds()
@@ -202,7 +172,7 @@ def status(state: Path | None, as_json: bool) -> None:
     where = f"{plain(info.name or 'a federation')} ({info.method}) at {identity.server}"
     click.echo(f"Enrolled in {where}." if identity.token else f"Was enrolled in {where}, and has left.")
     click.echo(f"Policy: {policy_line(chosen.policy)}.")
-    taken_part = f"This client has taken part in {rounds:,} {'round' if rounds == 1 else 'rounds'}."
+    taken_part = f"This client has taken part in {plural(rounds, 'round')}."
     click.echo(messages_line(store) if counted else taken_part)
     if identity.sums is not None:
         click.echo(guarantee_line(identity.sums.config, ledger))
@@ -213,8 +183,8 @@ def status(state: Path | None, as_json: bool) -> None:
 
 @click.command()
 @STATE
-@click.option("-n", "n", type=int, metavar="N", default=10, show_default=True, help="How many items.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@click.option("-n", "n", type=AT_LEAST_1, metavar="N", default=10, show_default=True, help="How many items.")
+@JSON
 def recommend(state: Path | None, n: int, as_json: bool) -> None:
     """The best items that you do not have, from the model as last received; works offline.
 
@@ -222,11 +192,6 @@ def recommend(state: Path | None, n: int, as_json: bool) -> None:
     Example:
       federank client recommend -n 5
     """
-    from federank.checks import check_int
-    from federank.cli.tables import new_table, plain, show
-    from federank.service.client.owner import recommend as recommend_items
-
-    check_int("n", n, 1)
     store = opened(state)
     listed, is_rating = recommend_items(store, n), store.identity().info.scale is not None
     if as_json:
@@ -246,8 +211,6 @@ def recommend(state: Path | None, n: int, as_json: bool) -> None:
 @click.option("--out", type=FILE, help="Write to a file that only you can read.")
 def export(state: Path | None, out: Path | None) -> None:
     """The content of the client's file as JSON, without the token, which would let others act for you."""
-    from federank.service.client.owner import exported
-
     text = json.dumps(exported(opened(state)), indent=1)
     if out is None:
         click.echo(text)
@@ -262,7 +225,7 @@ def export(state: Path | None, out: Path | None) -> None:
 @click.command()
 @STATE
 @click.option("--accept", is_flag=True, help="Go on in the federation's new season, though it is weaker.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@JSON
 def season(state: Path | None, accept: bool, as_json: bool) -> None:
     """The seasons of this client: uploads and epsilon sent and promised in each, in total, and the lifetime cap.
 
@@ -271,8 +234,6 @@ def season(state: Path | None, accept: bool, as_json: bool) -> None:
       federank client season
       federank client season --accept
     """
-    from federank.cli.tables import new_table, show
-
     if accept:
         _accept(state_path(state))
     store = opened(state)
@@ -289,10 +250,6 @@ def season(state: Path | None, accept: bool, as_json: bool) -> None:
 
 
 def _accept(path: Path) -> None:
-    from federank.service.client.enrolment import client_of
-    from federank.service.client.seasons import follow_season
-    from federank.service.client.store import taking_part
-
     with taking_part(path) as store, client_of(store.identity(), note) as client:
         before = store.identity()
         if follow_season(store, client, before, note, accepts=True).info.season == before.info.season:
@@ -301,9 +258,6 @@ def _accept(path: Path) -> None:
 
 def budgets(store: DeviceStore) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any]]:
     """Uploads and epsilon by season and in total, and the client's lifetime cap."""
-    from federank.federation.client import cost_of, spent_in_total
-    from federank.service.client.seasons import Totals, lifetime_cap
-
     identity, ledger, seasons = store.identity(), store.ledger(), store.seasons()
     is_summed = identity.sums is not None
     delta = float(identity.sums.config.delta) if identity.sums is not None else 1e-6

@@ -6,16 +6,17 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from federank.cli.evaluate import show_groups
+from federank.cli.tables import new_table, plain, show
+from federank.data.interactions import Interactions
 from federank.errors import BadSplit, SettingError
-
-if TYPE_CHECKING:
-    from federank.data.interactions import Interactions
-    from federank.evaluation.evaluate import Evaluation, Part
-    from federank.evaluation.significance import Comparison
+from federank.evaluation.evaluate import Evaluation, Part, evaluate
+from federank.evaluation.significance import Comparison
+from federank.evaluation.significance import compare as compare_users
+from federank.methods.model_folder import load_model, load_split
 
 
 @click.command()
@@ -41,10 +42,6 @@ def compare(models: tuple[Path, ...], at: int, metrics: str, part: Part, seed: i
     Example:
       federank compare runs/a runs/b --at 10
     """
-    from federank.evaluation.evaluate import evaluate
-    from federank.evaluation.significance import compare as compare_users
-    from federank.methods.model_folder import load_model, load_split
-
     if len(set(models)) < len(models) or len(models) < 2:
         raise SettingError("Give the folders of two or more different models to compare.")
     names = metrics.split(",")
@@ -65,9 +62,6 @@ def compare(models: tuple[Path, ...], at: int, metrics: str, part: Part, seed: i
 
 
 def _show(comparisons: list[Comparison], evaluations: Mapping[str, Evaluation]) -> None:
-    from federank.cli.evaluate import show_groups
-    from federank.cli.tables import new_table, plain, show
-
     letter = {name: _letter(position) for position, name in enumerate(evaluations)}
     metrics = list(dict.fromkeys(one.metric for one in comparisons))
     table = new_table("", "Model", *(f"{metric}>" for metric in metrics))

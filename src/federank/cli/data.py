@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from federank.cli.options import FILE, FOLDER, Command, Reading, reads_data
-from federank.errors import SettingError
+from federank.cli.options import FILE, FOLDER, JSON, Command, Reading, reads_data
+from federank.errors import BadFile, DataError, DownloadError, SettingError
 
 if TYPE_CHECKING:
     from federank.data.datasets import KnownSet
     from federank.data.splits import Division
 
+# What these commands need is imported when they run: `federank data --help` is fast.
+
 
 # `federank data split`: a data set as files to train on and to test on.
 
 
-_WAYS = ("temporal", "global-temporal", "leave-last-out", "random", "strong", "folds")
-_NAMES = {way.replace("-", "_"): way for way in _WAYS}
+_SHARES = ("temporal", "global-temporal", "random", "strong")
+_NAMES = {way.replace("-", "_"): way for way in (*_SHARES, "leave-last-out", "folds")}
 """What Click calls the flag of each way."""
 
 
@@ -64,13 +67,11 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
       federank data split city --folds 5 --seed 7 --out city-folds
     """
     from federank.data.split_files import files_of, refuse_foreign_folder, write_split_folder
-
-    way = _way(chosen)
-    division = _division(way, chosen)
-    refuse_foreign_folder(out)
-    data = reading.interactions()
     from federank.data.splits import divide, refuse_empty_parts
 
+    way, division = _division(chosen)
+    refuse_foreign_folder(out)
+    data = reading.interactions()
     splits = divide(data, division)
     refuse_empty_parts(splits, division)
     settings = {
@@ -95,35 +96,24 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
         click.echo(f"  {len(rows):>12,}  {out / path}")
 
 
-def _way(chosen: dict[str, Any]) -> str:
-    """The flag of the one way of splitting that was chosen."""
-    ways = [flag for flag in _NAMES if chosen[flag] not in (None, False)]
-    flags = ", ".join(f"--{way}" for way in _NAMES.values())
-    if len(ways) != 1:
-        problem = "No way of splitting is chosen" if not ways else f"{len(ways)} ways of splitting are chosen"
-        raise SettingError(f"{problem}; give exactly one of {flags}.")
-    if chosen["validation"] and ways[0] == "folds":
-        raise SettingError("Folds have no validation part; leave --validation out.")
-    if ways[0] == "leave_last_out" and chosen["validation"] not in (0, 1):
-        raise SettingError("With --leave-last-out, validation is one interaction of each user: give --validation 1.")
-    return ways[0]
-
-
-def _division(flag: str, chosen: dict[str, Any]) -> Division:
-    """What the flags ask for; the value of a way's flag is the share of its test, or its number of folds."""
+def _division(chosen: dict[str, Any]) -> tuple[str, Division]:
+    """The one way of splitting that was chosen, and what its flags ask for."""
     from federank.data.splits import Division
 
-    way, rest = (
-        _NAMES[flag],
-        {
-            "validation": chosen["validation"],
-            "seed": chosen["seed"],
-            "mirrored": chosen["mirrored"],
-        },
-    )
-    if way == "folds":
-        return Division(way=way, folds=chosen[flag], **rest)
-    return Division(way=way, **rest) if way == "leave-last-out" else Division(way=way, test=chosen[flag], **rest)
+    ways = [flag for flag in _NAMES if chosen[flag] not in (None, False)]
+    if len(ways) != 1:
+        flags = ", ".join(f"--{way}" for way in _NAMES.values())
+        problem = "No way of splitting is chosen" if not ways else f"{len(ways)} ways of splitting are chosen"
+        raise SettingError(f"{problem}; give exactly one of {flags}.")
+    [flag], validation = ways, chosen["validation"]
+    if validation and flag == "folds":
+        raise SettingError("Folds have no validation part; leave --validation out.")
+    if flag == "leave_last_out" and validation not in (0, 1):
+        raise SettingError("With --leave-last-out, validation is one interaction of each user: give --validation 1.")
+    # The value of a way's flag is the share of its test, or its number of folds.
+    amount = {"folds": chosen[flag]} if flag == "folds" else {"test": chosen[flag]} if _NAMES[flag] in _SHARES else {}
+    rest = {name: chosen[name] for name in ("validation", "seed", "mirrored")}
+    return flag, Division(way=_NAMES[flag], **amount, **rest)
 
 
 @click.group()
@@ -142,7 +132,7 @@ data.add_command(split)
 
 
 @data.command(name="list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@JSON
 def list_known(as_json: bool) -> None:
     """List the known data sets, and which are here.
 
@@ -150,6 +140,7 @@ def list_known(as_json: bool) -> None:
     Example:
       federank data list
     """
+    from federank.cli.tables import new_table, show
     from federank.data.datasets import KNOWN, data_folder, find
 
     places = {name: find(name) for name in KNOWN}
@@ -167,7 +158,6 @@ def list_known(as_json: bool) -> None:
         ]
         click.echo(json.dumps(rows, indent=2))
         return
-    from federank.cli.tables import new_table, show
 
     table = new_table("Name", "Data set", "Interactions>", "Download>", "Here")
     for name, known in KNOWN.items():
@@ -192,31 +182,25 @@ def get(name: str, copy: Path | None) -> None:
     Example:
       federank data get ml-100k
     """
-    from federank.data.datasets import find, install_path, known_set
-    from federank.errors import DataError
+    from federank.data.datasets import find, known_set
 
-    known = known_set(name)
-    _say_whose(known)
-    place = find(name)
+    known, place = known_set(name), find(name)
+    click.echo(known.title)
+    for line in (known.terms, f"Cite: {known.citation}" if known.citation else ""):
+        if line:
+            click.echo(click.wrap_text(line, width=78, initial_indent="  ", subsequent_indent="  "))
     if known.generated:
         click.echo(f"{name} is generated whenever it is used; there is nothing to get.")
-        return
-    if copy is not None:
-        place = _install(known, copy, install_path(known, copy.name), place)
-    elif place is not None:
+    elif copy is None and place is not None:
         click.echo(f"It is already here: {place}")
-        return
-    elif known.address is None:
-        raise DataError(f"{known.title} has no public address that is sure to stay.\n{_steps(known)}")
     else:
-        place = _download(known, install_path(known, known.files[0]))
-    click.echo(f"Installed: {place}")
-    click.echo(f"Next: federank data stats {name}")
+        click.echo(f"Installed: {_download(known) if copy is None else _install(known, copy, place)}")
+        click.echo(f"Next: federank data stats {name}")
 
 
 @data.command(cls=Command)
 @reads_data
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@JSON
 @click.option("--plot", type=FILE, help="Also draw a picture (png, pdf, svg).")
 @click.option(
     "--training", is_flag=True, help="Describe what is left to train on when each user's newest fifth is not."
@@ -235,8 +219,9 @@ def stats(reading: Reading, as_json: bool, plot: Path | None, training: bool) ->
       federank data stats city --plot city.png
       federank data stats city --min-interactions 20 --training
     """
+    from federank.cli.tables import show_statistics
     from federank.data.splits import split_temporal
-    from federank.data.statistics import category_shares, statistics, top_categories
+    from federank.data.statistics import category_shares, draw_statistics, statistics, top_categories
 
     described = reading.interactions()
     if training:
@@ -248,14 +233,11 @@ def stats(reading: Reading, as_json: bool, plot: Path | None, training: bool) ->
         else category_shares(top_categories(described.categories), described.popularity)
     )
     if plot is not None:
-        from federank.data.statistics import draw_statistics
-
         draw_statistics(described, plot)
     if as_json:
         gathered = {} if top in (None, numbers.categories) else {"top_categories": [asdict(one) for one in top or ()]}
         click.echo(json.dumps(numbers.as_dict() | gathered, indent=2))
         return
-    from federank.cli.tables import show_statistics
 
     show_statistics(replace(numbers, categories=top))
     if plot is not None:
@@ -279,16 +261,15 @@ def city(people: int, places: int, checkins: int, seed: int, out: Path | None) -
       federank data city
       federank data city --people 5000 --places 4000 --checkins 200000 --out city.tsv
     """
+    from federank.cli.tables import show_statistics
     from federank.data import synthetic
+    from federank.data.split_files import write_tsv
+    from federank.data.statistics import statistics
 
     built = synthetic.city(people=people, places=places, checkins=checkins, seed=seed)
     if out is None:
-        from federank.cli.tables import show_statistics
-        from federank.data.statistics import statistics
-
         show_statistics(statistics(built))
         return
-    from federank.data.split_files import write_tsv
 
     write_tsv(built, out)
     click.echo(f"Written: {len(built):,} synthetic check-ins to {out}")
@@ -297,61 +278,49 @@ def city(people: int, places: int, checkins: int, seed: int, out: Path | None) -
 def _steps(known: KnownSet) -> str:
     """How a user who has the file gets the papers' tables on it: three lines."""
     from federank.studies.documents import packaged
-    from federank.studies.spec import as_study
 
-    studies = [
-        name
-        for name, document in packaged().items()
-        if any(known.name in (each.name, each.source) for each in as_study(document, name).data)
-    ]
+    studies = [name for name, document in packaged().items() if known.name in str(document.get("data"))]
     run = " and ".join(f"`federank study run {name}`" for name in studies)
     third = f"\n3. {run} then runs the papers' tables and figures on it too." if studies else ""
     return f"1. {known.how_to_obtain}\n2. Run `federank data get {known.name} --from FILE`.{third}"
 
 
-def _say_whose(known: KnownSet) -> None:
-    click.echo(known.title)
-    for line in (known.terms, f"Cite: {known.citation}" if known.citation else ""):
-        if line:
-            click.echo(click.wrap_text(line, width=78, initial_indent="  ", subsequent_indent="  "))
-
-
-def _install(known: KnownSet, copy: Path, target: Path, place: Path | None) -> Path:
+def _install(known: KnownSet, copy: Path, place: Path | None) -> Path:
     """Install a local copy: checked against the publisher's sum, or read once where there is none."""
-    from federank.data.download import Expected, install_copy
+    from federank.data.datasets import install_path
+    from federank.data.download import install_copy
     from federank.data.loading import load
-    from federank.errors import BadFile, DataError
 
+    target = install_path(known, copy.name)
     if place is not None and place != target:
         raise DataError(f"{known.title} is already here, at {place}. Delete that first to install another copy.")
     if known.md5 is None and copy.is_file():
         click.echo(f"Read: {load(copy)!r}")
     try:
-        install_copy(copy, target, Expected(size=known.size, md5=known.md5))
+        install_copy(copy, target, known.size, known.md5)
     except BadFile as mistake:
         trust = f" If you trust your copy all the same, put it at {target} yourself." if copy.is_file() else ""
         raise BadFile(f"{mistake}{trust}") from mistake
     return target
 
 
-def _download(known: KnownSet, target: Path) -> Path:
+def _download(known: KnownSet) -> Path:
     """Fetch from the publisher with a progress bar on stderr."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    from federank.data.download import Expected, fetch
-    from federank.errors import DownloadError
+    from federank.data.datasets import install_path
+    from federank.data.download import fetch
 
+    if known.address is None or known.size is None or known.md5 is None:
+        raise DataError(f"{known.title} has no public address that is sure to stay.\n{_steps(known)}")
+    target = install_path(known, known.files[0])
     columns = (TextColumn(known.title), BarColumn(None), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     try:
         with Progress(*columns, console=Console(stderr=True)) as bar:
             task = bar.add_task("", total=known.size)
-            fetch(
-                str(known.address),
-                target,
-                Expected(size=known.size, md5=known.md5),
-                progress=lambda done, total: bar.update(task, completed=done, total=total),
-            )
+            shown = partial(bar.update, task)
+            fetch(known.address, target, known.size, known.md5, progress=lambda done: shown(completed=done))
     except DownloadError as mistake:
         raise DownloadError(
             f"{mistake} Or fetch it in another way and run `federank data get {known.name} --from FILE`."

@@ -3,7 +3,7 @@
 1. A synthetic city is generated and split, as the papers do it.
 2. The packaged study `demo` is carried out: centralised methods, FPL at several values of pi, each at its best epoch,
    and Frugal. `federank study run demo` gives the same numbers.
-3. An honest-but-curious server audits FPL's uploads, Frugal's, and secure sums of Frugal's (audit/).
+3. An honest-but-curious server has observed runs of FPL and of Frugal, the latter plain and under secure aggregation.
 4. The report is written: report.html, and the results it was made from.
 
 Nothing is fetched. Everything is written to a folder of its own: under a temporary name first, so that it is there
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -25,22 +25,19 @@ from federank.errors import BadFile, SettingError
 from federank.files import folder_in_place
 
 if TYPE_CHECKING:
-    from federank.data.splits import Split
-    from federank.studies.results import RunRecord
     from federank.studies.rows import Row
 
 MARK = "made-by-federank-demo.txt"
 """The file by which the demo knows a folder of its own."""
 
 STUDY = "demo"
-AUDITS: tuple[tuple[str, tuple[str, dict[str, Any]], str], ...] = (
-    ("FPL, pi = 1", ("FPL", {"pi": 1.0}), "updates"),
-    ("FPL, pi = 0.1", ("FPL", {"pi": 0.1}), "updates"),
-    ("Frugal, plain", ("Frugal", {"messages": 5}), "plain"),
-    ("Frugal, helper", ("Frugal", {"messages": 5}), "sums"),
+CONFIGURATIONS = (
+    ("FPL, pi = 1", "FPL, audited", 1.0, "updates", "operator"),
+    ("FPL, pi = 0.1", "FPL, audited", 0.1, "updates", "operator"),
+    ("Frugal, plain", "Frugal, audited", 5, "plain", "operator"),
+    ("Frugal, helper", "Frugal, audited", 5, "sums", "neither"),
 )
-"""What is audited: a name, the study's row whose settings and epoch it has, and what the server sees."""
-_READS = {"updates": "operator", "plain": "operator", "sums": "neither"}
+"""What is compared: a name, the study's row and its swept value, what the server sees, and who can read an upload."""
 
 
 @click.command()
@@ -84,12 +81,14 @@ def demo(out: Path, seed: int, serve: bool, films: bool, host: str | None, port:
 
 def _report_story(folder: Path, seed: int) -> None:
     from federank.cli.tables import new_table, show, show_statistics
+    from federank.data.splits import split_temporal
     from federank.data.statistics import statistics
+    from federank.data.synthetic import city
     from federank.studies.report import write_report
-    from federank.studies.results import Results
 
     click.echo("1. A city. It is synthetic: synthetic people check in at synthetic places.\n")
-    data, split = _city_and_split()
+    data = city()
+    split = split_temporal(data.keep_users(min_interactions=20), test=0.2)
     show_statistics(statistics(data))
     click.echo("2. A split, as the papers make it: of everyone with 20 check-ins or more,")
     click.echo("   the newest fifth is for the test.\n")
@@ -110,31 +109,20 @@ def _report_story(folder: Path, seed: int) -> None:
     click.echo("   ranks places by how likely each user was there. Attacker: how often it ranks")
     click.echo("   a place of the history above another (AUC; 0.5 is chance). Popularity: the")
     click.echo("   same by popularity alone. The attacker has no side knowledge.\n")
-    audits = [_audited(*audit, rows, split, seed) for audit in AUDITS]
-    for record in audits:
-        Results.open(folder / "results").append(record)
-    _show_configurations(audits[:2])
+    _show_configurations(rows, "FPL")
     click.echo("   A low pi is no privacy: what is held back today is sent another day.\n")
 
     click.echo("5. Frugal, our method: a client solves for its own factors and uploads 5 times.")
     click.echo("   Plain uploads are as readable as FPL's. With a helper, a second server run by")
     click.echo("   another organisation, each upload is split, and both read only the sum over")
     click.echo("   all clients; that takes more megabytes. MB are up and down, per client.\n")
-    _show_configurations(audits)
+    _show_configurations(rows, "")
     click.echo("   An attacker who knows some places of a user reads more from sums than this")
     click.echo("   one: docs/privacy.md says who, and what noise does about it.\n")
 
     write_report(folder / "results", html=folder / "report.html")
     click.echo("6. A report of all this, with figures, is written.")
     click.echo("   Next: .venv/bin/federank train federank --data city --out runs/city\n")
-
-
-def _city_and_split() -> tuple[Any, Split]:
-    from federank.data.splits import split_temporal
-    from federank.data.synthetic import city
-
-    data = city()
-    return data, split_temporal(data.keep_users(min_interactions=20), test=0.2)
 
 
 def _learn(results: Path, seed: int) -> list[Row]:
@@ -158,7 +146,7 @@ def _show_methods(rows: list[Row]) -> None:
     for row in rows:
         if row.group == "FPL":
             table.add_row(f"FPL, pi = {row.at('pi'):g}", *_scores(row))
-        elif not row.swept:
+        elif not row.swept and not row.group.endswith("audited"):
             table.add_row(row.group if row.group == "Random" else f"{row.group} (centralised)", *_scores(row))
     show(table)
 
@@ -168,55 +156,18 @@ def _scores(row: Row) -> tuple[str, str, str]:
     return f"{precision:.4f}", f"{gain:.4f}", f"{shown:,.0f}"
 
 
-def _audited(
-    name: str, place: tuple[str, dict[str, Any]], sees: str, rows: list[Row], split: Split, seed: int
-) -> RunRecord:
-    """Train a row of the study again under the eyes of an honest-but-curious server: what it learnt, as a record."""
-    import hashlib
-
-    from federank.audit.audit import audit_training
-    from federank.methods.registry import recommender_class
-    from federank.studies.results import RunRecord
-    from federank.studies.task import headline, marks_of
-
-    group, point = place
-    [row] = [row for row in rows if row.group == group and all(row.at(key) == point[key] for key in point)]
-    [record] = row.records
-    stop = {} if record.epoch is None or record.model == "frugal" else {"epochs": record.epoch}
-    model = recommender_class(record.model)(**{**record.settings, **stop, "seed": seed})
-    findings, about = audit_training(model, split.train, sees=sees)
-    megabytes = "lifetime_written_out" if sees == "sums" else "lifetime_megabytes"
-    cost = {"messages": row.mean("lifetime_messages"), "megabytes": row.mean(megabytes)}
-    return RunRecord(
-        id=hashlib.sha256(repr((name, record.id)).encode()).hexdigest()[:16],
-        group=name,
-        data="city",
-        model=record.model,
-        settings=record.settings,
-        seed=seed,
-        task="audit",
-        metrics={
-            "precision@10": row.mean("precision@10"),
-            **cost,
-            **marks_of(findings[-1]),
-            **headline(findings[-1]),
-        },
-        seconds=sum(about["seconds"].values()),
-        extra={"sees": _READS[sees]},
-    )
-
-
-def _show_configurations(records: list[RunRecord]) -> None:
-    """One row per configuration: cost, accuracy and leakage of the same mode."""
+def _show_configurations(rows: list[Row], names: str) -> None:
+    """One line per configuration: cost, accuracy and leakage of the same mode."""
     from federank.cli.tables import new_table, show
 
     table = new_table("", "Read by", "Uploads>", "MB>", "P@10>", "Attacker>", "Popularity>")
-    for record in records:
-        messages, megabytes, precision, auc, popularity = (
-            record.metrics[name] or 0.0 for name in ("messages", "megabytes", "precision@10", "auc", "popularity")
-        )
-        figures = f"{messages:,.0f}", f"{megabytes:,.2f}", f"{precision:.3f}", f"{auc:.3f}", f"{popularity:.3f}"
-        table.add_row(record.group, record.extra["sees"], *figures)
+    for name, group, value, sees, readers in CONFIGURATIONS:
+        if name.startswith(names):
+            [row] = [row for row in rows if row.group == group and value in dict(row.swept).values()]
+            megabytes = "lifetime_written_out" if sees == "sums" else "lifetime_megabytes"
+            metrics = ("lifetime_messages", megabytes, "precision@10", f"{sees}:auc", f"{sees}:popularity")
+            uploads, size, *rest = (row.mean(metric) or 0.0 for metric in metrics)
+            table.add_row(name, readers, f"{uploads:,.0f}", f"{size:,.2f}", *(f"{figure:.3f}" for figure in rest))
     show(table)
 
 

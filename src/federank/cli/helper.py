@@ -7,17 +7,29 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import click
 
 from federank.cli.listening import certificate_of, listening_options, refuse_names, shown_host
-from federank.cli.options import FOLDER, Command
+from federank.cli.options import FOLDER, LIMITS, Command, given_settings, settings_options
 from federank.errors import SettingError
-
-if TYPE_CHECKING:
-    from federank.service.server.store.database import Connection
+from federank.secagg.keys import fingerprint
+from federank.service.helper.process import HelperServing, open_service, serve
+from federank.service.helper.rounds import HelperSettings
+from federank.service.helper.store import (
+    FORMAT,
+    SCHEMA,
+    allow_leader,
+    allowed_leaders,
+    refuse_a_disk,
+    remove_leader,
+    usual_folder,
+)
+from federank.service.server.http.listening import bind
+from federank.service.server.store.database import Connection, Database, without_password
+from federank.service.server.store.schema import create_tables
 
 Answer = TypeVar("Answer")
 
@@ -27,8 +39,6 @@ class HelperCommand(Command, click.Group):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Our own options, then those of the record."""
-        from federank.cli.options import LIMITS, settings_options
-        from federank.service.helper.rounds import HelperSettings
 
         if len(self.params) == self._own:
             self.params += settings_options(HelperSettings, section=LIMITS)
@@ -81,8 +91,6 @@ _STORE = click.option("--store", help="The helper's store.  [default: helper.db]
 @click.pass_context
 def allow(context: click.Context, fingerprint: str, name: str, store: str | None) -> None:
     """Serve the federations of a leader, named by the fingerprint of its key."""
-    from federank.service.helper.store import allow_leader
-
     known = _fingerprint(fingerprint)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     is_new = _with_store(context, store, lambda connection: allow_leader(connection, known, name, now))
@@ -95,8 +103,6 @@ def allow(context: click.Context, fingerprint: str, name: str, store: str | None
 @click.pass_context
 def list_leaders(context: click.Context, as_json: bool, store: str | None) -> None:
     """Show the leaders that are allowed."""
-    from federank.service.helper.store import allowed_leaders
-
     leaders = _with_store(context, store, allowed_leaders)
     if as_json:
         click.echo(json.dumps([leader._asdict() for leader in leaders]))
@@ -111,8 +117,6 @@ def list_leaders(context: click.Context, as_json: bool, store: str | None) -> No
 @click.pass_context
 def remove(context: click.Context, fingerprint: str, store: str | None) -> None:
     """Serve a leader no more. What was published of its rounds stays."""
-    from federank.service.helper.store import remove_leader
-
     known = _fingerprint(fingerprint)
     if not _with_store(context, store, lambda connection: remove_leader(connection, known)):
         raise SettingError(f"No leader with the key {known} is allowed; `federank helper list` shows those that are.")
@@ -128,10 +132,6 @@ def _fingerprint(text: str) -> str:
 
 def _with_store(context: click.Context, store: str | None, act: Callable[[Connection], Answer]) -> Answer:
     """Do something with the helper's store, which may be in use by a running helper."""
-    from federank.service.helper.store import FORMAT, SCHEMA
-    from federank.service.server.store.database import Database
-    from federank.service.server.store.schema import create_tables
-
     assert context.parent is not None, "a command of the group"
     database = Database(_address(store or str(context.parent.params["store"])))
     try:
@@ -164,14 +164,6 @@ def _help(
     quiet: bool,
     **values: Any,
 ) -> int:
-    from federank.cli.options import given_settings
-    from federank.secagg.keys import fingerprint
-    from federank.service.helper.process import HelperServing, open_service, serve
-    from federank.service.helper.rounds import HelperSettings
-    from federank.service.helper.store import refuse_a_disk, usual_folder
-    from federank.service.server.http.listening import bind
-    from federank.service.server.store.database import without_password
-
     settings = HelperSettings(**given_settings(HelperSettings, values))
     refuse_names(proxies)
     address = _address(store)

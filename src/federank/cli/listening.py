@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from federank.cli.options import FILE
+from federank.cli.options import FILE, options
 from federank.errors import SettingError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -35,29 +35,14 @@ class Duration(click.ParamType[float]):
 
 def listening_options(port: int) -> Callable[[Any], Any]:
     """Where a server listens, and its TLS certificate."""
-
-    def add(command: Any) -> Any:
-        for option in reversed(
-            (
-                click.option(
-                    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all."
-                ),
-                click.option(
-                    "--port", type=click.IntRange(0, 65535), default=port, show_default=True, help="0: any free port."
-                ),
-                click.option("--tls-cert", type=FILE, help="Certificate chain (PEM)."),
-                click.option("--tls-key", type=FILE, help="Its key (PEM)."),
-                click.option(
-                    "--self-signed",
-                    is_flag=True,
-                    help="Make a certificate, and write it to the current folder for clients' --ca.",
-                ),
-            )
-        ):
-            command = option(command)
-        return command
-
-    return add
+    ports = click.IntRange(0, 65535)
+    return options(
+        click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all."),
+        click.option("--port", type=ports, default=port, show_default=True, help="0: any free port."),
+        click.option("--tls-cert", type=FILE, help="Certificate chain (PEM)."),
+        click.option("--tls-key", type=FILE, help="Its key (PEM)."),
+        click.option("--self-signed", is_flag=True, help="Make a certificate, and write it here for clients' --ca."),
+    )
 
 
 def shown_host(host: str) -> str:

@@ -55,6 +55,17 @@ def more(*names: str, section: str = MORE, **values: Any) -> Callable[[Any], Any
     return click.option(*names, cls=Option, section=section, **values)
 
 
+def options(*added: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Give a command these options, in this order."""
+
+    def add(command: Any) -> Any:
+        for option in reversed(added):
+            command = option(command)
+        return command
+
+    return add
+
+
 class Command(click.Command):
     """A command whose help comes in two lengths."""
 
@@ -106,6 +117,8 @@ class _PathType(click.Path):
 
 FILE, FOLDER = _PathType("file"), _PathType("dir")
 """A path to a file or to a folder, by the name that help shows."""
+AT_LEAST_1, ABOVE_0, SHARE = click.IntRange(min=1), click.FloatRange(min=0, min_open=True), click.FloatRange(0, 1)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 
 _HELP_ALL = click.Option(
     ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_show_all, help="Show every option."
@@ -415,9 +428,8 @@ def _with_reading(command: Callable[..., None], source: Callable[[Any], Any]) ->
     def with_reading(**values: Any) -> None:
         command(reading=taken_reading(values), **values)
 
-    for option in reversed((source, *_OPTIONS)):
-        with_reading = option(with_reading)
-    return with_reading
+    added: Callable[..., None] = options(source, *_OPTIONS)(with_reading)
+    return added
 
 
 def _column(text: str | None) -> str | int | bool | None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator, Mapping
 from textwrap import fill
-from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
+from rich.table import Table
 
-from federank.errors import SettingError
+from federank.cli.options import JSON
 from federank.extras import need
-
-if TYPE_CHECKING:
-    from federank.methods.frugal.private_server import Forecast
-
+from federank.methods.frugal.private_server import Forecast, affordable, forecast
+from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
 
 SURELY_LITTLE = "surely costs less than a tenth of the accuracy, by the more cautious of the measured curves"
 """When a guarantee is called affordable."""
@@ -29,15 +29,23 @@ _NONE = (
 @click.option("--items", type=click.IntRange(min=3), required=True, help="How many items there are.")
 @click.option(
     "--epsilon",
-    type=float,
+    type=click.FloatRange(min=0, min_open=True, max=math.inf, max_open=True),
+    metavar="X",
     help="The guarantee, against one dishonest server.  [default: the smallest that surely costs less than a tenth]",
 )
-@click.option("--delta", type=float, default=1e-6, show_default=True, help="The probability with which it may fail.")
+@click.option(
+    "--delta",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="X",
+    default=1e-6,
+    show_default=True,
+    help="The probability with which it may fail.",
+)
 @click.option("--messages", type=click.IntRange(min=2), default=5, show_default=True, help="Uploads per client.")
 @click.option(
     "--seasons", type=click.IntRange(min=1), default=1, show_default=True, help="Seasons like this one, for the total."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+@JSON
 def plan(
     users: int, items: int, epsilon: float | None, delta: float, messages: int, seasons: int, as_json: bool
 ) -> None:
@@ -51,95 +59,61 @@ def plan(
       federank audit plan --users 50000 --items 3000
       federank audit plan --users 50000 --items 3000 --epsilon 2 --seasons 4
     """
-    from federank.methods.frugal.private_server import affordable, forecast
-
-    if epsilon is not None and not (math.isfinite(epsilon) and epsilon > 0):
-        raise SettingError(f"epsilon is {epsilon:g}; a number above 0 is needed.")
-    if not 0 < delta < 1:
-        raise SettingError(f"delta is {delta:g}; a probability above 0 and below 1 is needed.")
     epsilon = affordable(users, items, delta) if epsilon is None else epsilon
     if epsilon is None:
         none = {"people": users, "items": items, "epsilon": None, "affordable": None}
         click.echo(json.dumps(none, indent=2) if as_json else fill(_NONE, 79))
         return
     result = forecast(users, items, epsilon, delta, messages)
-    total = _in_total(result, seasons)
+    total: dict[str, float] = {}
+    if seasons > 1:  # uploads of one client add up over seasons, and so does mu squared
+        mu = mu_of_noise(result.sigmas * seasons)
+        total = {"seasons": seasons, "messages": seasons * messages, "mu": mu, "epsilon": epsilon_of_mu(mu, delta)}
     if as_json:
-        click.echo(json.dumps(result._asdict() | ({"in_total": total} if seasons > 1 else {}), indent=2))
-    else:
-        _report(result, total if seasons > 1 else None)
-
-
-def _in_total(result: Forecast, seasons: int) -> dict[str, float]:
-    """What several seasons like this one take of one client: uploads add up, and so does mu squared."""
-    from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
-
-    mu = mu_of_noise(result.sigmas * seasons)
-    return {
-        "seasons": seasons,
-        "messages": seasons * result.messages,
-        "mu": mu,
-        "epsilon": epsilon_of_mu(mu, result.delta),
-    }
-
-
-def _report(result: Forecast, total: dict[str, float] | None) -> None:
+        click.echo(json.dumps(result._asdict() | ({"in_total": total} if total else {}), indent=2))
+        return
     click.echo(
-        f"{result.people:,} users, {result.items:,} items, epsilon {result.epsilon:.3g} at delta {result.delta:g} "
-        "against one dishonest server:\n"
+        f"{users:,} users, {items:,} items, epsilon {result.epsilon:.3g} at delta {delta:g} against one dishonest "
+        "server:\n"
     )
-    rows = {
-        "Uploads per client": f"{result.messages}, each of length 1 ({result.bound:,} in integers)",
-        "Noise of each server": f"sigma {result.sigma:.3g}: on each upload {_several(result.sigmas)}",
-        **({} if total is None else {f"{total['seasons']} seasons": _total_line(total)}),
-        "A round": "stays open until all clients have reported; noise costs the same for fewer",
-        "An upload": f"{result.bytes_up / 1e6:,.2f} MB at most, {result.factors} factors",
-        "P@10 to expect": _expected(result),
-    }
-    for name, text in rows.items():
-        click.echo(f"  {name + ':':<22}{text}")
-    click.echo()
-    if result.messages != result.measured_messages:
-        text = (
-            f"Accuracy was measured with {result.measured_messages} uploads, not {result.messages}; another number may "
-            "keep another share."
-        )
-        click.echo(f"{fill(text, 79)}\n")
-    if result.affordable is None:
-        text = _NONE
-    else:
-        text = f"The smallest epsilon at this size that {SURELY_LITTLE}: about {result.affordable:.2g}."
-    click.echo(fill(text, 79))
+    table = Table.grid(padding=(0, 2))
+    for name, text in _rows(result, total):
+        table.add_row(f"  {name}", text)
+    Console().print(table)
+    texts = [_NONE]
+    if result.affordable is not None:
+        texts = [f"The smallest epsilon at this size that {SURELY_LITTLE}: about {result.affordable:.2g}."]
+    if messages != result.measured_messages:
+        measured = f"Accuracy was measured with {result.measured_messages} uploads, not {messages}"
+        texts.insert(0, f"{measured}; another number may keep another share.")
+    for text in texts:
+        click.echo(f"\n{fill(text, 79)}")
 
 
-def _total_line(total: dict[str, float]) -> str:
-    return f"{total['messages']} uploads and epsilon {total['epsilon']:.3g} per client in total"
-
-
-def _expected(result: Forecast) -> str:
-    """The accuracy to expect on each kind of data, where it was measured."""
+def _rows(result: Forecast, total: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+    """The plan, and the accuracy to expect on each kind of data, where it was measured."""
+    yield "Uploads per client:", f"{result.messages}, each of length 1 ({result.bound:,} in integers)"
+    sigmas = ", ".join(f"{sigma:.3g}" for sigma in result.sigmas)
+    yield "Noise of each server:", f"sigma {result.sigma:.3g}: on each upload {sigmas}"
+    if total:
+        spent = f"{total['messages']} uploads and epsilon {total['epsilon']:.3g} per client in total"
+        yield f"{total['seasons']} seasons:", spent
+    yield "A round:", "stays open until all clients have reported; noise costs the same for fewer"
+    yield "An upload:", f"{result.bytes_up / 1e6:,.2f} MB at most, {result.factors} factors"
     kinds = {
         "where tastes matter much (synthetic cities)": result.kept_cities,
         "where popularity explains much (MovieLens)": result.kept_films,
         "with many venues, few users (Italy)": result.kept_italy,
         "with many items, few users (Amazon)": result.kept_amazon,
     }
+    name = "P@10 to expect:"
     if all(share is None for share in kinds.values()):
-        return _lines(
-            "not measured under this much noise; it was worse than",
-            "popularity with 1,353 and 1,835 users at epsilon 1",
-        )
-    shares = ("not measured" if share is None else f"{share:.0%}" for share in kinds.values())
-    text = (f"{share:>12}  {kind}" for kind, share in zip(kinds, shares, strict=True))
-    return _lines("of what Frugal reaches without noise", *text)
-
-
-def _lines(*lines: str) -> str:
-    return f"\n{'':<24}".join(lines)
-
-
-def _several(sigmas: tuple[float, ...]) -> str:
-    return ", ".join(f"{sigma:.3g}" for sigma in sigmas)
+        worse = "it was worse than popularity with 1,353 and 1,835 users at epsilon 1"
+        yield name, f"not measured under this much noise; {worse}"
+        return
+    yield name, "of what Frugal reaches without noise"
+    for kind, share in kinds.items():
+        yield "", f"{'not measured' if share is None else f'{share:.0%}':>12}  {kind}"
 
 
 # `federank audit verify`: every version under secure aggregation, checked against what both servers have published.
@@ -152,7 +126,7 @@ def _several(sigmas: tuple[float, ...]) -> str:
 @click.option(
     "--helper-ca", type=click.Path(exists=True), metavar="FILE", help="Certificates by which the helper is known."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@JSON
 def verify(leader: str, helper: str, ca: str | None, helper_ca: str | None, as_json: bool) -> None:
     """Recompute every version of a federation under secure aggregation from what its two servers have published.
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 
+from federank.audit.audit import rehearse_poisoning
 from federank.audit.poisoning import PoisonSettings, SybilSettings, figures, rehearse_sybils
 from federank.cli.options import Command, Reading, given_settings, reads_data_option, settings_options
 from federank.cli.tables import new_table, show
+from federank.data.splits import split_random
 
 
 @click.command(cls=Command, params=[*settings_options(PoisonSettings)])
@@ -27,16 +29,12 @@ def poison(reading: Reading, as_json: bool, **values: Any) -> None:
       federank audit poison --data city --share 0.05 --aim push
       federank audit poison --data city --method frugal --attack loud --sees sums --json
     """
-    from federank.audit.audit import rehearse_poisoning
-    from federank.data.splits import split_random
-
     settings = PoisonSettings(**given_settings(PoisonSettings, values))
     split = split_random(reading.interactions(), 0.2, seed=settings.seed)
     result = rehearse_poisoning(split, settings)
     if as_json:
         click.echo(json.dumps(asdict(settings) | result.figures(), indent=2))
         return
-    from federank.cli.tables import new_table, show
 
     click.echo(
         f"{result.malicious_users:,} of {split.train.n_users + result.malicious_users:,} clients are malicious; their "

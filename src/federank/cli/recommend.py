@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from federank.cli.options import FILE, FOLDER
+from federank.cli.tables import new_table, plain, show
 from federank.errors import SettingError, UnknownId
-
-if TYPE_CHECKING:
-    from federank.methods.predicting import PredictsRatings
+from federank.methods.model_folder import folds_in, is_folds, load_model
+from federank.methods.predicting import PredictsRatings, can_enrol, enrol
 
 
 @click.command()
@@ -47,9 +47,6 @@ def recommend(
       federank recommend runs/city --all --out recommendations.tsv
       federank recommend runs/pmf --user 42 --item 50
     """
-    from federank.methods.model_folder import load_model
-    from federank.methods.predicting import can_enrol, enrol
-
     if (user is not None) + bool(likes) + all_users != 1:
         raise SettingError("Say for whom: --user ID, or --like ITEM for a new user, or --all; one of them.")
     if item is not None:
@@ -79,7 +76,6 @@ def recommend(
     if not listed:
         click.echo("There is nothing left to recommend: this user has the full catalogue.")
         return
-    from federank.cli.tables import new_table, plain, show
 
     titled = any(recommended.title for recommended in listed)
     shown = new_table("Rank>", "Item", *(["Title"] if titled else []), "Score>")
@@ -107,9 +103,6 @@ def _predict(folder: Path, user: str, item: str, as_json: bool) -> None:
 
 
 def _models(folder: Path) -> list[PredictsRatings]:
-    from federank.methods.model_folder import folds_in, is_folds, load_model
-    from federank.methods.predicting import PredictsRatings
-
     models = [load_model(position) for position in (folds_in(folder) if is_folds(folder) else [folder])]
     predicting = [model for model in models if isinstance(model, PredictsRatings)]
     if len(predicting) < len(models):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import click
@@ -34,14 +34,25 @@ from federank.cli.options import (
     settings_options,
     taken_reading,
 )
+from federank.cli.plan import SURELY_LITTLE
+from federank.data.formats import is_catalogue_file, read_catalogue_file
+from federank.data.interactions import Interactions
 from federank.errors import SettingError
+from federank.federation.server import ServerMethod
 from federank.methods.registry import federated_method, help_of, served_names
-
-if TYPE_CHECKING:
-    from federank.data.interactions import Interactions
-    from federank.federation.server import ServerMethod
-    from federank.service.server.bootstrap import FederationSpec
-    from federank.service.server.secure_config import SecaggSpec
+from federank.privacy.accountant import epsilon_of_mu
+from federank.secagg.config import GRADIENTS
+from federank.service.local_helper import allows_leader, helper_port_of, helper_store_of, running_helper
+from federank.service.server.bootstrap import FederationSpec, open_store
+from federank.service.server.config import LONGEST_NOUN, language_of, noun_of, read_config, suggested_policy, words_of
+from federank.service.server.http.listening import hosts_of
+from federank.service.server.logs import Log
+from federank.service.server.methods import SERVER_METHODS
+from federank.service.server.processes import Serving, bind
+from federank.service.server.processes import serve as serve_federation
+from federank.service.server.secure_config import SecaggSpec
+from federank.service.server.settings import RoundSettings, TrustSettings
+from federank.service.server.store.database import Database, without_password
 
 DEFAULT = "frugal"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -78,9 +89,6 @@ def served_methods() -> list[str]:
 
 def _command(name: str) -> click.Command:
     """The command that serves this method, with its flags alone."""
-    from federank.service.server.methods import SERVER_METHODS
-    from federank.service.server.settings import RoundSettings, TrustSettings
-
     method = _PRESETS.get(name, (name, {}))[0]
     served = SERVER_METHODS[method]
     rounds = settings_options(RoundSettings)
@@ -236,13 +244,6 @@ _NO_LIMITS = dict.fromkeys(_RATES, 0) | {"invited_only": False}
 
 
 def _serve(reading: Reading, name: str, served: ServerMethod, values: dict[str, Any]) -> int:
-    from federank.service.server.bootstrap import open_store
-    from federank.service.server.http.listening import hosts_of
-    from federank.service.server.logs import Log
-    from federank.service.server.processes import Serving, bind
-    from federank.service.server.processes import serve as serve_federation
-    from federank.service.server.settings import TrustSettings
-
     host, port, store, rehearsal = values["host"], values["port"], values["store"], values["rehearsal"]
     trust = TrustSettings(**((_NO_LIMITS if rehearsal else {}) | given_settings(TrustSettings, values)))
     if rehearsal:
@@ -286,8 +287,6 @@ def _serve(reading: Reading, name: str, served: ServerMethod, values: dict[str, 
 @contextmanager
 def _local_helper(values: dict[str, Any], certificate: Path | None, key: Path | None) -> Iterator[dict[str, Any]]:
     """A helper on this machine, while the block runs; as fields of `SecaggSpec`."""
-    from federank.service.local_helper import allows_leader, helper_port_of, helper_store_of, running_helper
-
     host, store = values["host"], helper_store_of(values["store"])
     if host in ("0.0.0.0", "::") or (certificate is None and host not in LOOPBACK):
         raise SettingError(
@@ -302,10 +301,6 @@ def _local_helper(values: dict[str, Any], certificate: Path | None, key: Path | 
 
 def _spec(reading: Reading, name: str, served: ServerMethod, values: dict[str, Any]) -> FederationSpec:
     """The federation that the flags describe."""
-    from federank.data.formats import is_catalogue_file, read_catalogue_file
-    from federank.service.server.bootstrap import FederationSpec
-    from federank.service.server.config import LONGEST_NOUN, language_of, noun_of, suggested_policy, words_of
-    from federank.service.server.settings import RoundSettings
 
     def data() -> Interactions:
         path = Path(reading.source).expanduser()
@@ -347,8 +342,6 @@ def _spec(reading: Reading, name: str, served: ServerMethod, values: dict[str, A
 
 def _secagg_spec(values: dict[str, Any]) -> SecaggSpec | None:
     """The helper and the guarantee that the flags describe."""
-    from federank.service.server.secure_config import SecaggSpec
-
     helper, authority, local = values.get("helper"), values.get("helper_ca"), bool(values.get("local_helper"))
     if (helper is not None) + local + values["plain"] > 1:
         raise SettingError("--helper, --local-helper and --plain exclude one another; give one of them.")
@@ -378,8 +371,6 @@ def _secagg_spec(values: dict[str, Any]) -> SecaggSpec | None:
 
 
 def _report(public: str, operator: str, store: str, token: str | None) -> None:
-    from federank.service.server.store.database import without_password
-
     click.echo(f"federation   {public}")
     click.echo(f"operator     {operator}")
     if token is not None:
@@ -389,12 +380,6 @@ def _report(public: str, operator: str, store: str, token: str | None) -> None:
 
 def _report_guarantee(store: str, local: bool = False) -> None:
     """Who can read uploads, the privacy guarantee, bounds on malicious clients, the norm check; or their absence."""
-    from federank.cli.plan import SURELY_LITTLE
-    from federank.privacy.accountant import epsilon_of_mu
-    from federank.secagg.config import GRADIENTS
-    from federank.service.server.config import read_config
-    from federank.service.server.store.database import Database
-
     database = Database(store)
     with database.connection() as connection:
         federation = read_config(connection)

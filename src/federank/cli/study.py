@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from federank.cli.options import FILE, FOLDER, TRACK_HELP
-from federank.cli.tables import new_table, show
+from federank.cli.options import AT_LEAST_1, FILE, FOLDER, JSON, TRACK_HELP
+from federank.cli.tables import new_table, plural, show
 from federank.errors import SettingError
+from federank.studies.documents import changed, find_study, packaged, quick, read_change, saying_what_changed
+from federank.studies.plan import Plan, case_seconds, missing, plan_study
+from federank.studies.pool import Pool, RayExecutor
+from federank.studies.results import Results, RunRecord, spoken_time, values_line
+from federank.studies.run import Bar, changed_data, open_results, run_study
+from federank.studies.spec import as_study
+from federank.studies.tracking import open_tracker, tracked_record
 
 if TYPE_CHECKING:
-    from federank.studies.plan import Plan
-    from federank.studies.pool import Executor
     from federank.studies.report import Report
-    from federank.studies.results import Results, RunRecord
 
 
 @click.group()
@@ -33,7 +39,7 @@ def study() -> None:
 
 
 @study.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+@JSON
 def list_studies(as_json: bool) -> None:
     """The studies that come with the product.
 
@@ -41,14 +47,10 @@ def list_studies(as_json: bool) -> None:
     Example:
       federank study list
     """
-    from federank.studies.documents import packaged
-    from federank.studies.plan import missing
-    from federank.studies.spec import as_study
-
     studies = {name: as_study(document, name) for name, document in packaged().items()}
     if as_json:
         content = {
-            name: {"title": one.title, "data": {data.name: missing(data) is None for data in one.data}}
+            name: {"title": one.title, "data": {data.name: not missing(data) for data in one.data}}
             for name, one in studies.items()
         }
         click.echo(json.dumps(content, indent=2))
@@ -63,11 +65,11 @@ def list_studies(as_json: bool) -> None:
 @study.command()
 @click.argument("name", metavar="NAME_OR_FILE")
 @click.option("--out", type=FOLDER, help="The results folder.  [results/NAME]")
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Runs at a time.  [one for each core]")
+@click.option("--workers", type=AT_LEAST_1, metavar="N", help="Runs at a time.  [one for each core]")
 @click.option("--seeds", metavar="LIST", help="Other seeds, such as 1,2,3.")
 @click.option("--quick", "quick_form", is_flag=True, help="A small form that takes a minute or two.")
 @click.option("--set", "changes", metavar="PATH.KEY=VALUE", multiple=True, help="Change the study for this time.")
-@click.option("--dry-run", is_flag=True, help="List the runs and about how long they take; do nothing.")
+@click.option("--dry-run", is_flag=True, help="List the runs, and how long they take where similar ones are finished.")
 @click.option("--cluster", metavar="ADDRESS", help="Carry runs out on Ray: `local`, or an address (ray://head:10001).")
 @click.option("--track", metavar="TRACKER", help=TRACK_HELP)
 @click.option("--quiet", is_flag=True, help="No progress.")
@@ -75,13 +77,11 @@ def run(
     name: str,
     out: Path | None,
     workers: int | None,
-    seeds: str | None,
-    quick_form: bool,
-    changes: tuple[str, ...],
     dry_run: bool,
     cluster: str | None,
     track: str | None,
     quiet: bool,
+    **changes: Any,
 ) -> None:
     """Carry out a study: a packaged one by its name, or a TOML file.
 
@@ -93,39 +93,34 @@ def run(
       federank study run my.toml --set choose.epochs=5 --dry-run
       federank study run my.toml --track mlflow:mlruns
     """
-    from federank.studies.documents import find_study
-    from federank.studies.plan import plan_study
-    from federank.studies.run import Bar, changed_data, open_results, run_study
-    from federank.studies.spec import as_study
-    from federank.studies.tracking import open_tracker, tracked_record
 
     study_name, document = find_study(name)
-    one = as_study(_changed(document, seeds, changes, quick_form=quick_form), study_name)
-    folder = out or Path("results") / (study_name + "-quick" * quick_form)
+    folder = out or Path("results") / (study_name + "-quick" * changes["quick_form"])
+    one = as_study(_changed(document, **changes), study_name)
     plan = plan_study(one)
     earlier = open_results(one, folder) if (folder / "VERSION").is_file() else None  # another study's folder is refused
-    if dry_run:
-        report_plan(plan, folder, workers or _cores())
-        return
     for sentence in changed_data(plan, earlier) if earlier is not None else ():
         click.echo(sentence, err=True)
+    if dry_run:
+        report_plan(plan, earlier.records(every=True) if earlier is not None else [], workers or _cores())
+        for note in plan.notes:
+            click.echo(note)
+        return
     tracker = None if track is None else open_tracker(track, one.title)
 
     def log(record: RunRecord) -> None:
         if tracker is not None:
             tracker.log(tracked_record(record))
 
-    executor = _executor(cluster, workers)
+    executor = Pool(workers or _cores()) if cluster is None else RayExecutor(cluster, workers)
     try:
-        with Bar(quiet=quiet, log=log) as bar:
+        with executor, Bar(quiet=quiet, log=log) as bar:
             results = run_study(one, folder, executor, bar, plan)
         for record in results.records():  # what the tracker knows is left as it is
             log(record)
     except KeyboardInterrupt:
         click.echo(f"\nWhat is finished is in {folder}; the same command goes on from there.", err=True)
         raise
-    finally:
-        executor.close()
     for note in plan.notes:
         click.echo(note)
     report_progress(results)
@@ -138,7 +133,7 @@ def run(
 
 @study.command()
 @click.argument("folder", metavar="RESULTS", type=FILE)
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@JSON
 def status(folder: Path, as_json: bool) -> None:
     """How far a study has come: runs that are done, failed, under way, and missing.
 
@@ -146,8 +141,6 @@ def status(folder: Path, as_json: bool) -> None:
     Example:
       federank study status results/federank-table2
     """
-    from federank.studies.results import Results
-
     results = Results.open(folder)
     if as_json:
         content = counts(results)
@@ -187,8 +180,6 @@ def _changed(
     document: dict[str, Any], seeds: str | None, changes: tuple[str, ...], *, quick_form: bool
 ) -> dict[str, Any]:
     """The study with what the command line changes about it."""
-    from federank.studies.documents import changed, quick, read_change, saying_what_changed
-
     if quick_form:
         document = quick(document)
     read = [read_change(change) for change in changes]
@@ -202,55 +193,29 @@ def _changed(
     return saying_what_changed(document, read)
 
 
-def _executor(cluster: str | None, workers: int | None) -> Executor[Any, Any]:
-    if cluster is None:
-        from federank.studies.pool import Pool
-
-        return Pool(workers or _cores())
-    from federank.studies.pool import RayExecutor
-
-    return RayExecutor(cluster, workers)
-
-
 def _cores() -> int:
-    import os
-
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 # What `federank study` says: the plan before a study, how far it has come, and what has failed.
 
 
-def report_plan(plan: Plan, folder: Path, workers: int) -> None:
-    """The runs of a plan, case by case, with about how long they take."""
-    from federank.studies.plan import case_seconds
-    from federank.studies.results import Results
-    from federank.studies.run import changed_data
-
-    results = Results.open(folder) if (folder / "VERSION").is_file() else None
-    known = results.records(every=True) if results is not None else []
+def report_plan(plan: Plan, known: Sequence[RunRecord], workers: int) -> None:
+    """The runs of a plan, case by case; and how long they take, where runs of the same kind are finished."""
     there = {record.id for record in known}
     table = new_table("Data", "Group", "Values", "To choose>", "To test>", "About>")
     total = 0.0
     for case in plan.cases:
-        choosing = case.expected
-        seconds = case_seconds(case, known)
-        total += seconds
-        values = ", ".join(f"{name} {value}" for name, value in case.swept.items())
+        choosing, seconds = case.expected, case_seconds(case, known)
+        total += seconds or 0.0
         done = sum(run.id in there for run in choosing)
         to_choose = f"{len(choosing)}" + (f" ({done} done)" if done else "")
         name = case.data.name if case.fold is None else f"{case.data.name}, fold {case.fold}"
-        table.add_row(name, case.model.group, values, to_choose, str(len(case.seeds)), _duration(seconds))
+        time = "-" if seconds is None else spoken_time(seconds)
+        table.add_row(name, case.model.group, values_line(case.swept), to_choose, str(len(case.seeds)), time)
     show(table)
-    for note in (*plan.notes, *(changed_data(plan, results) if results is not None else ())):
-        click.echo(note)
-    click.echo(f"{plan.count:,} runs; about {_duration(total / workers)} with {workers} at a time.")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    about = f"; about {spoken_time(total / workers)} with {workers} at a time" if total else ""
+    click.echo(f"{plan.count:,} runs{about}.")
 
 
 def counts(results: Results) -> dict[str, int]:
@@ -273,14 +238,13 @@ def counts(results: Results) -> dict[str, int]:
 
 def report_progress(results: Results) -> None:
     """How far a study has come, in a line, and why runs have failed."""
-    seconds = sum(record.seconds or 0 for record in {record.id: record for record in results.records()}.values())
+    records = {record.id: record for record in results.records()}.values()  # rows may share a run
     content = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts(results).items())
-    click.echo(f"{results.folder}: {content}; {_duration(seconds)} of computing.")
-    reported: set[str] = set()
-    for record in results.records():
-        if not record.done and record.id not in reported:  # rows may share a run
-            reported.add(record.id)
-            values = ", ".join(f"{name} {value}" for name, value in {**record.swept, **record.chosen}.items())
+    seconds = sum(record.seconds or 0 for record in records)
+    click.echo(f"{results.folder}: {content}; {spoken_time(seconds)} of computing.")
+    for record in records:
+        if not record.done:
+            values = values_line({**record.swept, **record.chosen})
             click.echo(f"  failed: {record.data}, {record.group} ({values}), {record.task}: {record.reason}")
 
 
@@ -291,5 +255,4 @@ def show_report(report: Report) -> None:
     place = Path("report.md")
     click.echo(markdown_files(replace(report, pictures=()), place)[place], nl=False)
     if report.pictures:
-        figures = "1 figure" if len(report.pictures) == 1 else f"{len(report.pictures)} figures"
-        click.echo(f"\nAnd {figures}, with --html FILE or --markdown FILE.")
+        click.echo(f"\nAnd {plural(len(report.pictures), 'figure')}, with --html FILE or --markdown FILE.")

@@ -13,6 +13,8 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.padding import Padding
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from federank.data.statistics import Statistics
     from federank.methods.recommender import Recommender
     from federank.simulation.options import Progress
-
 
 CATEGORIES_SHOWN = 12
 
@@ -45,8 +46,6 @@ def training_bar(method: type[Recommender], quiet: bool) -> Iterator[Callable[[P
     if quiet or not method.in_rounds:
         yield None
         return
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
 
     columns = (BarColumn(), TextColumn("{task.percentage:>3.0f}%  {task.fields[now]}"), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -119,6 +118,11 @@ def _show_categories(numbers: Statistics) -> None:
     show(table)
 
 
+def plural(count: int, noun: str) -> str:
+    """A count with its noun: 1 upload, 2 uploads."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _day(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
 
@@ -149,8 +153,6 @@ def warn_of_named_items(settings: Any) -> None:
 
 def report(model: Recommender, out: Path, part: Interactions) -> None:
     """Print the report, and what to do next."""
-    from federank.cli.tables import plain
-
     figures, learnt_from = model.report, model.learns_from
     click.echo(f"{type(model).__name__} learnt from {len(part):,} interactions of {plain(part.name)}.")
     if part.repeats_left_out:
@@ -195,8 +197,6 @@ def _privacy(guarantee: dict[str, Any]) -> str:
 
 
 def _report_communication(sent: dict[str, Any]) -> None:
-    from federank.cli.tables import new_table, show
-
     click.echo(f"\nWhat was sent, in {sent['downloads']:,} downloads and {sent['uploads']:,} uploads:\n")
     table = new_table("", "Rows>", "Rows a round>", "Megabytes>")
     for key, name in _WAYS.items():

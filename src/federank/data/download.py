@@ -2,8 +2,7 @@
 
 1. What arrives is written beside the target under the name `TARGET.part`.
 2. A connection that is cut, silent or refused for the moment is tried again, from where it stopped if the server
-   can do that. A part is gone on with only where a mix of two versions would be detected: by the server's own
-   mark of the version (ETag or date), or by the checksum at the end.
+   can do that.
 3. The complete file is checked for size and MD5 sum, flushed to disk and renamed to the target. A wrong file is
    deleted, never installed; a part of a right one stays, so that the same command goes on from there.
 
@@ -23,37 +22,22 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
+from typing import NamedTuple
 
 from federank.errors import BadFile, DownloadError
-
-Progress = Callable[[int, int | None], None]
-"""Called with how many bytes are there, and of how many where that is known."""
 
 _CHUNK = 256 * 1024
 _WORTH_ANOTHER_TRY = {408, 425, 429, 500, 502, 503, 504}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Expected:
-    """What is known of a file before it is there; None where nothing is."""
-
-    size: int | None = None
-    md5: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Patience:
+class Patience(NamedTuple):
     """How long a slow or failing server is borne with."""
 
-    timeout: float = 30.0
-    """Seconds for which the server may be silent."""
-    attempts: int = 5
-    """How many tries in a row may bring nothing new."""
-    pause: float = 1.0
-    """Seconds before the next try; doubled each time."""
+    timeout: float = 30.0  # seconds for which the server may be silent
+    attempts: int = 5  # how many tries in a row may bring nothing new
+    pause: float = 1.0  # seconds before the next try; doubled each time
 
 
 _USUAL = Patience()
@@ -66,30 +50,33 @@ class _Interrupted(Exception):
 def fetch(
     address: str,
     target: Path,
-    expected: Expected,
+    size: int,
+    md5: str,
     *,
-    progress: Progress = lambda _done, _total: None,
+    progress: Callable[[int], None] = lambda _: None,
     patience: Patience = _USUAL,
 ) -> None:
-    """Fetch `address` into `target`, which is there afterwards only if it is complete and as expected."""
+    """Fetch `address` into `target`, which is there afterwards only if it is complete and as expected.
+
+    `progress` is called with how many bytes are there.
+    """
     partial = target.with_name(f"{target.name}.part")
     with _alone_in(target.parent, partial):
-        # Without a checksum a part left by an earlier run cannot be distinguished from one of another version.
-        if not expected.md5 or (expected.size and _length(partial) > expected.size):
-            partial.unlink(missing_ok=True)
-        continued = _length(partial) > 0
-        _receive(address, partial, expected, progress, patience)
-        if continued and _wrong(partial, expected):
+        if _length(partial) > size:
             partial.unlink()
-            _receive(address, partial, expected, progress, patience)
-        if wrong := _wrong(partial, expected):
+        continued = _length(partial) > 0
+        _receive(address, partial, size, progress, patience)
+        if continued and _wrong(partial, size, md5):  # it was a part of another file
+            partial.unlink()
+            _receive(address, partial, size, progress, patience)
+        if wrong := _wrong(partial, size, md5):
             partial.unlink()
             raise DownloadError(f"What {address} sends is not the known file: {wrong}. Nothing was installed.")
         partial.replace(target)
 
 
-def install_copy(source: Path, target: Path, expected: Expected) -> None:
-    """Copy a local file to `target`, which is replaced only by a copy that is complete and as expected."""
+def install_copy(source: Path, target: Path, size: int | None, md5: str | None) -> None:
+    """Copy a local file to `target`, which is replaced only by a copy that is complete and as far as known right."""
     if not source.is_file():
         problem = "is a folder" if source.is_dir() else "does not exist"
         raise BadFile(f"{source} {problem}; the path of a file is needed.")
@@ -100,50 +87,43 @@ def install_copy(source: Path, target: Path, expected: Expected) -> None:
                 shutil.copyfileobj(original, file, _CHUNK)
                 file.flush()
                 os.fsync(file.fileno())
-            if wrong := _wrong(copy, expected):
+            if wrong := _wrong(copy, size, md5):
                 raise BadFile(f"{source} is not the publisher's file: {wrong}. Nothing was installed.")
             copy.replace(target)
         finally:
             copy.unlink(missing_ok=True)
 
 
-def _receive(address: str, partial: Path, expected: Expected, progress: Progress, patience: Patience) -> None:
+def _receive(address: str, partial: Path, size: int, progress: Callable[[int], None], patience: Patience) -> None:
     """Try until the part is complete, or until too many tries in a row have brought nothing new."""
-    version: str | None = None
     most, fruitless = _length(partial), 0
-    while _length(partial) != expected.size:
-        start = _length(partial) if expected.md5 or version else 0
+    while _length(partial) != size:
         try:
-            with _ask(address, start, version, patience.timeout) as response:
-                version = _version(response)
-                _write(response, start, partial, expected, progress)
+            with _ask(address, _length(partial), patience.timeout) as response:
+                _write(response, partial, size, progress)
             return
         except _Interrupted as trouble:
             fruitless = 0 if _length(partial) > most else fruitless + 1
             most = max(most, _length(partial))
             if fruitless >= patience.attempts:
-                kept = expected.md5 and _length(partial)
+                kept = _length(partial)
                 advice = f"{kept:,} bytes are kept: run the same command to go on" if kept else "Try again later"
                 raise DownloadError(f"{address} could not be fetched: {trouble}. {advice}.") from trouble
             time.sleep(min(patience.pause * 2**fruitless, 30.0))
 
 
-def _ask(address: str, start: int, version: str | None, timeout: float) -> HTTPResponse:
+def _ask(address: str, start: int, timeout: float) -> HTTPResponse:
     """The server's answer to a request for all bytes from `start` on; redirects are followed."""
     headers = {"User-Agent": "federank", "Accept-Encoding": "identity"}
-    if start:
-        headers["Range"] = f"bytes={start}-"
-        if version:
-            headers["If-Range"] = version
+    headers |= {"Range": f"bytes={start}-"} if start else {}
     try:
-        response: HTTPResponse = urllib.request.urlopen(
-            urllib.request.Request(address, headers=headers), timeout=timeout
-        )
+        request = urllib.request.Request(address, headers=headers)
+        response: HTTPResponse = urllib.request.urlopen(request, timeout=timeout)
         return response
     except urllib.error.HTTPError as refusal:
         refusal.close()
         if refusal.code == 416 and start:  # there is nothing from `start` on: the part is of another file
-            return _ask(address, 0, None, timeout)
+            return _ask(address, 0, timeout)
         said = f"the server answered {refusal.code} ({refusal.reason})"
         if refusal.code in _WORTH_ANOTHER_TRY:
             raise _Interrupted(said) from refusal
@@ -158,56 +138,47 @@ def _ask(address: str, start: int, version: str | None, timeout: float) -> HTTPR
         raise _Interrupted(f"no connection could be made ({reason})") from trouble
 
 
-def _write(response: HTTPResponse, start: int, partial: Path, expected: Expected, progress: Progress) -> None:
+def _write(response: HTTPResponse, partial: Path, size: int, progress: Callable[[int], None]) -> None:
     """Add what the server sends to the part, or begin the part again where it sends the full file."""
-    continued = response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
-    done = start if continued else 0
-    total = expected.size if response.length is None else done + response.length
-    if expected.size is not None and total != expected.size:
+    done = _length(partial)
+    continued = response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {done}-")
+    done = done if continued else 0
+    if response.length is not None and done + response.length != size:
         raise DownloadError(
-            f"{response.url} offers {total:,} bytes, the known file has {expected.size:,}. Nothing was installed."
+            f"{response.url} offers {done + response.length:,} bytes, the known file has {size:,}. Nothing was "
+            "installed."
         )
-    if total is not None and (workspace := shutil.disk_usage(partial.parent).free) < total - done:
-        raise OSError(errno.ENOSPC, f"{total - done:,} bytes are still to come, {workspace:,} are free")
+    if (free := shutil.disk_usage(partial.parent).free) < size - done:
+        raise OSError(errno.ENOSPC, f"{size - done:,} bytes are still to come, {free:,} are free")
     with partial.open("ab" if continued else "wb") as file:
-        progress(done, total)
-        for chunk in _chunks(response):
+        while chunk := _chunk(response):
             file.write(chunk)
             done += len(chunk)
-            progress(done, total)
-            if total is not None and done > total:
-                raise DownloadError(f"{response.url} sends more than the {total:,} bytes of the known file.")
+            progress(done)
+            if done > size:
+                raise DownloadError(f"{response.url} sends more than the {size:,} bytes of the known file.")
         file.flush()
         os.fsync(file.fileno())
-    if total is not None and done < total:
-        raise _Interrupted(f"the connection was cut after {done:,} of {total:,} bytes")
+    if done < size:
+        raise _Interrupted(f"the connection was cut after {done:,} of {size:,} bytes")
 
 
-def _chunks(response: HTTPResponse) -> Iterator[bytes]:
+def _chunk(response: HTTPResponse) -> bytes:
     try:
-        while chunk := response.read1(_CHUNK):
-            yield chunk
-    except TimeoutError as trouble:
-        raise _Interrupted("the server fell silent") from trouble
+        return response.read1(_CHUNK)
     except (OSError, HTTPException) as trouble:
         raise _Interrupted(f"the connection was cut ({trouble})") from trouble
 
 
-def _version(response: HTTPResponse) -> str | None:
-    """The server's mark of this version of the file; a weak ETag does not vouch for bytes."""
-    mark = response.headers.get("ETag", "")
-    return mark if mark.startswith('"') else response.headers.get("Last-Modified")
-
-
-def _wrong(file: Path, expected: Expected) -> str:
+def _wrong(file: Path, size: int | None, md5: str | None) -> str:
     """What is wrong with a file, as part of a sentence; empty where nothing is."""
-    if expected.size is not None and _length(file) != expected.size:
-        return f"it has {_length(file):,} bytes where {expected.size:,} were expected"
-    if expected.md5 is not None:
+    if size is not None and _length(file) != size:
+        return f"it has {_length(file):,} bytes where {size:,} were expected"
+    if md5 is not None:
         with file.open("rb") as content:
             actual = hashlib.file_digest(content, "md5").hexdigest()
-        if actual != expected.md5:
-            return f"its MD5 sum is {actual} where {expected.md5} was expected"
+        if actual != md5:
+            return f"its MD5 sum is {actual} where {md5} was expected"
     return ""
 
 
@@ -217,12 +188,21 @@ def _length(file: Path) -> int:
 
 @contextmanager
 def _alone_in(folder: Path, unfinished: Path) -> Iterator[None]:
-    """Make the folder, hold it against other processes, and put into words what the disk refuses."""
+    """Make the folder, lock it against other processes, and put into words what the disk refuses."""
     made = not folder.exists()
+    descriptor = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _held(folder):
-            yield
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as taken:
+            raise DownloadError(f"Another process is at work in {folder}. Wait until it is done.") from taken
+        except OSError:
+            pass  # a file system without locks: the checksum still finds out what two writers would spoil
+        yield
+        with suppress(OSError):
+            os.fsync(descriptor)
     except OSError as refusal:
         if refusal.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise DownloadError(
@@ -233,24 +213,8 @@ def _alone_in(folder: Path, unfinished: Path) -> Iterator[None]:
             f"The disk of {folder} is full ({refusal.strerror}). Free some space and run the same command again.{kept}"
         ) from refusal
     finally:
+        if descriptor is not None:
+            os.close(descriptor)
         if made:
             with suppress(OSError):
                 folder.rmdir()  # succeeds only where nothing has come into it
-
-
-@contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Lock the folder itself, and flush its list of names at the end."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as taken:
-            raise DownloadError(f"Another process is at work in {folder}. Wait until it is done.") from taken
-        except OSError:
-            pass  # a file system without locks: the checksum still finds out what two writers would spoil
-        yield
-        with suppress(OSError):
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

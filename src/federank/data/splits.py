@@ -75,15 +75,12 @@ class Split:
 def split_temporal(data: Interactions, test: float = 0.2, validation: float = 0.0) -> Split:
     """Hold out each user's newest interactions, as the papers do."""
     _check(data, test, validation)
-    ranks, sizes = _age_ranks(data)
-    n_test = np.floor(test * sizes).astype(np.int64)
-    n_validation = np.floor(validation * (sizes - n_test)).astype(np.int64)
     how = f"newest {test:g} of each user" + (f", then {validation:g} for validation" if validation else "")
-    return _by_rank(data, ranks, sizes, n_test, n_validation, how)
+    return _by_share(data, _age_ranks(data), test, validation, how)
 
 
 def mirrored(data: Interactions) -> Interactions:
-    """The same with time running backwards: the newest becomes the oldest (see ways.py for what it stands in for)."""
+    """The same with time running backwards: the newest becomes the oldest."""
     times = _times(data)
     return replace(data, times=times.max() + times.min() - times) if len(times) else data
 
@@ -91,10 +88,9 @@ def mirrored(data: Interactions) -> Interactions:
 def split_leave_last_out(data: Interactions, *, validation: bool = False) -> Split:
     """Hold out each user's newest interaction, and the one before it for validation; users with one keep it."""
     _check(data)
-    ranks, sizes = _age_ranks(data)
-    n_test = (sizes > 1).astype(np.int64)
-    n_validation = (sizes > 2).astype(np.int64) if validation else np.zeros_like(sizes)
-    return _by_rank(data, ranks, sizes, n_test, n_validation, "newest one of each user")
+    sizes = data.profiles.sizes
+    n_validation = (sizes > 2) & validation
+    return _by_rank(data, _age_ranks(data), (sizes > 1) * 1, n_validation * 1, "newest one of each user")
 
 
 def split_temporal_global(data: Interactions, test: float = 0.2, validation: float = 0.0) -> Split:
@@ -114,10 +110,8 @@ def split_random(data: Interactions, test: float = 0.2, validation: float = 0.0,
     """Hold out a share of each user's interactions at random: floor(r n), as in the temporal form."""
     _check(data, test, validation)
     checks.check_seed(seed)
-    ranks, sizes = _ranks(data, np.random.default_rng(seed).random(len(data)))
-    n_test = np.floor(test * sizes).astype(np.int64)
-    n_validation = np.floor(validation * (sizes - n_test)).astype(np.int64)
-    return _by_rank(data, ranks, sizes, n_test, n_validation, f"random {test:g} of each user, seed {seed}")
+    ranks = _ranks(data, np.random.default_rng(seed).random(len(data)))
+    return _by_share(data, ranks, test, validation, f"random {test:g} of each user, seed {seed}")
 
 
 def split_folds(data: Interactions, folds: int = 5, seed: int = 1) -> list[Split]:
@@ -167,7 +161,7 @@ def split_strong(
     role = np.zeros(data.n_users, dtype=np.int64)
     role[test_users] = 2
     role[order[len(test_users) : len(test_users) + n_validation]] = 1
-    ranks, sizes = _ranks(data, rng.random(len(data)))
+    ranks, sizes = _ranks(data, rng.random(len(data))), data.profiles.sizes
     known = np.ceil(fold_in * sizes)[data.users]
     tested = (sizes - np.ceil(fold_in * sizes) >= 1)[data.users] & (known >= 1)
     part = role[data.users]
@@ -267,31 +261,30 @@ def _item_details(parts: Iterable[Interactions], item_ids: Ids) -> tuple[Ids | N
     )
 
 
-def _age_ranks(data: Interactions) -> tuple[LongVector, LongVector]:
-    """Each row's rank among its user's rows, oldest first, ties in the authors' order; and users' sizes."""
+def _age_ranks(data: Interactions) -> LongVector:
+    """Each row's rank among its user's rows, oldest first, ties in the authors' order."""
     return _ranks(data, -data.items, _times(data))
 
 
-def _ranks(data: Interactions, *keys: NDArray[Any]) -> tuple[LongVector, LongVector]:
-    """Each row's rank among its user's rows by these keys (the last weighs most), and how many rows users have."""
+def _ranks(data: Interactions, *keys: NDArray[Any]) -> LongVector:
+    """Each row's rank among its user's rows by these keys (the last weighs most)."""
     order = np.lexsort((*keys, data.users))
-    sizes = data.profiles.sizes
     ranks = np.empty(len(data), dtype=np.int64)
     ranks[order] = np.arange(len(data)) - data.profiles.starts[data.users[order]]
-    return ranks, sizes
+    return ranks
 
 
-def _by_rank(
-    data: Interactions,
-    ranks: LongVector,
-    sizes: LongVector,
-    n_test: LongVector,
-    n_validation: LongVector,
-    how: str,
-) -> Split:
-    from_end = (sizes - 1)[data.users] - ranks
+def _by_share(data: Interactions, ranks: LongVector, test: float, validation: float, how: str) -> Split:
+    """Hold out these shares of each user's rows, the last by rank; validation is a share of what is left."""
+    sizes = data.profiles.sizes
+    n_test = np.floor(test * sizes).astype(np.int64)
+    return _by_rank(data, ranks, n_test, np.floor(validation * (sizes - n_test)).astype(np.int64), how)
+
+
+def _by_rank(data: Interactions, ranks: LongVector, n_test: LongVector, n_validation: LongVector, how: str) -> Split:
+    from_end = (data.profiles.sizes - 1)[data.users] - ranks
     in_test = from_end < n_test[data.users]
-    in_validation = ~in_test & (from_end < (n_test + n_validation)[data.users])
+    in_validation = from_end < (n_test + n_validation)[data.users]
     return _by_part(data, np.where(in_test, 2, np.where(in_validation, 1, 0)), bool(n_validation.any()), how)
 
 
@@ -378,29 +371,27 @@ class Division:
 
 def divide(data: Interactions, division: Division) -> list[Split]:
     """The splits that are asked for: one, or one for each fold."""
-
-    test, validation, seed = division.test, division.validation, division.seed
     if division.mirrored:
-        return [
-            replace(split, how=f"{split.how}, time mirrored")
-            for split in divide(mirrored(data), replace(division, mirrored=False))
-        ]
+        splits = divide(mirrored(data), replace(division, mirrored=False))
+        return [replace(split, how=f"{split.how}, time mirrored") for split in splits]
+    test, validation, seed = division.test, division.validation, division.seed
     match division.way:
         case "temporal":
-            return [split_temporal(data, test, validation)]
+            split = split_temporal(data, test, validation)
         case "global-temporal":
-            return [split_temporal_global(data, test, validation)]
+            split = split_temporal_global(data, test, validation)
         case "leave-last-out":
-            return [split_leave_last_out(data, validation=validation > 0)]
+            split = split_leave_last_out(data, validation=validation > 0)
         case "random":
-            return [split_random(data, test, validation, seed)]
+            split = split_random(data, test, validation, seed)
         case "given":
             split = split_given(data.name)
-            return [_validated(split, validation, seed) if validation else split]
+            split = _validated(split, validation, seed) if validation else split
         case "strong":
-            return [split_strong(data, test, validation_users=validation, seed=seed)]
+            split = split_strong(data, test, validation_users=validation, seed=seed)
         case _:
             return split_folds(data, division.folds or 0, seed)
+    return [split]
 
 
 def _validated(split: Split, validation: float, seed: int) -> Split:

@@ -71,40 +71,33 @@ class Source(NamedTuple):
     """A data set of a study, and its divisions: one, or as many as there are folds."""
 
     fingerprint: str
-    interactions: int
     users: int
     repeats_left_out: int
     parts: tuple[Splits, ...]
 
 
-def missing(data: DataSet) -> str | None:
-    """What to say if this known data set is not installed; None where it can be read."""
+def missing(data: DataSet) -> str:
+    """What to say if this known data set is not installed; empty where it can be read."""
     known = KNOWN.get(data.source)
     if known is None or known.generated or find(data.source) is not None:
-        return None
+        return ""
     return f"{known.title} is not installed, so its runs are left out. {how_to_get(known)}"
 
 
 def source_of(data: DataSet) -> Source:
     """The data set with its divisions; read once in a process, the latest few are stored."""
-    key = _key(data)
-    if key not in _sources:
+    if data.key not in _sources:
         read = filtered(load(data.source, **data.reading), data.filters)
         parts = tuple(_divided(read, data.split))
-        _sources[key] = Source(read.fingerprint, len(read), read.n_users, read.repeats_left_out, parts)
+        _sources[data.key] = Source(read.fingerprint, read.n_users, read.repeats_left_out, parts)
         for oldest in list(_sources)[:-_STORED]:
             del _sources[oldest]
-    return _sources[key]
+    return _sources[data.key]
 
 
 def provide(data: DataSet, source: Source) -> None:
     """Use what another process has read: a machine of a cluster need not have the files."""
-    _sources.setdefault(_key(data), source)
-
-
-def _key(data: DataSet) -> str:
-    """Equal where what is read and how it is divided are equal."""
-    return repr((data.source, data.reading, data.filters, data.split))
+    _sources.setdefault(data.key, source)
 
 
 _sources: dict[str, Source] = {}
@@ -229,14 +222,13 @@ class Case:
     swept: dict[str, Any]
     along: dict[str, Any]
     choose: Choose
-    candidates: tuple[tuple[Run, ...], ...]
+    candidates: tuple[tuple[Run, ...], ...] = ()
     """For every combination of the grid, a run for each seed that chooses; none where there is nothing to choose."""
-    rungs: tuple[Rung, ...]
+    rungs: tuple[Rung, ...] = ()
     """What is tried for a few epochs before the candidates are; none where the full grid is searched."""
     seeds: tuple[int, ...]
     fixed: dict[str, Any]
     """The values of a grid that has one combination only."""
-    extras: tuple[str, ...]
     study: Study
 
     @property
@@ -270,7 +262,7 @@ class Plan:
 
 def plan_study(study: Study) -> Plan:
     """Work a study out; data that is not installed is left out with a note."""
-    notes = [sentence for data in study.data if (sentence := missing(data))]
+    notes = [note for note in map(missing, study.data) if note]
     present = [data for data in study.data if not missing(data)]
     if not present:
         raise DataError(f"None of the study's data is there. {' '.join(notes)}")
@@ -293,9 +285,8 @@ def _cases(study: Study, data: DataSet, model: ModelEntry, number: int) -> list[
     has_choice = len(grid) > 1 or model.best or (learns_in_epochs and choose.best_epoch)
     if has_choice:
         part_of(data, fold, choose.part)  # says so now if there is no such part
-    seeds = model.seeds if "seed" in setting_names(model.method) else (1,)
-    choosing_seeds = choose.seeds if "seed" in setting_names(model.method) else (1,)
-    extras = tuple(sorted(wanted_extras(study.specs, model.group)))
+    has_chance = "seed" in setting_names(model.method)
+    choosing_seeds = choose.seeds if has_chance else (1,)
     cases = []
     for swept, along in model.sweep:
         case = Case(
@@ -305,11 +296,8 @@ def _cases(study: Study, data: DataSet, model: ModelEntry, number: int) -> list[
             swept=swept,
             along=along,
             choose=choose,
-            candidates=(),
-            rungs=(),
-            seeds=seeds,
+            seeds=model.seeds if has_chance else (1,),
             fixed=grid[0] if len(grid) == 1 else {},
-            extras=extras,
             study=study,
         )
         if has_choice:
@@ -318,7 +306,7 @@ def _cases(study: Study, data: DataSet, model: ModelEntry, number: int) -> list[
             if choose.search == "halving" and learns_in_epochs and choose.best_epoch:
                 case = replace(case, rungs=_rungs(case, grid, choosing_seeds))
         else:
-            run_that_tests(case, case.fixed, None, seeds[0])  # refuses impossible settings before anything is run
+            run_that_tests(case, case.fixed, None, case.seeds[0])  # refuses impossible settings before anything is run
         cases.append(case)
     return cases
 
@@ -364,7 +352,7 @@ def run_that_tests(case: Case, chosen: Mapping[str, Any], epoch: int | None, see
         chosen_on=case.choose.part if case.candidates else None,
         at=case.study.at,
         curve=case.model.curve and first,
-        extras=case.extras,
+        extras=tuple(sorted(wanted_extras(case.study.specs, case.model.group))),
         audit=case.model.audit,
         poison=case.model.poison,
         over=case.model.over,
@@ -431,54 +419,24 @@ def _cut(metric: str) -> tuple[int, ...]:
     return (int(length) if length else 10,)
 
 
-# How long a study may take, before it is started. Where the results folder has runs of the same kind (same model, data
-# and task), their mean time per epoch counts. Else the time follows from what a method's cost grows with, at speeds
-# measured on one core of an ordinary server: good to a factor of two. Where patience may end a run early, twice the
-# patience is taken for its length.
+def case_seconds(case: Case, known: Sequence[RunRecord]) -> float | None:
+    """About how long all runs of a case take on one core, by finished ones of the same model, data and task.
 
-
-_TRIPLES = 12e6  # a second: FPL and BPR
-_RATINGS = 25e6  # a second: PMF and SVD++
-_SCORES = 100e6  # a second: ranking the catalogue for everyone
-_START = 0.2  # seconds
-
-
-def run_seconds(run: Run, known: Sequence[RunRecord]) -> float:
-    """About how long a run takes on one core."""
-    epochs = (run.epochs if run.epoch is None else run.epoch) or 1
-    if run.patience is not None:
-        epochs = min(epochs, 2 * run.patience)
-    kind = (run.method, run.data.name, run.task)
-    alike = [record for record in known if (record.model, record.data, record.task) == kind and record.seconds]
-    alike = [record for record in alike if record.settings.get("triples") == run.settings.get("triples")]
-    if alike:
-        per_epoch = [(record.seconds or 0.0) / max(1, len(record.curve) or record.epoch or 1) for record in alike]
-        return float(epochs * sum(per_epoch) / len(per_epoch))
-    part = source_of(run.data).parts[0].full.train
-    judged = part.n_users * part.n_items / _SCORES
-    times_judged = epochs if run.task == "choose" and run.best_epoch else 1
-    return _START + times_judged * judged + epochs * _epoch_seconds(run.method, run.settings, len(part), part.n_users)
-
-
-def case_seconds(case: Case, known: Sequence[RunRecord]) -> float:
-    """About how long all runs of a case take on one core; the epoch that will be chosen is guessed."""
+    Where patience may end a run early, twice the patience is taken for its length.
+    """
     choosing = case.expected
-    patience = case.choose.patience if choosing and case.choose.best_epoch else None
-    first = run_that_tests(case, choosing[0].chosen if choosing else case.fixed, None, case.seeds[0])
-    test = replace(first, patience=patience)
-    return sum(run_seconds(run, known) for run in choosing) + len(case.seeds) * run_seconds(test, known)
-
-
-def _epoch_seconds(method: str, settings: dict[str, Any], interactions: int, users: int) -> float:
-    """What an epoch of training costs; a method without epochs has one."""
-    if method in ("fpl", "federank", "bpr"):
-        triples = settings.get("triples", 1)
-        factor = interactions / users if triples in ("mean", "profile") else float(triples)
-        return float(interactions * factor / _TRIPLES * settings.get("factors", 20) / 20)
-    if method in ("pmf", "svdpp"):
-        return float(interactions * (1 + settings.get("rho", 0)) / _RATINGS * (2 if method == "svdpp" else 1))
-    if method == "vae":
-        return 2 * users / 1000
-    if method == "fcf":
-        return interactions / 2e6
-    return interactions / 5e5 if method.endswith("knn") else 0.0
+    test = run_that_tests(case, choosing[0].chosen if choosing else case.fixed, None, case.seeds[0])
+    runs = [*choosing, *[replace(test, patience=choosing[0].patience if choosing else None)] * len(case.seeds)]
+    total = 0.0
+    for run in runs:
+        kind = (run.method, run.data.name, run.task, run.settings.get("triples"))
+        alike = [
+            record.seconds / max(1, len(record.curve) or record.epoch or 1)
+            for record in known
+            if record.seconds and (record.model, record.data, record.task, record.settings.get("triples")) == kind
+        ]
+        if not alike:
+            return None
+        epochs = run.epochs or 1
+        total += sum(alike) / len(alike) * (epochs if run.patience is None else min(epochs, 2 * run.patience))
+    return total

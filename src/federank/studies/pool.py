@@ -348,10 +348,9 @@ class RayExecutor(Executor[Any, Any]):
 
     def _shipped(self, run: Run) -> Any:
         """A reference to the run's data; put into Ray's store with the first run that needs it."""
-        name = repr((run.data.source, run.data.reading, run.data.filters, run.data.split))
-        if name not in self._sources:
-            self._sources[name] = self._ray.put(source_of(run.data))
-        return self._sources[name]
+        if run.data.key not in self._sources:
+            self._sources[run.data.key] = self._ray.put(source_of(run.data))
+        return self._sources[run.data.key]
 
     def _answer(self, reference: Any) -> Finished | None:
         worker, run = self._busy.pop(reference)

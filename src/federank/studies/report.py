@@ -2,8 +2,8 @@
 
 1. The runs are gathered into rows (rows.py), the specification is read from the TOML (report_spec.py). What came
    out is said in the first sentence.
-2. Each table is filled for each data set, ours beside the paper's (tables.py); then what differs and why, what
-   an audit found, how long the runs took, which failed, and with what versions (run_tables.py).
+2. Each table is filled for each data set, ours beside the paper's (tables.py); then what differs and why,
+   how long the runs took, which failed, and with what versions (run_tables.py).
 3. Each wished figure is drawn (figures/).
 4. All of it is written in the forms that were asked for: one HTML page with everything inside, Markdown with its
    figures beside it, LaTeX and CSV with a file per table. Files are written atomically.
@@ -37,7 +37,6 @@ from federank.studies.run_tables import (
     failures_table,
     groups_table,
     price_table,
-    privacy_table,
     runs_table,
     versions_table,
 )
@@ -155,7 +154,7 @@ class Report:
     results: tuple[Table, ...]
     pictures: tuple[Picture, ...]
     about: tuple[Table, ...]
-    """Differences, privacy, runs, failures, versions."""
+    """Differences, runs, failures, versions."""
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -202,7 +201,7 @@ def make_report(folder: Path) -> Report:
     """Read a results folder and make all tables and pictures of its report."""
     specs = read_report_spec(folder)
     results = Results.open(folder)
-    records = _with_audits(results)
+    records = results.records()
     rows = gather(records)
     tables, differences = _results(specs, rows, _users_of(results))
     explain = explanations(specs, differences, rows)
@@ -210,7 +209,6 @@ def make_report(folder: Path) -> Report:
         price_table(rows),
         groups_table(rows),
         differences_table(differences, explain),
-        privacy_table(records),
         failures_table(records),
         runs_table(rows, records) if rows else None,
         versions_table(records) if records else None,
@@ -218,9 +216,7 @@ def make_report(folder: Path) -> Report:
     return Report(
         title=specs.title,
         finding=" ".join(filter(None, [finding(specs, rows), comparison(differences, explain)])),
-        warnings=tuple(
-            _warnings(specs, records, rows, results.count() - len({record.id for record in results.records()}))
-        ),
+        warnings=tuple(_warnings(specs, records, rows, results.count() - len({record.id for record in records}))),
         description=specs.description,
         results=tuple(tables),
         pictures=tuple(draw_figures(specs, rows, records)),
@@ -242,14 +238,6 @@ def _results(
                 tables.append(replace(table, title=f"{table.title} ({same + 1})") if same else table)
                 differences += result
     return tables, differences
-
-
-def _with_audits(results: Results) -> list[RunRecord]:
-    """The study's runs, and the audits that were kept beside them."""
-    records = results.records()
-    known = {record.id for record in records}
-    audits = [record for record in results.records(every=True) if record.task == "audit" and record.id not in known]
-    return records + audits
 
 
 def _users_of(results: Results) -> Callable[[str], pl.DataFrame | None]:

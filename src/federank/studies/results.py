@@ -47,7 +47,7 @@ def lock(path: Path, *, wait: bool = True) -> Lock:
 # The record of one run, a line of runs.jsonl.
 
 
-Task = Literal["choose", "test", "audit"]
+Task = Literal["choose", "test"]
 Part = Literal["validation", "test"]
 
 
@@ -114,6 +114,18 @@ class RunRecord:
     def done(self) -> bool:
         """Whether it has not failed."""
         return self.status == "done"
+
+
+def values_line(values: Mapping[str, Any]) -> str:
+    """Values of settings in a line."""
+    return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def spoken_time(seconds: float) -> str:
+    """A time in words."""
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
 class Label(NamedTuple):

@@ -15,88 +15,76 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import tomli_w
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from federank.errors import BadFile
 from federank.studies.documents import read_document
 from federank.studies.plan import Case, Plan, Run, plan_study, run_that_tests, source_of, within_chance
 from federank.studies.pool import Executor
-from federank.studies.results import Label, Lock, Results, RunRecord
+from federank.studies.results import Label, Lock, Results, RunRecord, values_line
 from federank.studies.spec import Study
 from federank.studies.task import failed
 
 # Progress of a study on stderr: a bar on a terminal, a line per finished run elsewhere.
 
 
-def _finished_record(record: RunRecord) -> str:
-    """A finished run in a few words."""
-    words = _words(record.data, record)
-    if not record.done:
-        return f"{words}: FAILED. {record.reason}"
-    metric = record.metric if record.metric in record.metrics else next(iter(record.metrics), None)
-    value = None if metric is None else record.metrics[metric]
-    epoch = "" if record.epoch is None else f", epoch {record.epoch}"
-    return f"{words}{epoch}{'' if value is None else f', {metric} {value:.5f}'} ({record.seconds or 0.0:.1f} s)"
-
-
 def _words(data: str, run: Run | RunRecord) -> str:
-    values = ", ".join(f"{name} {value}" for name, value in {**run.swept, **run.chosen}.items())
+    values = values_line({**run.swept, **run.chosen})
     fold = "" if run.fold is None else f", fold {run.fold}"
     return f"{data}: {run.group}{f' ({values})' if values else ''}, seed {run.seed}{fold}, {run.task}"
+
+
+def _outcome(record: RunRecord) -> str:
+    """What came of a run, in a few words."""
+    if not record.done:
+        return f": FAILED. {record.reason}"
+    metric = record.metric if record.metric in record.metrics else next(iter(record.metrics), None)
+    value = record.metrics.get(metric or "")
+    epoch = "" if record.epoch is None else f", epoch {record.epoch}"
+    return f"{epoch}{'' if value is None else f', {metric} {value:.5f}'} ({record.seconds or 0.0:.1f} s)"
 
 
 class Bar:
     """Progress of a study, for a terminal or a log; finished runs go to a tracker too (`log`)."""
 
-    def __init__(self, *, quiet: bool = False, log: Callable[[RunRecord], None] | None = None) -> None:
-        self.console = Console(stderr=True, quiet=quiet, highlight=False)
-        self.bar: Progress | None = None
-        self.log = log
-        self.done = self.total = self.failed = 0
-        self.began = time.perf_counter()
+    def __init__(self, *, quiet: bool = False, log: Callable[[RunRecord], None] = lambda _: None) -> None:
+        self.console, self.log, self.done = Console(stderr=True, quiet=quiet, highlight=False), log, 0
+        columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
+        self.bar = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
+        self.task = self.bar.add_task("", total=None, now="")
 
     def begin(self, plan: Plan, there: int) -> None:
-        """Show what there is to do."""
+        """Show what there is to do: the plan, and how many of its runs are finished already."""
         self.done, self.total = there, plan.count
-        for note in plan.notes:
-            self.console.print(note, markup=False, soft_wrap=True)
         kept = f", {there} of them there already" if there else ""
         content = f"{self.total} runs{kept}. The first runs after an installation compile for some seconds."
-        self.console.print(content, soft_wrap=True)
-        if self.console.is_terminal:
-            columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
-            self.bar = Progress(*columns, console=self.console, transient=True)
-            self.bar.start()
-            self.bar.add_task("", total=self.total, completed=there, now="")
+        for note in (*plan.notes, content):
+            self.console.print(note, markup=False, soft_wrap=True)
+        self.bar.update(self.task, total=self.total, completed=there)
 
     def started(self, run: Run) -> None:
         """Show what is under way."""
-        if self.bar is not None:
-            self.bar.update(self.bar.task_ids[0], now=_words(run.data.name, run).replace("[", r"\["))
+        self.bar.update(self.task, now=escape(_words(run.data.name, run)))
 
     def finished(self, record: RunRecord, *, ours: bool) -> None:
-        """Show what has come of a run."""
+        """Show what has come of a run: one of ours, or another process's."""
         self.done += 1
-        self.failed += not record.done
-        whose = "" if ours else ", by another process"
-        self.console.print(
-            f"[{self.done}/{self.total}] {_finished_record(record)}{whose}", markup=False, soft_wrap=True
-        )
-        if self.bar is not None:
-            self.bar.update(self.bar.task_ids[0], completed=self.done)
-        if self.log is not None:
-            self.log(record)
+        line = f"[{self.done}/{self.total}] {_words(record.data, record)}{_outcome(record)}"
+        self.console.print(line + ("" if ours else ", by another process"), markup=False, soft_wrap=True)
+        self.bar.update(self.task, completed=self.done)
+        self.log(record)
 
     def __enter__(self) -> Bar:
+        self.bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+        self.bar.stop()
 
 
 # Choosing: which values, and which epoch, the runs on the development part speak for.
@@ -222,29 +210,23 @@ def labels_of(
     choices: Mapping[int, Choice | NoChoice],
     tests: Mapping[int, Sequence[Run]],
 ) -> list[Label]:
-    """Every run that is known so far with its label, in the order of the study; all but the plan by case."""
+    """Every run that is known so far with its label, in the order of the study; all but the plan by case.
+
+    The best of a sweep that asks for it comes once all of its points have been chosen for.
+    """
     numbers = range(len(plan.cases))
     labels = [_label(run) for number in numbers for run in (*choosing.get(number, ()), *tests.get(number, ()))]
-    return labels + _best_labels(plan, choices, tests)
-
-
-def _best_labels(
-    plan: Plan, choices: Mapping[int, Choice | NoChoice], tests: Mapping[int, Sequence[Run]]
-) -> list[Label]:
-    """The best of every sweep that asks for it, once all of its points have been chosen for."""
     sweeps: dict[tuple[Any, ...], list[int]] = {}
     for number, case in enumerate(plan.cases):
         if case.model.best:
             sweeps.setdefault(case.row, []).append(number)
-    labels = []
-    for numbers in sweeps.values():
-        made = {number: choice for number in numbers if isinstance(choice := choices.get(number), Choice)}
-        if not made or any(number not in choices for number in numbers):
-            continue
-        best = best_of_sweep(made)
-        case = plan.cases[best]
-        group = f"{case.model.group}, best {' and '.join(case.swept)}"
-        labels += [_label(run)._replace(group=group, best=True) for run in tests[best]]
+    for sweep in sweeps.values():
+        made = {number: choice for number in sweep if isinstance(choice := choices.get(number), Choice)}
+        if made and all(number in choices for number in sweep):
+            best = best_of_sweep(made)
+            case = plan.cases[best]
+            group = f"{case.model.group}, best {' and '.join(case.swept)}"
+            labels += [_label(run)._replace(group=group, best=True) for run in tests[best]]
     return labels
 
 
@@ -253,22 +235,6 @@ def _label(run: Run) -> Label:
 
 
 _POLL_SECONDS = 1.0
-
-
-class Observer(Protocol):
-    """An observer of a study's progress."""
-
-    def begin(self, plan: Plan, there: int) -> None:
-        """The plan, and how many of its runs are finished already."""
-        ...
-
-    def started(self, run: Run) -> None:
-        """A run was given out."""
-        ...
-
-    def finished(self, record: RunRecord, *, ours: bool) -> None:
-        """A run is kept: one of ours, or another process's."""
-        ...
 
 
 def open_results(study: Study, folder: str | Path) -> Results:
@@ -288,23 +254,19 @@ def open_results(study: Study, folder: str | Path) -> Results:
 def changed_data(plan: Plan, results: Results) -> list[str]:
     """Sentences on the data that are not what the study's finished runs have learnt from."""
     now = {case.data.name: source_of(case.data).fingerprint for case in plan.cases}
-    sentences = []
-    for name, fingerprint in now.items():
-        kept = {
-            record.id
-            for record in results.records()
-            if record.data == name and record.data_fingerprint not in (None, fingerprint)
-        }
-        if kept:
-            sentences.append(
-                f"{name} is not the data that {len(kept):,} finished runs have learnt from: its content, or how it is "
-                "read and filtered, has changed. They no longer count, and are made again."
-            )
-    return sentences
+    old: dict[str, set[str]] = {}
+    for record in results.records():
+        if record.data in now and record.data_fingerprint not in (None, now[record.data]):
+            old.setdefault(record.data, set()).add(record.id)
+    return [
+        f"{name} is not the data that {len(runs):,} finished runs have learnt from: its content, or how it is read and "
+        "filtered, has changed. They no longer count, and are made again."
+        for name, runs in old.items()
+    ]
 
 
 def run_study(
-    study: Study, folder: str | Path, executor: Executor[Any, Any], observer: Observer, plan: Plan | None = None
+    study: Study, folder: str | Path, executor: Executor[Any, Any], observer: Bar, plan: Plan | None = None
 ) -> Results:
     """Carry out what is missing of a study, and keep it in the folder."""
     plan = plan_study(study) if plan is None else plan
@@ -317,7 +279,7 @@ def run_study(
 class StudyRun:
     """A study under way."""
 
-    def __init__(self, plan: Plan, results: Results, executor: Executor[Any, Any], observer: Observer) -> None:
+    def __init__(self, plan: Plan, results: Results, executor: Executor[Any, Any], observer: Bar) -> None:
         self.plan, self.results, self.executor, self.observer = plan, results, executor, observer
         self.choosing: dict[int, list[Run]] = {}
         self.choices: dict[int, Choice | NoChoice] = {}

@@ -1,7 +1,6 @@
-"""Tables about the runs themselves: what differs from the paper and why, what was audited, what it took.
+"""Tables about the runs themselves: what differs from the paper and why, what it took.
 
     differences_table   everything more than ten percent from the paper, with the study's note or "unexplained"
-    privacy_table       what an honest-but-curious server learnt in the audited runs
     runs_table          epochs, seconds, memory and bytes of each row
     failures_table      runs that did not end, with their reasons
     versions_table      with what it was computed: packages, machine, fingerprints of the data
@@ -17,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from federank.studies.metric_words import words_of, written, written_once
+from federank.studies.metric_words import words_of, written
 from federank.studies.report_spec import Note, ReportSpec, note_on
-from federank.studies.results import RunRecord
+from federank.studies.results import RunRecord, spoken_time
 from federank.studies.rows import Row
 from federank.studies.tables import NOTABLE, Difference, Table, plain_table
 
@@ -101,15 +100,6 @@ def _near(ours: float | None, paper: float) -> bool:
     return ours is not None and abs(ours - paper) <= NOTABLE / 100 * abs(paper)
 
 
-_ORDERS = {
-    "Order|popularity>": "popularity/auc",
-    "Order|attacker>": "auc",
-    "Order of what never left|popularity>": "popularity/auc_held_back",
-    "Order of what never left|attacker>": "auc_held_back",
-}
-"""The AUCs of the privacy table: popularity's and the best attack's, of everything and of what never left."""
-
-
 def differences_table(differences: Sequence[Difference], explain: Explain) -> Table | None:
     """Every difference of more than ten percent, the largest first within each data set; None without a comparison."""
     if not differences:
@@ -135,41 +125,6 @@ def differences_table(differences: Sequence[Difference], explain: Explain) -> Ta
     )
     columns = ["Data", "Method", "Metric", "Ours>", "Paper>", "Diff.>", "Why"]
     return plain_table(f"Differences over {NOTABLE:.0f} % from the paper", caption, columns, cells)
-
-
-def privacy_table(records: Sequence[RunRecord]) -> Table | None:
-    """What the audited runs gave away; None where nothing was audited."""
-    audits = [record for record in records if record.task == "audit" and record.done]
-    if not audits:
-        return None
-    figures = [record.metrics for record in audits]
-    openly = [
-        None if record.extra.get("sees") == "neither" else record.metrics.get("disclosed_share") for record in audits
-    ]
-    columns: dict[str, list[str]] = {
-        "Data": [record.data for record in audits],
-        "Sharing": [record.group for record in audits],
-        "pi>": ["-" if (pi := record.settings.get("pi")) is None else f"{pi:g}" for record in audits],
-        "P@10>": [written_once(PRECISION, each.get(PRECISION)) for each in figures],
-        "Sent openly>": [_percent(share) for share in openly],
-        "Named>": [_percent(each.get("fused/recall")) for each in figures],
-        "Right>": [_percent(each.get("fused/precision")) for each in figures],
-    }
-    for head, mark in _ORDERS.items():
-        columns[head] = ["-" if (auc := each.get(mark)) is None else f"{auc:.3f}" for each in figures]
-    if len(set(columns["Data"])) == 1:
-        del columns["Data"]
-    if not any(PRECISION in each for each in figures):
-        del columns["P@10>"]
-    caption = (
-        "A server that keeps every message, or has only sums of them, guesses what each person's history holds. Sent "
-        "openly: the share of a history that was sent as liked at least once, for the server to read. Named: the share "
-        "of a history that the server claims, with all its attacks together. Right: the share of its claims that is "
-        "so. Order: how often it ranks one of a person's items above another item (0.5 is chance, 1 is certainty), by "
-        "popularity alone and with the best attack; then the same for those items that never left."
-    )
-    cells = list(zip(*columns.values(), strict=True))
-    return plain_table("What an honest-but-curious server learns", caption, list(columns), cells)
 
 
 def groups_table(rows: Sequence[Row]) -> Table | None:
@@ -310,13 +265,6 @@ def versions_table(records: Sequence[RunRecord]) -> Table:
     return plain_table("Versions and data", caption, ["What", "Version or fingerprint"], cells)
 
 
-def spoken_time(seconds: float) -> str:
-    """A time in words."""
-    if seconds < 120:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
-
-
 def _chosen(row: Row) -> str:
     """What was chosen for the row, and on which part."""
     parts = {record.chosen_on for record in row.records} - {None}
@@ -331,10 +279,6 @@ def _chosen(row: Row) -> str:
 def _mean(values: Sequence[Any], form: str, unit: float = 1.0) -> str:
     held = [float(value) for value in values if value is not None]
     return form.format(np.mean(held) / unit) if held else "-"
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.1%}"
 
 
 # How near the papers a report comes: two sentences behind its finding.

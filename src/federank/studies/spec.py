@@ -43,6 +43,11 @@ class DataSet:
     choose: dict[str, Any] = field(default_factory=dict)
     """How values are chosen on it, where that is not as in the rest of the study."""
 
+    @property
+    def key(self) -> str:
+        """Equal where what is read and how it is divided are equal."""
+        return repr((self.source, self.reading, self.filters, self.split))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Choose(Settings):

@@ -12,9 +12,9 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from federank.checks import did_you_mean
 from federank.errors import SettingError
@@ -25,86 +25,58 @@ if TYPE_CHECKING:
     from federank.data.splits import Split
     from federank.methods.recommender import Recommender
 
-TRACKERS = ("mlflow", "tensorboard")
-_NOT_ALLOWED = re.compile(r"[^\w\-./]")
-_PACKAGES = {"mlflow": "mlflow", "tensorboard": "tensorboardX"}
 
-
-@dataclass(frozen=True, kw_only=True)
-class Tracked:
+class Tracked(NamedTuple):
     """One run, as it is logged."""
 
     key: str
     name: str
     params: Mapping[str, Any]
     metrics: Mapping[str, float]
-    points: Sequence[Point]
-    """Its curve."""
+    points: Sequence[Point]  # its curve
     tags: Mapping[str, str]
     failed: bool = False
 
     def scalars(self) -> Iterator[tuple[str, float, int]]:
         """Every value with its name and step: the curve's at their epochs, then the metrics at the last epoch."""
-        for point in self.points:
-            for name, value in point.values.items():
-                yield plain_name(name), value, point.epoch
-        last = max((point.epoch for point in self.points), default=0)
-        for name, value in self.metrics.items():
-            yield plain_name(name), value, last
-
-
-class Tracker(Protocol):
-    """A tracker of runs."""
-
-    def log(self, run: Tracked) -> None:
-        """Log a run; one whose key is known is left as it is."""
-        ...
+        last = Point(max((point.epoch for point in self.points), default=0), self.metrics)
+        for epoch, values in (*self.points, last):
+            yield from ((plain_name(name), value, epoch) for name, value in values.items())
 
 
 def plain_name(name: str) -> str:
     """A metric's name, or a setting's, as every tracker allows it."""
-    return _NOT_ALLOWED.sub("_", name.replace("@", "_at_").replace("/", " "))  # a slash would be a folder
+    # A slash would be a folder.
+    return re.sub(r"[^\w\-./]", "_", name.replace("@", "_at_").replace("/", " "))
 
 
-def open_tracker(where: str, experiment: str) -> Tracker:
+def open_tracker(where: str, experiment: str) -> MLflow | TensorBoard:
     """The tracker that `--track` names: its kind and, after a colon, its place."""
     kind, _, place = where.partition(":")
-    if kind not in TRACKERS:
+    trackers: dict[str, type[MLflow | TensorBoard]] = {"mlflow": MLflow, "tensorboard": TensorBoard}
+    if kind not in trackers:
         raise SettingError(
-            f"--track is {where!r}.{did_you_mean(kind, TRACKERS)} It can be mlflow or tensorboard, with a place after "
+            f"--track is {where!r}.{did_you_mean(kind, trackers)} It can be mlflow or tensorboard, with a place after "
             "a colon: mlflow:http://localhost:5000, or tensorboard:logs."
         )
-    need("tracking", f"--track {kind}", _PACKAGES[kind])
-    if kind == "mlflow":
-        return MLflow(place, experiment)
-    return TensorBoard(place, experiment)
+    need("tracking", f"--track {kind}", "mlflow" if kind == "mlflow" else "tensorboardX")
+    return trackers[kind](place, experiment)
 
 
 def tracked_record(record: RunRecord) -> Tracked:
     """A run of a study."""
-    where = [
-        record.data,
-        record.group,
-        *(f"{name} {value}" for name, value in {**record.swept, **record.chosen}.items()),
-    ]
-    tags = {
-        "task": record.task,
-        "data": record.data,
-        "group": record.group,
-        "data_fingerprint": record.data_fingerprint or "",
-    }
-    tags |= {
-        name: value for name, value in (("judged_by", record.part), ("reason", record.reason)) if value is not None
-    }
+    values = (f"{name} {value}" for name, value in {**record.swept, **record.chosen}.items())
+    tags = {"task": record.task, "data": record.data, "group": record.group, "judged_by": record.part}
+    tags |= {"reason": record.reason, "data_fingerprint": record.data_fingerprint or ""}
+    tags |= {f"version.{name}": value for name, value in record.versions.items()}
     costs = {"seconds": record.seconds, "memory_mb": record.memory_mb, "epoch": record.epoch}
-    figures = {name: float(value) for name, value in {**record.metrics, **costs}.items() if value is not None}
     return Tracked(
         key=record.id,
-        name=f"{', '.join(where)}, seed {record.seed}, {record.task}",
+        name=f"{', '.join([record.data, record.group, *values])}, seed {record.seed}, {record.task}",
         params={"method": record.model, "data": record.data, "seed": record.seed, **record.settings},
-        metrics=figures,
+        metrics={name: float(value) for name, value in {**record.metrics, **costs}.items() if value is not None},
         points=tuple(record.curve),
-        tags=tags | {f"version.{name}": value for name, value in record.versions.items()},
+        tags={name: value for name, value in tags.items() if value is not None},
         failed=not record.done,
     )
 
@@ -145,17 +117,11 @@ def _numbers(report: dict[str, Any], prefix: str = "") -> dict[str, float]:
     return numbers
 
 
-# MLflow: a run of ours is a run of an experiment, in a folder, at a server, or in a database that MLflow knows.
-
-
 _KEY = "federank.run"
-_BATCH = 500
-"""The most metrics that MLflow takes at once is 1,000."""
-_LONGEST_PARAM = 500
 
 
 class MLflow:
-    """An experiment of MLflow."""
+    """An experiment of MLflow: in a folder, at a server, or in a database that MLflow knows."""
 
     def __init__(self, place: str, experiment: str) -> None:
         from mlflow import MlflowClient
@@ -182,24 +148,18 @@ class MLflow:
         made = self._client.create_run(self._experiment, tags=tags, run_name=run.name).info.run_id
         now = int(time.time() * 1000)
         metrics = [Metric(name, value, now, step) for name, value, step in run.scalars()]
-        params = [Param(plain_name(name), str(value)[:_LONGEST_PARAM]) for name, value in run.params.items()]
+        params = [Param(plain_name(name), str(value)[:500]) for name, value in run.params.items()]
         self._client.log_batch(made, params=params)
-        for begin in range(0, len(metrics), _BATCH):
-            self._client.log_batch(made, metrics=metrics[begin : begin + _BATCH])
+        for begin in range(0, len(metrics), 500):  # MLflow takes 1,000 at most at once
+            self._client.log_batch(made, metrics=metrics[begin : begin + 500])
         self._client.set_terminated(made, "FAILED" if run.failed else "FINISHED")
 
 
-# TensorBoard: a run of ours is a folder of events below PLACE/EXPERIMENT (`tensorboard --logdir PLACE`).
-
-
-_ALLOWED = re.compile(r"[^\w\-.,= ]")
-
-
 class TensorBoard:
-    """A folder of runs."""
+    """A folder of runs, each a folder of events below PLACE/EXPERIMENT (`tensorboard --logdir PLACE`)."""
 
     def __init__(self, place: str, experiment: str) -> None:
-        self._folder = Path(place or "tensorboard") / _ALLOWED.sub("_", experiment)
+        self._folder = Path(place or "tensorboard") / _as_file_name(experiment)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as reason:
@@ -211,12 +171,15 @@ class TensorBoard:
         """Log a run, once."""
         from tensorboardX import SummaryWriter
 
-        end = f" [{run.key[:16]}]"
-        name = _ALLOWED.sub("_", run.name)[: 200 - len(end)] + end
-        if (self._folder / name).exists():
+        folder = self._folder / f"{_as_file_name(run.name)[:180]} [{run.key[:16]}]"
+        if folder.exists():
             return
-        with SummaryWriter(str(self._folder / name)) as events:
+        with SummaryWriter(str(folder)) as events:
             about = {"settings": dict(run.params), "about": dict(run.tags), "failed": run.failed}
             events.add_text("run", f"```\n{json.dumps(about, indent=2, default=str)}\n```")
             for metric, value, step in run.scalars():
                 events.add_scalar(metric, value, step)
+
+
+def _as_file_name(text: str) -> str:
+    return re.sub(r"[^\w\-.,= ]", "_", text)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import httpx
 import numpy as np
 import pytest
-from tests.commands import refused
+from tests.commands import refused, run
 from tests.service.client.test_sums import two_servers
 from tests.service.client.worlds import scripted_federation
 from tests.service.federations import Served, small_world, stored
@@ -137,7 +137,9 @@ def complaint(*words):
     ],
 )
 def test_what_cannot_be_played_is_refused(words, needed):
-    assert needed in complaint("--server", "http://127.0.0.1:1", *words)
+    answer = run("client", "simulate", "--server", "http://127.0.0.1:1", *words)
+    assert answer.exit_code == 2
+    assert needed in answer.stderr
 
 
 def test_users_of_another_catalogue_cannot_be_played(tmp_path):

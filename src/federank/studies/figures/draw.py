@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from federank.checks import unknown_name
 from federank.errors import SettingError
 from federank.studies.figures.curves import draw_convergence, draw_lifetime, draw_poisoning
-from federank.studies.figures.privacy import draw_full_price, draw_guarantee, draw_leakage, draw_price, draw_privacy
+from federank.studies.figures.privacy import draw_full_price, draw_guarantee, draw_price
 from federank.studies.figures.style import MOST_SERIES, Drawn, PanelData, as_svg, drawing
 from federank.studies.figures.sweep import (
     draw_cost,
@@ -117,19 +117,6 @@ KINDS = {
         metric="rmse",
         sweep="rho",
         keeps_others=True,
-    ),
-    "privacy": Kind(
-        draw_privacy,
-        title="What messages give away",
-        caption="Of everything that people have: how often the server, with its best attack, ranks it above "
-        "something else. The gap between the two bars is what it has learnt beyond what is popular anyway.",
-    ),
-    "leakage": Kind(
-        draw_leakage,
-        title="Accuracy against leakage",
-        caption="Right is more accurate, down is more private: by how much the best attack of the server ranks "
-        "what people have above popularity alone (the dotted line).",
-        metric="precision@10",
     ),
     "poisoning": Kind(
         draw_poisoning,

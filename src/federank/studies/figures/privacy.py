@@ -1,9 +1,4 @@
-"""What audited runs gave away: bars per way of learning and sharing.
-
-How often the server ranks one of a user's items above another item, with its best attack and by popularity alone
-(half the time is chance). What messages betray is the gap between the two. Accuracy stands beside the name; in a
-figure of its own it is drawn against that gap.
-"""
+"""What privacy costs: accuracy against what an honest-but-curious server learns, and against differential privacy."""
 
 from __future__ import annotations
 
@@ -11,22 +6,17 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
-from federank.data.statistics import legible
 from federank.studies.figures.style import (
-    BLUE,
     FAINT,
     INK,
     PAPER,
-    VERMILLION,
     Drawn,
     PanelData,
     apart,
-    legend_below,
     legend_of,
     look,
     new_panel,
@@ -34,94 +24,7 @@ from federank.studies.figures.style import (
 )
 from federank.studies.figures.sweep import SWEEPS, pareto_front
 from federank.studies.metric_words import words_of
-from federank.studies.results import RunRecord
 from federank.studies.rows import Row, seen_rows
-
-BARS = (
-    ("auc", "histories, ranked right by the server", VERMILLION, ""),
-    ("popularity", "ranked right by popularity alone", BLUE, "//"),
-)
-"""The mark of each bar: the best attack's, and popularity's."""
-
-
-def draw_privacy(panel: PanelData) -> Drawn | None:
-    """One data set's panel and what it shows, or None where nothing was audited."""
-    audits = [
-        record for record in panel.records if (record.task, record.data, record.done) == ("audit", panel.title, True)
-    ]
-    if not audits:
-        return None
-    labels = [_label(record) for record in audits]
-    figure, axes = new_panel(panel.title, height=1.5 + 0.5 * len(audits))
-    positions = np.arange(len(audits))[::-1]
-    for order, (mark, name, color, hatch) in enumerate(BARS):
-        values = [_mark(record, mark) for record in audits]
-        offset = 0.19 - 0.38 * order
-        axes.barh(
-            positions + offset, values, height=0.34, color=color, hatch=hatch, edgecolor=PAPER, linewidth=0, label=name
-        )
-        for position, value in zip(positions, values, strict=True):
-            note: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": FAINT}
-            axes.annotate(f"{value:.0%}", (value, position + offset), (3, -0.5), **note)
-    axes.set_yticks(positions, [legible(label) for label in labels])
-    axes.set_xlim(0, 1.1)
-    axes.set_xticks(np.arange(0, 1.01, 0.25))
-    axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    axes.grid(axis="y", visible=False)
-    axes.axvline(0.5, color=FAINT, linestyle=":", linewidth=1.2)
-    axes.set_xlabel("Ranked right (dotted: chance)")
-    legend_below(figure)
-    best, popular = BARS[0][0], BARS[1][0]
-    sentences = [
-        f"{_label(record)}: {_mark(record, best):.0%} ranked right by the server, {_mark(record, popular):.0%} by "
-        "popularity"
-        for record in audits
-    ]
-    return Drawn(figure, f"{'; '.join(sentences)}.")
-
-
-def draw_leakage(panel: PanelData) -> Drawn | None:
-    """Accuracy against what was given away: a mark for each audited way of learning, with its name beside it."""
-    audits = [
-        record for record in panel.records if (record.task, record.data, record.done) == ("audit", panel.title, True)
-    ]
-    points = [
-        (record.group, precision, _mark(record, BARS[0][0]) - _mark(record, BARS[1][0]))
-        for record in audits
-        if (precision := record.metrics.get("precision@10")) is not None
-    ]
-    if len(points) < 2:
-        return None
-    figure, axes = new_panel(panel.title)
-    axes.axhline(0, color=FAINT, linestyle=":", linewidth=1.2)
-    for position, (name, precision, gain) in enumerate(points):
-        axes.plot(precision, gain, markersize=8, **(look(position) | {"linestyle": "", "label": legible(name)}))
-    widest = max(precision for _, precision, _ in points)
-    highest = max([0.05, *(gain for *_, gain in points)])
-    axes.set_xlim(0, 1.12 * widest)
-    axes.set_ylim(min(0.0, *(gain for *_, gain in points)) - 0.06 * highest, 1.12 * highest)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:+.2f}" if value else "0")
-    axes.set_xlabel("Precision of the first 10 (share of hits)")
-    axes.set_ylabel("Best attack above popularity\n(area under the curve)")
-    legend_below(figure)
-    text = "; ".join(
-        f"{name}: precision {precision:.3g}, {gain:+.3f} over popularity" for name, precision, gain in points
-    )
-    return Drawn(figure, f"{text}.")
-
-
-def _mark(record: RunRecord, name: str) -> float:
-    return record.metrics.get(name) or 0.0
-
-
-def _label(record: RunRecord) -> str:
-    pi = record.settings.get("pi")
-    named = (
-        record.group if pi is None or "pi" in record.group or "%" in record.group else f"{record.group}, pi = {pi:g}"
-    )
-    precision = record.metrics.get("precision@10")
-    return named if precision is None else f"{named} (P@10 {precision:.3f})"
-
 
 # What privacy costs: accuracy against what an honest-but-curious server still learns of what users held back.
 
