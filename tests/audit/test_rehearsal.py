@@ -15,7 +15,6 @@ from federank.data.synthetic import city
 from federank.errors import BadMessage, SettingError
 from federank.methods.fpl.method import FPL, FPLModel
 from federank.methods.fpl.poisoning import POISONING_ATTACKS, PoisoningAttack
-from federank.methods.fpl.settings import FPLSettings, recipe_for
 from federank.methods.frugal.server_steps import SummedMessages, bound_rows
 
 
@@ -51,10 +50,9 @@ def test_exposure_rank_and_precision_are_those_of_the_lists(town):
 @pytest.mark.parametrize("aim", ["push", "sabotage"])
 def test_an_adaptive_lie_is_one_that_the_equations_give(aim):
     rng = np.random.default_rng(0)
-    recipe = recipe_for(FPLSettings(factors=3), np.full(5, 4), 80, np.ones(5))
     vectors, biases = rng.normal(size=(80, 3)).astype(np.float32), rng.normal(size=80).astype(np.float32)
-    poisoning_attack = PoisoningAttack(recipe, vectors, biases, 7, 12, 2.0, 100.0, np.ones(3, np.float32), rng)
     method, model = FPL(n_items=80, factors=3, triples=12), FPLModel(vectors, biases)
+    poisoning_attack = PoisoningAttack(method, vectors, biases, 7, 2.0, 100.0, np.ones(3, np.float32), rng)
     method.check(model, POISONING_ATTACKS["adaptive", aim](poisoning_attack))
     with pytest.raises(BadMessage):
         method.check(model, POISONING_ATTACKS["loud", "push"](poisoning_attack))

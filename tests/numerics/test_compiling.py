@@ -64,7 +64,7 @@ def test_the_sources_of_a_kernel_are_all_that_it_imports_and_nothing_else():
     package = Path(federank.__file__).parent
     found = {path.relative_to(package).as_posix() for path in sources_of(package / "methods" / "fpl" / "kernels.py")}
     # Directly; through another file; from a package by the name of a module.
-    assert {"methods/fpl/kernels.py", "methods/fpl/bpr.py", "_numerics/rows.py", "federation/rng.py"} <= found
+    assert {"methods/fpl/kernels.py", "methods/fpl/method.py", "_numerics/rows.py", "federation/rng.py"} <= found
     assert not any(path.startswith(("service/", "cli/", "studies/")) for path in found)
     assert "__init__.py" not in found
 

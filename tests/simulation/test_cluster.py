@@ -15,10 +15,10 @@ from tests.worlds import federation, model_of, random_world
 
 from federank.errors import ClusterGone, SettingError
 from federank.federation import wire
-from federank.methods.fpl.cluster import Broadcast, Shard, clients_by_partition, part_of, partitions_of
 from federank.methods.fpl.method import FPLUpdate
-from federank.methods.fpl.simulation import InMemoryClients, play_compiled, shard_count
-from federank.simulation.cluster import Cluster, connected, opened
+from federank.methods.fpl.settings import clients_of_round
+from federank.methods.fpl.simulation import Changes, InMemoryClients, play_compiled, shard_count
+from federank.simulation.cluster import Cluster, UserShard, by_partition, connected, opened
 from federank.simulation.options import TrainingOptions
 from federank.simulation.training import train
 
@@ -86,19 +86,23 @@ def played(name, rounds, shards, **how):
 
 
 def partitions(one):
-    return partitions_of(one.recipe, len(one.user_vectors), *one.item_vectors.shape)
+    return one.spread().partitions
+
+
+def part_of(one, first, last):
+    return one.spread().part(np.array([first, last]))
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_every_client_of_a_round_is_in_one_partition_in_the_order_of_the_round(name):
     one = established(name)
     starts = partitions(one)
-    by_partition = clients_by_partition(one.recipe, 3, starts)
-    assert len(by_partition) == len(starts) - 1 > 1
-    (whole,) = clients_by_partition(one.recipe, 3, starts[[0, -1]])
+    whole = clients_of_round(one.recipe, 3, len(one.user_vectors))
+    divided = by_partition(whole, starts)
+    assert len(divided) == len(starts) - 1 > 1
     place = {int(client): number for number, client in enumerate(whole)}
-    assert sorted(np.concatenate(by_partition)) == sorted(whole)
-    for number, clients in enumerate(by_partition):
+    assert sorted(np.concatenate(divided)) == sorted(whole)
+    for number, clients in enumerate(divided):
         assert ((clients >= starts[number]) & (clients < starts[number + 1])).all()
         assert [place[int(client)] for client in clients] == sorted(place[int(client)] for client in clients)
 
@@ -111,11 +115,11 @@ def test_partitions_are_the_compiled_engines_shards_where_every_user_takes_part(
 def test_a_shard_is_handed_nothing_of_other_users():
     one = established("a fixed-subset choice")
     first, last = 400, 700
-    part = part_of(one, first, last)
+    part = part_of(one, first, last).federation
     theirs = slice(one.histories.starts[first], one.histories.starts[last])
-    np.testing.assert_array_equal(part.items, one.histories.items[theirs])
-    np.testing.assert_array_equal(part.allowed, one.histories.allowed[theirs])
-    np.testing.assert_array_equal(part.vectors, one.user_vectors[first:last])
+    np.testing.assert_array_equal(part.profiles.items, one.histories.items[theirs])
+    np.testing.assert_array_equal(part.recipe.shared_profile.allowed, one.histories.allowed[theirs])
+    np.testing.assert_array_equal(part.user_vectors, one.user_vectors[first:last])
     assert len(part.recipe.pi) == len(part.recipe.triples) == last - first
     assert ((part.recipe.participants >= first) & (part.recipe.participants < last)).all()
     assert not len(part.recipe.shared_profile.items)
@@ -123,13 +127,13 @@ def test_a_shard_is_handed_nothing_of_other_users():
 
 def everything(one):
     """The full model, as the driver sends it."""
-    return Broadcast(0, np.arange(one.method.n_items, dtype=np.int32), *wire.values(model_of(one)).values())
+    return Changes(0, np.arange(one.method.n_items, dtype=np.int32), *wire.values(model_of(one)).values())
 
 
 def test_a_shard_answers_with_updates_and_moves_only_its_clients():
     one = established("everybody")
     first, last = 400, 700
-    shard = Shard(part_of(one, first, last))
+    shard = UserShard(part_of(one, first, last))
     before = shard.states()["user_vectors"].copy()
     broadcast = everything(one)
     clients = np.array([450, 600], dtype=np.int32)
@@ -145,8 +149,8 @@ def test_the_partitions_of_a_shard_do_not_mix_their_sums():
     one = established("everybody")
     clients = np.arange(450, 460, dtype=np.int32)
     broadcast = everything(one)
-    together = Shard(part_of(one, 400, 700)).train(broadcast, [clients[:5], clients[5:]])
-    (alone,) = Shard(part_of(one, 400, 700)).train(broadcast, [clients[5:]])
+    together = UserShard(part_of(one, 400, 700)).train(broadcast, [clients[:5], clients[5:]])
+    (alone,) = UserShard(part_of(one, 400, 700)).train(broadcast, [clients[5:]])
     np.testing.assert_equal(wire.values(together[1]), wire.values(alone))
 
 
@@ -158,8 +162,8 @@ def test_what_a_shard_sends_is_clipped_and_noisy_client_by_client(noise_on):
     broadcast = everything(one)
     clients = one.recipe.participants[10:20]
     first, last = int(clients[0]), int(clients[-1]) + 1
-    (update,) = Shard(part_of(one, first, last)).train(broadcast, [clients])
-    (bare,) = Shard(part_of(plain, first, last)).train(broadcast, [clients])
+    (update,) = UserShard(part_of(one, first, last)).train(broadcast, [clients])
+    (bare,) = UserShard(part_of(plain, first, last)).train(broadcast, [clients])
     fleet = InMemoryClients(one)
     total = np.zeros((len(one.item_biases), one.recipe.factors + 1))
     for sent in fleet.train(clients, model_of(one), 0):

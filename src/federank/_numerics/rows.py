@@ -2,8 +2,8 @@
 
 Interpreted, a row is a NumPy vector. Compiled, it is one wide register value of the processor's vector unit, so
 that `g * (q_i - q_j) - rate * p` becomes a handful of instructions with no loop and no temporary array. The
-formulas in this package (see `bpr.py`) are written with `+`, `-`, `*` and `dot` on rows and do not know which of
-the two they are.
+formulas in this package (see `methods/fpl/method.py`) are written with `+`, `-`, `*` and `dot` on rows and do not know
+which of the two they are.
 
 Tables of factors keep their rows padded with zeros to a multiple of eight, the width of common vector units; a
 zero column stays zero under every step, so padding changes no result.

@@ -31,8 +31,10 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import replace
 from importlib.metadata import version
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -245,8 +247,10 @@ def partition_starts(participants: IntVector, n_users: int, count: int) -> LongV
 
 
 def by_partition(clients: IntVector, partitions: LongVector) -> list[IntVector]:
-    """Ascending clients, by partition."""
-    return np.split(clients, np.searchsorted(clients, partitions[1:-1]))
+    """These clients, by partition; those of a partition keep their order."""
+    of_client = np.searchsorted(partitions[1:-1], clients, side="right")
+    ends = np.cumsum(np.bincount(of_client, minlength=len(partitions) - 1))
+    return np.split(clients[np.argsort(of_client, kind="stable")], ends[:-1])
 
 
 def in_their_places(values: Any, users: slice, n_users: int) -> Any:
@@ -254,6 +258,65 @@ def in_their_places(values: Any, users: slice, n_users: int) -> Any:
     table = np.zeros((n_users, *values.shape[1:]), dtype=values.dtype)
     table[users] = values
     return table
+
+
+# Federations with compiled clients: a recipe, profiles, and tables with a row per user.
+
+
+class Part(NamedTuple):
+    """What a shard starts with: all that is known of the users from `first` on, and of no others."""
+
+    first: int
+    n_users: int  # of the population
+    federation: Any  # tables with a row per user have the rows of these users only
+
+
+class UserShard:
+    """Some of a federation's clients, on one machine. Kernels name users by number, so other users have rows of zeros.
+
+    The federation has `receive` for a message and `sum_of` for the sum of some clients' updates.
+    """
+
+    def __init__(self, part: Part) -> None:
+        federation = deepcopy(part.federation)  # arrays that come through Ray are read-only
+        self._users = slice(part.first, part.first + len(federation.profiles.sizes))
+
+        def placed(values: Any) -> Any:
+            return in_their_places(values, self._users, part.n_users)
+
+        starts = np.concatenate(([0], np.cumsum(placed(federation.profiles.sizes))))
+        profiles = federation.profiles._replace(starts=starts)
+        self._federation: Any = replace(_with_users(federation, placed), profiles=profiles)
+
+    def train(self, message: Any, partitions: list[IntVector]) -> list[Any]:
+        """The sums of these clients' updates, by partition."""
+        self._federation.receive(message)
+        return [self._federation.sum_of(np.array(clients)) for clients in partitions]
+
+    def states(self) -> dict[str, Any]:
+        """What these clients keep."""
+        return {name: table[self._users] for name, table in self._federation.tables().devices.items()}
+
+    def restore(self, states: dict[str, Any]) -> None:
+        """Restore these states."""
+        for name, table in states.items():
+            getattr(self._federation, name)[self._users] = table
+
+
+def part_of(federation: Any, first: int, last: int) -> Part:
+    """The users from `first` to before `last`."""
+    able = federation.recipe.participants
+    own = _with_users(federation, lambda values: values[first:last])
+    recipe = own.recipe._replace(participants=able[(able >= first) & (able < last)])
+    profiles = federation.profiles.between(first, last)
+    return Part(first, len(federation.profiles.sizes), replace(own, recipe=recipe, profiles=profiles))
+
+
+def _with_users(federation: Any, change: Callable[[Any], Any]) -> Any:
+    """The federation with all tables that have a row per user changed."""
+    recipe = {name: change(getattr(federation.recipe, name)) for name in federation.recipe_of_users}
+    tables = {name: change(getattr(federation, name)) for name in federation.tables_of_users}
+    return replace(federation, recipe=federation.recipe._replace(**recipe), **tables)
 
 
 _SECONDS_TO_HOLD = 60.0

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from federank._numerics.compiling import compiled
 from federank._numerics.rows import dot, load_row, padded_width, store_row
-from federank.methods.fpl.bpr import item_gradient, pair_slope, slope, user_gradient
+from federank.methods.fpl.method import item_gradient, pair_slope, slope, user_gradient
 
 
 @compiled

@@ -9,11 +9,10 @@ from tests.worlds import federation, random_world
 
 from federank.errors import SettingError
 from federank.federation import wire
-from federank.methods.fpl.communication import participations
 from federank.methods.fpl.method import FPLUpdate
-from federank.methods.fpl.privacy import clip_and_noise, clipped, privacy_figure
-from federank.methods.fpl.recommender import FPL
-from federank.methods.fpl.settings import FPLSettings
+from federank.methods.fpl.recommender import FPL, privacy_figure
+from federank.methods.fpl.settings import FPLSettings, participations
+from federank.methods.fpl.simulation import clip_and_noise
 from federank.privacy.accountant import epsilon_of
 from federank.simulation.options import TrainingOptions
 
@@ -31,20 +30,25 @@ def recipe(**settings):
     return federation(DATA, **settings).recipe
 
 
+def sent(update, **settings):
+    one = federation(DATA, **settings)
+    return clip_and_noise(one.method, one.recipe, 3, 7, update)
+
+
 def test_a_long_update_is_scaled_to_the_clip_and_a_short_one_left_alone():
     assert length(LARGE) > 2
-    short = clipped(LARGE, 2.0)
+    short = sent(LARGE, clip=2.0)
     assert length(short) == pytest.approx(2.0, rel=1e-6)
     np.testing.assert_allclose(short.vectors / short.biases[0], LARGE.vectors / LARGE.biases[0], rtol=1e-6)
-    assert clipped(LARGE, 100.0) is LARGE
+    assert sent(LARGE, clip=100.0) is LARGE
 
 
 def test_without_clip_or_noise_an_update_is_sent_as_it_is():
-    assert clip_and_noise(recipe(), 3, 7, LARGE, DATA.n_items) is LARGE
+    assert sent(LARGE) is LARGE
 
 
 def test_noise_on_all_rows_hides_which_rows_there_are():
-    noisy = clip_and_noise(recipe(clip=1.0, noise=0.5), 3, 7, LARGE, DATA.n_items)
+    noisy = sent(LARGE, clip=1.0, noise=0.5)
     wire.checked(noisy, FPLUpdate, federation(DATA).method)
     assert noisy.items.tolist() == list(range(DATA.n_items))
     assert np.count_nonzero(noisy.vectors) == noisy.vectors.size
@@ -55,10 +59,11 @@ def test_noise_on_all_rows_hides_which_rows_there_are():
     [({"noise": 0.5}, 1.0), ({"noise": 3.0}, 6.0), ({"noise": 0.5, "noise_on": "sums", "clients_per_round": 4}, 0.5)],
 )
 def test_noise_has_the_deviation_it_should(settings, deviation):
-    chosen = recipe(clip=2.0, **settings)
+    chosen = federation(random_world(items=500, interactions=2000), clip=2.0, **settings)
     nothing = FPLUpdate(np.zeros(0, np.int32), np.zeros((0, 4), np.float32), np.zeros(0, np.float32))
-    sent = [clip_and_noise(chosen, user, number, nothing, 500) for user in range(3) for number in range(4)]
-    values = np.concatenate([np.concatenate((update.vectors.ravel(), update.biases)) for update in sent])
+    rounds = [(user, number) for user in range(3) for number in range(4)]
+    noisy = [clip_and_noise(chosen.method, chosen.recipe, *key, nothing) for key in rounds]
+    values = np.concatenate([np.concatenate((update.vectors.ravel(), update.biases)) for update in noisy])
     assert values.std() == pytest.approx(deviation, rel=5 / np.sqrt(2 * len(values)))
     assert abs(values.mean()) < 5 * deviation / np.sqrt(len(values))
     assert len(np.unique(values)) > 0.99 * len(values)  # every user and round has noise of its own

@@ -5,9 +5,10 @@ import pytest
 from tests.methods.fpl.audited_runs import CONFIGURATIONS, play_and_keep
 from tests.worlds import federation, model_of, random_world
 
-from federank.methods.fpl.communication import clients_of_round, participations, replay
+from federank.methods.fpl.communication import replay
 from federank.methods.fpl.kernels import BOTH, LOST
 from federank.methods.fpl.observer import Observer, next_updates
+from federank.methods.fpl.settings import clients_of_round, participations
 from federank.methods.fpl.simulation import InMemoryClients, play_compiled
 
 ALL_USERS = np.arange(12, dtype=np.int32)

@@ -7,8 +7,15 @@ from tests.worlds import federation, random_world, two_tastes
 from federank.data.interactions import Interactions
 from federank.errors import BadFile, SettingError, UnknownId
 from federank.federation.rng import SELECT, SERVER, below, words, words_wrap_around
-from federank.methods.fpl.bpr import item_gradient, pair_slope, user_gradient
-from federank.methods.fpl.method import NO_BITS, Draw, Profile, draw_pair
+from federank.methods.fpl.method import (
+    NO_BITS,
+    Draw,
+    Profile,
+    draw_pair,
+    item_gradient,
+    pair_slope,
+    user_gradient,
+)
 from federank.methods.fpl.recommender import BPR, FPL
 from federank.methods.model_folder import load_model
 from federank.methods.predicting import enrol

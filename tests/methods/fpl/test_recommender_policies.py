@@ -6,6 +6,7 @@ from tests.worlds import federation, model_of, random_world, two_tastes
 
 from federank.errors import ModelError, SettingError
 from federank.federation.method import Client
+from federank.methods.fpl.method import HOME_STEPS
 from federank.methods.fpl.recommender import FPL
 from federank.methods.fpl.simulation import home_vectors
 from federank.methods.model_folder import load_model
@@ -29,7 +30,7 @@ def test_home_vectors_are_those_of_one_client_at_a_time():
     established = federation(data, seed=3)
     people = np.array([0, 5, 7], dtype=np.int32)
     broadcast = model_of(established)
-    everyone = home_vectors(established.recipe, data.profiles, broadcast.vectors, broadcast.biases, people)
+    everyone = home_vectors(established.method, broadcast, data.profiles, people, HOME_STEPS)
     for person, vector in zip(people, everyone, strict=True):
         alone = established.method.fold_in(Client(3, int(person), 0, data.profiles.of(person)), broadcast)
         np.testing.assert_allclose(vector, alone, atol=1e-5)

@@ -23,8 +23,7 @@ from tests.worlds import rows_message
 from federank.errors import BadMessage
 from federank.federation.rng import USER_FACTORS, absent_item, below, normal_rows, words, words_wrap_around
 from federank.federation.wire import decode_rows, encode
-from federank.methods.fpl.bpr import slope
-from federank.methods.fpl.method import FPL, FPLModel, FPLUpdate
+from federank.methods.fpl.method import FPL, FPLModel, FPLUpdate, slope
 
 
 def test_the_generator_gives_the_same_words(ask):

@@ -135,15 +135,15 @@ class _Audit:
         if sees not in THREAT_MODELS:
             raise SettingError(f"sees is {sees!r}; it can be {' or '.join(THREAT_MODELS)}.")
         self._model, data = model, model.training
-        recipe, tables = model.recipe(data), (model.item_vectors, model.item_biases, model.user_vectors)
-        self._federation = Federation.of_model(model.pairs().method(data.n_items), recipe, data.profiles, *tables)
+        recipe = model.recipe(data)
+        established = Federation.established(model.pairs(), recipe, data.profiles, data.n_items)
+        self._federation = replace(established, **{name: getattr(model, name) for name in model.tables})
         self._sees = _as_seen(sees, recipe)
         triples = self._federation.steps_per_round * recipe.rounds_per_epoch * model.pairs().epochs / looks
         self._followed = follow(recipe, data.n_items, wanted, triples, sums=self._sees == "sums")
         self._observer = Observer(self._federation, self._followed.everyone)
         self._sums: SumsObserver | None = None
         if self._sees == "sums":
-            established = Federation.established(model.pairs(), recipe, data.profiles, data.n_items)
             self._sums = SumsObserver(established, self._followed.everyone)
         self._table = None if data.categories is None else table_of(data.categories)
 

@@ -26,6 +26,7 @@ from federank.federation import wire
 from federank.methods.fpl.kernels import LOST, Histories, Pairs, draw_pairs, histories_of, workspace_for_pairs
 from federank.methods.fpl.method import FPL, FPLModel, FPLUpdate
 from federank.methods.fpl.settings import Recipe, choose_clients
+from federank.privacy.population import all_shared_items
 from federank.simulation.federated import traffic
 
 # A run's draws, made again without its maths: who took part in which round, and with which pairs.
@@ -45,13 +46,11 @@ def replay(
     """
     n_users = len(histories.starts) - 1
     marks, chosen = np.zeros(n_users, dtype=np.int64), np.empty(n_users, dtype=np.int32)
-    all_users = np.ones(n_users, dtype=np.bool_)
+    followed = np.ones(n_users, dtype=np.bool_) if followed is None else followed
     workspace = workspace_for_pairs(_PAIRS_AT_ONCE)
     position = np.array([rounds.start, -1, 0, 0], dtype=np.int64)
     while position[_ROUND] < rounds.stop:
-        count = _name(
-            recipe, rounds.stop, all_users if followed is None else followed, marks, chosen, position, workspace
-        )
+        count = _name(recipe, rounds.stop, followed, marks, chosen, position, workspace)
         draw_pairs(recipe, histories, n_items, workspace, count)
         yield Pairs(*(column[:count] for column in workspace))
 
@@ -90,61 +89,27 @@ def _name(
     return count
 
 
-@compiled
-def clients_of_round(recipe: Recipe, round_number: int, n_users: int) -> IntVector:
-    """The clients of a round, in the order of the draws."""
-    marks, chosen = np.zeros(n_users, np.int64), np.empty(n_users, np.int32)
-    count = choose_clients(recipe, round_number, recipe.clients_per_round, marks, chosen)
-    return chosen[:count]
-
-
-def participations(recipe: Recipe, n_users: int, rounds: int) -> LongVector:
-    """The number of rounds that each user took part in."""
-    counts = np.zeros(n_users, dtype=np.int64)
-    _count(recipe, rounds, np.zeros(n_users, dtype=np.int64), np.empty(n_users, dtype=np.int32), counts)
-    return counts
-
-
-@compiled
-def _count(recipe: Recipe, rounds: int, marks: LongVector, chosen: IntVector, counts: LongVector) -> None:
-    for r in range(rounds):
-        m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
-        for position in range(m):
-            counts[chosen[position]] += 1
-
-
-# Communication cost of an epoch (Anelli et al., FPL, 2020, section 3.2).
-
-
-def conversations(clients_per_round: float, rounds_per_epoch: float) -> float:
-    """Rho: number of client-server interactions per epoch."""
-    return clients_per_round * rounds_per_epoch
-
-
-def communication_cost(rho: float, n_items: int, triples: float, pi: float) -> float:
-    """CCE: number of item vectors sent per epoch, down and up."""
-    return rho * (n_items + triples * (1 + pi))
-
-
-def freshness(rounds_per_epoch: float) -> float:
-    """Number of updates of the shared model per epoch."""
-    return rounds_per_epoch
-
-
-def normalised_freshness(rounds_per_epoch: float, interactions: int) -> float:
-    """Freshness per training interaction: 1 if every interaction updates the model."""
-    return rounds_per_epoch / interactions
-
-
 _TICKS_PER_BLOCK = 512
 
 
-def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds: int) -> dict[str, Any]:
-    """Communication cost of the first rounds of a run: totals, means per round, and the papers' measures."""
-    mean_triples = float(np.mean(recipe.triples[recipe.participants]))
-    tally = _Tally.empty(len(recipe.triples), n_items, most_rows=2 * int(recipe.triples.max()))
-    for pairs in replay(recipe, histories_of(profiles, n_items, recipe), n_items, range(rounds)):
+def communication_cost(rho: float, n_items: int, triples: float, pi: float) -> float:
+    """CCE: number of item vectors sent per epoch, down and up, in rho client-server interactions (Anelli et al., FPL,
+    2020, section 3.2)."""
+    return rho * (n_items + triples * (1 + pi))
+
+
+def tallied(recipe: Recipe, histories: Profiles, n_items: int, rounds: int) -> Tally:
+    """The counts of the first rounds of a run."""
+    tally = Tally.empty(len(recipe.triples), n_items, most_rows=2 * int(recipe.triples.max()))
+    profiles = histories_of(all_shared_items(recipe.shared_profile, histories), n_items, recipe)
+    for pairs in replay(recipe, profiles, n_items, range(rounds)):
         _note(recipe, pairs, tally)
+    return tally
+
+
+def count_communication(recipe: Recipe, histories: Profiles, n_items: int, rounds: int) -> dict[str, Any]:
+    """Communication cost of the first rounds of a run: totals, means per round, and the papers' measures."""
+    tally = tallied(recipe, histories, n_items, rounds)
     rows_up, rows_down = tally.rows_up, tally.rows_down
     downloads, uploads = int(rows_down.sum()), int(rows_up.sum())
     if recipe.deviation > 0:  # with noise, every update has every row, and every row changes
@@ -154,22 +119,19 @@ def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds
         rows_down[1:-1], rows_down[-1] = 0, rows_down[1:].sum()
     method = FPL(n_items=n_items, factors=recipe.factors, triples=1)
     model = wire.zeros(FPLModel, method)
-    up = _total(rows_up, lambda rows: wire.size(wire.zeros(FPLUpdate, method, rows=rows)), rounds)
-    down = _total(rows_down, lambda rows: wire.size_of_rows(model, rows), rounds)
-    training_interactions = len(profiles.items)
-    rho = conversations(recipe.clients_per_round, recipe.rounds_per_epoch)
-    pi = float(np.mean(_sent_shares(recipe)[recipe.participants]))
+    rho = recipe.clients_per_round * recipe.rounds_per_epoch
+    triples, pi = (float(np.mean(own[recipe.participants])) for own in (recipe.triples, _sent_shares(recipe)))
     return {
         "rounds": rounds,
         "downloads": downloads,
         "uploads": uploads,
-        "up": up,
+        "up": _total(rows_up, lambda rows: wire.size(wire.zeros(FPLUpdate, method, rows=rows)), rounds),
         "down_dense": traffic(downloads * n_items, downloads * wire.size_of_rows(model), rounds),
-        "down_changed": down,
+        "down_changed": _total(rows_down, lambda rows: wire.size_of_rows(model, rows), rounds),
         "papers": {
-            "cce": communication_cost(rho, n_items, mean_triples, pi),
-            "freshness": freshness(recipe.rounds_per_epoch),
-            "normalised_freshness": normalised_freshness(recipe.rounds_per_epoch, training_interactions),
+            "cce": communication_cost(rho, n_items, triples, pi),
+            "freshness": recipe.rounds_per_epoch,  # updates of the shared model per epoch
+            "normalised_freshness": recipe.rounds_per_epoch / len(histories.items),  # 1: every interaction updates it
         },
     }
 
@@ -206,30 +168,27 @@ def _rows_after(rows: Any, blocks: Any, tick: Any) -> Any:
 def _renumber(rows: Any, blocks: Any, tick_of_item: Any, tick_of_user: Any) -> int:
     """Renumber the ticks that still have rows from zero, and the clients' ticks with them; returns the next free
     tick."""
-    needed_before = np.empty(len(rows) + 1, np.int64)
-    needed_before[0] = 0
-    blocks[:] = 0
-    for t in range(len(rows)):
-        needed_before[t + 1] = needed_before[t] + (rows[t] > 0)
-        count, rows[t] = rows[t], 0
-        if count > 0:
-            rows[needed_before[t]] = count
-            blocks[needed_before[t] // _TICKS_PER_BLOCK] += count
+    needed = np.flatnonzero(rows)
+    counts = rows[needed]
+    rows[:] = 0
+    rows[: len(needed)] = counts
+    for block in range(len(blocks)):
+        blocks[block] = rows[block * _TICKS_PER_BLOCK : (block + 1) * _TICKS_PER_BLOCK].sum()
     for item in range(len(tick_of_item)):
         if tick_of_item[item] >= 0:
-            tick_of_item[item] = needed_before[tick_of_item[item]]
+            tick_of_item[item] = np.searchsorted(needed, tick_of_item[item])
     for user in range(len(tick_of_user)):
         if tick_of_user[user] >= -1:
-            tick_of_user[user] = needed_before[tick_of_user[user] + 1] - 1
-    needed: int = needed_before[len(rows)]
-    return needed
+            tick_of_user[user] = np.searchsorted(needed, tick_of_user[user] + 1) - 1
+    return len(needed)
 
 
-class _Tally(NamedTuple):
+class Tally(NamedTuple):
     """The counts so far, and the state of every row and client."""
 
     rows_up: LongVector  # number of updates with this many rows
     rows_down: LongVector  # number of downloads with this many changed rows
+    updates: LongVector  # per item: number of updates that contain it (FedeRank, 2021, Figure 2)
     rows: IntVector  # per tick: number of rows that last changed in its round
     blocks: LongVector  # the same per block of ticks
     tick_of_item: IntVector  # -1: never changed
@@ -240,12 +199,13 @@ class _Tally(NamedTuple):
     now: LongVector  # see _NOW_ROUND
 
     @classmethod
-    def empty(cls, n_users: int, n_items: int, most_rows: int) -> _Tally:
+    def empty(cls, n_users: int, n_items: int, most_rows: int) -> Tally:
         """Before the first round."""
         n_blocks = 8 * n_items // _TICKS_PER_BLOCK + 8
         return cls(
             np.zeros(most_rows + 1, dtype=np.int64),
             np.zeros(n_items + 1, dtype=np.int64),
+            np.zeros(n_items, dtype=np.int64),
             np.zeros(n_blocks * _TICKS_PER_BLOCK, dtype=np.int32),
             np.zeros(n_blocks, dtype=np.int64),
             np.full(n_items, -1, dtype=np.int32),
@@ -263,7 +223,7 @@ rows."""
 
 
 @compiled(allocates=False)
-def _end_round(tally: _Tally, tick: int, count: int) -> None:
+def _end_round(tally: Tally, tick: int, count: int) -> None:
     """Give every row changed in this round its tick."""
     for position in range(count):
         item = tally.changed[position]
@@ -277,7 +237,7 @@ def _end_round(tally: _Tally, tick: int, count: int) -> None:
 
 
 @compiled(allocates=False)
-def _download(tally: _Tally, user: int, tick: int) -> None:
+def _download(tally: Tally, user: int, tick: int) -> None:
     """A download: the client lacks the rows that changed since its last one."""
     if tally.tick_of_user[user] == -2:
         tally.rows_down[-1] += 1
@@ -287,7 +247,7 @@ def _download(tally: _Tally, user: int, tick: int) -> None:
 
 
 @compiled
-def _note(recipe: Recipe, pairs: Pairs, tally: _Tally) -> None:
+def _note(recipe: Recipe, pairs: Pairs, tally: Tally) -> None:
     """Count a block of pairs."""
     now_round, tick, changed = tally.now[_NOW_ROUND], tally.now[_NEXT_TICK], tally.now[_CHANGED]
     update, rows = tally.now[_UPDATE], tally.now[_ROWS]
@@ -309,6 +269,7 @@ def _note(recipe: Recipe, pairs: Pairs, tally: _Tally) -> None:
             item = pairs.negatives[k] if which == 0 else pairs.positives[k]
             if tally.in_update[item] != update:
                 tally.in_update[item] = update
+                tally.updates[item] += 1
                 rows += 1
                 if tally.in_round[item] != r:
                     tally.in_round[item] = r
@@ -318,48 +279,3 @@ def _note(recipe: Recipe, pairs: Pairs, tally: _Tally) -> None:
             tally.rows_up[rows] += 1
     tally.now[_NOW_ROUND], tally.now[_NEXT_TICK], tally.now[_CHANGED] = now_round, tick, changed
     tally.now[_UPDATE], tally.now[_ROWS] = update, rows
-
-
-def paper_costs(model: Any) -> dict[str, float]:
-    """The papers' communication cost and freshness of an epoch."""
-    data = model.training
-    recipe = model.recipe(data)
-    # The papers' CCE rounds neither T = X+/|U| nor X+/|U|. Rounds per epoch are integers, as simulated.
-    conversed = conversations(recipe.clients_per_round, len(data) / recipe.clients_per_round)
-    triples, pi = (float(np.mean(of_all[recipe.participants])) for of_all in (recipe.triples, recipe.pi))
-    if model.pairs().triples == "mean":
-        triples = len(data) / data.n_users
-    return {
-        "cce": communication_cost(conversed, data.n_items, triples, pi),
-        "rounds_per_epoch": freshness(recipe.rounds_per_epoch),
-        "normalised_freshness": normalised_freshness(recipe.rounds_per_epoch, len(data)),
-    }
-
-
-# Item updates: number of updates that contain each item (FedeRank, 2021, Figure 2).
-
-
-def item_updates(model: Any) -> LongVector:
-    """Number of updates of a fitted model's run that contain each item."""
-    data = model.training
-    recipe = model.recipe(data)
-    counts = np.zeros(data.n_items, dtype=np.int64)
-    in_update, update = np.full(data.n_items, -1, dtype=np.int64), 0  # per row: the last update that contained it
-    histories = histories_of(data.profiles, data.n_items, recipe)
-    for pairs in replay(recipe, histories, data.n_items, range(model.report["rounds"])):
-        update = _count_rows(pairs, in_update, update, counts)
-    return counts
-
-
-@compiled(allocates=False)
-def _count_rows(pairs: Pairs, in_update: LongVector, update: int, counts: LongVector) -> int:
-    """Count a block of pairs; returns the number of the last update."""
-    for k in range(len(pairs.users)):
-        if pairs.counters[k] == 0:
-            update += 1
-        for which in range(pairs.arrives[k]):  # none, the negative, or both
-            item = pairs.negatives[k] if which == 0 else pairs.positives[k]
-            if in_update[item] != update:
-                in_update[item] = update
-                counts[item] += 1
-    return update

@@ -9,7 +9,7 @@ Two loops for two kinds of federation:
     the model in the order of shards. The division depends on the population alone, so the number of threads never
     changes a bit of the result.
 
-Draws, pairs, masks and steps are those of method.py and bpr.py, which the reference engine interprets.
+Draws, pairs, masks and steps are those of method.py, which the reference engine interprets.
 """
 
 from __future__ import annotations
@@ -23,11 +23,18 @@ from federank._numerics.barrier import new_barrier, wait_for_all
 from federank._numerics.compiling import compiled
 from federank._numerics.rows import fetch_place, fetch_row, inlined, load_row, store_row
 from federank.data.interactions import Profiles
-from federank.federation.rng import DROPOUT, SELECT, SERVER, TRIPLE, below, happens, words
-from federank.methods.fpl.bpr import item_gradient, pair_slope, user_gradient
-from federank.methods.fpl.method import Draw, FPLUpdate, Profile, may_send, pair_of_words
+from federank.federation.rng import DROPOUT, NOISE, SELECT, SERVER, TRIPLE, below, happens, normal_pair, words
+from federank.methods.fpl.method import (
+    Draw,
+    FPLUpdate,
+    Profile,
+    item_gradient,
+    may_send,
+    pair_of_words,
+    pair_slope,
+    user_gradient,
+)
 from federank.methods.fpl.settings import Recipe, choose_clients
-from federank.privacy.population import all_shared_items
 
 # Pairs, drawn in blocks before the steps that use them.
 
@@ -72,8 +79,7 @@ def _set_bits(starts: LongVector, items: IntVector, bits: Any) -> None:
 
 
 def histories_of(profiles: Profiles, n_items: int, recipe: Recipe) -> Histories:
-    """The shared profiles of all users (their histories, unless policies say otherwise) for the kernels."""
-    profiles = all_shared_items(recipe.shared_profile, profiles)
+    """The shared profiles of all users for the kernels."""
     n_users, row = len(profiles.starts) - 1, -(-n_items // 64)
     bits = np.zeros((n_users, row) if 8 * n_users * row <= _MOST_BIT_BYTES else (0, row), dtype=np.uint64)
     starts, items = np.ascontiguousarray(profiles.starts).view(), np.ascontiguousarray(profiles.items).view()
@@ -86,18 +92,11 @@ def histories_of(profiles: Profiles, n_items: int, recipe: Recipe) -> Histories:
 @inlined
 def workspace_for_pairs(count: Any) -> Any:
     """A block for this many pairs."""
-    return Pairs(
-        np.empty(count, np.int32),
-        np.empty(count, np.uint32),
-        np.zeros(count, np.uint32),
-        np.empty(count, np.uint32),
-        np.empty(count, np.uint32),
-        np.empty(count, np.uint32),
-        np.empty(count, np.uint32),
-        np.empty(count, np.int32),
-        np.empty(count, np.int32),
-        np.empty(count, np.int8),
-    )
+    rounds, counters = np.empty(count, np.uint32), np.zeros(count, np.uint32)
+    users, positives, negatives = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
+    drawn = np.empty((4, count), np.uint32)
+    arrives = np.empty(count, np.int8)
+    return Pairs(users, rounds, counters, drawn[0], drawn[1], drawn[2], drawn[3], positives, negatives, arrives)
 
 
 @compiled(allocates=False)
@@ -227,7 +226,7 @@ class ShardSum(NamedTuple):
 def workspace_for_sums(shards: int, n_items: int, width: int) -> Sums:
     """Empty sums."""
     return Sums(
-        vectors=np.empty((shards, n_items, width), dtype=np.float32),
+        vectors=np.zeros((shards, n_items, width), dtype=np.float32),
         biases=np.empty((shards, n_items), dtype=np.float32),
         stamps=np.zeros((shards, n_items), dtype=np.int64),
         touched=np.empty((shards, n_items), dtype=np.int32),
@@ -414,19 +413,9 @@ class ClientWorkspace(NamedTuple):
     total: ShardSum
 
 
-def workspace_for_sum(n_items: int, width: int) -> ShardSum:
-    """An empty sum of updates."""
-    return ShardSum(
-        vectors=np.zeros((n_items, width), dtype=np.float32),
-        biases=np.zeros(n_items, dtype=np.float32),
-        stamps=np.zeros(n_items, dtype=np.int64),
-        touched=np.zeros(n_items, dtype=np.int32),
-    )
-
-
 def workspace_for_clients(n_items: int, width: int) -> ClientWorkspace:
     """Buffers for a catalogue of this size, with rows of this width."""
-    return ClientWorkspace(new_buffers(width), workspace_for_sum(n_items, width))
+    return ClientWorkspace(new_buffers(width), sum_of_shard(workspace_for_sums(1, n_items, width), 0))
 
 
 def sum_of_updates(run: Run, round_number: int, clients: IntVector, workspace: ClientWorkspace) -> FPLUpdate:
@@ -437,3 +426,69 @@ def sum_of_updates(run: Run, round_number: int, clients: IntVector, workspace: C
     total.stamps[items] = 0  # the next sum starts empty, even in the same round
     vectors = np.ascontiguousarray(total.vectors[items, : run.recipe.factors])
     return FPLUpdate(items, vectors, total.biases[items])
+
+
+# Rounds with clipped, noisy or weighted updates: client by client.
+
+
+@compiled
+def fill_with_noise(noise: FloatMatrix, seed: int, user: int, round_number: int) -> None:
+    """Standard normal numbers, drawn for one user and round."""
+    flat = noise.reshape(-1)
+    for block in range((len(flat) + 3) // 4):
+        a, b, c, d = words(seed, user, NOISE, round_number, block)
+        one, two = normal_pair(a, b)
+        three, four = normal_pair(c, d)
+        for lane, value in enumerate((one, two, three, four)):
+            if 4 * block + lane < len(flat):
+                flat[4 * block + lane] = np.float32(value)
+
+
+@compiled
+def play_noised(run: Run, own: ShardSum, sums: FloatMatrix, adds: bool, first_round: int, rounds: int) -> int:
+    """Play rounds; the server `adds` each sum, or `sums` keeps the last one. Returns the number of updates."""
+    recipe, _, Q, b, P, width = run
+    factors, answers = recipe.factors, 0
+    noise = np.empty((len(b), factors + 1), np.float32)
+    chosen, marks = np.empty(len(P), np.int32), np.zeros(len(P), np.int64)
+    buffers = new_buffers(len(width))
+    for r in range(first_round, first_round + rounds):
+        m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
+        sums[:] = 0.0
+        answers = 0
+        total = 0.0
+        for k in range(m):
+            rows = play_clients(run, r, chosen[k : k + 1], buffers, own)
+            weight = recipe.weights[chosen[k]] if len(recipe.weights) > 0 else 1.0
+            _add_clipped(own, rows, recipe.clip, weight, factors, sums)
+            if rows > 0:  # a client that drops out sends neither row nor noise
+                answers += 1
+                total += weight
+        if recipe.deviation > 0:
+            fill_with_noise(noise, recipe.seed, SERVER, r)
+            sums += np.float32(recipe.deviation * np.sqrt(answers)) * noise
+        if len(recipe.weights) > 0 and answers > 0:
+            sums *= np.float32(1.0 / total)
+        if adds:
+            Q[:, :factors] += recipe.learning_rate * sums[:, :factors]
+            b += recipe.learning_rate * sums[:, factors]
+    return answers
+
+
+@compiled
+def _add_clipped(own: ShardSum, rows: int, clip: float, weight: float, factors: int, sums: FloatMatrix) -> None:
+    """Add one client's update to the sum, and clear its buffer."""
+    squares = 0.0
+    for position in range(rows):
+        item = own.touched[position]
+        squares += np.float64(own.biases[item]) ** 2
+        for column in range(factors):
+            squares += np.float64(own.vectors[item, column]) ** 2
+    length = np.sqrt(squares)
+    scale = np.float32(weight * clip / length) if 0.0 < clip < length else np.float32(weight)
+    for position in range(rows):
+        item = own.touched[position]
+        own.stamps[item] = 0
+        sums[item, factors] += scale * own.biases[item]
+        for column in range(factors):
+            sums[item, column] += scale * own.vectors[item, column]

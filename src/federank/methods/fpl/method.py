@@ -1,8 +1,9 @@
 """FPL: federated pair-wise learning to rank (Anelli et al., 2020); FedeRank (2021) is FPL as its equations are printed.
 
-A client draws pairs of an item i that it has and an item j that it has not, steps its own vector by BPR (bpr.py), and
-sends the gradients of both items: of the negative always, of the positive with probability pi. The server adds the sum
-of all updates to the item vectors and biases, times the learning rate.
+A client draws pairs of an item i that it has and an item j that it has not, steps its own vector by BPR (Rendle et al.,
+2009: gradient ascent on ln sigma(x_ui - x_uj)), and sends the gradients of both items: of the negative always, of the
+positive with probability pi. The server adds the sum of all updates to the item vectors and biases, times the learning
+rate.
 
     x = b_i - b_j + p . (q_i - q_j)     g = 1 / (1 + e^x)      p += rate (g (q_i - q_j) - lambda_user p)
     row i: g p - lambda_positive q_i, bias g                    row j: -g p - lambda_negative q_j, bias -g
@@ -16,7 +17,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, FloatVector
-from federank._numerics.rows import inlined, outlined
+from federank._numerics.rows import dot, inlined, outlined
 from federank.checks import setting
 from federank.errors import BadMessage, SettingError
 from federank.federation import wire
@@ -49,7 +50,6 @@ from federank.federation.rng import (
     words_wrap_around,
 )
 from federank.federation.wire import Array, array
-from federank.methods.fpl.bpr import item_gradient, pair_slope, user_gradient
 from federank.privacy.policy import Policy
 
 MOST_TRIPLES = 1_000_000
@@ -95,10 +95,63 @@ class FPLSums(Aggregate):
     biases: Array = array("items")
 
 
+# The maths of a pair (Rendle et al., 2009), by the values before the step; callers multiply by the learning rate.
+
+
+_LOG2_E = np.float32(np.log2(np.e))
+_ONE = np.float32(1.0)
+_FARTHEST = np.float32(80.0)  # e^80 is still a float32, and 1 / (1 + e^80) is effectively zero
+_ROUND = np.float32(1.5 * 2**23)  # adding it to a small number leaves the nearest integer in the lowest bits
+
+# 2^f on [-1/2, 1/2] as a polynomial of degree 6 (interpolated at Chebyshev points): within 1 unit in the last place.
+_C0, _C1, _C2, _C3, _C4, _C5, _C6 = (
+    np.float32(c)
+    for c in np.polynomial.chebyshev.Chebyshev.interpolate(np.exp2, 6, domain=[-0.5, 0.5])
+    .convert(kind=np.polynomial.Polynomial)
+    .coef
+)
+
+
+@inlined
+def slope(x: Any) -> Any:
+    """1 / (1 + e^x) in float32, for any x: it saturates instead of overflowing."""
+    # e^x = 2^y = 2^n 2^f, n an integer, |f| <= 1/2: n goes into the exponent's bits, f into the polynomial.
+    y = min(max(x, -_FARTHEST), _FARTHEST) * _LOG2_E
+    rounded = np.float32(y + _ROUND)
+    f = y - (rounded - _ROUND)
+    f2 = f * f
+    # Estrin's scheme: a dependency chain half as long as Horner's.
+    fraction = (_C0 + f * _C1) + f2 * ((_C2 + f * _C3) + f2 * ((_C4 + f * _C5) + f2 * _C6))
+    power = np.int32((rounded.view(np.int32) << np.int32(23)) + np.int32(127 << 23)).view(np.float32)
+    return _ONE / (_ONE + fraction * power)
+
+
+@inlined
+def pair_slope(p: Any, q_i: Any, q_j: Any, b_i: Any, b_j: Any) -> Any:
+    """g of one pair: how wrong the user's ranking of i and j still is."""
+    return slope(dot(p, q_i - q_j) + (b_i - b_j))
+
+
+@inlined
+def user_gradient(g: Any, p: Any, q_i: Any, q_j: Any, regulariser: Any) -> Any:
+    """Gradient of the user's vector."""
+    return g * (q_i - q_j) - regulariser * p
+
+
+@inlined
+def item_gradient(g: Any, p: Any, q: Any, regulariser: Any) -> Any:
+    """Gradient of an item's vector: g for the positive of a pair, -g for the negative."""
+    return g * p - regulariser * q
+
+
 @dataclass(frozen=True, kw_only=True)
 class PairwiseSettings:
     """Settings that FPL, FedeRank and centralised BPR share."""
 
+    factors: int = setting(20, 1, 1024)
+    """Number of latent factors."""
+    seed: int = setting(1, 0, 2**32 - 1)
+    """Seed of all random numbers: the same seed gives the same model."""
     learning_rate: float = setting(0.05, positive=True)
     """Learning rate of clients and server."""
     user_regulariser: float = setting(1 / 20, 0, paper=True)

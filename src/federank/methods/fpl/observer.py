@@ -14,7 +14,8 @@ No update is stored. Per followed user and item there is one byte (number of upd
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from federank._numerics.rows import padded_width
 from federank.audit.observer import Senders, in_blocks, known_policies
 from federank.federation.rng import words_wrap_around
 from federank.methods.fpl.attacks import AnyView, PairsView, ShadowModel, SumsView, recovered_vectors
-from federank.methods.fpl.communication import clients_of_round, replay
+from federank.methods.fpl.communication import replay
 from federank.methods.fpl.kernels import (
     BOTH,
     LOST,
@@ -38,14 +39,11 @@ from federank.methods.fpl.kernels import (
     new_thread_team,
     play_rounds,
     sum_of_shard,
-    sum_of_updates,
-    workspace_for_clients,
     workspace_for_sums,
 )
 from federank.methods.fpl.method import FPLModel, FPLUpdate
-from federank.methods.fpl.privacy import clip_and_noise
-from federank.methods.fpl.settings import Recipe
-from federank.methods.fpl.simulation import Federation, next_sum, take_step
+from federank.methods.fpl.settings import clients_of_round
+from federank.methods.fpl.simulation import Federation, next_sum
 from federank.privacy.population import Choices
 
 _MOST = 255
@@ -119,47 +117,37 @@ def _note(row_of_user: IntVector, pairs: Pairs, seen: Sightings, in_update: Long
 
 def next_updates(federation: Federation, users: IntVector) -> Iterator[FPLUpdate]:
     """The update of each of these clients in the next round, if it were chosen and did not drop out."""
-    recipe = federation.recipe._replace(dropout=0.0)
-    run = _next_run(federation, recipe)
-    workspace = workspace_for_clients(*run.item_vectors.shape)
-    for user in users:
-        update = sum_of_updates(run, federation.round_number, np.array([user], dtype=np.int32), workspace)
-        with words_wrap_around():
-            yield clip_and_noise(recipe, int(user), federation.round_number, update, len(run.item_vectors))
+    return _next_sums(federation, (np.array([user], dtype=np.int32) for user in users))
 
 
 def next_sums(federation: Federation, users: IntVector) -> Iterator[FPLUpdate]:
     """For each of these users, the sum of a next round with this user and others drawn at random."""
-    recipe = federation.recipe._replace(dropout=0.0)
-    run = _next_run(federation, recipe)
-    workspace, own = workspace_for_clients(*run.item_vectors.shape), run.user_vectors.copy()
-    for user in users:
-        rng = np.random.default_rng([recipe.seed, federation.round_number, int(user)])
-        others = recipe.participants[recipe.participants != user]
-        drawn = rng.choice(others, min(recipe.clients_per_round - 1, len(others)), replace=False)
-        cohort = np.sort(np.append(drawn, user)).astype(np.int32)
-        if recipe.clip > 0:
-            yield _added(next_updates(federation, cohort), *federation.item_vectors.shape)
-        else:
-            yield sum_of_updates(run, federation.round_number, cohort, workspace)
-            run.user_vectors[cohort] = own[cohort]
+    return _next_sums(federation, (_cohort(federation, int(user)) for user in users))
 
 
-def _added(updates: Iterator[FPLUpdate], n_items: int, width: int) -> FPLUpdate:
-    vectors, biases = np.zeros((n_items, width), dtype=np.float32), np.zeros(n_items, dtype=np.float32)
-    factors = width
-    for update in updates:
-        factors = update.vectors.shape[1]
-        vectors[update.items, :factors] += update.vectors
-        biases[update.items] += update.biases
-    items = np.flatnonzero(biases).astype(np.int32)
-    return FPLUpdate(items, np.ascontiguousarray(vectors[items, :factors]), biases[items])
+def _cohort(federation: Federation, user: int) -> IntVector:
+    recipe = federation.recipe
+    rng = np.random.default_rng([recipe.seed, federation.round_number, user])
+    others = recipe.participants[recipe.participants != user]
+    drawn = rng.choice(others, min(recipe.clients_per_round - 1, len(others)), replace=False)
+    return np.sort(np.append(drawn, user)).astype(np.int32)
 
 
-def _next_run(federation: Federation, recipe: Recipe) -> Run:
-    width = padded_width(recipe.factors)
-    items, own = _padded(federation.item_vectors, width), _padded(federation.user_vectors, width)
-    return Run(recipe, federation.histories, items, np.array(federation.item_biases), own, (0,) * width)
+def _next_sums(federation: Federation, cohorts: Iterable[IntVector]) -> Iterator[FPLUpdate]:
+    """The sum of each cohort's updates, all in answer to the current model."""
+    width, own = padded_width(federation.recipe.factors), federation.user_vectors
+    following = replace(
+        federation,
+        recipe=federation.recipe._replace(dropout=0.0),
+        item_vectors=_padded(federation.item_vectors, width),
+        item_biases=np.array(federation.item_biases),
+        user_vectors=_padded(own, width),
+    )
+    following.histories = federation.histories
+    for cohort in cohorts:
+        with words_wrap_around():
+            yield following.sum_of(cohort)
+        following.user_vectors[cohort, : own.shape[1]] = own[cohort]
 
 
 def _padded(table: FloatMatrix, width: int) -> FloatMatrix:
@@ -184,6 +172,14 @@ class Tally(NamedTuple):
     slopes: RealVector  # one number: minus the sum of all negative bias sums
     devices: LongVector  # one number: number of participants over all rounds
 
+    @classmethod
+    def empty(cls, users: int, n_items: int, width: int) -> Tally:
+        """Before the first round."""
+        own, vectors = np.zeros((users, n_items), dtype=np.float32), np.zeros((users, width))
+        items, columns = (np.zeros(n_items), np.zeros(n_items)), (np.zeros(width), np.zeros(width))
+        counts = np.zeros(users, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        return cls(own, vectors, counts[0], *items, *columns, np.zeros(1), counts[1])
+
 
 def watch_plain(federation: Federation, rounds: int, row_of_user: IntVector, tally: Tally) -> None:
     """Play this many rounds and tally their sums."""
@@ -197,14 +193,14 @@ def watch_stepped(federation: Federation, rounds: int, row_of_user: IntVector, t
     """The same for clipped, noisy or weighted updates, or another server step than adding: round by round."""
     everything, factors = np.arange(len(federation.item_biases), dtype=np.int32), federation.recipe.factors
     dense, padded = np.zeros(len(everything), dtype=np.float32), np.zeros_like(federation.item_vectors)
-    sums, no_stamps = workspace_for_sums(1, *federation.item_vectors.shape), np.zeros(0, dtype=np.int64)
+    workspace, no_stamps = workspace_for_sums(1, *federation.item_vectors.shape), np.zeros(0, dtype=np.int64)
     for _ in range(rounds):
         clients = clients_of_round(federation.recipe, federation.round_number, len(row_of_user))
-        summed = next_sum(federation, sums)
-        take_step(federation, summed)
-        if summed is not None:
-            padded[:, :factors] = summed[0]
-            total = ShardSum(padded, summed[1].copy(), no_stamps, everything)
+        sums = next_sum(federation, workspace)
+        federation.take_step(sums)
+        if sums.count:
+            padded[:, :factors] = sums.vectors
+            total = ShardSum(padded, sums.biases.copy(), no_stamps, everything)
             _tally_sum(total, len(everything), clients, row_of_user, tally, dense)
 
 
@@ -276,31 +272,21 @@ class SumsObserver:
     """A server that sees sums: plays a run from its beginning and compares each user's cohorts with all others."""
 
     def __init__(self, established: Federation, users: IntVector) -> None:
-        n_items, width = established.item_vectors.shape
-        n_users = len(established.user_vectors)
         self.users, self.federation, self.round_number = users, established, established.round_number
-        self._row_of_user = np.full(n_users, -1, dtype=np.int32)
+        self._row_of_user = np.full(len(established.user_vectors), -1, dtype=np.int32)
         self._row_of_user[users] = np.arange(len(users), dtype=np.int32)
-        self._tally = Tally(
-            own=np.zeros((len(users), n_items), dtype=np.float32),
-            own_vectors=np.zeros((len(users), width)),
-            taken_part=np.zeros(len(users), dtype=np.int64),
-            biases=np.zeros(n_items),
-            squares=np.zeros(n_items),
-            vectors=np.zeros(width),
-            vector_squares=np.zeros(width),
-            slopes=np.zeros(1),
-            devices=np.zeros(1, dtype=np.int64),
-        )
-        self._differences = np.zeros((len(users), n_items), dtype=np.float32)
-        self._vector_differences = np.zeros((len(users), width))
-        self.taken_part = np.zeros(len(users), dtype=np.int64)
-        self._variances, self._vector_variances = np.zeros(n_items), np.zeros(width)
-        self._mean_vector, self._slopes, self._devices = np.zeros(width), 0.0, 0
+        self._block = Tally.empty(len(users), *established.item_vectors.shape)
+        # Of all rounds: differences from the mean in the place of `own`, and variances in the place of squares.
+        self._total = Tally.empty(len(users), *established.item_vectors.shape)
+
+    @property
+    def taken_part(self) -> LongVector:
+        """The number of rounds of each user."""
+        return self._total.taken_part
 
     def watch_until(self, round_number: int) -> None:
         """Play and compare all earlier rounds that have not been played yet."""
-        cells = self._differences.size
+        cells = self._total.own.size
         block = max(_FEWEST_ROUNDS, int(cells / (_CELLS_PER_PAIR * max(self.federation.steps_per_round, 1))))
         while self.round_number < round_number:
             rounds = min(block, round_number - self.round_number)
@@ -311,24 +297,24 @@ class SumsObserver:
 
     def chances(self, rows: IntVector) -> FloatMatrix:
         """Users x items: each difference in standard deviations of chance."""
-        variances = self._variances / max(self.round_number, 1)
+        variances = self._total.squares / max(self.round_number, 1)
         spread = np.sqrt(np.outer(self._unevenness(rows), np.maximum(variances, 0)))
-        return np.where(spread > 0, self._differences[rows] / np.maximum(spread, _TINY), 0).astype(np.float32)
+        return np.where(spread > 0, self._total.own[rows] / np.maximum(spread, _TINY), 0).astype(np.float32)
 
     def vectors(self, rows: IntVector) -> FloatMatrix:
         """Users x factors: each vector as estimated from sums; the mean of all if nothing is disclosed."""
-        factors = self.federation.recipe.factors
-        if self._slopes <= 0 or not self._devices:
+        total, factors = self._total, self.federation.recipe.factors
+        slopes, clients = float(total.slopes[0]), int(total.devices[0])
+        if slopes <= 0 or not clients:
             return np.zeros((len(rows), factors), dtype=np.float32)
-        estimated = self._vector_differences / np.maximum(self.taken_part, 1)[:, None]
-        chance = self._vector_variances / max(self.round_number, 1)
+        taken_part = np.maximum(total.taken_part, 1)
+        estimated = total.own_vectors / taken_part[:, None]
+        chance = total.vector_squares / max(self.round_number, 1)
         everyone = np.arange(len(estimated), dtype=np.int32)
-        by_chance = np.mean(self._unevenness(everyone) / np.maximum(self.taken_part, 1) ** 2) * chance
+        by_chance = np.mean(self._unevenness(everyone) / taken_part**2) * chance
         seen = np.maximum(np.mean(estimated**2, axis=0), _TINY)
         estimated *= np.clip(1 - by_chance / seen, 0, 1)  # shrink by the part that chance explains
-        mean = self._mean_vector / self._devices
-        slope = self._slopes / self._devices
-        return (-(mean + estimated[rows]) / slope)[:, :factors].astype(np.float32)
+        return (-(total.vectors / clients + estimated[rows]) / (slopes / clients))[:, :factors].astype(np.float32)
 
     def _unevenness(self, rows: IntVector) -> RealVector:
         """Variance of a user's summed difference, in units of one round's variance; 0 for a user in all rounds."""
@@ -339,24 +325,20 @@ class SumsObserver:
     def _play(self, rounds: int) -> None:
         recipe = self.federation.recipe
         watch = watch_plain if recipe.only_adds and not recipe.one_by_one else watch_stepped
-        watch(self.federation, rounds, self._row_of_user, self._tally)
+        watch(self.federation, rounds, self._row_of_user, self._block)
         self.round_number += rounds
 
     def _compare(self, rounds: int) -> None:
-        tally = self._tally
-        mean, mean_vector = tally.biases / rounds, tally.vectors / rounds
-        always = tally.taken_part == rounds  # a user in all rounds has no difference: ignore rounding errors
-        expected = np.outer(tally.taken_part, mean).astype(np.float32)
-        self._differences += np.where(always[:, None], 0, tally.own - expected)
-        own_vectors = tally.own_vectors - np.outer(tally.taken_part, mean_vector)
-        self._vector_differences += np.where(always[:, None], 0, own_vectors)
-        self.taken_part += tally.taken_part
-        self._variances += tally.squares - rounds * mean**2
-        self._vector_variances += tally.vector_squares - rounds * mean_vector**2
-        self._mean_vector += tally.vectors
-        self._slopes += float(tally.slopes[0])
-        self._devices += int(tally.devices[0])
-        for part in tally:
+        block, total = self._block, self._total
+        mean, mean_vector = block.biases / rounds, block.vectors / rounds
+        others = (block.taken_part < rounds)[:, None]  # a user in all rounds has no difference: ignore rounding errors
+        total.own[:] += np.where(others, block.own - np.outer(block.taken_part, mean).astype(np.float32), 0)
+        total.own_vectors[:] += np.where(others, block.own_vectors - np.outer(block.taken_part, mean_vector), 0)
+        total.squares[:] += block.squares - rounds * mean**2
+        total.vector_squares[:] += block.vector_squares - rounds * mean_vector**2
+        for name in ("taken_part", "vectors", "slopes", "devices"):
+            getattr(total, name)[:] += getattr(block, name)
+        for part in block:
             part[:] = 0
 
 
@@ -383,27 +365,15 @@ def views(
     senders = Senders(observer.sightings.as_positive, compared if sees == "updates" else compared[:0])
     for some in in_blocks(rows, n_items):
         users = observer.users[some]
-        policies = known_policies(choices, users)
+        known = broadcast, typical, known_policies(choices, users)
         if sums is not None:
-            yield (
-                some,
-                SumsView(sums.chances(some), sums.vectors(some), broadcast, typical, policies, *shadow_model),
-            )
+            yield some, SumsView(sums.chances(some), sums.vectors(some), *known, *shadow_model)
             continue
         updates = list((next_sums if sees == "outsider" else next_updates)(federation, users))
         vectors = recovered_vectors(updates, broadcast, recipe.negative_regulariser)
-        view = PairsView(
-            observer.sightings.as_positive[some],
-            observer.negatives_of(some),
-            observer.sightings.negative_rows[some],
-            updates,
-            vectors,
-            broadcast,
-            typical,
-            policies,
-            None,
-            *shadow_model,
-        )
+        positives, negatives = observer.sightings.as_positive[some], observer.negatives_of(some)
+        rows_seen = observer.sightings.negative_rows[some]
+        view = PairsView(positives, negatives, rows_seen, updates, vectors, *known, None, *shadow_model)
         if sees in ("anonymous", "outsider"):
             yield some, one_update_alone(view)
         else:

@@ -22,10 +22,8 @@ from federank.audit.poisoning import Measured, PoisonSettings, World, measured
 from federank.data.interactions import Profiles
 from federank.errors import BadMessage
 from federank.federation.defences import Defences, Rows, defend, shortened
-from federank.methods.fpl.communication import clients_of_round
-from federank.methods.fpl.kernels import sum_of_updates, workspace_for_clients
-from federank.methods.fpl.method import FPLUpdate
-from federank.methods.fpl.settings import FPLSettings, Recipe, recipe_for
+from federank.methods.fpl.method import FPL, FPLModel, FPLUpdate
+from federank.methods.fpl.settings import FPLSettings, clients_of_round, recipe_for
 from federank.methods.fpl.simulation import Federation, home_vectors
 
 TASTES, TASTE_ITEMS, TASTE_STEPS = 20, 30, 300
@@ -38,37 +36,38 @@ BEYOND = 1.3
 class PoisoningAttack(NamedTuple):
     """What a malicious client knows when it forges its update."""
 
-    recipe: Recipe
+    method: FPL
     vectors: FloatMatrix
     biases: FloatVector
     target: int
-    triples: int
     accomplices: float  # expected malicious clients per round
     most_norm: float
     taste: FloatVector  # the taste of most users, as estimated from the model
     rng: np.random.Generator
+
+    @property
+    def by_bias(self) -> LongVector:
+        """All items, those of the highest biases first."""
+        return np.argsort(-self.biases, kind="stable")
 
 
 def play_pairs(world: World, settings: PoisonSettings, defences: Defences | None) -> Measured:
     """Simulate FPL; without `defences` the server aggregates every update."""
     triples = max(1, int(world.profiles.starts[world.honest]) // world.honest)
     reports = min(settings.reports, world.people)
-    method = FPLSettings(triples=triples, clients_per_round=reports, seed=settings.seed)
-    recipe = recipe_for(method, world.profiles.sizes, world.n_items, np.ones(world.people))
-    federation = Federation.established(method, recipe, world.profiles, world.n_items)
-    workspace = workspace_for_clients(*federation.item_vectors.shape)
+    fpl = FPLSettings(triples=triples, clients_per_round=reports, seed=settings.seed)
+    recipe = recipe_for(fpl, world.profiles.sizes, world.n_items, np.ones(world.people))
+    federation = Federation.established(fpl, recipe, world.profiles, world.n_items)
+    federation.method = replace(federation.method, triples=triples)
     for number in range(settings.rounds):
         clients = clients_of_round(recipe, number, world.people)
-        updates = [sum_of_updates(federation.run, number, clients[clients < world.honest], workspace)]
+        updates = [federation.sum_of(clients[clients < world.honest])]
         malicious_users = clients[clients >= world.honest]
         if settings.attack == "histories":
-            updates += [
-                sum_of_updates(federation.run, number, malicious_users[n : n + 1], workspace)
-                for n in range(len(malicious_users))
-            ]
+            updates += [federation.sum_of(malicious_users[n : n + 1]) for n in range(len(malicious_users))]
         elif len(malicious_users):
             judged = defences is not None and settings.sees == "updates"
-            updates += _forged(world, settings, federation, malicious_users, triples, judged)
+            updates += _forged(world, settings, federation, malicious_users, judged)
         _aggregate(federation, updates, defences)
     factors = recipe.factors
     tastes = federation.user_vectors[: world.honest, :factors]
@@ -85,105 +84,81 @@ def _aggregate(federation: Federation, updates: list[FPLUpdate], defences: Defen
 
 
 def _forged(
-    world: World,
-    settings: PoisonSettings,
-    federation: Federation,
-    malicious_users: IntVector,
-    triples: int,
-    judged: bool,
+    world: World, settings: PoisonSettings, federation: Federation, malicious_users: IntVector, judged: bool
 ) -> list[FPLUpdate]:
     """The updates of these malicious clients that the server accepts: clipped, and refused if implausible."""
-    recipe, number = federation.recipe, federation.round_number
-    vectors = federation.item_vectors[:, : recipe.factors]
-    rng = np.random.default_rng([settings.seed, number, 3])
-    taste = np.zeros(recipe.factors, dtype=np.float32)  # only the adaptive attack needs it
+    method, number = federation.method, federation.round_number
+    model = method.broadcast(federation.state)
+    taste = np.zeros(method.factors, dtype=np.float32)  # only the adaptive attack needs it
     if settings.attack == "adaptive":
-        taste = common_taste(recipe, vectors, federation.item_biases, world.target, rng)
-    accomplices = recipe.clients_per_round * world.malicious_users / world.people
-    seen = (recipe, vectors, federation.item_biases, world.target, triples, accomplices, settings.most_norm, taste)
+        taste = common_taste(method, model, world.target, np.random.default_rng([settings.seed, number, 3]))
+    accomplices = federation.recipe.clients_per_round * world.malicious_users / world.people
     updates = []
     for malicious_user in malicious_users:
-        poisoning_attack = PoisoningAttack(*seen, np.random.default_rng([settings.seed, number, int(malicious_user)]))
-        forged = POISONING_ATTACKS[settings.attack, settings.aim](poisoning_attack)
+        rng = np.random.default_rng([settings.seed, number, int(malicious_user)])
+        known = (method, model.vectors, model.biases, world.target, accomplices, settings.most_norm, taste, rng)
+        forged = POISONING_ATTACKS[settings.attack, settings.aim](PoisoningAttack(*known))
         update = shortened(forged, settings.most_norm).update
-        if not judged or _is_plausible(federation, update, triples):
+        if not judged or _is_plausible(method, model, update):
             updates.append(update)
     return updates
 
 
-def _is_plausible(federation: Federation, update: FPLUpdate, triples: int) -> bool:
-    method = replace(federation.method, triples=triples)
+def _is_plausible(method: FPL, model: FPLModel, update: FPLUpdate) -> bool:
     try:
-        method.check(method.broadcast(federation.state), update)
+        method.check(model, update)
     except BadMessage:
         return False
     return True
 
 
-def common_taste(
-    recipe: Recipe, vectors: FloatMatrix, biases: FloatVector, target: int, rng: np.random.Generator
-) -> FloatVector:
+def common_taste(method: FPL, model: FPLModel, target: int, rng: np.random.Generator) -> FloatVector:
     """The mean vector of users who like what the model shows as liked, from public data alone."""
-    order = np.argsort(-biases, kind="stable")
-    liked = order[order != target][: max(TASTE_ITEMS, len(biases) // 8)]
+    order = np.argsort(-model.biases, kind="stable")
+    liked = order[order != target][: max(TASTE_ITEMS, len(order) // 8)]
     size = min(TASTE_ITEMS, len(liked) - 1)
     histories = [np.sort(rng.choice(liked, size, replace=False)) for _ in range(TASTES)]
     starts = np.arange(TASTES + 1, dtype=np.int64) * size
     profiles = Profiles(starts, np.concatenate(histories).astype(np.int32))
     all_users = np.arange(TASTES, dtype=np.int32)
-    taste: FloatVector = home_vectors(recipe, profiles, vectors, biases, all_users, TASTE_STEPS).mean(axis=0)
+    taste: FloatVector = home_vectors(method, model, profiles, all_users, TASTE_STEPS).mean(axis=0)
     return taste
 
 
-def _scaled_push(poisoning_attack: PoisoningAttack) -> FPLUpdate:
-    row = np.zeros((1, poisoning_attack.recipe.factors), dtype=np.float32)
-    return FPLUpdate(
-        np.array([poisoning_attack.target], dtype=np.int32),
-        row,
-        np.array([poisoning_attack.most_norm], dtype=np.float32),
-    )
+def _scaled_push(known: PoisoningAttack) -> FPLUpdate:
+    return _only_biases(known, np.array([known.target]), known.most_norm)
 
 
-def _scaled_sabotage(poisoning_attack: PoisoningAttack) -> FPLUpdate:
-    liked = np.sort(np.argsort(-poisoning_attack.biases, kind="stable")[: 2 * poisoning_attack.triples]).astype(
-        np.int32
-    )
-    down = np.full(len(liked), -poisoning_attack.most_norm, dtype=np.float32)
-    return FPLUpdate(liked, np.zeros((len(liked), poisoning_attack.recipe.factors), dtype=np.float32), down)
+def _scaled_sabotage(known: PoisoningAttack) -> FPLUpdate:
+    return _only_biases(known, np.sort(known.by_bias[: 2 * known.method.triples]), -known.most_norm)
 
 
-def _noise(poisoning_attack: PoisoningAttack) -> FPLUpdate:
-    count = min(2 * poisoning_attack.triples, len(poisoning_attack.biases))
-    items = np.sort(poisoning_attack.rng.choice(len(poisoning_attack.biases), count, replace=False)).astype(np.int32)
-    rows = poisoning_attack.rng.normal(size=(count, poisoning_attack.recipe.factors + 1))
-    rows *= poisoning_attack.most_norm / np.linalg.norm(rows, axis=1, keepdims=True)
+def _only_biases(known: PoisoningAttack, items: LongVector, bias: float) -> FPLUpdate:
+    vectors = np.zeros((len(items), known.method.factors), dtype=np.float32)
+    return FPLUpdate(items.astype(np.int32), vectors, np.full(len(items), bias, dtype=np.float32))
+
+
+def _noise(known: PoisoningAttack) -> FPLUpdate:
+    count = known.method.max_rows()
+    items = np.sort(known.rng.choice(len(known.biases), count, replace=False)).astype(np.int32)
+    rows = known.rng.normal(size=(count, known.method.factors + 1))
+    rows *= known.most_norm / np.linalg.norm(rows, axis=1, keepdims=True)
     return FPLUpdate(items, rows[:, :-1].astype(np.float32), rows[:, -1].astype(np.float32))
 
 
-def _adaptive_push(poisoning_attack: PoisoningAttack) -> FPLUpdate:
-    length = float(np.quantile(np.linalg.norm(poisoning_attack.vectors, axis=1), 0.9))
-    direction = poisoning_attack.taste / max(float(np.linalg.norm(poisoning_attack.taste)), 1e-9)
-    missing = BEYOND * length * direction - poisoning_attack.vectors[poisoning_attack.target]
-    taste = missing / (
-        float(poisoning_attack.recipe.learning_rate) * max(poisoning_attack.accomplices, 1.0) * poisoning_attack.triples
-    )
-    others = poisoning_attack.rng.choice(len(poisoning_attack.biases), poisoning_attack.triples + 1, replace=False)
-    return _pairs(
-        np.array([poisoning_attack.target]),
-        others[others != poisoning_attack.target][: poisoning_attack.triples],
-        poisoning_attack.triples,
-        taste,
-    )
+def _adaptive_push(known: PoisoningAttack) -> FPLUpdate:
+    triples, rate = known.method.triples, float(np.float32(known.method.learning_rate))
+    length = float(np.quantile(np.linalg.norm(known.vectors, axis=1), 0.9))
+    direction = known.taste / max(float(np.linalg.norm(known.taste)), 1e-9)
+    missing = BEYOND * length * direction - known.vectors[known.target]
+    others = known.rng.choice(len(known.biases), triples + 1, replace=False)
+    others = others[others != known.target][:triples]
+    return _pairs(np.array([known.target]), others, triples, missing / (rate * max(known.accomplices, 1.0) * triples))
 
 
-def _adaptive_sabotage(poisoning_attack: PoisoningAttack) -> FPLUpdate:
-    order = np.argsort(-poisoning_attack.biases, kind="stable")
-    return _pairs(
-        order[-poisoning_attack.triples :],
-        order[: poisoning_attack.triples],
-        poisoning_attack.triples,
-        poisoning_attack.taste,
-    )
+def _adaptive_sabotage(known: PoisoningAttack) -> FPLUpdate:
+    triples = known.method.triples
+    return _pairs(known.by_bias[-triples:], known.by_bias[:triples], triples, known.taste)
 
 
 def _pairs(liked: LongVector, others: LongVector, triples: int, taste: FloatVector) -> FPLUpdate:

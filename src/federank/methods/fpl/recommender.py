@@ -16,22 +16,17 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongV
 from federank.checks import Settings
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import ModelError
-from federank.federation.method import FederatedMethod
-from federank.methods.fpl.communication import count_communication, item_updates, paper_costs, participations
-from federank.methods.fpl.method import FPLState, PairwiseSettings
-from federank.methods.fpl.privacy import privacy_figure
-from federank.methods.fpl.settings import FedeRankSettings, FPLSettings, Recipe, recipe_for
+from federank.federation import wire
+from federank.methods.fpl import method as federated
+from federank.methods.fpl.communication import communication_cost, count_communication, tallied
+from federank.methods.fpl.method import HOME_STEPS, FPLModel, FPLState, PairwiseSettings
+from federank.methods.fpl.settings import FedeRankSettings, FPLSettings, Recipe, participations, recipe_for
 from federank.methods.fpl.simulation import Federation, home_vectors
 from federank.methods.recommender import Arrays, LearnsInRounds, made_from, put_back
 from federank.methods.sharing import ChoosingUsers, choices_as_arrays, choices_from_arrays, read_trace
+from federank.privacy.accountant import epsilon_of
 from federank.privacy.population import coins, shared_profiles_of_all
 from federank.simulation.options import TrainingOptions
-
-_SENDS_NOTHING: dict[str, Any] = {
-    name: FPLSettings.__dataclass_fields__[name].default
-    for name in ("trace", "online", "pi", "sharing", "item_epsilon", "basis", "budget", "policies")
-}
-"""Default upload settings, which a fold-in does not use."""
 
 
 class PairwiseFactors(LearnsInRounds):
@@ -47,24 +42,15 @@ class PairwiseFactors(LearnsInRounds):
         """The method's settings as those of FPL."""
         raise NotImplementedError
 
-    def _run(
-        self,
-        settings: FPLSettings,
-        recipe: Recipe,
-        data: Interactions,
-        training_options: TrainingOptions,
-        chosen: str = "",
-    ) -> None:
-        """Create a federation and play its rounds.
-
-        `chosen` digests users' own choices, for the identity of a checkpoint.
-        """
+    def _run(self, recipe: Recipe, data: Interactions, training_options: TrainingOptions, chosen: str = "") -> None:
+        """Create a federation and play its rounds; `chosen` digests users' own choices."""
+        settings = self.pairs()
         federation = Federation.established(settings, recipe, data.profiles, data.n_items)
         put_back(self._earlier, data, {name: getattr(federation, name) for name in self._warm})
         self._play(federation, settings.epochs, training_options, chosen)
         triples = int(recipe.triples[recipe.participants].mean() * recipe.clients_per_round * federation.round_number)
-        always_there = recipe.online >= 1.0 and not len(recipe.trace)
-        self.report |= {"triples": triples} if always_there else {}
+        if recipe.online >= 1.0 and not len(recipe.trace):
+            self.report["triples"] = triples
         self.report["skipped_users"] = int(data.n_users - len(np.unique(recipe.participants)))
 
     def _tastes(self, users: IntVector) -> FloatMatrix:
@@ -73,10 +59,8 @@ class PairwiseFactors(LearnsInRounds):
 
     def fold_in(self, histories: Profiles, users: IntVector) -> FloatMatrix:
         """Fold in these users from their full history."""
-        settings = replace(self.pairs(), **_SENDS_NOTHING)
-        settings = replace(settings, triples=1, clients_per_round=1)
-        recipe = recipe_for(settings, histories.sizes, len(self.item_biases), np.zeros(len(histories.sizes)))
-        return home_vectors(recipe, histories, self.item_vectors, self.item_biases, users)
+        model = FPLModel(self.item_vectors, self.item_biases)
+        return home_vectors(self.pairs().method(len(self.item_biases)), model, histories, users, HOME_STEPS)
 
     def enrolled(self, profile: IntVector) -> FloatVector:
         """Fold in a new user with this history; nothing is sent."""
@@ -107,17 +91,15 @@ class FederatedPairs(ChoosingUsers, PairwiseFactors):
     """The vectors that recommendations come from after training, if some users have a local fold-in."""
 
     @property
-    def method(self) -> FederatedMethod:
+    def method(self) -> federated.FPL:
         """The method on the interface: for a federation that starts from this model."""
         return self.pairs().method(self.training.n_items)
 
     @property
     def state(self) -> FPLState:
         """The initial state of such a federation."""
-        method = self.pairs().method(self.training.n_items)
-        none = np.zeros((method.n_items, method.moments), dtype=np.float32)
-        vectors = np.ascontiguousarray(self.item_vectors)
-        return FPLState(vectors, self.item_biases, none, none, np.zeros(method.clocks, dtype=np.int64))
+        empty: FPLState = wire.zeros(FPLState, self.method)
+        return replace(empty, vectors=np.ascontiguousarray(self.item_vectors), biases=self.item_biases)
 
     @property
     def pi(self) -> RealVector:
@@ -129,7 +111,7 @@ class FederatedPairs(ChoosingUsers, PairwiseFactors):
         recipe = self.recipe(train)
         if recipe.clip > 0:  # check the extra before the long training
             privacy_figure(self.pairs(), recipe, np.ones(1, dtype=np.int64))
-        self._run(self.pairs(), recipe, train, training_options, chosen)
+        self._run(recipe, train, training_options, chosen)
         if recipe.clip > 0:
             rounds_of_each = participations(recipe, train.n_users, self.report["rounds"])
             self.report["privacy"] = privacy_figure(self.pairs(), recipe, rounds_of_each)
@@ -148,11 +130,20 @@ class FederatedPairs(ChoosingUsers, PairwiseFactors):
 
     def paper_costs(self) -> dict[str, float]:
         """The papers' communication cost and freshness of an epoch."""
-        return paper_costs(self)
+        data, recipe = self.training, self.recipe(self.training)
+        triples, pi = (float(np.mean(of_all[recipe.participants])) for of_all in (recipe.triples, recipe.pi))
+        # The papers' CCE rounds neither T = X+/|U| nor X+/|U|. Rounds per epoch are integers, as simulated.
+        triples = len(data) / data.n_users if self.pairs().triples == "mean" else triples
+        return {
+            "cce": communication_cost(len(data), data.n_items, triples, pi),
+            "rounds_per_epoch": recipe.rounds_per_epoch,
+            "normalised_freshness": recipe.rounds_per_epoch / len(data),
+        }
 
     def item_updates(self) -> LongVector:
         """Number of updates of the run that contain each item."""
-        return item_updates(self)
+        data = self.training
+        return tallied(self.recipe(data), data.profiles, data.n_items, self.report["rounds"]).updates
 
     def communication(self) -> dict[str, Any]:
         """Communication cost of the run: rows and bytes per update, beside the papers' formulas."""
@@ -182,6 +173,34 @@ class FederatedPairs(ChoosingUsers, PairwiseFactors):
             or self.home_vectors.shape != self.user_vectors.shape
         ):
             raise ModelError("The model's folder lacks the folded-in vectors, or has them for other users.")
+
+
+# The differential-privacy guarantee of a run, stated only for noise that covers everything an adversary sees.
+
+
+_SEES = {
+    "all-rows": "each client's updates, linkable over rounds",
+    "sums": "sums over all clients of a round, and nothing else",
+}
+
+
+def privacy_figure(settings: FPLSettings, recipe: Recipe, rounds_of_each: LongVector) -> dict[str, Any]:
+    """Epsilon of the user with the most rounds and of the median user, or the reason why there is none."""
+    about: dict[str, Any] = {"clip": settings.clip, "noise": settings.noise, "noise_on": settings.noise_on}
+    if not settings.noise:
+        return about | {"epsilon": None, "reason": "Updates are clipped, but have no noise."}
+    if settings.noise_on == "sums" and (recipe.online < 1 or recipe.dropout > 0 or len(recipe.trace)):
+        reason = "If clients are offline or drop out, a sum has less noise than planned."
+        return about | {"epsilon": None, "reason": reason}
+    taking_part = rounds_of_each[rounds_of_each > 0]
+    most, median = int(taking_part.max(initial=0)), int(np.median(taking_part)) if len(taking_part) else 0
+    return about | {
+        "epsilon": epsilon_of(settings.noise, most, settings.delta),
+        "epsilon_median": epsilon_of(settings.noise, median, settings.delta),
+        "delta": settings.delta,
+        "rounds": most,
+        "against": _SEES[settings.noise_on],
+    }
 
 
 # FPL and FedeRank: federated pairwise learning, simulated for a population.
@@ -220,14 +239,10 @@ class FedeRank(FPL):
 class BPRSettings(PairwiseSettings, Settings):
     """Settings of centralised pairwise learning (BPR)."""
 
-    factors: int = 20
-    """Number of latent factors."""
     user_draw: Literal["activity", "uniform"] = "activity"
     """Draw users in proportion to their number of interactions, or uniformly."""
     epochs: int = 20
     """Passes over the data: an epoch has as many steps as there are training interactions."""
-    seed: int = 1
-    """Seed of all random numbers: the same seed gives the same model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -253,6 +268,5 @@ class BPR(PairwiseFactors):
         return self.settings.as_fpl()
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
-        settings = self.pairs()
-        recipe = recipe_for(settings, train.profiles.sizes, train.n_items, np.ones(train.n_users))
-        self._run(settings, recipe, train, training_options)
+        recipe = recipe_for(self.pairs(), train.profiles.sizes, train.n_items, np.ones(train.n_users))
+        self._run(recipe, train, training_options)

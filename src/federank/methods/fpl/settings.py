@@ -19,13 +19,16 @@ the papers' tables come from it. With one pair (T = 1) the two readings differ i
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from federank._numerics.arrays import IntVector, LongVector, RealVector
+from federank._numerics.compiling import compiled
 from federank._numerics.rows import inlined, outlined
 from federank.checks import Settings, check_int, check_positive, check_range, setting
 from federank.errors import SettingError
@@ -47,8 +50,6 @@ PRESETS: dict[str, dict[str, Any]] = {
 class FPLSettings(FPLRules, Settings):
     """Settings of federated pair-wise learning; the defaults are the authors' values."""
 
-    factors: int = setting(20, 1, 1024)
-    """Number of latent factors."""
     pi: float | str | Sequence[float] = 1.0
     """Probability that a positive item's gradient is sent (0: never, 1: always); or a CSV file `user,pi`.
     From Python also one number per user, in the sorted order of their ids."""
@@ -59,8 +60,6 @@ class FPLSettings(FPLRules, Settings):
     or `3x profile`."""
     epochs: int = setting(20, 1)
     """Passes over the data: an epoch has as many client-server interactions as there are training interactions."""
-    seed: int = setting(1, 0, 2**32 - 1)
-    """Seed of all random numbers: the same seed gives the same model."""
     sharing: Literal["all", "fixed-subset", "randomized-response"] = setting("all", extensible=True)
     """Which positives are sent: each with probability pi, drawn in every round, as published (all); a share pi of them,
     drawn once per lifetime (fixed-subset); or that share with decoys (randomized-response)."""
@@ -142,7 +141,7 @@ class FPLSettings(FPLRules, Settings):
     def method(self, n_items: int) -> FPL:
         """The method of these settings; the recipe has each client's number of pairs."""
         rules = {name: getattr(self, name) for name in FPLRules.__dataclass_fields__}
-        return FPL(n_items=n_items, factors=self.factors, seed=self.seed, triples=1, **rules)
+        return FPL(n_items=n_items, triples=1, **rules)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,11 +149,7 @@ class FedeRankSettings(FPLSettings):
     """Settings of FedeRank: those of FPL, with the paper's equations as printed."""
 
     order: Literal["as-in-code", "as-printed"] = setting("as-printed", paper=True)
-    """The client's vector changes once per round by the sum of all steps, as in Eq. 1-3; or with every pair, as in the
-    authors' code."""
     mask: Literal["as-in-code", "as-printed"] = setting("as-printed", paper=True)
-    """The coin of pi is tossed once per positive item and round, as in Eq. 4-5; or for every pair, as in the authors'
-    code."""
 
 
 class Recipe(NamedTuple):
@@ -166,7 +161,7 @@ class Recipe(NamedTuple):
     user_regulariser: np.float32
     positive_regulariser: np.float32
     negative_regulariser: np.float32
-    summed: bool
+    summed: bool  # the client's vector changes once per round
     mask_per_row: bool
     # Users who can train: all but those with no items or the full catalogue. With user_draw activity, one entry per
     # interaction.
@@ -179,13 +174,10 @@ class Recipe(NamedTuple):
     deviation: float  # of the noise on every number of an update; 0: none
     rounds_per_epoch: int
     online: float
-    trace: np.ndarray[tuple[int, int], np.dtype[np.bool_]]  # rounds x users; no rows: none
+    trace: NDArray[np.bool_]  # rounds x users; no rows: none
     dropout: float
-    adam: bool  # the server step; None: plain
-    beta1: float
-    beta2: float
-    item_pull: float
     weights: RealVector  # per user: weight of an update in its round; empty: all 1
+    only_adds: bool  # the server adds a sum, times the learning rate: other rows stay unchanged
 
     @property
     def one_by_one(self) -> bool:
@@ -193,9 +185,9 @@ class Recipe(NamedTuple):
         return self.clip > 0 or len(self.weights) > 0
 
     @property
-    def only_adds(self) -> bool:
-        """Whether the server only adds a sum, times the learning rate: other rows stay unchanged."""
-        return not self.adam and self.item_pull == 0
+    def pairs_per_round(self) -> float:
+        """Mean number of pairs of a round."""
+        return self.clients_per_round * float(np.mean(self.triples[self.participants]))
 
 
 def recipe_for(
@@ -203,7 +195,7 @@ def recipe_for(
     sizes: LongVector,
     n_items: int,
     pi: RealVector,
-    trace: np.ndarray[tuple[int, int], np.dtype[np.bool_]] | None = None,
+    trace: NDArray[np.bool_] | None = None,
     shared_profile: SharedProfiles = AS_HISTORIES_ARE,
     own: IntVector | None = None,
 ) -> Recipe:
@@ -212,7 +204,7 @@ def recipe_for(
     `own` is the number of pairs that users have chosen for their clients, 0 for none. `shared_profile` holds the
     shared profiles if policies restrict them; `pi` is then their probability of sending.
     """
-    n_users = len(sizes)
+    n_users, rate = len(sizes), settings.learning_rate
     own_sizes = np.diff(shared_profile.starts) if len(shared_profile.starts) else sizes
     participants = np.flatnonzero((own_sizes > 0) & (own_sizes < n_items)).astype(np.int32)
     if not len(participants):
@@ -227,48 +219,33 @@ def recipe_for(
     if settings.user_draw == "activity":
         # One entry per interaction: a uniform draw selects users in proportion to their activity.
         participants = np.repeat(participants, own_sizes[participants])
-    rate = settings.learning_rate
+    weights = np.zeros(0)
+    if settings.weights != "sum" and clients > 1:  # a single update has share 1 by any measure
+        weights = np.ones(n_users) if settings.weights == "mean" else own_sizes.astype(np.float64)
+    # In sums, each client adds its share of the noise.
+    share = math.sqrt(clients) if settings.noise_on == "sums" else 1.0
     return Recipe(
-        seed=settings.seed,
-        factors=settings.factors,
-        learning_rate=np.float32(rate),
-        user_regulariser=np.float32(rate * settings.user_regulariser),
-        positive_regulariser=np.float32(rate * settings.positive_regulariser),
-        negative_regulariser=np.float32(rate * settings.negative_regulariser),
+        settings.seed,
+        settings.factors,
+        np.float32(rate),
+        np.float32(rate * settings.user_regulariser),
+        np.float32(rate * settings.positive_regulariser),
+        np.float32(rate * settings.negative_regulariser),
         summed=settings.order == "as-printed",
         mask_per_row=settings.mask == "as-printed",
         participants=participants,
         clients_per_round=clients,
-        triples=_chosen_triples(settings, _triples(settings.triples, sizes, own_sizes), own),
+        triples=_triples(settings, sizes, own_sizes, own),
         pi=np.ascontiguousarray(pi, dtype=np.float64),
         shared_profile=shared_profile,
         clip=float(settings.clip or 0.0),
-        deviation=_deviation(settings, clients),
+        deviation=float(settings.noise) * float(settings.clip or 0.0) / share,
         rounds_per_epoch=max(1, int(sizes.sum()) // clients),
         online=settings.online,
         trace=np.zeros((0, n_users), dtype=np.bool_) if trace is None else trace,
         dropout=settings.dropout,
-        adam=settings.server == "adam",
-        beta1=settings.beta1,
-        beta2=settings.beta2,
-        item_pull=settings.item_pull,
-        weights=_weights(settings.weights, own_sizes, clients),
-    )
-
-
-def _weights(wanted: str, own_sizes: LongVector, clients: int) -> RealVector:
-    """Relative weights of updates; a single update has share 1 by any measure."""
-    if wanted == "sum" or clients == 1:
-        return np.zeros(0, dtype=np.float64)
-    return np.ones(len(own_sizes)) if wanted == "mean" else own_sizes.astype(np.float64)
-
-
-def _deviation(settings: FPLSettings, clients: int) -> float:
-    """Standard deviation of a client's noise: its share, if the clients of a round add up their noise."""
-    return (
-        float(settings.noise)
-        * float(settings.clip or 0.0)
-        / (math.sqrt(clients) if settings.noise_on == "sums" else 1.0)
+        weights=weights,
+        only_adds=settings.server == "plain" and settings.item_pull == 0,
     )
 
 
@@ -287,27 +264,23 @@ def _clients(number: int | float | Literal["all"], population: int) -> int:
     return int(number)
 
 
-def _triples(wanted: str | int, sizes: LongVector, own_sizes: LongVector) -> IntVector:
-    if isinstance(wanted, str) and (multiple := _profile_multiple(wanted)):
-        return (own_sizes * multiple).astype(np.int32)
-    number = max(1, int(sizes.sum()) // len(sizes)) if wanted == "mean" else int(wanted)
-    return np.full(len(sizes), number, dtype=np.int32)
+def _triples(settings: FPLSettings, sizes: LongVector, own_sizes: LongVector, own: IntVector | None) -> IntVector:
+    """Each client's number of pairs: as in the settings, or as its owner has chosen, up to the limit."""
+    if multiple := _profile_multiple(settings.triples):
+        usual = own_sizes * multiple
+    else:
+        mean = max(1, int(sizes.sum()) // len(sizes))
+        usual = np.full(len(sizes), mean if settings.triples == "mean" else int(settings.triples))
+    if own is not None:
+        most = usual if settings.most_triples is None else settings.most_triples
+        usual = np.where(own > 0, np.minimum(own, most), usual)
+    return usual.astype(np.int32)
 
 
-def _chosen_triples(settings: FPLSettings, usual: IntVector, own: IntVector | None) -> IntVector:
-    """Each client's number of pairs, with the owners' choices."""
-    if own is None:
-        return usual
-    most = usual if settings.most_triples is None else settings.most_triples
-    return np.where(own > 0, np.minimum(own, most), usual).astype(np.int32)
-
-
-def _profile_multiple(text: str) -> int:
-    """1 for `profile`, 3 for `3x profile`; 0 for any other text."""
-    number = text.removesuffix("x profile")
-    if text == "profile":
-        return 1
-    return int(number) if number != text and number.isdecimal() and len(number) <= 4 else 0
+def _profile_multiple(triples: int | str) -> int:
+    """1 for `profile`, 3 for `3x profile`; 0 for anything else."""
+    found = re.fullmatch(r"(?:([0-9]{1,4})x )?profile", str(triples))
+    return int(found[1] or 1) if found else 0
 
 
 # The participants of a round in a simulation.
@@ -377,3 +350,21 @@ def _draw_marked(seed: Any, round_number: Any, participants: Any, wanted: Any, m
             marks[user] = stamp
             count += 1
         draw += 1
+
+
+@compiled
+def clients_of_round(recipe: Recipe, round_number: int, n_users: int) -> IntVector:
+    """The clients of a round, in the order of the draws."""
+    marks, chosen = np.zeros(n_users, np.int64), np.empty(n_users, np.int32)
+    count = choose_clients(recipe, round_number, recipe.clients_per_round, marks, chosen)
+    return chosen[:count]
+
+
+@compiled
+def participations(recipe: Recipe, n_users: int, rounds: int) -> LongVector:
+    """The number of rounds that each user took part in."""
+    counts, marks, chosen = np.zeros(n_users, np.int64), np.zeros(n_users, np.int64), np.empty(n_users, np.int32)
+    for r in range(rounds):
+        for position in range(choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)):
+            counts[chosen[position]] += 1
+    return counts

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongV
 from federank._numerics.compiling import at_once, compiled
 from federank._numerics.rows import load_row, padded_width, store_row
 from federank.data.interactions import Profiles
+from federank.errors import SettingError
 from federank.federation import wire
 from federank.federation.method import Client, UserVector
 from federank.federation.rng import (
@@ -28,23 +29,8 @@ from federank.federation.rng import (
     words,
     words_wrap_around,
 )
-from federank.methods.fpl.bpr import pair_slope, user_gradient
-from federank.methods.fpl.communication import clients_of_round
-from federank.methods.fpl.kernels import (
-    Histories,
-    Run,
-    Sums,
-    histories_of,
-    new_buffers,
-    new_thread_team,
-    play_clients,
-    play_rounds,
-    play_single_pairs,
-    sum_of_shard,
-    sum_of_updates,
-    workspace_for_clients,
-    workspace_for_sums,
-)
+from federank.methods.fpl import kernels
+from federank.methods.fpl.kernels import Histories, Run, Sums
 from federank.methods.fpl.method import (
     FPL,
     HOME_ROUND,
@@ -58,12 +44,29 @@ from federank.methods.fpl.method import (
     FPLUpdate,
     Profile,
     draw_pair,
+    pair_slope,
+    user_gradient,
 )
-from federank.methods.fpl.privacy import clip_and_noise, noised_sum, play_noised
-from federank.methods.fpl.settings import FPLSettings, Recipe, choose_clients, recipe_for
+from federank.methods.fpl.settings import FPLSettings, Recipe, clients_of_round, recipe_for
 from federank.privacy.ledger import Ledger
-from federank.privacy.population import Choices, coins, shared_profile_of, shared_profiles_of_all
-from federank.simulation.cluster import Spread, on_a_cluster
+from federank.privacy.population import (
+    AS_HISTORIES_ARE,
+    Choices,
+    all_shared_items,
+    coins,
+    shared_profile_of,
+    shared_profiles_of_all,
+)
+from federank.simulation.cluster import (
+    Part,
+    Spread,
+    Train,
+    UserShard,
+    by_partition,
+    on_a_cluster,
+    part_of,
+    partition_starts,
+)
 from federank.simulation.federated import EngineName, Open, Tables, in_this_process
 
 
@@ -71,9 +74,12 @@ from federank.simulation.federated import EngineName, Open, Tables, in_this_proc
 class Federation:
     """Server and clients of a simulation between two rounds."""
 
+    tables_of_users: ClassVar = ("user_vectors",)
+    recipe_of_users: ClassVar = ("triples", "pi")
+
     method: FPL
     recipe: Recipe
-    profiles: Profiles
+    profiles: Profiles  # shared profiles: the histories, unless policies say otherwise
     item_vectors: FloatMatrix
     item_biases: FloatVector
     user_vectors: FloatMatrix
@@ -81,10 +87,23 @@ class Federation:
     square: FloatMatrix
     round_number: int = 0
 
+    @classmethod
+    def established(cls, settings: FPLSettings, recipe: Recipe, histories: Profiles, n_items: int) -> Federation:
+        """A federation before its first round, with initial vectors."""
+        scale, factors, seed = settings.initial_scale, settings.factors, settings.seed
+        width, n_users = padded_width(factors), len(histories.starts) - 1
+        start = settings.initial_biases
+        vectors, biases = first_items(n_items, factors, seed=seed, scale=scale, biases=start, width=width)
+        users = normal_rows(n_users, factors, seed=seed, purpose=USER_FACTORS, scale=scale, width=width)
+        method = settings.method(n_items)
+        none = np.zeros((n_items, method.moments), dtype=np.float32)
+        profiles = all_shared_items(recipe.shared_profile, histories)
+        return cls(method, recipe, profiles, vectors, biases, users, none, none.copy())
+
     @cached_property
     def histories(self) -> Histories:
         """The clients' profiles for the compiled engine."""
-        return histories_of(self.profiles, len(self.item_biases), self.recipe)
+        return kernels.histories_of(self.profiles, len(self.item_biases), self.recipe)
 
     @property
     def run(self) -> Run:
@@ -100,7 +119,7 @@ class Federation:
     @property
     def steps_per_round(self) -> float:
         """Mean number of triples per round."""
-        return self.recipe.clients_per_round * float(np.mean(self.recipe.triples[self.recipe.participants]))
+        return self.recipe.pairs_per_round
 
     @property
     def engines(self) -> Mapping[EngineName, Open]:
@@ -109,11 +128,9 @@ class Federation:
 
     def tables(self) -> Tables:
         """The arrays that change during training."""
-        remembered = {"mean": self.mean, "square": self.square} if self.recipe.adam else {}
-        return Tables(
-            server={"item_vectors": self.item_vectors, "item_biases": self.item_biases} | remembered,
-            devices={"user_vectors": self.user_vectors},
-        )
+        moments = {"mean": self.mean, "square": self.square} if self.method.moments else {}
+        server = {"item_vectors": self.item_vectors, "item_biases": self.item_biases} | moments
+        return Tables(server, {"user_vectors": self.user_vectors})
 
     @property
     def state(self) -> FPLState:
@@ -128,110 +145,56 @@ class Federation:
         self.item_biases[:] = state.biases
         self.mean, self.square = state.mean, state.square
 
-    def aggregate(self, updates: Iterable[FPLUpdate]) -> None:
-        """The server's part of a round: add all updates, or none if one is invalid."""
-        sums = self.method.empty()
-        for update in updates:
-            self.method.add(sums, wire.checked(update, FPLUpdate, self.method))
-            sums.count += 1
+    def take_step(self, sums: FPLSums) -> None:
+        """The server's part of a round."""
         self.take(self.method.server_update(self.state, sums))
         self.round_number += 1
 
+    def added(self, updates: Iterable[FPLUpdate]) -> FPLSums:
+        """The sum of these updates."""
+        sums: FPLSums = self.method.empty()
+        for update in updates:
+            self.method.add(sums, update)
+            sums.count += 1
+        return sums
+
+    def aggregate(self, updates: Iterable[FPLUpdate]) -> None:
+        """The server's part of a round: add all updates, or none if one is invalid."""
+        self.take_step(self.added(wire.checked(update, FPLUpdate, self.method) for update in updates))
+
     def spread(self) -> Spread:
         """The federation on a cluster."""
-        from federank.methods.fpl.cluster import FPLSpread  # imports this module
-
         return FPLSpread(self)
+
+    def receive(self, message: Changes) -> None:
+        """On a shard: the rows of the model that have changed."""
+        self.round_number = message.round_number
+        self.item_vectors[message.items, : self.recipe.factors] = message.vectors
+        self.item_biases[message.items] = message.biases
+
+    def sum_of(self, clients: IntVector) -> FPLUpdate:
+        """On a shard: the sum of these clients' updates."""
+        recipe, run, workspace = self.recipe, self.run, self._workspace
+        if recipe.clip == 0:
+            return kernels.sum_of_updates(run, self.round_number, clients, workspace)
+        sums, sent = self.method.empty(), np.zeros(self.method.n_items, dtype=np.bool_)
+        for position, client in enumerate(clients):
+            update = kernels.sum_of_updates(run, self.round_number, clients[position : position + 1], workspace)
+            if len(update.items):  # a client that drops out sends neither row nor noise
+                noisy = clip_and_noise(self.method, recipe, int(client), self.round_number, update)
+                self.method.add(sums, noisy)
+                sent[noisy.items] = True
+        items = np.flatnonzero(sent).astype(np.int32)
+        return FPLUpdate(items, sums.vectors[items], sums.biases[items])
+
+    @cached_property
+    def _workspace(self) -> Any:
+        return kernels.workspace_for_clients(*self.item_vectors.shape)
 
     def why_diverged(self) -> str:
         """The setting to blame if factors are no longer finite."""
         rate = float(self.recipe.learning_rate)
         return f"learning_rate {rate:g} is too large for this data; try a smaller one."
-
-    @classmethod
-    def established(cls, settings: FPLSettings, recipe: Recipe, profiles: Profiles, n_items: int) -> Federation:
-        """A federation before its first round, with initial vectors."""
-        scale, factors, seed = settings.initial_scale, settings.factors, settings.seed
-        width = padded_width(factors)
-        vectors, biases = first_items(
-            n_items, factors, seed=seed, scale=scale, biases=settings.initial_biases, width=width
-        )
-        method = settings.method(n_items)
-        users = normal_rows(
-            len(profiles.starts) - 1, factors, seed=seed, purpose=USER_FACTORS, scale=scale, width=width
-        )
-        return cls.of_model(method, recipe, profiles, vectors, biases, users)
-
-    @classmethod
-    def of_model(
-        cls,
-        method: FPL,
-        recipe: Recipe,
-        profiles: Profiles,
-        vectors: FloatMatrix,
-        biases: FloatVector,
-        users: FloatMatrix,
-    ) -> Federation:
-        """A federation with this model; the server step has no past."""
-        none = np.zeros((len(biases), method.moments), dtype=np.float32)
-        return cls(method, recipe, profiles, vectors, biases, users, none, none.copy())
-
-
-# Rounds with a server step other than adding: Adam, or weight decay.
-
-
-Total = tuple[FloatMatrix, FloatVector]
-"""Vectors and biases of all items: the sum of a round's updates."""
-
-
-def get_ready(federation: Federation, sums: Sums) -> None:
-    """Compile before the first round, with no client."""
-    if federation.recipe.one_by_one:
-        noised_sum(federation, rounds=0)
-    else:
-        _sum_shards(federation, sums, 1, no_users=True)
-
-
-def next_sum(federation: Federation, sums: Sums, threads: int = 1) -> Total | None:
-    """The clients' part of the next round; `take_step` is the server's. Each shard of `sums` has its own memory."""
-    return noised_sum(federation) if federation.recipe.one_by_one else _sum_shards(federation, sums, threads)
-
-
-def _sum_shards(federation: Federation, sums: Sums, threads: int, no_users: bool = False) -> Total | None:
-    run, number = federation.run, federation.round_number
-    clients = clients_of_round(run.recipe, number, len(run.user_vectors))[: 0 if no_users else None]
-    shards = len(sums.counts)
-    workers = min(threads, shards)
-
-    def work(worker: int) -> None:
-        buffers = new_buffers(len(run.width))
-        for s in range(worker, shards, workers):
-            theirs = clients[s * len(clients) // shards : (s + 1) * len(clients) // shards]
-            sums.counts[s] = play_clients(run, number, theirs, buffers, sum_of_shard(sums, s))
-
-    at_once(work, workers)
-    return added_up(sums, run.recipe.factors)
-
-
-def added_up(sums: Sums, factors: int) -> Total | None:
-    """The sum over all shards, for all items; None without updates."""
-    if not sums.counts.any():
-        return None
-    n_items = sums.stamps.shape[1]
-    vectors, biases = np.zeros((n_items, factors), dtype=np.float32), np.zeros(n_items, dtype=np.float32)
-    for s, count in enumerate(sums.counts):
-        rows = sums.touched[s, :count]
-        vectors[rows] += sums.vectors[s, rows, :factors]
-        biases[rows] += sums.biases[s, rows]
-    return vectors, biases
-
-
-def take_step(federation: Federation, total: Total | None) -> None:
-    """Aggregation of a round's sum, if there is one."""
-    if total is not None:
-        sums = FPLSums(vectors=total[0], biases=total[1], count=1)
-        federation.take(federation.method.server_update(federation.state, sums))
-    federation.round_number += 1
 
 
 # The compiled engine: prepares the kernels' data, and calls the kernel for the recipe.
@@ -244,75 +207,86 @@ _MOST_SUM_BYTES = 2**30
 
 def play_compiled(federation: Federation, rounds: int, threads: int = 1) -> None:
     """Play this many rounds; the number of threads does not change the result."""
-    recipe = federation.recipe
+    recipe, run, begin = federation.recipe, federation.run, federation.round_number
     n_items, width = federation.item_vectors.shape
-    if not recipe.only_adds:
-        sums = workspace_for_sums(shard_count(recipe, n_items, width), n_items, width)
-        if not rounds:
-            get_ready(federation, sums)
-        for _ in range(rounds):
-            take_step(federation, next_sum(federation, sums, threads))
-        return
-    if recipe.one_by_one:
-        play_noised(federation, rounds)
-        return
-    run, begin = federation.run, federation.round_number
-    if recipe.clients_per_round == 1 and np.all(recipe.triples[recipe.participants] == 1):
-        play_single_pairs(run, begin, rounds)
+    if recipe.only_adds and recipe.one_by_one:
+        _play_noised(federation, rounds, adds=True)
+    elif recipe.only_adds and recipe.clients_per_round == 1 and np.all(recipe.triples[recipe.participants] == 1):
+        kernels.play_single_pairs(run, begin, rounds)
     else:
-        sums = workspace_for_sums(shard_count(recipe, n_items, width), n_items, width)
-        thread_team = new_thread_team(len(federation.user_vectors), min(threads, len(sums.counts)))
-        at_once(lambda worker: play_rounds(run, sums, thread_team, worker, begin, rounds), thread_team.workers)
+        sums = kernels.workspace_for_sums(shard_count(recipe, n_items, width), n_items, width)
+        if not recipe.only_adds:
+            if not rounds:
+                next_sum(federation, sums, rounds=0)  # no client, but the kernel is compiled now
+            for _ in range(rounds):
+                federation.take_step(next_sum(federation, sums, threads))
+            return
+        thread_team = kernels.new_thread_team(len(federation.user_vectors), min(threads, len(sums.counts)))
+        at_once(lambda worker: kernels.play_rounds(run, sums, thread_team, worker, begin, rounds), thread_team.workers)
     federation.round_number += rounds
 
 
 def shard_count(recipe: Recipe, n_items: int, width: int) -> int:
     """Number of shards of a round's clients: it depends on the work, never on the number of threads."""
-    pairs = recipe.clients_per_round * float(np.mean(recipe.triples[recipe.participants]))
     fitting = _MOST_SUM_BYTES // (n_items * (4 * width + 16))
-    most = int(max(1, min(_MOST_SHARDS, recipe.clients_per_round, pairs // _PAIRS_PER_SHARD, fitting)))
+    pairs = recipe.pairs_per_round // _PAIRS_PER_SHARD
+    most = int(max(1, min(_MOST_SHARDS, recipe.clients_per_round, pairs, fitting)))
     return 1 << (most.bit_length() - 1)  # a power of two, to divide evenly among two, four, eight workers
+
+
+def next_sum(federation: Federation, sums: Sums, threads: int = 1, rounds: int = 1) -> FPLSums:
+    """The clients' part of the next round, for any server step. Each shard of `sums` has its own memory."""
+    run, number = federation.run, federation.round_number
+    aggregate: FPLSums = federation.method.empty()
+    if run.recipe.one_by_one:
+        table, aggregate.count = _play_noised(federation, rounds, adds=False)
+        aggregate.vectors, aggregate.biases = table[:, :-1], table[:, -1]
+        return aggregate
+    clients = clients_of_round(run.recipe, number, len(run.user_vectors))[: None if rounds else 0]
+    shards = len(sums.counts)
+    workers = min(threads, shards)
+
+    def work(worker: int) -> None:
+        buffers = kernels.new_buffers(len(run.width))
+        for s in range(worker, shards, workers):
+            theirs = clients[s * len(clients) // shards : (s + 1) * len(clients) // shards]
+            sums.counts[s] = kernels.play_clients(run, number, theirs, buffers, kernels.sum_of_shard(sums, s))
+
+    at_once(work, workers)
+    for s, count in enumerate(sums.counts):
+        rows = sums.touched[s, :count]
+        aggregate.vectors[rows] += sums.vectors[s, rows, : run.recipe.factors]
+        aggregate.biases[rows] += sums.biases[s, rows]
+        aggregate.count += bool(count)
+    return aggregate
+
+
+def _play_noised(federation: Federation, rounds: int, *, adds: bool) -> tuple[FloatMatrix, int]:
+    """Rounds with clipped, noisy or weighted updates; the last sum, and its number of updates."""
+    n_items, width = federation.item_vectors.shape
+    sums = np.empty((n_items, federation.recipe.factors + 1), dtype=np.float32)
+    own = kernels.sum_of_shard(kernels.workspace_for_sums(1, n_items, width), 0)
+    return sums, kernels.play_noised(federation.run, own, sums, adds, federation.round_number, rounds)
 
 
 # Compiled fold-in of many users: `FPL.fold_in` of method.py.
 
 
-def home_vectors(
-    recipe: Recipe,
-    histories: Profiles,
-    item_vectors: FloatMatrix,
-    item_biases: FloatVector,
-    users: IntVector,
-    steps: int = HOME_STEPS,
-) -> FloatMatrix:
+def home_vectors(method: FPL, model: FPLModel, histories: Profiles, users: IntVector, steps: int) -> FloatMatrix:
     """Fold in these users: a vector for each, learnt from its full history with fixed item factors."""
-    factors = recipe.factors
-    width = padded_width(factors)
-    Q = np.zeros((len(item_biases), width), dtype=np.float32)
-    Q[:, :factors] = item_vectors[:, :factors]
-    vectors = np.zeros((len(users), width), dtype=np.float32)
-    starts, items = np.array(histories.starts), np.array(histories.items)
-    numbers = (recipe.seed, recipe.learning_rate, recipe.user_regulariser)
-    b = np.array(item_biases)
-    _learn_at_home(*numbers, starts, items, Q, b, np.array(users, np.int32), vectors, steps, NO_BITS, (0,) * width)
-    return vectors[:, :factors]
+    width = padded_width(method.factors)
+    Q, vectors = (np.zeros((rows, width), dtype=np.float32) for rows in (len(model.biases), len(users)))
+    Q[:, : method.factors] = model.vectors[:, : method.factors]
+    rates = np.float32(method.learning_rate), np.float32(method.learning_rate * method.user_regulariser)
+    profiles = np.array(histories.starts), np.array(histories.items), NO_BITS
+    model_of_all = Q, np.array(model.biases), (0,) * width
+    _learn_at_home((method.seed, *rates, steps), profiles, model_of_all, np.array(users, np.int32), vectors)
+    return vectors[:, : method.factors]
 
 
 @compiled
-def _learn_at_home(
-    seed: int,
-    rate: Any,
-    regulariser: Any,
-    starts: LongVector,
-    items: IntVector,
-    Q: FloatMatrix,
-    b: FloatVector,
-    users: IntVector,
-    vectors: FloatMatrix,
-    steps: int,
-    no_bits: Any,
-    width: Any,
-) -> None:
+def _learn_at_home(numbers: Any, profiles: Any, model: Any, users: IntVector, vectors: FloatMatrix) -> None:
+    (seed, rate, regulariser, steps), (starts, items, no_bits), (Q, b, width) = numbers, profiles, model
     for row in range(len(users)):
         user = users[row]
         start = starts[user]
@@ -342,15 +316,11 @@ class InMemoryClients:
             shared_profile_of(self.recipe.shared_profile, federation.profiles, user) for user in range(n_users)
         ]
         self.ledgers = [Ledger() for _ in self.shared_profiles]
-        self._marks = np.zeros(n_users, dtype=np.int64)
 
     def choose(self, round_number: int) -> IntVector:
         """The clients of this round."""
-        chosen = np.empty(len(self.vectors), dtype=np.int32)
-        recipe = self.recipe
-        with words_wrap_around():
-            count = choose_clients(recipe, round_number, recipe.clients_per_round, self._marks, chosen)
-        return chosen[:count]
+        clients: IntVector = clients_of_round(self.recipe, round_number, len(self.vectors))
+        return clients
 
     def train(self, clients: IntVector, broadcast: FPLModel, round_number: int) -> Iterator[FPLUpdate]:
         """The weighted updates that arrive; clients that drop out have trained too."""
@@ -376,7 +346,20 @@ class InMemoryClients:
             if not happens(word, recipe.dropout):
                 assert result.positives is not None
                 self.ledgers[user].record(round_number, taken, result.positives, result.negatives)
-                yield user, clip_and_noise(recipe, user, round_number, result.update, self.method.n_items)
+                yield user, clip_and_noise(self.method, recipe, user, round_number, result.update)
+
+
+def clip_and_noise(method: FPL, recipe: Recipe, user: int, round_number: int, update: FPLUpdate) -> FPLUpdate:
+    """The update as sent: clipped and noised, if the recipe says so. With noise it has rows of all items."""
+    if recipe.clip > 0:
+        update = method.bounded(update, recipe.clip)
+    if recipe.deviation == 0:
+        return update
+    table = np.empty((method.n_items, method.factors + 1), dtype=np.float32)
+    kernels.fill_with_noise(table, recipe.seed, user, round_number)
+    table *= np.float32(recipe.deviation)
+    table[update.items] += np.column_stack((update.vectors, update.biases))
+    return FPLUpdate(np.arange(method.n_items, dtype=np.int32), table[:, :-1], table[:, -1])
 
 
 def play_reference(federation: Federation, rounds: int, _threads: int = 1) -> None:
@@ -396,20 +379,15 @@ class FPLClients:
     """Vectors, histories and draws of all users, played by the compiled engine's kernel."""
 
     def __init__(self, method: FPL, seed: int, histories: Profiles, choices: Choices) -> None:
-        rules = {name: getattr(method, name) for name in FPLRules.__dataclass_fields__}
-        settings = FPLSettings(
-            factors=method.factors, seed=seed, triples=method.triples, clients_per_round="all", **rules
-        )
+        rules = {name: getattr(method, name) for name in FPLRules.__dataclass_fields__} | {"seed": seed}
+        settings = FPLSettings(triples=method.triples, clients_per_round="all", **rules)
         shared_profiles = shared_profiles_of_all(choices, seed, histories, method.n_items)
         own = choices.where(policy.triples or 0 for policy in choices.kinds)
         recipe = recipe_for(settings, histories.sizes, method.n_items, coins(choices), None, shared_profiles, own)
         self.federation = Federation.established(settings, recipe, histories, method.n_items)
-        self._at_home = np.flatnonzero(choices.at_home).astype(np.int32)
-        self._run = self.federation.run
-        self._workspace = workspace_for_clients(*self.federation.item_vectors.shape)
+        self._histories, self._at_home = histories, np.flatnonzero(choices.at_home).astype(np.int32)
         self._of: FPLModel | None = None
-        # No client, but the kernel is compiled now.
-        sum_of_updates(self._run, 0, np.zeros(0, dtype=np.int32), self._workspace)
+        self.federation.sum_of(np.zeros(0, dtype=np.int32))  # no client, but the kernel is compiled now
 
     @property
     def states(self) -> dict[str, wire.Array]:
@@ -419,18 +397,97 @@ class FPLClients:
     def update(self, user: int, round_number: int, broadcast: FPLModel) -> FPLUpdate:
         """One client's update in this round; its vector changes."""
         if self._of is None or self._of.vectors is not broadcast.vectors:
-            padded = np.zeros(self.federation.item_vectors.shape, dtype=np.float32)
-            padded[:, : broadcast.vectors.shape[1]] = broadcast.vectors
-            self._of, self._run = broadcast, self._run._replace(item_vectors=padded, item_biases=broadcast.biases)
-        return sum_of_updates(self._run, round_number, np.array([user], dtype=np.int32), self._workspace)
+            self._of = broadcast
+            everything = np.arange(len(broadcast.biases), dtype=np.int32)
+            self.federation.receive(Changes(round_number, everything, broadcast.vectors, broadcast.biases))
+        self.federation.round_number = round_number
+        return self.federation.sum_of(np.array([user], dtype=np.int32))
 
     def factors(self, broadcast: FPLModel) -> FloatMatrix:
         """The trained vectors, or local fold-ins for users whose policy withholds items."""
         vectors: FloatMatrix = self.states["vector"].copy()
         if len(self._at_home):
-            federation, model = self.federation, (broadcast.vectors, broadcast.biases)
-            vectors[self._at_home] = home_vectors(federation.recipe, federation.profiles, *model, self._at_home)
+            users = self._at_home
+            vectors[users] = home_vectors(self.federation.method, broadcast, self._histories, users, HOME_STEPS)
         return vectors
+
+
+# On a cluster (simulation/cluster.py): what shards receive, and how their sums become the next model.
+
+
+MAX_PARTITIONS = 32
+"""Partitions are fixed ranges of users whose updates are summed first, on any machine."""
+
+
+class Changes(NamedTuple):
+    """Rows of the model that a shard lacks."""
+
+    round_number: int
+    items: IntVector
+    vectors: FloatMatrix
+    biases: FloatVector
+
+
+class FPLSpread:
+    """The driver's part of FPL on a cluster."""
+
+    shard_type: ClassVar = UserShard
+    kept: ClassVar[tuple[str, ...]] = Federation.tables_of_users
+
+    def __init__(self, federation: Federation) -> None:
+        recipe, (n_items, width) = federation.recipe, federation.item_vectors.shape
+        if len(np.unique(recipe.participants)) < len(recipe.participants):
+            raise SettingError(
+                "The cluster engine needs each user once; user_draw activity counts a user once per interaction. "
+                "Use the engine compiled."
+            )
+        if len(recipe.weights):
+            raise SettingError(
+                "The cluster engine adds updates without weights; for the weights mean or profile use the engine "
+                "compiled."
+            )
+        self._federation, n_users, able = federation, len(federation.user_vectors), len(recipe.participants)
+        as_compiled = shard_count(recipe, n_items, width)
+        all_users = recipe.clients_per_round == able and recipe.online >= 1.0 and not len(recipe.trace)
+        count = as_compiled if all_users and as_compiled > 1 else min(MAX_PARTITIONS, able)
+        self.partitions = partition_starts(recipe.participants, n_users, count)
+        self._sum = kernels.sum_of_shard(kernels.workspace_for_sums(1, n_items, width), 0)
+        self._changed = np.full(n_items, -1, dtype=np.int64)  # per item: the round that last changed it
+
+    def part(self, partitions: LongVector) -> Part:
+        """What a shard starts with. The server chooses the clients; shards receive their names."""
+        part = part_of(self._federation, int(partitions[0]), int(partitions[-1]))
+        allowed, starts = self._federation.histories.allowed, self._federation.profiles.starts
+        theirs = allowed[starts[partitions[0]] : starts[partitions[-1]]] if len(allowed) else allowed
+        profile, recipe = AS_HISTORIES_ARE._replace(allowed=theirs), part.federation.recipe
+        recipe = recipe._replace(shared_profile=profile, trace=np.zeros((0, part.n_users), dtype=np.bool_))
+        return part._replace(federation=replace(part.federation, recipe=recipe))
+
+    def message(self, since: int) -> Changes:
+        """The rows that have changed since a round."""
+        federation = self._federation
+        items = np.flatnonzero(self._changed >= since).astype(np.int32)
+        vectors = federation.item_vectors[items, : federation.recipe.factors]
+        return Changes(federation.round_number, items, vectors, federation.item_biases[items])
+
+    def play_round(self, train: Train) -> None:
+        """One round."""
+        federation, recipe = self._federation, self._federation.recipe
+        clients = clients_of_round(recipe, federation.round_number, len(federation.user_vectors))
+        updates = (update for _, update in train(by_partition(clients, self.partitions)) if len(update.items))
+        if not recipe.only_adds:
+            sums = federation.added(updates)
+            if sums.count:
+                self._changed[:] = federation.round_number
+            federation.take_step(sums)
+            return
+        for update in updates:  # as the compiled engine adds its shards' sums
+            total, items = self._sum, update.items
+            total.vectors[items, : recipe.factors], total.biases[items] = update.vectors, update.biases
+            total.touched[: len(items)] = items
+            kernels.fold_touched(federation.run, total, len(items))
+            self._changed[items] = federation.round_number
+        federation.round_number += 1
 
 
 ENGINES: dict[EngineName, Open] = {

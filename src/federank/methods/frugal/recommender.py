@@ -14,9 +14,8 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import BadMessage, ModelError, SettingError
 from federank.federation import wire
-from federank.methods.fpl.communication import participations
 from federank.methods.fpl.recommender import FederatedPairs
-from federank.methods.fpl.settings import FPLSettings, Recipe
+from federank.methods.fpl.settings import FPLSettings, Recipe, participations
 from federank.methods.frugal.communication import count_frugal_communication, fcf_cost, fcf_of_paper
 from federank.methods.frugal.item_weights import ItemWeights
 from federank.methods.frugal.losses import FrugalSettings
