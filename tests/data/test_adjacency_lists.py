@@ -92,6 +92,19 @@ def test_a_table_of_choices_or_of_something_else_is_none(written, text):
     assert not is_catalogue_file(written(text))
 
 
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("item_id,title\n1,One\n2,Two\n1,Uno\n", "'1'"),
+        ("item_id,genres\n1,Crime\n2,Drama\n", "titles"),
+        ("item_id,title\n", "no item"),
+    ],
+)
+def test_a_catalogue_names_each_item_once_with_a_title(written, text, fact):
+    with pytest.raises(BadFile, match=fact):
+        read_catalogue_file(written(text))
+
+
 def test_a_folder_or_no_file_is_none(tmp_path):
     assert not is_catalogue_file(tmp_path)
     assert not is_catalogue_file(tmp_path / "nowhere.csv")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,9 @@ def restart_from(operator: Operator, /, version: int, as_json: bool, **given: An
 
 
 def _begin(operator: Operator, as_json: bool, spec: dict[str, Any]) -> None:
+    epsilon = spec.get("epsilon")
+    if epsilon is not None and not math.isfinite(epsilon):
+        raise SettingError(f"epsilon is {epsilon}; a number above 0 is needed.")
     with operator.client() as client:
         done = client.post("/seasons", {name: value for name, value in spec.items() if value is not None})
     if as_json:

@@ -271,7 +271,20 @@ def is_catalogue_file(path: Path) -> bool:
 
 def read_catalogue_file(path: Path) -> Interactions:
     """The items of a file, and no one."""
-    return empty_history(items_in(read_items(read_text(path))), path.stem)
+    return empty_history(read_catalogue(path), path.stem)
+
+
+def read_catalogue(path: Path) -> list[dict[str, Any]]:
+    """The items of a file in its order, each of them once and with a title."""
+    text = read_text(path)
+    details, repeated = read_items(text), repeated_item(text)
+    if details.titles is None:
+        raise BadFile(f"{path.name} has no column of titles; a catalogue has the columns item_id and title.")
+    if repeated is not None:
+        raise BadFile(f"{path.name} names the item {repeated!r} twice; a catalogue names each once.")
+    if not details.titles:
+        raise BadFile(f"{path.name} names no item; a catalogue has the columns item_id and title.")
+    return items_in(details)
 
 
 def repeated_item(text: Text) -> str | None:

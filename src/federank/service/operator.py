@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load
 
-from federank.data.archives import read_text
-from federank.data.formats import empty_history, items_in, read_items, repeated_item
+from federank.data.formats import empty_history, read_catalogue
 from federank.errors import BadAnswer, BadFile, ModelError, NoAnswer, Refused
 from federank.methods.recommender import Recommender
 from federank.methods.registry import recommender_class
@@ -73,21 +72,12 @@ class OperatorClient:
         raise Refused(answer.status_code, slug, message)
 
 
-# The items of a season's catalogue, from a file.
-
-
 def items_of(path: Path) -> list[dict[str, Any]]:
-    """The items of a file, as the server takes them, in the file's order."""
+    """The items of a season's catalogue, from a file."""
     try:
-        text = read_text(path.expanduser())
-        items, repeated = items_in(read_items(text)), repeated_item(text)
+        return read_catalogue(path.expanduser())
     except BadFile as reason:
-        raise BadFile(f"{path} is no table of items, with the columns item_id and title: {reason}") from reason
-    if repeated is not None:
-        raise BadFile(f"{path} names the item {repeated!r} twice; a catalogue names each once.")
-    if not items:
-        raise BadFile(f"{path} names no item; a table with the columns item_id and title is needed.")
-    return items
+        raise BadFile(f"{path} is no catalogue, with the columns item_id and title: {reason}") from reason
 
 
 # A federation's model as a model's folder: item factors and catalogue, and no one's history.

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 from safetensors.numpy import load
+from tests.commands import refused
 from tests.service.federations import (
     ITEMS,
     NO_LIMITS,
@@ -210,6 +211,12 @@ async def test_a_season_with_something_wrong_in_it_changes_nothing(sqlite_store,
         assert fact in told["message"]
         assert stored(sqlite_store, "SELECT name, value FROM metadata ORDER BY name") == before
         assert stored(sqlite_store, "SELECT number, state FROM rounds") == [(0, "open")]
+
+
+@pytest.mark.parametrize("epsilon", ["nan", "inf"])
+def test_an_epsilon_that_is_no_number_is_refused(epsilon):
+    refusal = refused("admin", "--token", "t" * 43, "season", "new", "--epsilon", epsilon)
+    assert isinstance(refusal, SettingError)
 
 
 def test_ids_are_of_the_kind_that_the_catalogue_has():

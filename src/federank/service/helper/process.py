@@ -28,7 +28,13 @@ from federank.service.helper.api import OPERATOR_ROUTES, ROUTES, Endpoint
 from federank.service.helper.rounds import HelperSettings, NotNow
 from federank.service.helper.service import HelperService, open_helper
 from federank.service.server.http.limits import bucket_of, enforce_rate_limit
-from federank.service.server.http.listening import ConnectionLimits, proxies_of, server_context, uvicorn_server
+from federank.service.server.http.listening import (
+    ConnectionLimits,
+    proxies_of,
+    server_context,
+    stop_soon,
+    uvicorn_server,
+)
 from federank.service.server.http.responses import Headers, Refusal, SafeSend, unavailable
 from federank.service.server.logs import Log
 
@@ -181,6 +187,5 @@ async def _work(serving: HelperServing, service: HelperService, bound: socket.so
     server.should_exit = operators.should_exit = True
     watching.cancel()
     await asyncio.gather(task, other, watching, return_exceptions=True)
-    await asyncio.to_thread(service.stop)
-    service.log.say("stopped")
+    await stop_soon(asyncio.to_thread(service.stop), service.log)
     return 0

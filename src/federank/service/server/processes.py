@@ -23,7 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from federank.errors import FedeRankError, TLSError
-from federank.service.server.http.listening import ConnectionLimits, allow_many_connections, proxies_of, uvicorn_server
+from federank.service.server.http.listening import (
+    ConnectionLimits,
+    allow_many_connections,
+    proxies_of,
+    stop_soon,
+    uvicorn_server,
+)
 from federank.service.server.http.listening import bind as bind
 from federank.service.server.logs import Log
 from federank.service.server.settings import TrustSettings
@@ -86,8 +92,7 @@ async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -
         server.should_exit = True
     service.selection.end()
     await asyncio.gather(*tasks, return_exceptions=True)
-    await service.stop()
-    log.say("stopped")
+    await stop_soon(service.stop(), log)
     return 0
 
 

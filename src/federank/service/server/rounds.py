@@ -57,7 +57,7 @@ LOOK_SECONDS = 0.05
 """How often the store is asked for news that came by other workers."""
 FIRST_WAIT, LONGEST_WAIT = 0.3, 30.0
 """Seconds before a leader that has failed tries again: twice as long each time."""
-LONGEST_STOP = 0.5
+LONGEST_STOP = 0.2
 """Seconds that the end of a process waits for its leader."""
 LONGEST_DIRTY_SECONDS = 10.0
 """How long the store's log may hold bytes of Updates that were folded or given up (see `Connection.truncate_log`)."""

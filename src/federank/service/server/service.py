@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, OrderedDict
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from threading import Thread
 from typing import Any
 
 from federank.errors import SettingError
@@ -133,6 +135,23 @@ class Service:
                 return query(connection)
 
         return await asyncio.get_running_loop().run_in_executor(self._readers, ask)
+
+    async def read_apart(self, query: Any) -> Any:
+        """The same for what also waits for the helper: the end of the process does not wait for it."""
+        answer: Future[Any] = Future()
+        answer.set_running_or_notify_cancel()
+
+        def ask() -> None:
+            try:
+                with self.database.connection() as connection:
+                    give = partial(answer.set_result, query(connection))
+            except Exception as reason:
+                give = partial(answer.set_exception, reason)
+            self.database.release()
+            give()
+
+        Thread(target=ask, name="apart", daemon=True).start()
+        return await asyncio.wrap_future(answer)
 
     async def device_of_token(self, token_hash: bytes) -> Owner | None:
         """Whose token this is; remembered while no one has left."""

@@ -24,6 +24,8 @@ from tests.service.server.secure.federations import establish_sums
 from federank.errors import SettingError
 from federank.service.helper.store import RoundKeys
 from federank.service.server.helper_line import CERTIFICATE, FULL, REMEDIES, TIMEOUT, HelperAway, HelperLine
+from federank.service.server.http import listening
+from federank.service.server.http.listening import ConnectionLimits, bind, uvicorn_server
 from federank.service.server.logs import Log
 
 
@@ -119,14 +121,47 @@ async def test_a_helper_that_is_back_is_noticed(sqlite_store, tmp_path):
 def test_sigterm_is_honoured_while_the_helper_is_silent(tmp_path):
     store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
     helper = ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path).start()
-    establish_sums(store, helper.origin)
+    token = establish_sums(store, helper.origin)
     helper.stop()
     with socket.create_server(("127.0.0.1", helper.port)):  # takes connections, and answers nothing
         server = Served(store, "--method", "frugal", "--helper", helper.origin, folder=tmp_path).until_ready()
-        time.sleep(0.5)
-        server.process.send_signal(signal.SIGTERM)
-        server.process.wait(TIMEOUT.read / 2)
-        server.stop()
+        address = server.admin_address.removeprefix("http://").split(":")
+        head = f"Host: x\r\nAuthorization: Bearer {token}\r\nContent-Length: 13"
+        with socket.create_connection((address[0], int(address[1]))) as operator:  # a season waits for the helper too
+            operator.sendall(f'POST /admin/api/v1/seasons HTTP/1.1\r\n{head}\r\n\r\n{{"uploads": 2}}'.encode())
+            time.sleep(0.5)
+            server.process.send_signal(signal.SIGTERM)
+            server.process.wait(TIMEOUT.read / 2)
+            server.stop()
+
+
+@in_a_loop
+async def test_the_end_does_not_wait_for_a_slow_body_or_a_store_that_is_away(monkeypatch):
+    """A request may take some moments more; a thread that waits for the store is left behind."""
+    taken = []
+
+    async def app(scope, receive, send):
+        taken.append(await receive())
+        while True:
+            await receive()
+
+    server = uvicorn_server(app, ConnectionLimits(header_timeout=10, reading_timeout=30))
+    bound = bind("127.0.0.1", 0)
+    serving_it = asyncio.create_task(server.serve(sockets=[bound]))
+    _, writer = await asyncio.open_connection(*bound.getsockname())
+    writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nab")
+    while not taken:
+        await asyncio.sleep(0.01)
+    server.should_exit = True
+    await serving_it  # a body would have 30 seconds
+    writer.close()
+
+    ended, log = [], io.StringIO()
+    monkeypatch.setattr(listening, "LAST_SECONDS", 0.01)
+    monkeypatch.setattr(listening.os, "_exit", ended.append)
+    await listening.stop_soon(asyncio.sleep(3600), Log(log))
+    assert ended == [0]
+    assert "warning" in log.getvalue()
 
 
 class Answering(http.server.BaseHTTPRequestHandler):

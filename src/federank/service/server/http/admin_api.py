@@ -269,7 +269,7 @@ async def _changed(service: Service, act: Callable[[Connection], Any]) -> Any:
         except SettingError as reason:
             return reason
 
-    result = await service.read(guarded)
+    result = await service.read_apart(guarded)
     if isinstance(result, SettingError):
         raise Refusal(422, "malformed", str(result))
     return result

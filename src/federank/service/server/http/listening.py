@@ -6,11 +6,12 @@ import asyncio
 import datetime
 import ipaddress
 import json
+import os
 import resource
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -25,6 +26,7 @@ from federank.errors import TLSError as TLSError
 from federank.extras import need
 from federank.files import PRIVATE, atomic_write
 from federank.service.server.http.limits import bucket_of
+from federank.service.server.logs import Log
 
 # Connections with limits: how long a request's head may be and take, how many an address may hold.
 
@@ -302,6 +304,10 @@ BACKLOG = 4096
 KEEP_ALIVE_TIMEOUT = 75
 SPARE_FILES = 100
 """Open files that are kept free for the store when connections take all the others."""
+GRACE_SECONDS: Any = 0.3  # uvicorn's annotation has integers alone
+"""How long requests under way may take at the end. What was not acknowledged is sent again."""
+LAST_SECONDS = 5.0
+"""How long the store may take at the end: SQLite empties its log then."""
 
 
 def bind(host: str, port: int, flag: str = "--port") -> socket.socket:
@@ -353,12 +359,27 @@ def uvicorn_server(
         proxy_headers=proxies is not None,
         forwarded_allow_ips=proxies,
         timeout_keep_alive=KEEP_ALIVE_TIMEOUT,
-        timeout_graceful_shutdown=5,
+        timeout_graceful_shutdown=GRACE_SECONDS,
     )
     config.load()
     if certificate and key:
         config.ssl = server_context(certificate, key)
     return Server(config)
+
+
+async def stop_soon(stop: Awaitable[None], log: Log) -> None:
+    """Stop what a process runs; if a thread waits for a store that does not answer, end the process.
+
+    Nothing that was acknowledged is lost: all of that is stored.
+    """
+    try:
+        async with asyncio.timeout(LAST_SECONDS):
+            await stop
+    except TimeoutError:
+        log.say("stopped", "warning", reason="the store did not answer")
+        os._exit(0)
+    else:
+        log.say("stopped")
 
 
 def allow_many_connections() -> None:
