@@ -17,7 +17,8 @@ import { NOTHING_HIDDEN, among, isPolicy, sharedProfile } from "../privacy/polic
 /** The public model as of a version; none before the first has come. Where pairs are learnt items have biases, where squares
 are learnt weights; `gram` and `popular` are made of it when they are first needed.
  * @typedef {{ version: number | null, vectors: Float32Array, biases: Float32Array, weights: Float32Array,
- *   regulariser: number, iteration: number, gram?: Float64Array, popular?: Float32Array }} Model */
+ *   regulariser: number, iteration: number, gram?: Float64Array, popular?: Float32Array,
+ *   itemWeights?: import("../methods/frugal.js").ItemWeights }} Model */
 
 /** A federation that was met (enrolment.js): what it is, its items, its model, the config where uploads are sums, and what there
 is to complain of; `keeping` ends when it is written down.

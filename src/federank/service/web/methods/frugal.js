@@ -269,6 +269,45 @@ function ofShown(values, { vectors, version }) {
   );
 }
 
+/** Published weights between items: of a target, scale x codes[k] for items[k] (methods/frugal/item_weights.py).
+ * @typedef {{ starts: Int32Array, items: Int32Array, codes: Int8Array, scales: Float32Array }} ItemWeights */
+
+/** Item-item weights from the wire, once they are sure to be some.
+ * @type {(buffer: ArrayBuffer, nItems: number) => ItemWeights} */
+export function decodeItemWeights(buffer, nItems) {
+  const parts = decodeParts(buffer, { starts: "I32", scales: "F32" }, { items: "I32", codes: "I8" });
+  const count = parts.arrays.items?.values.length ?? 0;
+  /** @type {{ starts: Int32Array, scales: Float32Array }} */
+  const { starts, scales } = {
+    starts: shaped(parts, "starts", [nItems + 1]),
+    scales: shaped(parts, "scales", [nItems]),
+  };
+  /** @type {Int32Array} */
+  const items = count ? shaped(parts, "items", [count]) : new Int32Array(0);
+  /** @type {Int8Array} */
+  const codes = count || parts.arrays.codes ? shaped(parts, "codes", [count]) : new Int8Array(0);
+  checkFinite(scales);
+  if (codes.some((level) => level < -LEVELS)) throw new BadMessage(["wire.codes", { levels: LEVELS }]);
+  if (scales.some((scale) => scale < 0)) throw new BadMessage(["wire.scales"]);
+  const ascends = starts.every((start, target) => start >= (target ? starts[target - 1] : 0));
+  if (starts[0] || starts[nItems] !== count || !ascends) throw new BadMessage(["wire.bounds", { name: "starts" }]);
+  for (let target = 0; target < nItems; target++)
+    checkItems(items.subarray(starts[target], starts[target + 1]), nItems);
+  return { starts, items, codes, scales };
+}
+
+/** Low-rank scores + p W, for a history p with a number for each item; without weights or a history the scores as they are.
+ * @type {(values: Float32Array, itemWeights: ItemWeights | undefined, history: Float32Array) => Float32Array} */
+function withItemWeights(values, itemWeights, history) {
+  if (!itemWeights || !history.length) return values;
+  const { starts, items, codes, scales } = itemWeights;
+  return values.map((value, target) => {
+    let sum = 0;
+    for (let k = starts[target]; k < starts[target + 1]; k++) sum += codes[k] * history[items[k]];
+    return value + Math.fround(sum * scales[target]);
+  });
+}
+
 /** @type {(published: any) => Method} */
 export function frugal(published) {
   const { factors, messages, alpha, unobserved_weight: unobserved, activity } = published;
@@ -294,9 +333,19 @@ export function frugal(published) {
     sharing: ["fixed-subset", "randomized-response"],
     decode: (buffer, items) => decodeFrugalBroadcast(buffer, factors, items),
     popularity: (model) => (model.popular ??= ofShown(nearness(model), model)),
-    scores: (vector, model) => ofShown(scores(vector, model), model),
+    scores(vector, model) {
+      const values = scores(vector.subarray(0, factors), model);
+      return ofShown(withItemWeights(values, model.itemWeights, vector.subarray(factors)), model);
+    },
     hasLearnt: ({ weights }) => minSupport === 1 || weights.some((weight) => weight !== 0 && weight !== 1),
-    foldIn: (_, history, model) => solved(model, history),
+    foldIn(_, history, model) {
+      const vector = solved(model, history);
+      if (!model.itemWeights) return vector;
+      const extended = new Float32Array(factors + model.weights.length); // ends with the history, which the weights apply to
+      extended.set(vector);
+      for (const item of history) extended[factors + item] = 1;
+      return extended;
+    },
     async clientUpdate({ model, shape, entries, spent }, task, _, sharedProfile) {
       if (shape.items > (task.most_rows ?? Infinity))
         throw new BadAnswer(["detail.most-numbers", { most: task.most_rows, items: shape.items }]);
