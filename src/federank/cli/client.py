@@ -306,7 +306,8 @@ def _notify_helper(path: Path) -> None:
         joins = "invited clients only" if identity.info.invited_only else "anyone, so an outsider could try this"
         note(
             "The sums carry no noise: one who controls all other clients of a round learns your upload from the public "
-            f"model. The leader could do so; it admits {joins}."
+            f"model. The leader could do so; it admits {joins}. One who knows some of your items learns others from "
+            "rounds of few clients."
         )
 
 

@@ -265,7 +265,7 @@ def _serve(reading: Reading, name: str, served: ServerMethod, values: dict[str, 
         scheme = "https" if certificate else "http"
         operator = f"{scheme}://{shown_host(values['admin_host'])}:{admin.getsockname()[1]}/admin"
         _report(f"{scheme}://{shown_host(host)}:{public.getsockname()[1]}", operator, store, token)
-        _report_guarantee(store, local=bool(values.get("local_helper")))
+        report_guarantee(store, trust.invited_only, local=bool(values.get("local_helper")))
         if certificate is not None and values["self_signed"]:
             click.echo(
                 f"certificate  {certificate}  (for {', '.join(hosts_of(certificate))}; give it to clients: --ca)"
@@ -378,14 +378,17 @@ def _report(public: str, operator: str, store: str, token: str | None) -> None:
     click.echo(f"store        {without_password(store)}")
 
 
-def _report_guarantee(store: str, local: bool = False) -> None:
-    """Who can read uploads, the privacy guarantee, bounds on malicious clients, the norm check; or their absence."""
+def report_guarantee(store: str, invited_only: bool | None, local: bool = False) -> None:
+    """Who can read uploads, who may enrol, the privacy guarantee, bounds on malicious clients, the norm check."""
     database = Database(store)
     with database.connection() as connection:
         federation = read_config(connection)
     database.release()
     assert federation is not None, "the store was opened"
     agreed = federation.sums
+    needs_invitation = agreed is not None and not agreed.config.has_noise if invited_only is None else invited_only
+    by_invitation = "by invitation only (federank admin invite --count 100)"
+    click.echo(f"enrolment    {by_invitation if needs_invitation else 'open'}")
     if agreed is None:
         click.echo("uploads      plain: the operator can read every upload (new --store, --helper URL: only sums)")
         click.echo("guarantee    none")
@@ -393,7 +396,7 @@ def _report_guarantee(store: str, local: bool = False) -> None:
     config = agreed.config
     who = "both servers run on this machine, which could read every upload" if local else "neither server reads one"
     click.echo(f"uploads      secure aggregation; {who} (helper {config.helper_origin})")
-    if all(config.noises):
+    if config.has_noise:
         epsilon = epsilon_of_mu(config.mu(), float(config.delta))
         click.echo(f"guarantee    epsilon {epsilon:.2f} at delta {config.delta}, for all uploads of a client")
         if config.recipe == GRADIENTS:

@@ -40,15 +40,21 @@ class Chain:
 
     def check(self, offer: Offer) -> None:
         """Refuse a round config that is not about the newest version, or asks for another upload than the plan's."""
-        if not self._digest:  # after a restore, where nothing is recomputed: the same model under another number
-            self._digest = offer.model
-            self.known.add((self.version, self._digest))
+        self.name(offer.version, offer.model)
         if (offer.version, offer.model) != (self.version, self._digest):
             raise BadMessage(f"The offer of round {offer.round} was not about the model of that moment.")
         rows = None if self._model is None else self._sums.rows(self._settings, self._model)
         check_offer(offer, self._config, bytes.fromhex(self._digest), 0, rows)
         if self._model is not None and offer.stage != self._sums.stage(self._settings, self._model):
             raise BadMessage(f"The offer of round {offer.round} asked for another message than the plan's.")
+
+    def name(self, version: int, digest: str) -> None:
+        """Know a newest version that is not published by what names it first.
+
+        Without noise that is the first version of a season, and the one after a restore.
+        """
+        if not self._digest and version == self.version:
+            self._add(version, digest)
 
     def recompute(self, offer: Offer, record: RoundRecord, total: IntVector) -> None:
         """The next version from a round's sum; it must be the one that the record names."""

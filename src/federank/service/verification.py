@@ -141,6 +141,7 @@ class _Verification:
         for season, rounds in zip(seasons, _by_season(seasons, listed), strict=True):
             self._verify_season(chain, season, seasons, rounds, before[season.config.season])
         self._compare_seasons(seasons)
+        chain.name(*public)
         if public not in chain.known:
             self._findings.append(f"Version {public[0]:,}, which the leader publishes now, is not in the chain.")
         configs = [season.config for season in seasons]
@@ -280,6 +281,7 @@ class _Verification:
         for number in sorted(set(theirs) - lost):
             content = self._helper(f"/federations/{self._name}/rounds/{number}/offer")
             offer = _by_any(self._keys, read_offer, content)
+            chain.name(offer.version, offer.model)
             if (offer.version, offer.model) not in chain.known:
                 self._findings.append(
                     f"Round {number} was about version {offer.version:,} with the digest {offer.model}, which is not "

@@ -9,6 +9,7 @@ from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.secure.federations import HISTORIES, establish_sums, federation, take_part
 from tests.service.server.test_enrolment import invitations
 
+from federank.cli.serve import report_guarantee
 from federank.secagg.config import config_from
 from federank.secagg.forms import bytes_of_message
 from federank.secagg.ring import centred
@@ -66,9 +67,11 @@ async def test_with_noise_the_sum_of_one_client_is_drowned(sqlite_store, tmp_pat
 
 @pytest.mark.parametrize(("sigma", "expected"), [(0.0, 403), (1.0, 201)])
 @in_a_loop
-async def test_without_noise_only_invited_clients_enrol(sqlite_store, tmp_path, sigma, expected):
+async def test_without_noise_only_invited_clients_enrol(sqlite_store, tmp_path, sigma, expected, capsys):
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
         token = establish_sums(sqlite_store, helper.origin, sigma=sigma)
+        report_guarantee(sqlite_store, None)  # the operator sees it at the start
+        assert ("federank admin invite" in capsys.readouterr().out) is (sigma == 0)
         async with serving(sqlite_store, token=token, trust={"invited_only": None}) as running:
             assert (await running.client.get("/api/v1/federation")).json()["invited_only"] is (sigma == 0)
             assert (await running.client.post("/api/v1/devices", json={})).status_code == expected

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from tests.service.federations import in_a_loop, opened, serving
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.secure.federations import HISTORIES, establish_sums, federation, take_part
+from tests.service.server.test_operating import ask
 
 from federank.cli import federank
 from federank.errors import BadMessage, NoAnswer
@@ -22,6 +23,7 @@ from federank.service.server.http.listening import ConnectionLimits, bind, uvico
 from federank.service.server.logs import Log
 from federank.service.server.model_versions import EncodedRows
 from federank.service.server.seasons import SeasonSpec, propose
+from federank.service.server.secure_config import get_agreement
 from federank.service.server.store import secure as store
 from federank.service.server.store.versions import jump_ahead
 from federank.service.verification import Servers, verify
@@ -178,6 +180,28 @@ async def test_without_noise_the_chain_of_versions_is_checked(sqlite_store, tmp_
             connection.run("UPDATE sums SET record = ? WHERE round = 0", other)
         with pytest.raises(BadMessage):
             await published.verify()
+
+
+@in_a_loop
+async def test_a_season_without_noise_is_in_the_chain_before_its_first_sum(sqlite_store, tmp_path):
+    """Its first version is not published: the first round config names it, and no later one may name another."""
+    async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
+        running = both[1]
+        assert (await ask(running, "POST", "/seasons", json={"uploads": 3}))[0] == 201
+        await running.open_round(3)
+        assert (await published.verify())[0].findings == ()
+        assert (await ask(running, "POST", "/seasons/end"))[0] == 200
+        assert (await published.verify())[0].findings == ()
+        with opened(sqlite_store) as connection:
+            agreement = get_agreement(connection)
+        line, length = agreement.line(), agreement.config.length_of(0)
+        await asyncio.to_thread(
+            line.offer, agreement.name, 9, Terms(version=3, model="00" * 32, length=length, stage=0, seconds=600)
+        )
+        line.close()
+        findings = (await published.verify())[0].findings
+        assert len(findings) == 1
+        assert "00" * 32 in findings[0]
 
 
 @in_a_loop
