@@ -26,10 +26,9 @@ from federank.secagg.exchange import standing
 from federank.secagg.keys import new_private_key, public_key_of
 from federank.secagg.proof.parameters import FULL, LIGHT, Parameters
 from federank.secagg.proof.preparing import accepts, look_bytes, prepare
-from federank.secagg.proof.upload import checked_bytes, checked_report, send_checked
 from federank.secagg.ring import C_INT
 from federank.secagg.round_config import Offer, message_length
-from federank.secagg.upload import make_upload, new_secrets, report_of
+from federank.secagg.upload import make_upload, new_secrets, report_of, send, upload_bytes
 
 COLUMNS = 21
 ITEMS = (3_706, 41_488)
@@ -70,23 +69,23 @@ def measured(parameters: Parameters, items: int, runs: int) -> dict[str, Any]:
     terms = offer.digest()
     message = np.full(length, int(C_INT / np.sqrt(length)), dtype=np.int32)
     plain = make_upload(offer, message, new_secrets(os.urandom))
-    upload = send_checked(parameters, offer, message, os.urandom)
-    report = checked_report(parameters, terms, upload)
+    upload = send(parameters, offer, message, os.urandom)
+    report = report_of(terms, upload, parameters)
     look = prepare(parameters, key, terms, length, report)
     assert look is not None
     assert accepts(parameters, terms, upload, report, look)
-    device = milliseconds(lambda: send_checked(parameters, offer, message, os.urandom), runs)
+    device = milliseconds(lambda: send(parameters, offer, message, os.urandom), runs)
     device -= milliseconds(lambda: make_upload(offer, message, new_secrets(os.urandom)), runs)
     helper = milliseconds(lambda: prepare(parameters, key, terms, length, report), runs)
     helper -= milliseconds(lambda: standing(key, terms, [report]), runs)
     leader = milliseconds(lambda: accepts(parameters, terms, upload, report, look), runs)
-    leader += milliseconds(lambda: checked_report(parameters, terms, upload), runs)
+    leader += milliseconds(lambda: report_of(terms, upload, parameters), runs)
     leader -= milliseconds(lambda: report_of(terms, plain), runs)
     return {
         "projections": parameters.projections,
         "items": items,
         "numbers": length,
-        "bytes": checked_bytes(parameters, length),
+        "bytes": upload_bytes(length, parameters),
         "proof_bytes": parameters.proof_bytes,
         "look_bytes": look_bytes(parameters),
         "device_ms": round(device, 2),

@@ -32,7 +32,6 @@ from federank.secagg import keys as identities
 from federank.secagg import ring as masks
 from federank.secagg import ring as rounding
 from federank.secagg import upload
-from federank.secagg.proof import upload as norm_check
 from federank.secagg.proof.parameters import Parameters
 from federank.service.client.methods import client_method
 from tests.golden.models import PAIRS, RATINGS, city
@@ -229,8 +228,8 @@ def sums_upload():
 
 def checked_upload():
     """The same with a proof of its norm."""
-    whole = norm_check.make_checked_upload(Parameters(64), terms(), message(), SECRETS, PROOF_SEED, sealing)
-    return {"upload": norm_check.encode_checked(whole)}
+    whole = upload.make_checked_upload(Parameters(64), terms(), message(), SECRETS, PROOF_SEED, sealing)
+    return {"upload": upload.encode_upload(whole)}
 
 
 @cache

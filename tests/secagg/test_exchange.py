@@ -9,8 +9,7 @@ from federank.secagg.exchange import check_set, draw_noise, set_digest, standing
 from federank.secagg.keys import new_private_key
 from federank.secagg.ring import C_INT, centred, mask
 from federank.secagg.upload import (
-    HEADER_BYTES,
-    SEALED_BYTES,
+    PLAIN,
     context_of,
     decode_upload,
     encode_upload,
@@ -54,11 +53,11 @@ def test_an_upload_is_read_as_it_was_written_and_has_one_length(played):
     _, _, _, sent, _ = played
     for upload in sent:
         content = encode_upload(upload)
-        assert len(content) == upload_bytes(LENGTH) == HEADER_BYTES + 4 * LENGTH
+        assert len(content) == upload_bytes(LENGTH) == PLAIN.header_bytes + 4 * LENGTH
         read = decode_upload(content, LENGTH)
         assert read[:4] == upload[:4]
         np.testing.assert_array_equal(read.share, upload.share)
-    assert (HEADER_BYTES, SEALED_BYTES) == (220, 145)
+    assert (PLAIN.header_bytes, PLAIN.sealed_bytes) == (220, 145)
 
 
 def test_an_upload_of_another_form_is_refused(played):

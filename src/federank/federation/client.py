@@ -31,9 +31,9 @@ from federank.privacy.accountant import epsilon_of_mu
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy, SharedProfile
 from federank.secagg.config import SecaggConfig
-from federank.secagg.forms import bytes_of_message
 from federank.secagg.ring import C_INT
 from federank.secagg.round_config import Offer
+from federank.secagg.upload import bytes_of_message
 
 # What an answer of a server may hold.
 MOST_FACTORS = 1024

@@ -29,9 +29,9 @@ from federank.federation.method import low_bias
 from federank.federation.wire import Array, encode_parts
 from federank.privacy.accountant import mu_for
 from federank.secagg.config import SecaggConfig
-from federank.secagg.forms import upload_from
 from federank.secagg.proof.parameters import Parameters
 from federank.secagg.ring import C_INT
+from federank.secagg.upload import decode_upload
 
 MAX_HEADER = 1024
 """Bytes that a safetensors header may take beyond what ours takes: other writers order and pad it differently."""
@@ -308,7 +308,7 @@ def one_noise(guarantee: Guarantee, messages: int) -> tuple[int, ...]:
 def judge_sealed(body: bytes, form: Form) -> int:
     """Refuse a secure upload of a wrong form. Its content cannot be read."""
     if form.numbers:
-        upload_from(form.check, body, form.numbers)
+        decode_upload(body, form.numbers, form.check)
     return 0
 
 

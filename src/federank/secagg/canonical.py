@@ -13,11 +13,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from federank.errors import BadMessage
 
 MAX_INT = 2**53 - 1
+ID_BYTES, BLIND_BYTES, PART_BYTES = 16, 16, 32
+"""Of an upload: its random id, the blind of the leader's part, and the digest that each part is."""
 _PURPOSE = "federank sums 1 "
 
 Statement = Mapping[str, Any]
@@ -97,52 +99,3 @@ def _check(value: Any) -> None:
 
 def _listed(statement: Statement) -> str:
     return ", ".join(map(repr, sorted(statement)))[:200] or "none"
-
-
-# The header of an upload: all that stands before the share.
-
-
-ID_BYTES, BLIND_BYTES, PART_BYTES = 16, 16, 32
-
-
-class Header(NamedTuple):
-    """What a header says."""
-
-    id: bytes
-    blind: bytes
-    part_helper: bytes
-    sealed: bytes
-
-
-class Form(NamedTuple):
-    """What distinguishes one form of uploads from another."""
-
-    magic: bytes
-    sealed_bytes: int
-
-    @property
-    def fields(self) -> tuple[int, ...]:
-        """The bytes of each field, the magic's first."""
-        return len(self.magic), ID_BYTES, BLIND_BYTES, PART_BYTES, self.sealed_bytes
-
-    @property
-    def header_bytes(self) -> int:
-        """Where the share begins, so that its words are aligned; what is over is zeros."""
-        return -(-sum(self.fields) // 4) * 4
-
-
-def write_header(form: Form, header: Header) -> bytes:
-    """The bytes of a header."""
-    return (form.magic + b"".join(header)).ljust(form.header_bytes, b"\0")
-
-
-def read_header(form: Form, content: bytes, needed: int) -> Header | None:
-    """The header of an upload that has the `needed` bytes; None where it begins in another way than its form does."""
-    if len(content) != needed:
-        raise BadMessage(f"An upload of this round has {needed:,} bytes; this one has {len(content):,}.")
-    parts, at = [], 0
-    for size in form.fields:
-        parts.append(content[at : at + size])
-        at += size
-    magic, *result = parts
-    return None if magic != form.magic or any(content[at : form.header_bytes]) else Header(*result)

@@ -22,7 +22,6 @@ from federank._numerics.arrays import LongVector
 from federank.errors import BadMessage
 from federank.secagg.canonical import ID_BYTES, PART_BYTES, canonical, digest, has_fields, hexadecimal, read_canonical
 from federank.secagg.keys import SIGNATURE_BYTES, open_with, private_key, sign, verify
-from federank.secagg.proof import upload as checked
 from federank.secagg.ring import (
     SEED_BYTES,
     RingVector,
@@ -33,13 +32,13 @@ from federank.secagg.ring import (
     ring_from,
     rounded_noise,
 )
-from federank.secagg.upload import SEALED_BYTES, Report, context_of, helper_part, same, seal_info
+from federank.secagg.upload import CHECKED, PLAIN, Report, context_of, helper_part, same, seal_info
 
 SIGNATURE_HEADER = "X-FedeRank-Signature"
 MOST_SECONDS = 30 * 86_400
 _SIZES = {
-    False: (ID_BYTES, SEALED_BYTES, PART_BYTES, PART_BYTES),
-    True: (ID_BYTES, checked.SEALED_BYTES, PART_BYTES, PART_BYTES, PART_BYTES),
+    False: (ID_BYTES, PLAIN.sealed_bytes, PART_BYTES, PART_BYTES),
+    True: (ID_BYTES, CHECKED.sealed_bytes, PART_BYTES, PART_BYTES, PART_BYTES),
 }
 _LENGTH_BYTES = 4
 

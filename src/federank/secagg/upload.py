@@ -1,43 +1,53 @@
-"""The device's message: integers in, an upload out that neither server can read alone.
+"""The client's upload: integers in, bytes out that neither server can read alone.
 
     context  H("report", offer, id)                  what everything else of the report is tied to
     share    x - mask(seed, context)                 for the leader: uniform, whatever x is
     part_L   H("leader", context, blind, share)      what the leader can recompute; the blind defeats guesses
     part_H   H("helper", context, seed)              what the helper can recompute
-    sealed   HPKE(seed || part_L)                    for the helper, with info H("seal", offer, id)
+    part_W   H("wires", context, blind, wires)       with a proof only: of the leader's share of the wires
+    sealed   HPKE(seed || part_L || part_W)          for the helper, with info H("seal", offer, id)
 
 With part_L sealed inside, the leader cannot try other shares on the helper; with part_H outside, a seed that does not
-belong is detected. An upload has the same length for everyone: what is in it decides nothing about its size.
+belong is detected; with part_W inside, a leader cannot have a report looked at in two ways. An upload has the same
+length for everyone: what is in it decides nothing about its size. On the wire:
+
+    8 bytes `FRSUMS01`, id (16), blind (16), part_H (32), sealed (145), zeros to a multiple of 4, share (4 d)
+    8 bytes `FRSUMS02`, the same with sealed (177), and at the end the proof of the message's norm (8 per element)
+
+The federation config says whether messages carry a proof (`check`; None: they do not).
 """
 
 from __future__ import annotations
 
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from federank.errors import BadMessage
-from federank.secagg.canonical import BLIND_BYTES, ID_BYTES, PART_BYTES, Form, Header, digest, read_header, write_header
+from federank.secagg.canonical import BLIND_BYTES, ID_BYTES, PART_BYTES, digest
 from federank.secagg.keys import OVERHEAD, seal
+from federank.secagg.proof.circuit import Parts, element_bytes, wires_part
+from federank.secagg.proof.field import MODULUS, Elements
+from federank.secagg.proof.parameters import MOST_LENGTH, Parameters
+from federank.secagg.proof.proof import prove
 from federank.secagg.ring import C_INT, SEED_BYTES, RingVector, in_ring, mask, ring_bytes, ring_from
 from federank.secagg.round_config import Offer
 
-SEALED_BYTES = SEED_BYTES + PART_BYTES + OVERHEAD
-FORM = Form(b"FRSUMS01", SEALED_BYTES)
-HEADER_BYTES = FORM.header_bytes
+_MOST_DRAWS = 8
 
 
-@dataclass(frozen=True, repr=False)
-class Secrets:
-    """What a device draws for one report, from the operating system; never shown."""
+class Secrets(NamedTuple):
+    """What a client draws for one report, from the operating system; never shown."""
 
     id: bytes
     seed: bytes
     blind: bytes
+
+    def __repr__(self) -> str:
+        return "Secrets(...)"
 
 
 class Upload(NamedTuple):
@@ -48,6 +58,7 @@ class Upload(NamedTuple):
     part_helper: bytes
     sealed: bytes
     share: RingVector
+    proof: Elements | None = None
 
 
 class Report(NamedTuple):
@@ -58,7 +69,6 @@ class Report(NamedTuple):
     part_leader: bytes
     part_helper: bytes
     part_wires: bytes = b""
-    """Where messages carry a proof of their norm (norm_check/): a digest of the leader's share of its wires."""
 
 
 class Split(NamedTuple):
@@ -72,6 +82,22 @@ class Split(NamedTuple):
     part_helper: bytes
 
 
+class Form(NamedTuple):
+    """What distinguishes one form of uploads from another."""
+
+    magic: bytes
+    sealed_bytes: int
+
+    @property
+    def header_bytes(self) -> int:
+        """Where the share begins, so that its words are aligned."""
+        return -(-(len(self.magic) + ID_BYTES + BLIND_BYTES + PART_BYTES + self.sealed_bytes) // 4) * 4
+
+
+PLAIN = Form(b"FRSUMS01", SEED_BYTES + PART_BYTES + OVERHEAD)
+CHECKED = Form(b"FRSUMS02", SEED_BYTES + 2 * PART_BYTES + OVERHEAD)
+
+
 def rounding_chances(length: int, random: Callable[[int], bytes]) -> NDArray[np.uint16]:
     """What rounding at random needs for this many numbers (rounding.py)."""
     return np.frombuffer(random(2 * length), dtype="<u2")
@@ -82,6 +108,24 @@ def new_secrets(random: Callable[[int], bytes]) -> Secrets:
     return Secrets(random(ID_BYTES), random(SEED_BYTES), random(BLIND_BYTES))
 
 
+def bytes_of_message(
+    check: Parameters | None, offer: Offer, message: NDArray[np.int32], random: Callable[[int], bytes]
+) -> bytes:
+    """The bytes of a message's upload; `random` is the operating system's (os.urandom)."""
+    return encode_upload(send(check, offer, message, random))
+
+
+def send(check: Parameters | None, offer: Offer, message: NDArray[np.int32], random: Callable[[int], bytes]) -> Upload:
+    """A message as an upload. Where its projections are by chance outside of what can be proved, draw again."""
+    if check is None:
+        return make_upload(offer, message, new_secrets(random))
+    for _ in range(_MOST_DRAWS):
+        upload = make_checked_upload(check, offer, message, new_secrets(random), random(SEED_BYTES))
+        if upload is not None:
+            return upload
+    raise BadMessage("No proof of the message's norm could be made, though it is short enough; it is not sent.")
+
+
 def make_upload(
     offer: Offer,
     message: NDArray[np.int32],
@@ -90,9 +134,29 @@ def make_upload(
 ) -> Upload:
     """A message of integers as an upload. It is refused where its norm is more than the bound."""
     split = split_message(offer, message, secrets)
-    info = seal_info(split.terms, secrets.id)
-    sealed = sealing(offer.public(), info, secrets.seed + split.part_leader)
+    sealed = sealing(offer.public(), seal_info(split.terms, secrets.id), secrets.seed + split.part_leader)
     return Upload(secrets.id, secrets.blind, split.part_helper, sealed, split.share)
+
+
+def make_checked_upload(
+    check: Parameters,
+    offer: Offer,
+    message: NDArray[np.int32],
+    secrets: Secrets,
+    proof_seed: bytes,
+    sealing: Callable[[bytes, bytes, bytes], bytes] = seal,
+) -> Upload | None:
+    """A message with a proof of its norm from these secrets, or None where they give none."""
+    if len(message) > MOST_LENGTH:
+        raise BadMessage(f"A message with a proof has at most {MOST_LENGTH:,} numbers; this one has {len(message):,}.")
+    split = split_message(offer, message, secrets)
+    parts = Parts(split.context, split.part_leader, split.part_helper)
+    proof = prove(check, parts, secrets.blind, secrets.seed, proof_seed, (split.share, split.mask))
+    if proof is None:
+        return None
+    inside = secrets.seed + split.part_leader + proof.part_wires
+    sealed = sealing(offer.public(), seal_info(split.terms, secrets.id), inside)
+    return Upload(secrets.id, secrets.blind, split.part_helper, sealed, split.share, proof.share)
 
 
 def split_message(offer: Offer, message: NDArray[np.int32], secrets: Secrets) -> Split:
@@ -113,27 +177,56 @@ def split_message(offer: Offer, message: NDArray[np.int32], secrets: Secrets) ->
 
 def encode_upload(upload: Upload) -> bytes:
     """The bytes of an upload."""
-    header = Header(upload.id, upload.blind, upload.part_helper, upload.sealed)
-    return write_header(FORM, header) + ring_bytes(upload.share)
+    form, proof = (PLAIN, b"") if upload.proof is None else (CHECKED, element_bytes(upload.proof))
+    header = b"".join((form.magic, upload.id, upload.blind, upload.part_helper, upload.sealed))
+    return header.ljust(form.header_bytes, b"\0") + ring_bytes(upload.share) + proof
 
 
-def decode_upload(content: bytes, length: int) -> Upload:
+def decode_upload(content: bytes, length: int, check: Parameters | None = None) -> Upload:
     """An upload of this many numbers from the wire, once it is sure to have the form of one."""
-    header = read_header(FORM, content, upload_bytes(length))
-    if header is None:
-        raise BadMessage("An upload of sums begins in another way than this one does; nothing was taken from it.")
-    return Upload(*header, ring_from(memoryview(content)[HEADER_BYTES:]))
+    form, needed = PLAIN if check is None else CHECKED, upload_bytes(length, check)
+    if len(content) != needed:
+        raise BadMessage(f"An upload of this round has {needed:,} bytes; this one has {len(content):,}.")
+    parts, at = [], 0
+    for size in (len(form.magic), ID_BYTES, BLIND_BYTES, PART_BYTES, form.sealed_bytes):
+        parts.append(content[at : at + size])
+        at += size
+    magic, identifier, blind, part_helper, sealed = parts
+    if magic != form.magic or any(content[at : form.header_bytes]):
+        raise BadMessage("An upload of this round begins in another way than this one does; nothing was taken from it.")
+    end = form.header_bytes + 4 * length
+    share = ring_from(memoryview(content)[form.header_bytes : end])
+    proof = None if check is None else elements_from(memoryview(content)[end:])
+    return Upload(identifier, blind, part_helper, sealed, share, proof)
 
 
-def upload_bytes(length: int) -> int:
+def elements_from(content: bytes | memoryview) -> Elements:
+    """Elements of the field from the wire."""
+    result = np.frombuffer(content, dtype="<u8").astype(np.uint64)
+    if (result >= MODULUS).any():
+        raise BadMessage("A proof holds words that are no elements of its field; nothing was taken from it.")
+    return result
+
+
+def id_of(content: bytes) -> bytes:
+    """The random id of an upload, from its bytes: it stands after the eight bytes that name the form."""
+    return content[8 : 8 + ID_BYTES]
+
+
+def upload_bytes(length: int, check: Parameters | None = None) -> int:
     """How many bytes an upload of this many numbers has."""
-    return HEADER_BYTES + 4 * length
+    form, proof = (PLAIN, 0) if check is None else (CHECKED, check.proof_bytes)
+    return form.header_bytes + 4 * length + proof
 
 
-def report_of(offer_digest: bytes, upload: Upload) -> Report:
-    """What the leader sends to the helper about an upload: part_L as it follows from the share it holds."""
+def report_of(offer_digest: bytes, upload: Upload, check: Parameters | None = None) -> Report:
+    """What the leader sends to the helper about an upload: its own parts as they follow from what it holds."""
     context = context_of(offer_digest, upload.id)
-    return Report(upload.id, upload.sealed, leader_part(context, upload.blind, upload.share), upload.part_helper)
+    part_leader = leader_part(context, upload.blind, upload.share)
+    if check is None or upload.proof is None:
+        return Report(upload.id, upload.sealed, part_leader, upload.part_helper)
+    part_wires = wires_part(context, upload.blind, upload.proof[: check.wires])
+    return Report(upload.id, upload.sealed, part_leader, upload.part_helper, part_wires)
 
 
 def context_of(offer_digest: bytes, identifier: bytes) -> bytes:

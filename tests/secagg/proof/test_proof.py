@@ -18,18 +18,18 @@ from federank.secagg.proof.field import MODULUS, sums
 from federank.secagg.proof.parameters import FULL, LIGHT, RANGE_BITS, Parameters
 from federank.secagg.proof.preparing import accepts, decode_looks, encode_looks, look_bytes, prepare
 from federank.secagg.proof.proof import helper_look, leader_look, point_of
-from federank.secagg.proof.upload import (
-    HEADER_BYTES,
-    SEALED_BYTES,
-    checked_bytes,
-    checked_report,
-    decode_checked,
-    encode_checked,
-    make_checked_upload,
-    send_checked,
-)
 from federank.secagg.ring import C_INT, KeyStream, centred, in_ring, mask
-from federank.secagg.upload import context_of, new_secrets
+from federank.secagg.upload import (
+    CHECKED,
+    context_of,
+    decode_upload,
+    encode_upload,
+    make_checked_upload,
+    new_secrets,
+    report_of,
+    send,
+    upload_bytes,
+)
 
 SIZES = [LIGHT, FULL]
 
@@ -38,8 +38,8 @@ SIZES = [LIGHT, FULL]
 def round_of_six():
     """Six honest uploads of a small round, and what the helper says of them."""
     terms, key = offer()
-    sent = [send_checked(LIGHT, terms, message, bytes_from(n)) for n, message in enumerate(messages(6))]
-    reports = [checked_report(LIGHT, terms.digest(), upload) for upload in sent]
+    sent = [send(LIGHT, terms, message, bytes_from(n)) for n, message in enumerate(messages(6))]
+    reports = [report_of(terms.digest(), upload, LIGHT) for upload in sent]
     looks = [prepare(LIGHT, key, terms.digest(), LENGTH, report) for report in reports]
     return terms, key, sent, reports, looks
 
@@ -63,7 +63,7 @@ def shapes(length):
 def test_honest_messages_of_every_shape_pass(parameters, length):
     terms, key = offer(length=length)
     for name, message in shapes(length):
-        upload = send_checked(parameters, terms, message, bytes_from(length))
+        upload = send(parameters, terms, message, bytes_from(length))
         assert accepted(parameters, terms, key, upload), name
 
 
@@ -90,31 +90,33 @@ def test_projections_are_sums_and_differences_by_the_bits_of_the_stream():
 @pytest.mark.parametrize("parameters", SIZES)
 def test_an_upload_has_one_length_and_is_read_as_it_was_written(parameters):
     terms, _ = offer()
-    upload = send_checked(parameters, terms, messages(1)[0], bytes_from(3))
-    content = encode_checked(upload)
-    assert len(content) == checked_bytes(parameters, LENGTH) == HEADER_BYTES + 4 * LENGTH + parameters.proof_bytes
-    read = decode_checked(parameters, content, LENGTH)
+    upload = send(parameters, terms, messages(1)[0], bytes_from(3))
+    content = encode_upload(upload)
+    assert (
+        len(content) == upload_bytes(LENGTH, parameters) == CHECKED.header_bytes + 4 * LENGTH + parameters.proof_bytes
+    )
+    read = decode_upload(content, LENGTH, parameters)
     assert read[:4] == upload[:4]
     np.testing.assert_array_equal(read.share, upload.share)
     np.testing.assert_array_equal(read.proof, upload.proof)
-    assert (HEADER_BYTES, SEALED_BYTES) == (252, 177)
+    assert (CHECKED.header_bytes, CHECKED.sealed_bytes) == (252, 177)
     assert [size.proof_bytes for size in SIZES] == [10_080, 19_288]
     for spoilt in (content[:-1], content + b"\0", b"X" + content[1:], content[:-8] + b"\xff" * 8):
         with pytest.raises(BadMessage):
-            decode_checked(parameters, spoilt, LENGTH)
+            decode_upload(spoilt, LENGTH, parameters)
 
 
 def test_an_upload_with_any_byte_flipped_is_rejected(round_of_six):
     terms, key, sent, _, _ = round_of_six
-    content = encode_checked(sent[0])
-    proof = HEADER_BYTES + 4 * LENGTH
+    content = encode_upload(sent[0])
+    proof = CHECKED.header_bytes + 4 * LENGTH
     rng = np.random.default_rng(7)
     places = [*range(proof), *rng.choice(np.arange(proof, len(content)), 150, replace=False).tolist()]
     for place in places:
         flipped = bytearray(content)
         flipped[place] ^= 1 << int(rng.integers(8))
         try:
-            upload = decode_checked(LIGHT, bytes(flipped), LENGTH)
+            upload = decode_upload(bytes(flipped), LENGTH, LIGHT)
         except BadMessage:
             continue
         assert not accepted(LIGHT, terms, key, upload), place
@@ -271,7 +273,7 @@ def test_a_message_longer_than_the_bound_gets_no_proof_and_is_not_sent():
     message = np.zeros(LENGTH, dtype=np.int32)
     message[0] = C_INT + 1
     with pytest.raises(BadMessage, match="norm"):
-        send_checked(LIGHT, terms, message, bytes_from(1))
+        send(LIGHT, terms, message, bytes_from(1))
     with pytest.raises(SettingError, match="64 or 128"):
         Parameters(65)
 
@@ -286,7 +288,7 @@ def test_both_looks_together_are_random_values_and_zero():
     seen = []
     for _ in range(60):
         upload = make_checked_upload(LIGHT, terms, message, secrets, random(32))
-        report = checked_report(LIGHT, terms.digest(), upload)
+        report = report_of(terms.digest(), upload, LIGHT)
         parts = Parts(context, report.part_leader, report.part_helper)
         mine = leader_look(LIGHT, parts, report.part_wires, point, upload.share, upload.proof)
         theirs = helper_look(LIGHT, parts, report.part_wires, point, secrets.seed, hidden)
@@ -301,7 +303,7 @@ def test_both_looks_together_are_random_values_and_zero():
 def test_the_leaders_share_looks_uniform_whatever_the_message_is():
     terms, _ = offer()
     for message in (loud(0), loud(C_INT)):
-        shares = [send_checked(LIGHT, terms, message.astype(np.int32), bytes_from(n)).proof for n in range(40)]
+        shares = [send(LIGHT, terms, message.astype(np.int32), bytes_from(n)).proof for n in range(40)]
         content = np.unpackbits(np.concatenate(shares).astype("<u8").view(np.uint8))
         assert abs(content.mean() - 0.5) < 0.002
         assert len(np.unique(shares)) == 40 * LIGHT.elements

@@ -9,14 +9,13 @@ from federank.secagg.keys import seal
 from federank.secagg.proof.circuit import Parts, project, projection_key
 from federank.secagg.proof.preparing import accepts, prepare
 from federank.secagg.proof.proof import prove_wires, wires_of
-from federank.secagg.proof.upload import CheckedUpload, checked_report
 from federank.secagg.ring import in_ring, mask
-from federank.secagg.upload import context_of, helper_part, leader_part, new_secrets, seal_info
+from federank.secagg.upload import Upload, context_of, helper_part, leader_part, new_secrets, report_of, seal_info
 
 
 def accepted(parameters, terms, key, upload):
     """What both servers make of an upload."""
-    report = checked_report(parameters, terms.digest(), upload)
+    report = report_of(terms.digest(), upload, parameters)
     look = prepare(parameters, key, terms.digest(), terms.length, report)
     return look is not None and accepts(parameters, terms.digest(), upload, report, look)
 
@@ -37,7 +36,7 @@ def liars_upload(parameters, terms, message, poisoning_attack, seed=1):
     proof = prove_wires(parameters, parts, secrets.blind, secrets.seed, proof_seed, wires)
     inside = secrets.seed + parts.leader + proof.part_wires
     sealed = seal(terms.public(), seal_info(terms.digest(), secrets.id), inside)
-    return CheckedUpload(secrets.id, secrets.blind, parts.helper, sealed, share, proof.share)
+    return Upload(secrets.id, secrets.blind, parts.helper, sealed, share, proof.share)
 
 
 def no_lie(parameters, leader, helper):

@@ -18,9 +18,8 @@ from federank.secagg.proof.circuit import Parts, project, projection_key
 from federank.secagg.proof.parameters import Parameters
 from federank.secagg.proof.preparing import accepts, prepare
 from federank.secagg.proof.proof import wires_of
-from federank.secagg.proof.upload import checked_report, encode_checked, make_checked_upload
 from federank.secagg.ring import mask
-from federank.secagg.upload import Secrets, context_of
+from federank.secagg.upload import Secrets, context_of, encode_upload, make_checked_upload, report_of
 
 FILE = Path(__file__).with_name("vectors.json")
 ROUND_KEY, SENDER_KEY = bytes([3]) * 32, bytes([5]) * 32
@@ -43,7 +42,7 @@ def vector(projections, name):
     parameters, message = Parameters(projections), MESSAGES[name]
     terms, _ = offer(key=ROUND_KEY, length=len(message))
     upload = make_checked_upload(parameters, terms, np.array(message, dtype=np.int32), SECRETS, PROOF_SEED, sealing)
-    report = checked_report(parameters, terms.digest(), upload)
+    report = report_of(terms.digest(), upload, parameters)
     look = prepare(parameters, ROUND_KEY, terms.digest(), terms.length, report)
     context = context_of(terms.digest(), upload.id)
     key = projection_key(Parts(context, report.part_leader, report.part_helper))
@@ -67,7 +66,7 @@ def vector(projections, name):
         "part_wires": report.part_wires.hex(),
         "first_elements_of_the_proof": upload.proof[:4].astype("<u8").tobytes().hex(),
         "last_elements_of_the_proof": upload.proof[-4:].astype("<u8").tobytes().hex(),
-        "upload_sha256": hashlib.sha256(encode_checked(upload)).hexdigest(),
+        "upload_sha256": hashlib.sha256(encode_upload(upload)).hexdigest(),
         "look": look.hex(),
         "accepted": accepts(parameters, terms.digest(), upload, report, look),
     }

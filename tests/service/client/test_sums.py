@@ -28,7 +28,7 @@ from federank.methods.frugal.server_steps import USUAL_PRIVATE
 from federank.privacy.policy import Policy
 from federank.secagg.config import config_from
 from federank.secagg.proof.parameters import FULL
-from federank.secagg.proof.upload import decode_checked, encode_checked
+from federank.secagg.upload import decode_upload, encode_upload
 from federank.service.client import client as life
 from federank.service.client import enrolment
 from federank.service.client import secure as sums
@@ -160,7 +160,7 @@ def test_a_client_whose_message_was_left_out_is_told_so_once_and_the_message_sta
 
     def loud(check, offer, message, random):
         del random
-        return encode_checked(liars_upload(check, offer, 100 * message.astype(np.int64), about_zero))
+        return encode_upload(liars_upload(check, offer, 100 * message.astype(np.int64), about_zero))
 
     with monkeypatch.context() as patched:
         patched.setattr(summed, "bytes_of_message", loud)
@@ -188,7 +188,7 @@ def test_what_waits_to_be_sent_is_the_upload_and_never_the_message(servers, tmp_
     monkeypatch.setattr(life, "send_pending", lambda *_: False)
     home.take_part()
     pending = home.read(lambda store: store.pending())
-    upload = decode_checked(FULL, pending.body, (ITEMS + 5) * 5)
+    upload = decode_upload(pending.body, (ITEMS + 5) * 5, FULL)
     assert len(upload.share) == (ITEMS + 5) * 5
     assert home.read(lambda store: store.ledger()).spent == 1  # written before the first byte leaves
     assert b"strengths" not in home.path.read_bytes()

@@ -11,8 +11,8 @@ from federank.secagg.config import fields_of_check
 from federank.secagg.exchange import decode_answer
 from federank.secagg.proof.parameters import LIGHT
 from federank.secagg.proof.preparing import accepts, decode_looks
-from federank.secagg.proof.upload import checked_report, send_checked
 from federank.secagg.ring import centred
+from federank.secagg.upload import report_of, send
 
 
 class Checked:
@@ -20,8 +20,8 @@ class Checked:
 
     def __init__(self, offered, people=4):
         self.name, self.messages, random = offered.digest(), messages(people), bytes_from(8)
-        self.uploads = [send_checked(LIGHT, offered, message, random) for message in self.messages]
-        self.reports = [checked_report(LIGHT, self.name, upload) for upload in self.uploads]
+        self.uploads = [send(LIGHT, offered, message, random) for message in self.messages]
+        self.reports = [report_of(self.name, upload, LIGHT) for upload in self.uploads]
 
 
 def leading(client):

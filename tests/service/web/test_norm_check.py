@@ -13,9 +13,8 @@ from tests.service.web.test_secagg import ask, pair  # noqa: F401
 from federank.secagg.keys import new_private_key
 from federank.secagg.proof.field import MODULUS
 from federank.secagg.proof.parameters import Parameters
-from federank.secagg.proof.upload import decode_checked, encode_checked, make_checked_upload
 from federank.secagg.ring import C_INT, KeyStream
-from federank.secagg.upload import new_secrets
+from federank.secagg.upload import decode_upload, encode_upload, make_checked_upload, new_secrets
 
 
 def in_hex(number):
@@ -70,7 +69,7 @@ def test_a_checked_upload_is_pythons_byte_for_byte(ask, projections):  # noqa: F
             return sealed_with(own, *told)[0]
 
         upload = make_checked_upload(Parameters(projections), terms, message, secrets, proof_seed, sealing)
-        mine.append(encode_checked(upload).hex())
+        mine.append(encode_upload(upload).hex())
         told = {"id": secrets.id.hex(), "seed": secrets.seed.hex(), "blind": secrets.blind.hex()}
         question = {"offer": json.loads(terms.to_bytes()), "message": message.tolist(), "secrets": told}
         question |= {"projections": projections, "proofSeed": proof_seed.hex(), "ephemeral": pair(own)}
@@ -84,7 +83,7 @@ def test_what_the_page_proves_both_servers_accept(ask):  # noqa: F811
     edge = [C_INT] + [0] * (LENGTH - 1)
     found = ask(*(told | {"message": message} for message in (messages(1)[0].tolist(), edge, [0] * LENGTH)))
     for content in found:
-        upload = decode_checked(Parameters(128), bytes.fromhex(content), LENGTH)
+        upload = decode_upload(bytes.fromhex(content), LENGTH, Parameters(128))
         assert accepted(Parameters(128), terms, key, upload)
     [refused] = ask(told | {"message": [*edge[:-1], 1]})
     assert refused == {"refused": "upload.norm"}

@@ -12,7 +12,7 @@ from tests.service.web.browsing import PATIENCE, Visitor, serving
 
 from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
 from federank.secagg.proof.parameters import FULL
-from federank.secagg.proof.upload import HEADER_BYTES, checked_bytes
+from federank.secagg.upload import CHECKED, upload_bytes
 from federank.service.verification import Servers, verify
 
 pytestmark = pytest.mark.slow
@@ -70,7 +70,7 @@ def test_two_browsers_are_added_up_and_fall_silent_after_their_messages(leader, 
     assert (status["rounds_folded"], status["rounds_abandoned"]) == (MESSAGES, 0)
     items, noises = (leader.get(f"{place}").json()[name] for place, name in NOTED)
     rounds = sorted(one.stored()["rounds"], key=lambda played: played["number"])
-    sizes = [checked_bytes(FULL, numbers) for numbers in (items, items * (FACTORS - 1))]
+    sizes = [upload_bytes(numbers, FULL) for numbers in (items, items * (FACTORS - 1))]
     assert [played["bytes"] for played in rounds] == sizes, "a proof comes with each"
     assert [played["noise"] for played in rounds] == noises, "what it told is counted"
     asked = [request for request in one.requests if helper.address in request.url]
@@ -87,7 +87,7 @@ def test_what_is_kept_until_it_is_sent_is_already_split(leader, visit):
     kept = visitor.stored()
     body = bytes(kept["pending"][0]["body"])
     assert body[:8] == b"FRSUMS02"
-    share = body[HEADER_BYTES : HEADER_BYTES + 1024]
+    share = body[CHECKED.header_bytes : CHECKED.header_bytes + 1024]
     assert len(set(share)) > 0.5 * min(256, len(share)), "a half alone is random numbers"
     assert kept["rounds"][0]["number"] == 1, "it is in the ledger before it has left"
     assert kept["records"]["sums"]["helper_origin"] == leader.options["sums"]["helper"]

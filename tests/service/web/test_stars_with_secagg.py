@@ -9,7 +9,7 @@ from tests.service.web.browsing import PATIENCE, Visitor, serving
 from tests.service.web.test_stars import FACTORS, FILMS, NOUN, rate
 
 from federank.secagg.proof.parameters import FULL
-from federank.secagg.proof.upload import checked_bytes
+from federank.secagg.upload import upload_bytes
 from federank.service.verification import Servers, verify
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ def test_two_browsers_give_stars_that_no_single_server_reads(browser, tmp_path):
                 kept = one.stored()
                 assert server.get("status").json()["rounds_folded"] == MESSAGES
                 assert [played["bytes"] for played in kept["rounds"]] == [
-                    checked_bytes(FULL, FILMS * (FACTORS + 1))
+                    upload_bytes(FILMS * (FACTORS + 1), FULL)
                 ] * MESSAGES, "of one length for everyone, with a proof"
                 rated = {entry["id"] for entry in kept["ledger"] if entry["times_liked"]}
                 assert rated == {"0", "1", "2", "3", "4"}

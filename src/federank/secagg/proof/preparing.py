@@ -17,9 +17,8 @@ from federank.secagg.proof.circuit import Parts, element_bytes
 from federank.secagg.proof.field import MODULUS
 from federank.secagg.proof.parameters import ELEMENT_BYTES, Parameters
 from federank.secagg.proof.proof import Look, helper_look, holds, leader_look, point_of
-from federank.secagg.proof.upload import CheckedUpload, elements_from
 from federank.secagg.ring import mask
-from federank.secagg.upload import Report, context_of
+from federank.secagg.upload import Report, Upload, context_of, elements_from
 
 _SOME, _NONE = b"\1", b"\0"
 
@@ -61,8 +60,9 @@ def decode_looks(parameters: Parameters, content: bytes, reports: int) -> list[b
     return result
 
 
-def accepts(parameters: Parameters, offer_digest: bytes, upload: CheckedUpload, report: Report, look: bytes) -> bool:
+def accepts(parameters: Parameters, offer_digest: bytes, upload: Upload, report: Report, look: bytes) -> bool:
     """Whether the leader takes an upload, with what it sent to the helper and the helper's look."""
+    assert upload.proof is not None, "the federation config asks for a proof"
     if len(look) != look_bytes(parameters):
         raise BadMessage(f"A look at a proof has {look_bytes(parameters):,} bytes; this one has {len(look):,}.")
     received = elements_from(look)

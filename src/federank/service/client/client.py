@@ -33,7 +33,7 @@ from federank.privacy.accountant import MOST_ANSWERS, SQUARED, answered
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy, SharedProfile, shared_profile
 from federank.secagg.config import is_over
-from federank.secagg.forms import id_of
+from federank.secagg.upload import id_of
 from federank.service.client.enrolment import settle, settle_again
 from federank.service.client.federation import (
     FederationInfo,

@@ -38,14 +38,12 @@ from federank.secagg.exchange import (
     sum_digest,
     with_noise,
 )
-from federank.secagg.forms import AnyUpload, report_from, upload_from
 from federank.secagg.keys import successors
 from federank.secagg.proof.parameters import Parameters
 from federank.secagg.proof.preparing import accepts
-from federank.secagg.proof.upload import CheckedUpload
 from federank.secagg.ring import RingVector, centred, implausible, ring_bytes
 from federank.secagg.round_config import Offer, config_of_offer, read_offer
-from federank.secagg.upload import Report
+from federank.secagg.upload import Report, Upload, decode_upload, report_of
 from federank.service.server.helper_line import (
     BEHIND,
     IDENTITY,
@@ -224,12 +222,10 @@ class RoundOfSums:
                 self._left_out(one.outcome)
         return len(waiting)
 
-    def _judged(
-        self, offer: Offer, number: int, uploads: list[tuple[bytes, AnyUpload]]
-    ) -> Iterator[tuple[Report, str]]:
+    def _judged(self, offer: Offer, number: int, uploads: list[tuple[bytes, Upload]]) -> Iterator[tuple[Report, str]]:
         """What was sent to the helper for each upload, and whether both servers together let it count."""
         terms, name, check = offer.digest(), self._agreement.name, self._check
-        reports = [report_from(check, terms, upload) for _, upload in uploads]
+        reports = [report_of(terms, upload, check) for _, upload in uploads]
         if not reports:
             return
         if check is None:
@@ -238,7 +234,6 @@ class RoundOfSums:
             return
         looks = self._line.look(name, number, reports, check)
         for (_, upload), report, look in zip(uploads, reports, looks, strict=True):
-            assert isinstance(upload, CheckedUpload)
             holds = look is not None and accepts(check, terms, upload, report, look)
             yield report, store.COUNTED if holds else store.UNOPENED if look is None else store.NORM_TOO_LARGE
 
@@ -391,22 +386,22 @@ def _code_of(reason: HelperAway | HelperRefused | BadMessage) -> str:
 
 def _decoded(
     check: Parameters | None, waiting: list[tuple[bytes, bytes]], length: int
-) -> tuple[list[tuple[bytes, AnyUpload]], list[store.Prepared]]:
+) -> tuple[list[tuple[bytes, Upload]], list[store.Prepared]]:
     """Uploads of the round's form, and notes of those that a worker took without knowing the round's form."""
     uploads, others = [], []
     for ticket, body in waiting:
         try:
-            uploads.append((ticket, upload_from(check, body, length)))
+            uploads.append((ticket, decode_upload(body, length, check)))
         except BadMessage:
             others.append(store.Prepared(ticket, b"", ticket, store.MALFORMED))
     return uploads, others
 
 
 def _without_copies(
-    uploads: list[tuple[bytes, AnyUpload]],
-) -> tuple[list[tuple[bytes, AnyUpload]], list[store.Prepared]]:
+    uploads: list[tuple[bytes, Upload]],
+) -> tuple[list[tuple[bytes, Upload]], list[store.Prepared]]:
     """The first upload of each id, and notes of the others."""
-    first: dict[bytes, tuple[bytes, AnyUpload]] = {}
+    first: dict[bytes, tuple[bytes, Upload]] = {}
     copies = []
     for ticket, upload in uploads:
         if first.setdefault(upload.id, (ticket, upload))[0] != ticket:

@@ -13,7 +13,7 @@ from typing import Any
 from federank.errors import SettingError
 from federank.federation.defences import Defences
 from federank.federation.server import Form
-from federank.secagg.forms import bytes_needed
+from federank.secagg.upload import upload_bytes
 from federank.service.server.config import FederationConfig, read_config
 from federank.service.server.http.limits import Ranges, TokenBuckets
 from federank.service.server.logs import Log
@@ -45,7 +45,7 @@ def form_of(config: FederationConfig, trust: TrustSettings) -> Form:
     terms = config.sums.config
     longest = max(terms.length_of(stage) for stage in range(min(2, terms.messages)))
     check = terms.norm_check()
-    return form._replace(most_bytes=bytes_needed(check, longest), check=check)
+    return form._replace(most_bytes=upload_bytes(longest, check), check=check)
 
 
 class Service:

@@ -18,12 +18,10 @@ from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast
 from federank.privacy.policy import SharedProfile
 from federank.secagg.config import config_from
-from federank.secagg.forms import bytes_of_message
 from federank.secagg.proof.proof import wires_of
-from federank.secagg.proof.upload import encode_checked
 from federank.secagg.ring import round_message
 from federank.secagg.round_config import check_offer, read_offer
-from federank.secagg.upload import rounding_chances
+from federank.secagg.upload import bytes_of_message, encode_upload, rounding_chances
 from federank.service.client.secure import helper_key
 from federank.service.server.secure_config import SecaggSpec
 
@@ -99,7 +97,7 @@ async def loud_upload(device, times=50):
     terms = read_offer((await device.client.get("/api/v1/sums/offer")).content, config.helper_public())
     message = np.zeros(terms.length, dtype=np.int64)
     message[3] = times * config.bound
-    return encode_checked(liars_upload(config.norm_check(), terms, message, about_zero))
+    return encode_upload(liars_upload(config.norm_check(), terms, message, about_zero))
 
 
 def about_zero(parameters, leader, helper):

@@ -23,11 +23,10 @@ from numpy.typing import NDArray
 
 from federank._numerics.arrays import IntVector, RealVector
 from federank.secagg.exchange import seed_of
-from federank.secagg.forms import upload_from
 from federank.secagg.proof.parameters import Parameters
 from federank.secagg.ring import RingVector, centred, mask
 from federank.secagg.round_config import Offer
-from federank.secagg.upload import Report, context_of
+from federank.secagg.upload import Report, context_of, decode_upload
 
 Records = dict[bytes, RingVector]
 """Numbers of the ring by the id of their report."""
@@ -45,7 +44,7 @@ class RoundContext(NamedTuple):
 
 def records_of_leader(check: Parameters | None, offer: Offer, uploads: Sequence[bytes]) -> Records:
     """The shares, from uploads as they came."""
-    read = [upload_from(check, content, offer.length) for content in uploads]
+    read = [decode_upload(content, offer.length, check) for content in uploads]
     return {upload.id: upload.share for upload in read}
 
 

@@ -20,8 +20,8 @@ from federank.federation.method import ItemGradients
 from federank.methods.fedrec.audit import Answer, RatingView, intersection, two_steps
 from federank.methods.fedrec.method import PMF
 from federank.secagg.proof.parameters import FULL
-from federank.secagg.proof.upload import decode_checked
 from federank.secagg.ring import C_INT, centred
+from federank.secagg.upload import decode_upload
 from federank.service.server.http import client_api as devices
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.secure_config import SecaggSpec
@@ -139,7 +139,7 @@ def test_of_sums_neither_server_has_anything_to_attack(tmp_path, monkeypatch):
         store = played(tmp_path, helper)
     shares = np.array(
         [
-            [decode_checked(FULL, messages[number], ITEMS * COLUMNS).share for number in range(ROUNDS)]
+            [decode_upload(messages[number], ITEMS * COLUMNS, FULL).share for number in range(ROUNDS)]
             for messages in watched.by_person()
         ]
     ).reshape(PEOPLE, ROUNDS, ITEMS, COLUMNS)

@@ -16,7 +16,6 @@ from tests.service.server.secure.test_rounds_of_sums import kept_model, simulate
 
 from federank.secagg.config import config_from
 from federank.secagg.proof.parameters import FULL, LIGHT
-from federank.secagg.proof.upload import checked_bytes
 from federank.secagg.upload import upload_bytes
 
 
@@ -93,6 +92,6 @@ async def test_a_federation_plays_with_the_check_that_its_config_names(sqlite_st
         messages = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
         await running.version(1)
     length = (ITEMS + 5) * 5
-    size = upload_bytes(length) if check is None else checked_bytes(check, length)
+    size = upload_bytes(length, check)
     assert stored(sqlite_store, "SELECT DISTINCT size FROM uploads") == [(size,)]
     assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages], 3).vectors)

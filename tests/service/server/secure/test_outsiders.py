@@ -11,9 +11,9 @@ from tests.service.server.test_enrolment import invitations
 
 from federank.cli.serve import report_guarantee
 from federank.secagg.config import config_from
-from federank.secagg.forms import bytes_of_message
 from federank.secagg.ring import centred
 from federank.secagg.round_config import read_offer
+from federank.secagg.upload import bytes_of_message
 
 OPEN = {"invited_only": False}
 
