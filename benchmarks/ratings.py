@@ -22,8 +22,7 @@ import numpy as np
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import DataError
-from federank.methods.fedrec.settings import PMFSettings, RatingSettings, SVDPlusPlusSettings
-from federank.methods.fedrec.simulation import RatingFederation
+from federank.methods.fedrec.simulation import PMFSettings, RatingFederation, RatingSettings, SVDPlusPlusSettings
 from federank.methods.fedrec.simulation import play_compiled as play_ratings
 from federank.methods.fpl.settings import PRESETS, FPLSettings, recipe_for
 from federank.methods.fpl.simulation import Federation

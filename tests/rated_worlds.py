@@ -6,8 +6,7 @@ from federank.data.films import films, read_films
 from federank.data.interactions import Interactions
 from federank.federation.method import DataSummary
 from federank.federation.schedule import Schedule
-from federank.methods.fedrec.settings import PMFSettings, SVDPlusPlusSettings
-from federank.methods.fedrec.simulation import RatingFederation
+from federank.methods.fedrec.simulation import PMFSettings, RatingFederation, SVDPlusPlusSettings
 from federank.privacy.population import AS_HISTORIES_ARE
 from federank.simulation.engine import Simulation
 

@@ -10,7 +10,6 @@ from tests.rated_worlds import rated_world, rating_federation
 from federank import PMF, SVDPlusPlus
 from federank.cli import federank
 from federank.errors import SettingError
-from federank.federation.rng import words_wrap_around
 from federank.methods.fedrec.audit import (
     RatingObserver,
     audit_model,
@@ -43,8 +42,7 @@ def test_the_observer_counts_what_the_updates_of_the_reference_engine_name(metho
     expected, updates = np.zeros((12, data.n_items), dtype=np.uint16), np.zeros(12, dtype=np.int64)
     played = rating_federation(data, method, **settings)
     for number in range(rounds):
-        with words_wrap_around():
-            clients, broadcast = choose_raters(recipe, number), played.broadcast
+        clients, broadcast = choose_raters(recipe, number), played.broadcast
         before = played.user_vectors.copy(), played.participations.copy()
         for user in clients:
             expected[user, played.update(user, broadcast).items] += 1

@@ -7,8 +7,7 @@ from tests.rated_worlds import rated_world, rating_federation
 from federank.data.interactions import Interactions
 from federank.federation import wire
 from federank.federation.method import ItemGradients
-from federank.federation.rng import words_wrap_around
-from federank.methods.fedrec.communication import (
+from federank.methods.fedrec.recommender import (
     bytes_of_paper,
     count_rating_communication,
     fedrec_of_paper,
@@ -16,9 +15,7 @@ from federank.methods.fedrec.communication import (
     of_clients,
     rating_cost,
 )
-from federank.methods.fedrec.method import ImplicitGradients
-from federank.methods.fedrec.settings import PMFSettings
-from federank.methods.fedrec.simulation import choose_raters, play_reference
+from federank.methods.fedrec.simulation import PMFSettings, choose_raters, play_reference
 
 
 def test_the_papers_formula_counts_rows_up_and_the_complete_model_down():
@@ -39,21 +36,17 @@ def test_what_is_counted_is_what_a_run_really_sends(method, settings):
     recipe = federation.recipe
     rows = up = down = talks = 0
     for number in range(rounds):
-        with words_wrap_around():
-            clients = choose_raters(recipe, number)
+        clients = choose_raters(recipe, number)
         broadcast = federation.broadcast
         tables = {"vectors": broadcast.vectors} | (
-            {"implicit_vectors": broadcast.implicit_vectors} if method == "svdpp" else {}
+            {"implicit_vectors": broadcast.implicit} if method == "svdpp" else {}
         )
         before = federation.user_vectors.copy(), federation.participations.copy()
         updates = [federation.update(int(user), broadcast) for user in clients]
         federation.user_vectors[:], federation.participations[:] = before
         talks += len(updates)
-        rows += sum(len(update.items) + len(update.implicit_items) for update in updates)
-        records = [
-            ImplicitGradients(*update) if method == "svdpp" else ItemGradients(*update[:2]) for update in updates
-        ]
-        up += sum(len(wire.encode(record)) for record in records)
+        rows += sum(len(getattr(update, name)) for update in updates for name in wire.indices(update))
+        up += sum(len(wire.encode(update)) for update in updates)
         down += len(clients) * len(wire.encode_parts(tables, {"round": number}))
         play_reference(federation, 1)
     sizes, n_items = federation.profiles.sizes, len(federation.item_vectors)
@@ -117,7 +110,7 @@ def test_small_clients_tell_what_every_client_of_a_population_computes(style, rh
     federation = rating_federation(crowded, style=style, rho=rho, **HYBRID)
     virtual = federation.recipe.virtual
     assert rho < 3 or (virtual < 3 * crowded.profiles.sizes).any()
-    directly = [of_client(federation, federation.client(user)) for user in range(crowded.n_users)]
+    directly = [of_client(federation, federation.client(user), int(virtual[user])) for user in range(crowded.n_users)]
     assert of_clients(federation, crowded.profiles.sizes, virtual).tolist() == directly
 
 

@@ -12,10 +12,9 @@ from federank.errors import BadMessage, SettingError
 from federank.federation import wire
 from federank.federation.method import Client, ItemGradients, Scale
 from federank.federation.rng import USER_FACTORS, words_wrap_around
-from federank.methods.fedrec.method import PMF, SVDPlusPlus, step_of
+from federank.methods.fedrec.method import PMF, SVDPlusPlus, rating_recipe, step_of
 from federank.methods.fedrec.reference import folded_in, implicit_part, uniform_rows, virtual_items
-from federank.methods.fedrec.settings import PMFSettings, rating_recipe
-from federank.methods.fedrec.simulation import RatingFederation, play_compiled
+from federank.methods.fedrec.simulation import PMFSettings, RatingFederation, play_compiled
 
 FACTORS, ITEMS = 4, 30
 

@@ -2,13 +2,14 @@ import numpy as np
 import pytest
 
 from federank.errors import SettingError
-from federank.methods.fedrec.settings import PMFSettings, SVDPlusPlusSettings, predicts, rate_after, simulated_recipe
+from federank.methods.fedrec.reference import predicts, rate_after
+from federank.methods.fedrec.simulation import PMFSettings, SVDPlusPlusSettings
 
 SIZES = np.array([2, 9, 10, 0])
 
 
 def recipe(settings=PMFSettings, **chosen):
-    return simulated_recipe(settings(**chosen), SIZES, 10)
+    return settings(**chosen).recipe(SIZES, 10)
 
 
 def test_the_papers_rates_are_the_default_of_each_style():
@@ -57,7 +58,7 @@ def test_predicted_virtual_ratings_begin_as_the_code_or_the_paper_says(start, fi
         ({"client_rate": "own"}, "client_rate is 'own'; it can be participation or iteration"),
         ({"filling_start": "now"}, "filling_start is 'now'; it can be late or early"),
         ({"local_training": "none"}, "local_training is 'none'; it can be copy or own"),
-        ({"factors": 0}, "factors is 0; an integer, 1 or more, is needed"),
+        ({"factors": 0}, "factors is 0; an integer, from 1 to 1024, is needed"),
         ({"iterations": 1.5}, "iterations is 1.5; an integer, 1 or more, is needed"),
         ({"t_local": -1}, "t_local is -1; an integer, from 0 to 10000, is needed"),
         ({"seed": 2**32}, "seed is 4294967296; an integer, from 0 to 4294967295, is needed"),

@@ -5,7 +5,7 @@ import pytest
 from tests.rated_worlds import rated_world, rating_federation
 from tests.squares_worlds import devices_of, some_people, squares_federation
 
-from federank.methods.fedrec.communication import rating_cost
+from federank.methods.fedrec.recommender import rating_cost
 from federank.methods.frugal.communication import count_frugal_communication, fcf_cost, fcf_of_paper
 from federank.methods.frugal.method import FrugalUpdate
 from federank.methods.frugal.reference import FrugalFleetInMemory

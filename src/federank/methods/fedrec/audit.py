@@ -8,6 +8,7 @@ back; sampled items hide it.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,27 +16,23 @@ from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, IntVector, LongVector, RealVector
 from federank._numerics.compiling import compiled
-from federank.audit.observer import Attacked, draw_users, in_blocks, judge_attacks, with_own_attacks
+from federank.audit.observer import draw_users, judge_everyone, with_own_attacks
 from federank.audit.scoring import (
     BASELINE,
     THREAT_MODELS,
     Attack,
     Audited,
-    Findings,
     Guess,
     about_audit,
-    best_of,
     claim,
     claim_typical,
 )
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
-from federank.federation.rng import words_wrap_around
-from federank.methods.fedrec.kernels import Raters, Workspace, choose_one, lay_out
+from federank.federation.method import ItemGradients
+from federank.methods.fedrec.kernels import RatingRun, Workspace, choose_one, lay_out
 from federank.methods.fedrec.recommender import RatingFactors
-from federank.methods.fedrec.reference import RatingGradients, compute_ratings, share_ratings
-from federank.methods.fedrec.settings import RatingRecipe
-from federank.methods.fedrec.simulation import RatingFederation, choose_raters, play_compiled, workspace_for_raters
+from federank.methods.fedrec.simulation import RatingFederation, choose_raters, play_compiled
 from federank.simulation.options import TrainingOptions
 
 # Which items each client's uploads have named, and how often.
@@ -61,30 +58,31 @@ class RatingObserver:
 
     def watch_until(self, round_number: int) -> None:
         """Take note of all rounds before this one that have not been watched yet."""
-        federation = self.federation
-        raters = federation.run.raters
-        notes = self._row_of_user, self.times_named, self.updates, self.most_updates
-        workspace = workspace_for_raters(federation)
-        n_items = len(federation.item_vectors)
-        _watch(federation.recipe, raters, workspace, n_items, self.round_number, round_number, *notes)
+        _watch(
+            self.federation.run,
+            self.federation.workspace,
+            range(self.round_number, round_number),
+            self._row_of_user,
+            self.times_named,
+            self.updates,
+            self.most_updates,
+        )
         self.round_number = max(self.round_number, round_number)
 
 
 @compiled
 def _watch(
-    recipe: RatingRecipe,
-    raters: Raters,
+    run: RatingRun,
     workspace: Workspace,
-    n_items: int,
-    first_round: int,
-    end: int,
+    rounds: range,
     row_of_user: IntVector,
     times_named: NDArray[np.uint16],
     updates: LongVector,
     most_updates: int,
 ) -> None:
     """Lay out what followed clients learn from, round by round, and count it."""
-    for r in range(first_round, end):
+    recipe, raters, n_items = run.recipe, run.raters, len(run.item_vectors)
+    for r in rounds:
         n_clients = len(recipe.participants) if recipe.batch else 1
         for k in range(n_clients):
             position = k if recipe.batch else choose_one(recipe.seed, r, recipe.participants)
@@ -116,7 +114,7 @@ class RatingView(NamedTuple):
 class Answer(NamedTuple):
     """An upload, and the public item vectors that it was computed from."""
 
-    update: RatingGradients
+    update: ItemGradients
     vectors: FloatMatrix
 
 
@@ -130,24 +128,17 @@ def two_answers(
     recipe, wanted = established.recipe, {int(user) for user in users}
     answers: dict[int, list[Answer]] = {user: [] for user in wanted}
     for number in range(first_iteration * recipe.rounds_per_epoch, last_round):
-        with words_wrap_around():
-            chosen = [int(user) for user in choose_raters(recipe, number) if int(user) in wanted]
+        chosen = [int(user) for user in choose_raters(recipe, number) if int(user) in wanted]
         if chosen:
             play_compiled(established, number - established.round_number)
         for user in chosen:
-            answers[user].append(_answer(established, user))
+            broadcast = established.broadcast
+            answers[user].append(Answer(established.computed(user, broadcast).update, broadcast.vectors))
             if len(answers[user]) == 2:
                 wanted.discard(user)
         if not wanted:
             break
     return answers
-
-
-def _answer(federation: RatingFederation, user: int) -> Answer:
-    broadcast = federation.broadcast
-    with words_wrap_around():
-        gradients = compute_ratings(federation.recipe, federation.client(user), broadcast)
-    return Answer(share_ratings(gradients), broadcast.vectors)
 
 
 # Attacks on what FedRec sends: which items a user has rated.
@@ -305,24 +296,9 @@ def audit_model(model: RatingFactors, *, sees: str = "updates", people: int | No
     attacks = with_own_attacks(RATING_ATTACKS[sees], "fedrec", sees)
     if not established.recipe.implicit:
         attacks.pop("second_rows")
-    attacked = (
-        Attacked(
-            _view(model, observer, one, rows),
-            [data.profiles.of(user) for user in followed[rows]],
-            np.ones((len(rows), data.n_items), dtype=np.bool_),
-        )
-        for rows in in_blocks(np.arange(len(followed), dtype=np.int32), data.n_items)
-    )
-    means = judge_attacks(attacks, attacked)
-    findings = Findings(
-        epoch=iterations,
-        disclosed_share=1.0,
-        base_rate=float(np.mean(data.profiles.sizes[followed]) / data.n_items),
-        attacks=means,
-        best=best_of(means),
-        categories=None,
-        ratings=_ratings_audit(model, established, np.sort(drawn[:_MOST_READ])) if sees == "updates" else None,
-    )
+    sent = np.broadcast_to(np.True_, (len(followed), data.n_items))  # every client sends all of its history
+    findings = judge_everyone(iterations, data, followed, sent, attacks, lambda rows: _view(model, observer, one, rows))
+    ratings = _ratings_audit(model, established, np.sort(drawn[:_MOST_READ])) if sees == "updates" else None
     about = about_audit(
         data,
         sees=sees,
@@ -335,7 +311,7 @@ def audit_model(model: RatingFactors, *, sees: str = "updates", people: int | No
         training_seconds=model.report["seconds"],
         audit_seconds=time.perf_counter() - started,
     )
-    return Audited([findings], about)
+    return Audited([replace(findings, disclosed_share=1.0, ratings=ratings)], about)
 
 
 def _refuse(model: RatingFactors, sees: str) -> None:

@@ -18,14 +18,16 @@ from federank._numerics.rows import dot, fetch_row, inlined, load_row, store_row
 from federank.data.interactions import Profiles
 from federank.federation.rng import ORDER, SELECT, SERVER, below, words
 from federank.methods.fedrec.reference import (
+    RatingRecipe,
     item_gradient,
     normaliser,
+    predicts,
+    rate_after,
     rating_error,
     round_of_sample,
     sample_unrated,
     user_gradient,
 )
-from federank.methods.fedrec.settings import RatingRecipe, predicts, rate_after
 
 AHEAD = 8
 """How many ratings ahead an item's row is asked for."""

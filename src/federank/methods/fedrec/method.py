@@ -1,12 +1,22 @@
-"""FedRec: federated rating prediction by PMF and SVD++ (Lin et al., IEEE Intelligent Systems, 2020), in batch style.
+"""FedRec: federated rating prediction by PMF and SVD++ (Lin et al., IEEE Intelligent Systems, 2020).
 
 A client rates sampled items with virtual ratings, moves its user vector, and sends the gradients of rated and sampled
-items (reference.py). The server moves each item by the mean of its gradients. Real clients take part when they can: an
-iteration, with which the learning rate falls, is over once as many uploads were aggregated as there are clients, and an
-item moves by its share of an iteration. The first model predicts every client's mean, or is drawn as in a simulation.
+items (reference.py). The server moves each item by the mean of its gradients. Real clients take part in batch style,
+when they can: an iteration, with which the learning rate falls, is over once as many uploads were aggregated as there
+are clients, and an item moves by its share of an iteration. The first model predicts every client's mean, or is drawn
+as in a simulation.
 
 An upload of SVD++ has a second list, of the rated items' W: no other item has a gradient of W. A server that reads
 uploads can read a user's rated items from it, whatever rho is (docs/fedrec.md).
+
+The paper's text and the authors' code differ in five points. Each is a setting, whose first value is the code's:
+the published figures come from it.
+
+    item_gradients     `before`         V's gradients are taken with U as it was before its step, or `after` it
+    client_rate        `participation`  a client's rate falls each time it takes part, or with every `iteration`
+    filling_start      `late`           virtual ratings are predicted from iteration T_predict + 2 on, or T_predict
+    local_training     `copy`           passes before a prediction train a copy of the user's vector, or its `own`
+    local_ratings      `rated`          these passes go over the user's own ratings, or over `all`, virtual ones too
 """
 
 from __future__ import annotations
@@ -14,11 +24,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealVector
 from federank.checks import check_range
 from federank.errors import BadMessage, DataError, SettingError
 from federank.federation import wire
@@ -34,19 +44,22 @@ from federank.federation.method import (
     UserVector,
     setting,
 )
-from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, words_wrap_around
-from federank.federation.wire import Array, array
+from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS
+from federank.federation.wire import Array
 from federank.methods.fedrec.reference import (
-    RatingBroadcast,
-    RatingPrivate,
+    ImplicitGradients,
+    ImplicitModel,
+    ImplicitState,
+    ImplicitSums,
+    RatingModel,
+    RatingRecipe,
+    RatingState,
     compute_ratings,
     folded_in,
     implicit_part,
-    share_ratings,
     stepped,
     uniform_rows,
 )
-from federank.methods.fedrec.settings import FedRecSettings, RatingSettings, rating_recipe
 
 STANDS_OUT = 8.0
 """Standard deviations of the noise above which the count of an item is used."""
@@ -58,55 +71,95 @@ _CLOSE = 1e-4  # how far a 32-bit float may be from the step of the scale that i
 _ALMOST = 1e-9  # shares of an iteration are added up; the last decimal is not to cost one
 
 
-@dataclass(frozen=True, eq=False)
-class RatingModel:
-    """Broadcast."""
+@dataclass(frozen=True, kw_only=True)
+class FedRecSettings:
+    """Settings of simulations and of served federations; the defaults are the authors' values."""
 
-    vectors: Array = array("items", "factors")  # V
-    reported: Array = array("items", dtype="i1", minimum=0, maximum=1)  # whether any upload has had the item
-    iteration: Array = array(1, dtype="i4", minimum=0)  # iterations that are over
+    implicit: ClassVar[bool] = False  # SVD++: items have a second vector
+    factors: int = setting(20, 1, 1024)
+    """Number of latent factors."""
+    seed: int = setting(1, 0, 2**32 - 1)
+    """Seed of all random numbers: the same seed gives the same model."""
+    filling: Literal["hybrid", "average", "none"] = "hybrid"
+    """Virtual ratings: first averages, later predictions (hybrid); the user's average; or none."""
+    rho: float = setting(0.0, 0)
+    """Number of virtual ratings per real rating, on items that the user has not rated."""
+    sampling: Literal["fresh", "fixed"] = setting("fresh", paper=True)
+    """Virtual items are drawn again in every round, as published, so that items of all rounds are the rated ones; or
+    once per lifetime (fixed)."""
+    t_predict: int = setting(5, 0, 10_000, paper=True)
+    """Iterations before virtual ratings are predicted (T_predict; hybrid filling only)."""
+    t_local: int = setting(15, 0, 10_000, paper=True)
+    """Local passes over the user's ratings before virtual ratings are predicted (T_local; hybrid filling only)."""
+    learning_rate: float | None = setting(None, positive=True)
+    """Learning rate.  [default: the papers' values, 0.8 in batch style and 0.01 in stochastic style]"""
+    decay: float = setting(0.9, positive=True, paper=True)
+    """Factor of the learning rate after an iteration."""
+    regulariser: float = setting(0.001, 0)
+    """L2 regularisation of all vectors (lambda)."""
+    initial_range: float = setting(0.01, positive=True, paper=True)
+    """Initial vectors are uniform in a range of this width around zero."""
+    item_gradients: Literal["before", "after"] = setting("before", paper=True)
+    """Item gradients use the user's vector before its step (the authors' code) or after it (the paper)."""
+    filling_start: Literal["late", "early"] = setting("late", paper=True)
+    """Predicted virtual ratings begin with iteration T_predict + 2 (the authors' code) or T_predict (the paper)."""
+    local_training: Literal["copy", "own"] = setting("copy", paper=True)
+    """Local passes train a copy of the user's vector (the authors' code) or the vector itself (the paper)."""
+    lowest: float = 1.0
+    """Lowest possible rating."""
+    highest: float = 5.0
+    """Highest possible rating. Predictions are clipped to the range, in evaluation and recommendations only."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # type: ignore[misc]  # of Settings or of FederatedMethod, which are mixed with it
+        if not self.lowest < self.highest:
+            raise SettingError(
+                f"Ratings are declared to lie between {self.lowest} and {self.highest}; a lowest and a greater highest "
+                "are needed."
+            )
+        if self.rho > 0 and self.filling == "none":
+            raise SettingError(f"rho is {self.rho:g}, but filling is none; choose average or hybrid, or rho 0.")
 
 
-@dataclass(frozen=True, eq=False)
-class RatingState:
-    """State: what clients download, and what the next step needs."""
-
-    vectors: Array = array("items", "factors")
-    reported: Array = array("items", dtype="i1", minimum=0, maximum=1)
-    progress: Array = array(1, dtype="f8", minimum=0)  # iterations, with the part of the one that is not over
-    uploads: Array = array(1, dtype="f8", minimum=0)  # of about one iteration
-    reports: Array = array("items", dtype="f8")  # how many of these uploads had the item
-
-
-@dataclass(frozen=True, eq=False)
-class ImplicitModel(RatingModel):
-    """Broadcast of SVD++."""
-
-    implicit_vectors: Array = array("items", "factors")  # W
-
-
-@dataclass(frozen=True, eq=False)
-class ImplicitState(RatingState):
-    """State of SVD++."""
-
-    implicit_vectors: Array = array("items", "factors")
-    implicit_reports: Array = array("items", dtype="f8")
-
-
-@dataclass(frozen=True, eq=False)
-class ImplicitGradients(ItemGradients):
-    """Update of SVD++: rows of W too, of the rated items alone."""
-
-    implicit_items: Array = array("implicit_rows", dtype="index")
-    implicit_vectors: Array = array("implicit_rows", "factors")
-
-
-@dataclass(eq=False, kw_only=True)
-class ImplicitSums(ItemSums):
-    """Their sums."""
-
-    implicit_vectors: Array = array("items", "factors", dtype="f8")
-    implicit_counts: Array = array("items", dtype="f8")
+def rating_recipe(
+    settings: FedRecSettings,
+    sizes: LongVector,
+    n_items: int,
+    *,
+    style: str = "batch",
+    federated: bool = True,
+    client_rate: str = "iteration",
+    local_ratings: str = "rated",
+) -> RatingRecipe:
+    """Resolve the settings for users who have rated this many of `n_items` items; by default for a server's clients."""
+    batch, participants = style == "batch", np.flatnonzero(sizes > 0).astype(np.int32)
+    # With W beside U a client's step counts twice, so SVD++ in batch style has half the rate of PMF.
+    default_rate = (0.4 if settings.implicit else 0.8) if batch else 0.01
+    # The paper counts iterations from 1; t_predict + 2 there is t_predict + 1 here.
+    start = settings.t_predict + 1 if settings.filling_start == "late" else max(settings.t_predict - 1, 0)
+    wanted = np.floor(settings.rho * sizes + 1e-9)  # the last decimal of rho times a size is not to cost an item
+    return RatingRecipe(
+        settings.seed,
+        settings.factors,
+        federated,
+        batch,
+        settings.implicit,
+        learning_rate=float(default_rate if settings.learning_rate is None else settings.learning_rate),
+        decay=float(settings.decay),
+        regulariser=np.float32(settings.regulariser),
+        hybrid=settings.filling == "hybrid",
+        predict_from=start,
+        local_passes=settings.t_local,
+        local_own=settings.local_training == "own",
+        local_all=local_ratings == "all",
+        after=settings.item_gradients == "after" and federated,
+        rate_by_participation=client_rate == "participation" and federated and not batch,
+        participants=participants,
+        virtual=np.minimum(wanted, n_items - sizes).astype(np.int32),
+        fixed=settings.sampling == "fixed",
+        clients_per_round=len(participants) if batch else 1,
+        rounds_per_epoch=1 if batch else len(participants),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,17 +253,11 @@ class PMF(FedRecSettings, FederatedMethod):
 
     def client_update(self, client: Client, broadcast: RatingModel) -> ClientResult:
         """The user vector moves; the gradients of rated and sampled items are sent."""
-        items, ratings = client.items, client.ratings
-        recipe = rating_recipe(self, np.array([len(items)]), self.n_items)._replace(seed=client.seed)
-        vector = client.state.vector.copy() if client.state else self._first_vector(client, broadcast)
-        mean, virtual = np.float32(ratings.mean()), int(recipe.virtual[0])
-        private = RatingPrivate(client.user, vector, items, ratings, mean, virtual, 0, client.sent_negatives)
-        W, iteration = _implicit(broadcast), int(broadcast.iteration[0])
-        with words_wrap_around():
-            gradients = compute_ratings(recipe, private, RatingBroadcast(client.round, broadcast.vectors, W, iteration))
-        sent = share_ratings(gradients)
-        update = ImplicitGradients(*sent) if self.implicit else ItemGradients(sent.items, sent.vectors)
-        return ClientResult(update, UserVector(private.vector), items, gradients.items[len(items) :])
+        recipe = rating_recipe(self, np.array([len(client.items)]), self.n_items)._replace(seed=client.seed)
+        if client.state is None:
+            client = replace(client, state=UserVector(self._first_vector(client, broadcast)))
+        result = compute_ratings(recipe, client, broadcast, int(recipe.virtual[0]))
+        return ClientResult(result.update, UserVector(result.vector), client.items, result.sampled)
 
     def _first_vector(self, client: Client, broadcast: RatingModel) -> FloatVector:
         """The vector of a client's first round: solved from its ratings; drawn where a first model predicts zero."""
@@ -271,7 +318,7 @@ class PMF(FedRecSettings, FederatedMethod):
         return folded_in(broadcast.vectors[client.items], client.ratings, self._implicit_part(client.items, broadcast))
 
     def _implicit_part(self, items: IntVector, broadcast: RatingModel) -> FloatVector:
-        W = _implicit(broadcast)
+        W = broadcast.implicit
         return implicit_part(W[items] if len(W) else W, self.factors)
 
     def scores(self, broadcast: RatingModel, factors: Array) -> FloatMatrix:
@@ -302,7 +349,7 @@ class PMF(FedRecSettings, FederatedMethod):
         A row of several times that predicts several times the highest rating.
         """
         longest = LONGEST_ROW * math.sqrt(max(abs(self.lowest), abs(self.highest)))
-        for table, earlier in ((after.vectors, before.vectors), (_implicit(after), _implicit(before))):
+        for table, earlier in ((after.vectors, before.vectors), (after.implicit, before.implicit)):
             lengths, limits = (np.linalg.norm(rows.astype(np.float64), axis=1) for rows in (table, earlier))
             wrong = ~(lengths <= np.maximum(longest, limits))  # so that what is no number is wrong too
             if wrong.any():
@@ -318,8 +365,7 @@ class PMF(FedRecSettings, FederatedMethod):
 
     def exported(self, arrays: dict[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
         """The model of a simulation; it knows no steps of a scale, and SVD++ there has one style."""
-        own = {part.name for part in fields(RatingSettings)} - {"style"}
-        settings: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self) if part.name in own}
+        settings: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(FedRecSettings)}
         iterations = {"iterations": max(1, int(arrays["iteration"][0]))}
         named = {"item_vectors": "vectors", "implicit_vectors": "implicit_vectors"}
         return settings | iterations, {name: arrays[own] for name, own in named.items() if own in arrays}
@@ -332,11 +378,6 @@ class SVDPlusPlus(PMF):
     name = "svdpp"
     records = Records(ImplicitState, ImplicitModel, ImplicitGradients, ImplicitSums, UserVector)
     implicit = True
-
-
-def _implicit(broadcast: RatingModel) -> FloatMatrix:
-    """W, for SVD++; else no rows."""
-    return broadcast.implicit_vectors if isinstance(broadcast, ImplicitModel) else broadcast.vectors[:0]
 
 
 def step_of(ratings: FloatVector, lowest: float) -> float:

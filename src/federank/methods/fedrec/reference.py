@@ -12,17 +12,113 @@ cut for SVD++ and is tested against this file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
 from federank._numerics.rows import dot, inlined
-from federank.federation.method import NO_ITEMS
+from federank.federation.method import Client, ItemGradients, ItemSums
 from federank.federation.rng import VIRTUAL, WORDS, absent_item, below, words, words_wrap_around
-from federank.methods.fedrec.settings import RatingRecipe, predicts, rate_after
+from federank.federation.wire import Array, array
+
+# What crosses the wire, and what the server keeps.
+
+
+@dataclass(frozen=True, eq=False)
+class RatingModel:
+    """Broadcast."""
+
+    vectors: Array = array("items", "factors")  # V
+    reported: Array = array("items", dtype="i1", minimum=0, maximum=1)  # whether any upload has had the item
+    iteration: Array = array(1, dtype="i4", minimum=0)  # iterations that are over
+
+    @property
+    def implicit(self) -> FloatMatrix:
+        """W, one row per item; no rows for PMF."""
+        rows: FloatMatrix = np.asarray(getattr(self, "implicit_vectors", self.vectors[:0]))
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class RatingState:
+    """State: what clients download, and what the next step needs."""
+
+    vectors: Array = array("items", "factors")
+    reported: Array = array("items", dtype="i1", minimum=0, maximum=1)
+    progress: Array = array(1, dtype="f8", minimum=0)  # iterations, with the part of the one that is not over
+    uploads: Array = array(1, dtype="f8", minimum=0)  # of about one iteration
+    reports: Array = array("items", dtype="f8")  # how many of these uploads had the item
+
+
+@dataclass(frozen=True, eq=False)
+class ImplicitModel(RatingModel):
+    """Broadcast of SVD++."""
+
+    implicit_vectors: Array = array("items", "factors")  # W
+
+
+@dataclass(frozen=True, eq=False)
+class ImplicitState(RatingState):
+    """State of SVD++."""
+
+    implicit_vectors: Array = array("items", "factors")
+    implicit_reports: Array = array("items", dtype="f8")
+
+
+@dataclass(frozen=True, eq=False)
+class ImplicitGradients(ItemGradients):
+    """Update of SVD++: rows of W too, of the rated items alone."""
+
+    implicit_items: Array = array("implicit_rows", dtype="index")
+    implicit_vectors: Array = array("implicit_rows", "factors")
+
+
+@dataclass(eq=False, kw_only=True)
+class ImplicitSums(ItemSums):
+    """Their sums."""
+
+    implicit_vectors: Array = array("items", "factors", dtype="f8")
+    implicit_counts: Array = array("items", dtype="f8")
+
+
+class RatingRecipe(NamedTuple):
+    """Settings resolved for a population: numbers and arrays that every engine can use."""
+
+    seed: int
+    factors: int
+    federated: bool
+    batch: bool
+    implicit: bool  # SVD++: items have a second vector
+    learning_rate: float
+    decay: float
+    regulariser: np.float32
+    hybrid: bool
+    predict_from: int  # the iteration, from 0, whose virtual ratings are the first to be predicted
+    local_passes: int
+    local_own: bool  # local passes move the user's own vectors, not a copy
+    local_all: bool  # they go over virtual ratings too
+    after: bool  # item gradients are taken after the user's step
+    rate_by_participation: bool
+    participants: IntVector  # the users who have rated anything
+    virtual: IntVector  # per user: number of items with a virtual rating in a round
+    fixed: bool  # these are the same items in every round
+    clients_per_round: int
+    rounds_per_epoch: int  # an epoch is what the paper calls an iteration
+
+
+@inlined
+def rate_after(recipe: Any, times: Any) -> Any:
+    """The learning rate once it has fallen this many times."""
+    return np.float32(recipe.learning_rate * recipe.decay ** np.float64(times))
+
+
+@inlined
+def predicts(recipe: Any, iteration: Any) -> Any:
+    """Whether this iteration's virtual ratings are predictions."""
+    return recipe.hybrid and iteration >= recipe.predict_from
+
 
 # The formulas. A rating is predicted as U . V_i (Mnih and Salakhutdinov, 2007; FedRec, 2020, Eq. 1), without mean and
 # biases. With the error e = U . V_i - r, the gradients of (e^2 + lambda |U|^2 + lambda |V_i|^2) / 2 are
@@ -56,41 +152,6 @@ def item_gradient(error: Any, user: Any, item: Any, regulariser: Any) -> Any:
 def normaliser(count: Any) -> Any:
     """1 / sqrt(count); an empty sum needs none."""
     return np.float32(1.0 / np.sqrt(np.float64(max(count, 1))))
-
-
-# What a client receives, holds and learns in a round.
-
-
-class RatingBroadcast(NamedTuple):
-    """The shared model as a round begins."""
-
-    round_number: int
-    vectors: FloatMatrix  # V, one row per item
-    implicit_vectors: FloatMatrix  # W, one row per item; no rows for PMF
-    iteration: int
-
-
-@dataclass(eq=False)
-class RatingPrivate:
-    """What never leaves a client."""
-
-    user: int
-    vector: FloatVector
-    items: IntVector  # what the user has rated, ascending
-    ratings: FloatVector
-    mean: np.float32  # of these ratings
-    virtual: int  # how many items get a virtual rating in a round
-    participations: int  # in how many rounds the client has taken part
-    sampled: IntVector = field(default_factory=lambda: NO_ITEMS)  # what was ever sent with a virtual rating, if known
-
-
-class RatingGradients(NamedTuple):
-    """What a client has learnt about items in a round."""
-
-    items: IntVector
-    vectors: FloatMatrix
-    implicit_items: IntVector  # of which W has a gradient; none for PMF
-    implicit_vectors: FloatMatrix
 
 
 # Virtual ratings: of items that the user has not rated, so that an upload does not say which are which.
@@ -177,26 +238,40 @@ class Ratings(NamedTuple):
     values: FloatVector
 
 
-def compute_ratings(recipe: RatingRecipe, private: RatingPrivate, broadcast: RatingBroadcast) -> RatingGradients:
-    """One client's part of a round: its own vector moves, and item gradients come out; rated items first."""
-    iteration = broadcast.iteration
-    rate = rate_after(recipe, private.participations if recipe.rate_by_participation else iteration)
-    private.participations += 1
-    W = broadcast.implicit_vectors[private.items if recipe.implicit else []]  # a copy of the rated items' rows
-    ratings = _with_virtual(recipe, private, broadcast, W, rate, iteration)
-    V = broadcast.vectors[ratings.items]
-    if recipe.batch:
-        return _compute_batch(recipe, private, ratings, V, W, rate)
-    vectors = np.empty_like(V)
-    U = private.vector
-    for k, rating in enumerate(ratings.values):
-        U, vectors[k] = _learnt(recipe, U, W, V[k], rating, k, rate)
-    private.vector = U
-    if not recipe.implicit:
-        return RatingGradients(ratings.items, vectors, np.empty(0, np.int32), np.empty((0, recipe.factors), np.float32))
-    # The server will subtract W's gradients times its own rate, so that its W become the client's.
-    change = broadcast.implicit_vectors[private.items] - W
-    return RatingGradients(ratings.items, vectors, private.items, change / rate_after(recipe, iteration))
+class Computed(NamedTuple):
+    """A client's part of a round."""
+
+    update: ItemGradients
+    vector: FloatVector
+    sampled: IntVector  # items with a virtual rating
+
+
+def compute_ratings(
+    recipe: RatingRecipe, client: Client, model: RatingModel, virtual: int, times: int | None = None
+) -> Computed:
+    """One client's part of a round: its vector moves, and the gradients of rated and sampled items come out.
+
+    `virtual` items get a virtual rating. The client's rate has fallen with each iteration, or `times` times.
+    """
+    iteration = int(model.iteration[0])
+    with words_wrap_around():
+        rate = rate_after(recipe, iteration if times is None else times)
+        U, W = client.state.vector, model.implicit[client.items if recipe.implicit else []]  # W: a copy of these rows
+        U, ratings = _with_virtual(recipe, client, model, U, W, rate, virtual)
+        V = model.vectors[ratings.items]
+        if recipe.batch:
+            U, vectors, implicit = _compute_batch(recipe, U, ratings, V, W, rate)
+        else:
+            vectors = np.empty_like(V)
+            for k, rating in enumerate(ratings.values):
+                U, vectors[k] = _learnt(recipe, U, W, V[k], rating, k, rate)
+            # The server will subtract W's gradients times its own rate, so that its W become the client's.
+            implicit = (model.implicit[client.items[: len(W)]] - W) / rate_after(recipe, iteration)
+    order = np.argsort(ratings.items)  # one ascending list, which does not say which items were sampled
+    sent = ratings.items[order].astype(np.int32), vectors[order].astype(np.float32)
+    own = (client.items.astype(np.int32), implicit.astype(np.float32)) if recipe.implicit else ()
+    update = ImplicitGradients(*sent, *own) if recipe.implicit else ItemGradients(*sent)
+    return Computed(update, U, ratings.items[len(client.items) :])
 
 
 def _learnt(
@@ -205,7 +280,7 @@ def _learnt(
     """One rating: the moved U, and the gradient of V_i; the W of the other rated items move in place."""
     moved, bracket, error = _step(recipe, U, W, V_i, rating, k, rate)
     if recipe.after:
-        bracket = _bracket(moved, W, k)
+        bracket = moved + _normalised_sum(W[np.arange(len(W)) != k])
         error = rating_error(bracket, V_i, rating)
     return moved, item_gradient(error, bracket, V_i, recipe.regulariser)
 
@@ -214,44 +289,35 @@ def _step(
     recipe: RatingRecipe, U: FloatVector, W: FloatMatrix, V_i: FloatVector, rating: np.float32, k: int, rate: np.float32
 ) -> tuple[FloatVector, FloatVector, np.float32]:
     """One rating's own part: the moved U, and the bracket and the error that moved it; the W move in place."""
-    bracket = _bracket(U, W, k)
+    others = np.arange(len(W)) != k  # all W count for a virtual rating
+    bracket = U + _normalised_sum(W[others])
     error = rating_error(bracket, V_i, rating)
     moved = U - rate * user_gradient(error, U, V_i, recipe.regulariser)
     if len(W):
-        others = _all_but(k, W)
-        norm = normaliser(others.sum())
-        W[others] -= rate * (error * norm * V_i + recipe.regulariser * W[others])
+        W[others] -= rate * (error * normaliser(others.sum()) * V_i + recipe.regulariser * W[others])
     return moved, bracket, error
 
 
-def _bracket(U: FloatVector, W: FloatMatrix, k: int) -> FloatVector:
-    """U and the normalised sum of the other rated items' W."""
-    others = _all_but(k, W)
-    bracket: FloatVector = U + normaliser(others.sum()) * W[others].sum(axis=0)
-    return bracket
-
-
-def _all_but(k: int, W: FloatMatrix) -> NDArray[np.bool_]:
-    """Which W count for a rating: all of them where it is virtual."""
-    others: NDArray[np.bool_] = np.arange(len(W)) != k
-    return others
+def _normalised_sum(W: FloatMatrix) -> FloatVector:
+    total: FloatVector = normaliser(len(W)) * W.sum(axis=0)
+    return total
 
 
 def _compute_batch(
-    recipe: RatingRecipe, private: RatingPrivate, ratings: Ratings, V: FloatMatrix, W: FloatMatrix, rate: np.float32
-) -> RatingGradients:
-    before = private.vector
+    recipe: RatingRecipe, before: FloatVector, ratings: Ratings, V: FloatMatrix, W: FloatMatrix, rate: np.float32
+) -> tuple[FloatVector, FloatMatrix, FloatMatrix]:
+    """The moved U, and the gradients of V and W."""
     others = _others(W, len(V))
-    private.vector = before - rate * _mean_gradient(recipe, before, V, others, ratings.values)
-    brackets = (private.vector if recipe.after else before) + others
+    after = before - rate * _mean_gradient(recipe, before, V, others, ratings.values)
+    brackets = (after if recipe.after else before) + others
     errors = _errors(brackets, V, ratings.values)
     vectors = errors[:, None] * brackets + recipe.regulariser * V
     if not recipe.implicit:
-        return RatingGradients(ratings.items, vectors, np.empty(0, np.int32), np.empty((0, recipe.factors), np.float32))
+        return after, vectors, W
     # W_i' counts for all ratings but its own: the mean over them of e n V, where n is that of the rating.
     residuals = (errors * _normalisers(len(W), len(V)))[:, None] * V
     means = (residuals.sum(axis=0) - residuals[: len(W)]) * np.float32(1 / len(V))
-    return RatingGradients(ratings.items, vectors, private.items, means + recipe.regulariser * W)
+    return after, vectors, means + recipe.regulariser * W
 
 
 def _mean_gradient(
@@ -287,33 +353,29 @@ def _normalisers(rated: int, count: int) -> FloatVector:
 
 def _with_virtual(
     recipe: RatingRecipe,
-    private: RatingPrivate,
-    broadcast: RatingBroadcast,
+    client: Client,
+    model: RatingModel,
+    U: FloatVector,
     W: FloatMatrix,
     rate: np.float32,
-    iteration: int,
-) -> Ratings:
-    """The user's ratings, and virtual ones of sampled items behind them."""
-    count, n_items = private.virtual, len(broadcast.vectors)
+    count: int,
+) -> tuple[FloatVector, Ratings]:
+    """The client's vector, its ratings, and virtual ones of sampled items behind them."""
+    own = Ratings(client.items, client.ratings)
     if count == 0:
-        return Ratings(private.items, private.ratings)
-    sampled = virtual_items(
-        recipe, private.user, broadcast.round_number, private.items, count, n_items, private.sampled
-    )
-    values = np.full(count, private.mean)
+        return U, own
+    n_items, iteration = len(model.vectors), int(model.iteration[0])
+    key = client.user, client.round
+    sampled = virtual_items(recipe, *key, client.items, count, n_items, client.sent_negatives)
+    values = np.full(count, np.float32(client.ratings.mean()))
     if recipe.hybrid and (predicts(recipe, iteration) or recipe.local_own):
-        rated = Ratings(private.items, private.ratings)
-        if recipe.local_all:
-            rated = Ratings(np.concatenate((private.items, sampled)), np.concatenate((private.ratings, values)))
-        U, local = _trained_locally(
-            recipe, private.vector, broadcast.vectors[rated.items], rated.values, W.copy(), rate
-        )
+        met = Ratings(np.append(own.items, sampled), np.append(own.values, values)) if recipe.local_all else own
+        local_U, local_W = _trained_locally(recipe, U, model.vectors[met.items], met.values, W.copy(), rate)
         if recipe.local_own:
-            private.vector, W[:] = U, local
+            U, W[:] = local_U, local_W
         if predicts(recipe, iteration):
-            bracket = U + normaliser(len(local)) * local.sum(axis=0)
-            values = broadcast.vectors[sampled] @ bracket
-    return Ratings(np.concatenate((private.items, sampled)), np.concatenate((private.ratings, values)))
+            values = model.vectors[sampled] @ (local_U + _normalised_sum(local_W))
+    return U, Ratings(np.append(own.items, sampled), np.append(own.values, values))
 
 
 def _trained_locally(
@@ -328,20 +390,6 @@ def _trained_locally(
         for k, rating in enumerate(values):
             U, _, _ = _step(recipe, U, W, V[k], rating, k, rate)
     return U, W
-
-
-# Transmission: the gradients of rated and sampled items, in one ascending list.
-
-
-def share_ratings(gradients: RatingGradients) -> RatingGradients:
-    """What is sent: all item gradients, by item number."""
-    order = np.argsort(gradients.items)
-    return RatingGradients(
-        gradients.items[order].astype(np.int32),
-        gradients.vectors[order].astype(np.float32),
-        gradients.implicit_items.astype(np.int32),
-        gradients.implicit_vectors.astype(np.float32),
-    )
 
 
 # Aggregation: the server moves each item against the mean of its gradients.
@@ -394,7 +442,4 @@ def folded_in(
 
 def implicit_part(implicit_vectors: FloatMatrix, factors: int) -> FloatVector:
     """The normalised sum of the rated items' W; zero without rows."""
-    if not len(implicit_vectors):
-        return np.zeros(factors, dtype=np.float32)
-    total: FloatVector = normaliser(len(implicit_vectors)) * implicit_vectors.sum(axis=0)
-    return total
+    return _normalised_sum(implicit_vectors) if len(implicit_vectors) else np.zeros(factors, dtype=np.float32)
