@@ -199,8 +199,8 @@ class FederatedModel(ChoosingUsers, LearnsInRounds):
     def _private_arrays(self) -> Arrays:
         states = {_STATE + name: table for name, table in self.client_states.items()}
         leaked = {f"held_out.{name}": part for name, part in (self._never_drawn or _NOTHING)._asdict().items()}
-        kept = leaked if self.settings.leak else {}
-        return states | kept | {"trained": self.trained} | choices_as_arrays(self.choices)
+        held_out = leaked if self.settings.leak else {}
+        return states | held_out | {"trained": self.trained} | choices_as_arrays(self.choices)
 
     def restore_shared(self, shared: Arrays) -> None:
         """Restore the server's state alone: a federation's model, before it knows any user."""

@@ -63,16 +63,16 @@ class PredictsRatings(Recommender):
         return Predictions(clipped, int(no_item.sum()), int(no_user.sum()))
 
 
-def _numbers(asked: Sequence[Any] | Ids, known: Ids) -> IntVector:
+def _numbers(ids: Sequence[Any] | Ids, known: Ids) -> IntVector:
     """The number of each id, as given or as text; -1 where it is unknown."""
-    if isinstance(asked, np.ndarray) and asked.dtype.kind == known.dtype.kind == "i":
-        positions = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-        return np.where(known[positions] == asked, positions, -1).astype(np.int32)
+    if isinstance(ids, np.ndarray) and ids.dtype.kind == known.dtype.kind == "i":
+        positions = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+        return np.where(known[positions] == ids, positions, -1).astype(np.int32)
     as_known = int if known.dtype.kind == "i" else str
     numbers = {identity: number for number, identity in enumerate(known.tolist())}
-    distinct, positions = np.unique(np.asarray([str(identity) for identity in asked]), return_inverse=True)
-    found = [numbers.get(as_known(text), -1) if _fits(text, as_known) else -1 for text in distinct.tolist()]
-    return np.asarray(found, dtype=np.int32)[positions]
+    distinct, positions = np.unique(np.asarray([str(identity) for identity in ids]), return_inverse=True)
+    numbered = [numbers.get(as_known(text), -1) if _fits(text, as_known) else -1 for text in distinct.tolist()]
+    return np.asarray(numbered, dtype=np.int32)[positions]
 
 
 def _fits(text: str, kind: type) -> bool:
@@ -97,42 +97,8 @@ def refuse_bad_ratings(data: Interactions, settings: Any) -> None:
 
 
 @runtime_checkable
-class TakesNewUsers(Protocol):
-    """A method that can fold in a new user."""
-
-    training: Interactions
-
-    @property
-    def item_ids(self) -> Ids:
-        """The original ids of the catalogue."""
-        ...
-
-    @property
-    def zero_is_nothing(self) -> bool:
-        """Whether items with score 0 are not recommended."""
-        ...
-
-    def enrolled(self, profile: IntVector) -> FloatVector:
-        """Fold in a user with this history."""
-        ...
-
-    def scores_of(self, vector: FloatVector) -> FloatVector:
-        """Scores of all items for a user with this vector."""
-        ...
-
-
-@runtime_checkable
-class FoldsInMany(Protocol):
-    """A method that folds in many users at once."""
-
-    def fold_in(self, histories: Profiles, users: IntVector) -> FloatMatrix:
-        """Fold in these users of these histories."""
-        ...
-
-
-@runtime_checkable
-class LearnsRatings(Protocol):
-    """A method that folds in users from their ratings."""
+class ScoresVectors(Protocol):
+    """A model that scores items for a user's vector."""
 
     settings: Any
     training: Interactions
@@ -147,12 +113,35 @@ class LearnsRatings(Protocol):
         """Whether items with score 0 are not recommended."""
         ...
 
-    def rated(self, profile: IntVector, ratings: FloatVector) -> FloatVector:
-        """Fold in a user with these ratings."""
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """Scores of all items for a user with this vector."""
         ...
 
-    def scores_of(self, vector: FloatVector) -> FloatVector:
-        """Predicted ratings of all items for a user with this vector."""
+
+@runtime_checkable
+class TakesNewUsers(ScoresVectors, Protocol):
+    """A method that can fold in a new user."""
+
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """Fold in a user with this history."""
+        ...
+
+
+@runtime_checkable
+class FoldsInMany(Protocol):
+    """A method that folds in many users at once."""
+
+    def fold_in(self, histories: Profiles, users: IntVector) -> FloatMatrix:
+        """Fold in these users of these histories."""
+        ...
+
+
+@runtime_checkable
+class LearnsRatings(ScoresVectors, Protocol):
+    """A method that folds in users from their ratings."""
+
+    def rated(self, profile: IntVector, ratings: FloatVector) -> FloatVector:
+        """Fold in a user with these ratings."""
         ...
 
 
@@ -160,7 +149,7 @@ class LearnsRatings(Protocol):
 class User:
     """A new user: vector, history, and the shared model."""
 
-    model: TakesNewUsers | LearnsRatings
+    model: ScoresVectors
     vector: FloatVector
     profile: IntVector
 
@@ -169,10 +158,7 @@ class User:
         check_int("n", n, 1)
         seen = Profiles(np.array([0, len(self.profile)], dtype=np.int64), self.profile)
         n = min(n, len(self.model.item_ids))
-        known = self.model.scores_of(self.vector)[None, :]
-        if self.model.zero_is_nothing:
-            known = np.where(known != 0, known, np.float32(-np.inf))
-        items, scores = top_n(known, np.zeros(1, dtype=np.int32), seen, n)
+        items, scores = top_n(_ranked(self.model, self.vector), np.zeros(1, dtype=np.int32), seen, n)
         one = np.array([0])
         return Recommendations(one, items, scores, self.model.item_ids, self.model.training.titles).of(0)
 
@@ -181,6 +167,12 @@ class User:
         return self.model.scores_of(self.vector)[
             np.array([self.model.training.item_index(item) for item in items], dtype=np.int32)
         ]
+
+
+def _ranked(model: ScoresVectors, vector: FloatVector) -> FloatMatrix:
+    """One row of scores, with minus infinity for items that must not be recommended."""
+    scores: FloatMatrix = model.scores_of(vector)[None, :]
+    return np.where(scores != 0, scores, np.float32(-np.inf)) if model.zero_is_nothing else scores
 
 
 def can_enrol(model: Any) -> TypeGuard[TakesNewUsers]:
@@ -201,10 +193,8 @@ def recommend_to_new_users(model: TakesNewUsers, data: Interactions, users: IntV
     n = min(n, len(model.item_ids))
     best, best_scores = np.full((len(users), n), -1, np.int32), np.zeros((len(users), n), np.float32)
     for row, vector in enumerate(vectors):
-        scores = model.scores_of(vector)[None, :]
-        if model.zero_is_nothing:
-            scores = np.where(scores != 0, scores, np.float32(-np.inf))
-        best[row], best_scores[row] = (part[0] for part in top_n(scores, np.array([row], np.int32), profiles, n))
+        scores = top_n(_ranked(model, vector), np.array([row], np.int32), profiles, n)
+        best[row], best_scores[row] = (part[0] for part in scores)
     return Recommendations(data.user_ids[users], best, best_scores, model.item_ids, model.training.titles)
 
 

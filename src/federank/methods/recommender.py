@@ -52,19 +52,19 @@ def made_from(
             declared(self)
 
         own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-        shown = inspect.signature(settings_type)
-        make.__signature__ = shown.replace(parameters=[own, *shown.parameters.values()])  # type: ignore[attr-defined]
+        signature = inspect.signature(settings_type)
+        make.__signature__ = signature.replace(parameters=[own, *signature.parameters.values()])  # type: ignore[attr-defined]
         make.__doc__ = f"The settings are those of {getattr(settings_type, '__name__', settings_type)}."
         return make
 
     return constructor
 
 
-def checked_settings(method: type[Any], settings_type: Any, given: dict[str, Any]) -> Any:
-    """A method's settings record, if all given names are known; the record checks their values."""
-    refuse_unknown(given, [field.name for field in fields(settings_type)], method.__name__, "setting ")
+def checked_settings(method: type[Any], settings_type: Any, values: dict[str, Any]) -> Any:
+    """A method's settings record, if all names are known; the record checks their values."""
+    refuse_unknown(values, [field.name for field in fields(settings_type)], method.__name__, "setting ")
     # Sweeps over a NumPy range pass NumPy numbers; the record holds Python's.
-    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
     return settings_type(**plain)
 
 
@@ -394,11 +394,11 @@ def _item_number(data: Interactions, item: Any) -> int:
     try:
         return data.item_index(item)
     except UnknownId:
-        found = [] if data.titles is None else [number for number, title in enumerate(data.titles) if title == item]
-        if len(found) != 1:
-            several = f"{len(found)} items are called {item!r}; name one by its id." if len(found) else None
+        matches = [] if data.titles is None else [number for number, title in enumerate(data.titles) if title == item]
+        if len(matches) != 1:
+            several = f"{len(matches)} items are called {item!r}; name one by its id." if len(matches) else None
             raise UnknownId(several or f"No item in {data.name} has the id or the title {item!r}.") from None
-        return int(found[0])
+        return int(matches[0])
 
 
 def _interactions(train: Any) -> Interactions:
@@ -413,8 +413,8 @@ def restored_table(arrays: Arrays, name: str, shape: tuple[int, ...]) -> NDArray
     """An array of a stored model, checked for shape and type."""
     table = arrays.get(name)
     if table is None or table.dtype != np.float32 or table.shape != shape:
-        found = "none" if table is None else f"{table.dtype} of shape {table.shape}"
-        raise ModelError(f"The model needs {name} as float32 of shape {shape}, but its folder has {found}.")
+        held = "none" if table is None else f"{table.dtype} of shape {table.shape}"
+        raise ModelError(f"The model needs {name} as float32 of shape {shape}, but its folder has {held}.")
     return table
 
 

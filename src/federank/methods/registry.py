@@ -230,8 +230,8 @@ def _refuse_missing(method: Any, name: str) -> None:
     missing = [part for part in written if getattr(method, part) is getattr(FederatedMethod, part)]
     if missing:
         raise SettingError(f"The method {name!r} lacks {', '.join(missing)}; see docs/extending.md for what each does.")
-    kept = method.records.client
-    if kept is not None and any(part.metadata["dtype"] != "f4" for part in arrays(kept)):
+    state = method.records.client
+    if state is not None and any(part.metadata["dtype"] != "f4" for part in arrays(state)):
         raise SettingError(f"The client state of {name!r} needs arrays of the dtype f4: a client's file keeps those.")
     if not is_dataclass(method) or "__dataclass_params__" not in vars(method):
         raise SettingError(f"The method {name!r} is not a dataclass; add @dataclass(frozen=True, kw_only=True).")

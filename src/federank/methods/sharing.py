@@ -46,21 +46,21 @@ def read_choices(
     ]
     for name, section in groups.items():
         sections.append((f"[groups.{name}]", [settings, default, section], members[name]))
-    group_of = {int(user): name for name, people in members.items() for user in people}
-    for person, section in content.get("people", {}).items():
-        where = f'[people."{person}"]'
+    group_of = {int(user): name for name, users in members.items() for user in users}
+    for user_id, section in content.get("people", {}).items():
+        where = f'[people."{user_id}"]'
         _refuse_unknown(path, where, section, _KEYS)
-        user = _user(path, data, person)
+        user = _user(path, data, user_id)
         group = groups.get(group_of.get(user, ""), {})
         sections.append((where, [settings, default, group, section], np.array([user], dtype=np.int32)))
     kinds: list[Policy] = []
     of_user, pi = np.zeros(data.n_users, dtype=np.int32), pi.copy()
-    for where, layers, people in sections:
+    for where, layers, users in sections:
         policy, own_pi = _policy(path, where, layers, data)
-        of_user[people] = len(kinds)
+        of_user[users] = len(kinds)
         kinds.append(policy)
         if own_pi is not None:
-            pi[people] = own_pi
+            pi[users] = own_pi
     return Choices(tuple(kinds), of_user, pi), members
 
 
@@ -147,9 +147,9 @@ def _draws_of_users(seed: int, n_users: int) -> np.ndarray[Any, np.dtype[np.uint
     return drawn
 
 
-def _user(path: str | Path, data: Interactions, person: str) -> int:
+def _user(path: str | Path, data: Interactions, user_id: str) -> int:
     try:
-        return data.user_index(person)
+        return data.user_index(user_id)
     except UnknownId as unknown:
         raise BadFile(f"{path} names someone who is not there: {unknown}") from unknown
 
@@ -195,9 +195,9 @@ def _read_shares(path: str | Path, column: str, kind: type[pl.DataType]) -> pl.D
         raise BadFile(f"There is no file {path}; a CSV with the columns user and {column} is needed.")
     try:
         rows = pl.read_csv(path, infer_schema=False)
-        found = rows.columns
-        if set(found) != {"user", column}:
-            raise BadFile(f"{path} has the columns {', '.join(found)}; user and {column} are needed.")
+        columns = rows.columns
+        if set(columns) != {"user", column}:
+            raise BadFile(f"{path} has the columns {', '.join(columns)}; user and {column} are needed.")
         if rows.is_empty():
             raise BadFile(f"{path} has a header but no rows.")
         values = rows[column].str.strip_chars().cast(kind, strict=False)
@@ -406,7 +406,7 @@ class ChoosingUsers(Recommender):
 
     choices: Choices
     """All users' choices."""
-    _given_policies: Policies | None = None
+    _policies: Policies | None = None
 
     @takes_training_options
     def fit(
@@ -417,11 +417,11 @@ class ChoosingUsers(Recommender):
         `policies`: one per user, in the sorted order of ids; or by id for some users, `{"ann": 0.3}`, where a number is
         a pi and the others follow the settings.
         """
-        self._given_policies = policies
+        self._policies = policies
         return super().fit(train, training_options=training_options)
 
     def _ask_all(self, settings: Suggests, train: Interactions) -> str:
         """Set all users' choices; returns their digest, for the identity of a checkpoint."""
-        self.choices = choices_for(settings, train, self._given_policies)
+        self.choices = choices_for(settings, train, self._policies)
         chosen = b"".join(np.ascontiguousarray(array).tobytes() for array in choices_as_arrays(self.choices).values())
         return hashlib.sha256(chosen).hexdigest()

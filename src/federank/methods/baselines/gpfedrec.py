@@ -2,7 +2,7 @@
 
 A client is that of PFedRec with a regulariser: it starts from the mean of all item tables, fits its score function and
 the item vectors, and after each batch takes a step on the squared distance to the table that the server made for it.
-It uploads its item vectors. The server links clients whose vectors are alike, and makes each one's table the mean of its
+It uploads its item vectors. The server links clients whose vectors are alike, and each one gets the mean of its
 neighbours' vectors.
 
 So the server reads single uploads, and answers each client differently: this runs in simulations alone.

@@ -96,8 +96,8 @@ def unit_length(histories: csr_array) -> csr_array:
 
 def with_dropout(inputs: csr_array, dropout: float, rng: np.random.Generator) -> csr_array:
     """Each entry dropped with this probability, the others made larger to match."""
-    kept = rng.random(inputs.nnz, dtype=np.float32) >= dropout
-    values = (inputs.data * kept / (1 - dropout)).astype(np.float32)
+    held = rng.random(inputs.nnz, dtype=np.float32) >= dropout
+    values = (inputs.data * held / (1 - dropout)).astype(np.float32)
     return csr_array((values, inputs.indices, inputs.indptr), shape=inputs.shape)
 
 
@@ -196,10 +196,10 @@ class MultVAE(FromHistories):
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         """Train the network; `after_epoch` is called with each epoch's number while the best network is in place."""
         begin = time.perf_counter()
-        shown, held_back = _hold_back(train, self.settings.held_back, self.settings.seed)
+        training, held_back = _hold_back(train, self.settings.held_back, self.settings.seed)
         best, best_epoch, epoch = -inf, 0, 0
-        for epoch, network in enumerate(self._epochs(shown), start=1):
-            now = epoch if held_back is None else _ndcg(network, shown, held_back)
+        for epoch, network in enumerate(self._epochs(training), start=1):
+            now = epoch if held_back is None else _ndcg(network, training, held_back)
             if now > best:
                 best, best_epoch, self.network = now, epoch, network
             if training_options.after_epoch is not None:
@@ -210,19 +210,19 @@ class MultVAE(FromHistories):
         if held_back is not None:
             self.report["held_back_ndcg"] = float(best)
 
-    def _epochs(self, shown: Interactions) -> Iterator[Network]:
+    def _epochs(self, training: Interactions) -> Iterator[Network]:
         """The network after each epoch."""
         jax, chosen = _jax(), self.settings
         rng, key, steps = np.random.default_rng(chosen.seed), jax.random.key(chosen.seed), 0
-        histories = shown.matrix()
+        histories = training.matrix()
         start, step = make_step(chosen.learning_rate)
         network = jax.tree.map(jax.numpy.asarray, initial_network(self._shapes(), rng))
         memory = start(network)
         for epoch in range(chosen.epochs):
             extended = min(1.0, epoch / chosen.anneal_epochs) if chosen.anneal_epochs else 1.0
             beta = np.float32(chosen.beta * extended)
-            order = rng.permutation(shown.n_users)
-            for first in range(0, shown.n_users, chosen.batch_size):
+            order = rng.permutation(training.n_users)
+            for first in range(0, training.n_users, chosen.batch_size):
                 batch = histories[order[first : first + chosen.batch_size]]
                 inputs = with_dropout(unit_length(batch), chosen.dropout, rng)
                 noise = jax.random.fold_in(key, steps)
@@ -268,15 +268,15 @@ def _hold_back(train: Interactions, share: float, seed: int) -> tuple[Interactio
     return split.train, split.test if len(split.test) else None
 
 
-def _ndcg(network: Network, shown: Interactions, held_back: Interactions) -> float:
-    """How well the held-back items are ranked among all that a user was not shown: mean nDCG of the first 100."""
-    width = min(_JUDGED, shown.n_items)
+def _ndcg(network: Network, training: Interactions, held_back: Interactions) -> float:
+    """How well the held-back items are ranked among all that a user does not have: mean nDCG of the first 100."""
+    width = min(_JUDGED, training.n_items)
     discounts = 1 / np.log2(np.arange(2, width + 2))
     users = np.flatnonzero(held_back.profiles.sizes).astype(np.int32)
-    histories, wanted, total = shown.matrix(), held_back.matrix(), 0.0
+    histories, wanted, total = training.matrix(), held_back.matrix(), 0.0
     for first in range(0, len(users), _USERS_AT_A_TIME):
         block = users[first : first + _USERS_AT_A_TIME]
-        ranked, _ = top_n(network_scores(network, histories[block]), block, shown.profiles, width)
+        ranked, _ = top_n(network_scores(network, histories[block]), block, training.profiles, width)
         hits = np.take_along_axis(wanted[block].toarray(), ranked, axis=1) * (ranked >= 0)
         ideal = np.cumsum(discounts)[np.minimum(held_back.profiles.sizes[block], width) - 1]
         total += float((hits @ discounts / ideal).sum())

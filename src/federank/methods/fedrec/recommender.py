@@ -16,11 +16,12 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongV
 from federank._numerics.compiling import compiled
 from federank.data.interactions import Interactions
 from federank.errors import ModelError
+from federank.federation import wire
 from federank.federation.method import Client, UserVector
-from federank.federation.wire import Array, encode_parts
 from federank.methods.fedrec import method as federated
 from federank.methods.fedrec.kernels import choose_one
 from federank.methods.fedrec.reference import (
+    ImplicitGradients,
     RatingRecipe,
     RatingState,
     compute_ratings,
@@ -200,21 +201,17 @@ class SVDPlusPlus(RatingFactors):
 
 @cache
 def rating_update_bytes(rows: int, implicit_rows: int, factors: int) -> int:
-    """How many bytes an upload of this many rows takes on the wire."""
-    return len(encode_parts(_rows("", rows, factors) | _rows("implicit_", implicit_rows, factors)))
-
-
-def _rows(name: str, rows: int, factors: int) -> dict[str, Array]:
-    tables = {f"{name}items": np.zeros(rows, np.int32), f"{name}vectors": np.zeros((rows, factors), np.float32)}
-    return tables if rows else {}
+    """Bytes of an upload with this many rows."""
+    method = federated.SVDPlusPlus(n_items=2, factors=factors)
+    return wire.size(wire.zeros(ImplicitGradients, method, rows=rows, implicit_rows=implicit_rows))
 
 
 @cache
 def rating_broadcast_bytes(n_items: int, factors: int, *, implicit: bool) -> int:
-    """How many bytes the full model takes on the wire."""
+    """Bytes of the full model."""
     names = ("vectors", "implicit_vectors") if implicit else ("vectors",)
     table = np.zeros((n_items, factors), np.float32)
-    return len(encode_parts(dict.fromkeys(names, table), {"round": 0}))
+    return len(wire.encode_parts(dict.fromkeys(names, table), {"round": 0}))
 
 
 def bytes_of_paper(n_ratings: int, rho: float, n_items: int, n_users: int, factors: int) -> float:

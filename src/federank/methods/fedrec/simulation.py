@@ -21,18 +21,8 @@ from federank.data.interactions import Interactions, Profiles
 from federank.errors import SettingError
 from federank.federation.method import Client, ItemGradients, UserVector
 from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, words_wrap_around
-from federank.methods.fedrec.kernels import (
-    AHEAD,
-    Raters,
-    RatingRun,
-    Sums,
-    Workspace,
-    choose_one,
-    draw_order,
-    play_pmf,
-    play_svdpp,
-    sum_pmf_batch,
-)
+from federank.methods.fedrec import kernels
+from federank.methods.fedrec.kernels import AHEAD, Raters, RatingRun, Sums, Workspace
 from federank.methods.fedrec.method import FedRecSettings, rating_recipe
 from federank.methods.fedrec.reference import (
     Computed,
@@ -196,7 +186,7 @@ class RatingFederation:
     def sum_of(self, clients: IntVector) -> Sums:
         """On a shard: the sums of these clients' gradients."""
         sums = no_sums(self)
-        sum_pmf_batch(self.run, sums, self.workspace, self.round_number, clients)
+        kernels.sum_pmf_batch(self.run, sums, self.workspace, self.round_number, clients)
         return sums
 
     @cached_property
@@ -267,7 +257,7 @@ def play_compiled(federation: RatingFederation, rounds: int, _threads: int = 1) 
         for _ in range(rounds):
             federation.take_step(federation.sum_of(recipe.participants))
         return
-    play = play_svdpp if recipe.implicit else play_pmf
+    play = kernels.play_svdpp if recipe.implicit else kernels.play_pmf
     play(federation.run, federation.workspace, federation.round_number, rounds)
     federation.round_number += rounds
 
@@ -288,9 +278,9 @@ def choose_raters(recipe: RatingRecipe, round_number: int) -> IntVector:
     with words_wrap_around():
         iteration, position = divmod(round_number, recipe.rounds_per_epoch)
         if recipe.federated:
-            position = choose_one(recipe.seed, round_number, recipe.participants)
+            position = kernels.choose_one(recipe.seed, round_number, recipe.participants)
             return recipe.participants[position : position + 1]
-        ordered: IntVector = draw_order(recipe.seed, iteration, recipe.participants)
+        ordered: IntVector = kernels.draw_order(recipe.seed, iteration, recipe.participants)
         return ordered[position : position + 1]
 
 

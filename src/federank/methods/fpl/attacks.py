@@ -66,8 +66,7 @@ AnyView = PairsView | SumsView
 # Vector recovery: one row of a negative item reveals the user's own vector.
 
 
-_LEAST = 1e-9
-"""Below this g, a row is all regularization in 32-bit floats."""
+_LEAST = 1e-9  # below this g, a row is all regularization in 32-bit floats
 
 
 def recovered_vectors(updates: list[FPLUpdate], broadcast: FPLModel, negative_regulariser: np.float32) -> FloatMatrix:
@@ -82,12 +81,15 @@ def recovered_vectors(updates: list[FPLUpdate], broadcast: FPLModel, negative_re
     return recovered
 
 
-def vector_recovery(view: PairsView) -> Guess:
-    """Rank the catalogue with the recovered vector."""
-    return claim_typical(view.vectors @ view.broadcast.vectors.T + view.broadcast.biases, view.typical_size)
+def taste_of(view: AnyView) -> FloatMatrix:
+    """Users x items: the model's scores for the vectors that the server has recovered or estimated."""
+    scores: FloatMatrix = view.vectors @ view.broadcast.vectors.T + view.broadcast.biases
+    return scores
 
 
-# Absence: items never sent as negatives.
+def vector_recovery(view: AnyView) -> Guess:
+    """Rank the catalogue with the recovered vector; with sums, the vector that their differences give."""
+    return claim_typical(taste_of(view), view.typical_size)
 
 
 def absence(view: PairsView) -> Guess:
@@ -95,15 +97,9 @@ def absence(view: PairsView) -> Guess:
     return claim(~view.seen_negative)
 
 
-# Accumulation: the signs of all updates, over all rounds.
-
-
 def accumulation(view: PairsView) -> Guess:
     """Claim every item that was ever sent as a positive."""
     return claim(view.times_positive > 0)
-
-
-# Frequency: how often an item was sent as a positive.
 
 
 def frequency(view: PairsView) -> Guess:
@@ -126,7 +122,7 @@ def fused(view: PairsView) -> Guess:
     """Add the evidence of taste, of sent items and of excluded items."""
     n_items = view.seen_negative.shape[1]
     sent, decoys = view.times_positive > 0, view.policies.unliked > 0
-    taste = standardised(view.vectors @ view.broadcast.vectors.T + view.broadcast.biases)
+    taste = standardised(taste_of(view))
     popular = standardised(view.broadcast.biases[None, :])
     prior = np.where(decoys[:, None], popular + taste / 3, taste)
     scores: FloatMatrix = (_TASTE * prior).astype(np.float32)
@@ -170,26 +166,17 @@ def profile_sizes(view: PairsView, otherwise: LongVector) -> LongVector:
     return sizes
 
 
-# Magnitude: how large the gradient of a positive item still is.
-
-
-_A_HALF = 0.5
-
-
 def magnitude(view: PairsView) -> Guess:
     """Rank items sent as liked by small gradients; claim those below one half."""
-    scores = view.vectors @ view.broadcast.vectors.T + view.broadcast.biases
+    scores = taste_of(view)
     slopes = 1 / (1 + np.exp(np.clip(scores - np.median(scores, axis=1, keepdims=True), -30, 30)))
     for row, update in enumerate(view.updates):
         sent = update.biases > 0
         slopes[row, update.items[sent]] = np.minimum(update.biases[sent], 1)
     often = view.times_positive / (1 + view.times_positive.astype(np.float32))
     ranked = np.where(view.times_positive > 0, 1 + (1 - slopes) * often, 0).astype(np.float32)
-    named = (view.times_positive > 0) & (slopes < _A_HALF)
+    named = (view.times_positive > 0) & (slopes < 0.5)
     return Guess(ranked, named.sum(axis=1, dtype=np.int64))
-
-
-# Neighbours: users with similar updates have similar items (observer.py).
 
 
 def neighbours(view: PairsView) -> Guess:
@@ -198,15 +185,9 @@ def neighbours(view: PairsView) -> Guess:
     return claim_typical(view.neighbours, view.typical_size)
 
 
-# Popularity: the baseline, which knows the public model alone and guesses the same for all users.
-
-
 def popularity(view: AnyView) -> Guess:
     """Rank by the public biases."""
     return claim_typical(np.tile(view.broadcast.biases, (len(view.vectors), 1)), view.typical_size)
-
-
-# Sign: the signs of a single update.
 
 
 def sign(view: PairsView) -> Guess:
@@ -266,31 +247,15 @@ def fused_sums(view: SumsView) -> Guess:
     mu = np.sqrt(beyond_chance / (share * (1 - share)))
     r = np.exp(np.clip(mu * view.differences - mu**2 / 2, -_FARTHEST, _FARTHEST))
     evidence = np.log((1 - pi + pi * r) / (1 - q + q * r))
-    taste = standardised(view.vectors @ view.broadcast.vectors.T + view.broadcast.biases)
+    taste = standardised(taste_of(view))
     return claim_typical((taste + evidence).astype(np.float32), view.typical_size)
 
 
-# Membership: how the sums of a user's rounds differ from the others.
-
-
-_BEYOND_CHANCE = 3.0
-"""Standard deviations."""
-
-
 def membership(view: SumsView) -> Guess:
-    """Rank by how far the sums of a user's rounds exceed the others; claim items far above."""
-    return Guess(view.differences, (view.differences > _BEYOND_CHANCE).sum(axis=1, dtype=np.int64))
+    """Rank by how far the sums of a user's rounds exceed the others; claim items three deviations above."""
+    return Guess(view.differences, (view.differences > 3.0).sum(axis=1, dtype=np.int64))
 
 
-# The vector in a sum: taste, estimated from how the sums of a user's rounds differ.
-
-
-def sum_vector(view: SumsView) -> Guess:
-    """Rank the catalogue with the vector that differences of sums give."""
-    return claim_typical(view.vectors @ view.broadcast.vectors.T + view.broadcast.biases, view.typical_size)
-
-
-#
 # Learned: a shadow-model attack. A server can enrol clients of its own, whose histories it knows. A logistic regression
 # on their (client, item) pairs learns what counts and gradients mean, and is applied to all other clients. Features:
 #
@@ -335,9 +300,8 @@ def _apply(view: AnyView, shadow_model: ShadowModel) -> Guess:
 
 def features(view: AnyView) -> list[FloatMatrix]:
     """The features: one table of users x items each."""
-    vectors, biases = view.broadcast.vectors, view.broadcast.biases
-    taste = standardised(view.vectors @ vectors.T + biases)
-    popular = np.broadcast_to(standardised(biases[None, :]), taste.shape)
+    taste = standardised(taste_of(view))
+    popular = np.broadcast_to(standardised(view.broadcast.biases[None, :]), taste.shape)
     own = _of_sums(view) if isinstance(view, SumsView) else _of_updates(view)
     return [*own, taste, popular]
 
@@ -402,39 +366,30 @@ def _fit(X: NDArray[np.float64], y: RealVector) -> RealVector:
     return beta
 
 
-ATTACKS: dict[str, dict[str, Attack]] = {
-    "updates": {
-        BASELINE: popularity,
-        "sign": sign,
-        "vector_signs": vector_signs,
-        "accumulation": accumulation,
-        "frequency": frequency,
-        "magnitude": magnitude,
-        "absence": absence,
-        "vector_recovery": vector_recovery,
-        "neighbours": neighbours,
-        "learned": learned,
-        "held_back": held_back,
-        "fused": fused,
-    },
-    "anonymous": {
-        BASELINE: popularity,
-        "sign": sign,
-        "vector_signs": vector_signs,
-        "magnitude": magnitude,
-        "vector_recovery": vector_recovery,
-        "learned": learned,
-        "held_back": held_back,
-        "fused": fused,
-    },
-    "sums": {
-        BASELINE: popularity,
-        "membership": membership,
-        "sum_vector": sum_vector,
-        "learned": learned,
-        "held_back": held_back,
-        "fused": fused_sums,
-    },
+_READING: dict[str, Attack] = {
+    BASELINE: popularity,
+    "sign": sign,
+    "vector_signs": vector_signs,
+    "accumulation": accumulation,
+    "frequency": frequency,
+    "magnitude": magnitude,
+    "absence": absence,
+    "vector_recovery": vector_recovery,
+    "neighbours": neighbours,
+    "learned": learned,
+    "held_back": held_back,
+    "fused": fused,
 }
-ATTACKS["outsider"] = ATTACKS["anonymous"]  # with one client per round the sum is an update
+_LINKING = ("accumulation", "frequency", "absence", "neighbours")
+_UNLINKED = {name: attack for name, attack in _READING.items() if name not in _LINKING}
+_SUMS: dict[str, Attack] = {
+    BASELINE: popularity,
+    "membership": membership,
+    "sum_vector": vector_recovery,
+    "learned": learned,
+    "held_back": held_back,
+    "fused": fused_sums,
+}
+# An outsider sees a round's sum, which with one client per round is an update.
+ATTACKS = {"updates": _READING, "anonymous": _UNLINKED, "sums": _SUMS, "outsider": _UNLINKED}
 """The attacks of each threat model."""

@@ -279,8 +279,8 @@ def _triples(settings: FPLSettings, sizes: LongVector, own_sizes: LongVector, ow
 
 def _profile_multiple(triples: int | str) -> int:
     """1 for `profile`, 3 for `3x profile`; 0 for anything else."""
-    found = re.fullmatch(r"(?:([0-9]{1,4})x )?profile", str(triples))
-    return int(found[1] or 1) if found else 0
+    match = re.fullmatch(r"(?:([0-9]{1,4})x )?profile", str(triples))
+    return int(match[1] or 1) if match else 0
 
 
 # The participants of a round in a simulation.
@@ -308,7 +308,7 @@ def _word_of_device(seed: Any, user: Any, round_number: Any) -> Any:
 
 @inlined
 def choose_clients(recipe: Any, round_number: Any, wanted: Any, marks: Any, chosen: Any) -> Any:
-    """Fill `chosen` with the round's clients, `wanted` of them if so many are online; returns their number.
+    """Fill `chosen` with the round's clients, `wanted` of them if that many are online; returns their number.
 
     `marks` (one integer per user, kept between rounds) holds who was drawn in this round already.
     """
