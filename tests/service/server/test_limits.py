@@ -137,7 +137,7 @@ async def exchange(port, *parts, pause=0.0, half_close=False):
             await asyncio.sleep(pause)
         if half_close:
             writer.write_eof()
-        return await asyncio.wait_for(reader.read(65536), 20)
+        return await reader.read(65536)
     finally:
         writer.close()
 
