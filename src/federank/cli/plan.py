@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from federank.cli.options import JSON
+from federank.cli.tables import plural
 from federank.extras import need
 from federank.methods.frugal.private_server import Forecast, affordable, forecast
 from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
@@ -151,11 +152,11 @@ def verify(leader: str, helper: str, ca: str | None, helper_ca: str | None, as_j
         restores = [restore._asdict() for restore in result.restores]
         click.echo(json.dumps(result._asdict() | {"restores": restores, "in_total": result.in_total._asdict()}))
     else:
-        lost = sum(len(restore.lost) for restore in result.restores)
-        restored = f" {len(result.restores):,} restores lost {lost:,} rounds." if result.restores else ""
+        lost = plural(sum(len(restore.lost) for restore in result.restores), "round")
+        restored = f" Lost in {plural(len(result.restores), 'restore')}: {lost}." if result.restores else ""
         click.echo(
-            f"{result.versions:,} versions of {result.messages:,} uploads, {result.recomputed:,} recomputed from "
-            f"published sums; {result.abandoned:,} rounds were discarded.{restored}"
+            f"{plural(result.versions, 'version')} of {plural(result.messages, 'upload')}, {result.recomputed:,} "
+            f"recomputed from published sums. Discarded: {plural(result.abandoned, 'round')}.{restored}"
         )
         for season in result.seasons:
             epsilon = "no guarantee" if season["epsilon"] is None else f"epsilon {season['epsilon']:.3g}"

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
@@ -43,6 +43,7 @@ from federank.secagg.ring import centred, ring_from
 from federank.secagg.round_config import read_offer
 from federank.service.chain import Chain
 from federank.service.client.federation import merged, read_info, read_rows
+from federank.service.client.http import refuse_bad_certificate, trusted_certificates
 from federank.service.seasons import InTotal, total_of
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.model_versions import content_from, first_model
@@ -93,10 +94,15 @@ def verify(servers: Servers, note: Note = lambda _: None) -> Verified:
     import httpx
 
     with (
-        httpx.Client(base_url=servers.leader.rstrip("/") + "/api/v1", verify=_trusted(servers.leader_ca)) as leader,
-        httpx.Client(base_url=servers.helper.rstrip("/"), verify=_trusted(servers.helper_ca)) as helper,
+        httpx.Client(
+            base_url=servers.leader.rstrip("/") + "/api/v1", verify=trusted_certificates(servers.leader_ca)
+        ) as leader,
+        httpx.Client(
+            base_url=servers.helper.rstrip("/"), verify=trusted_certificates(servers.helper_ca, "--helper-ca")
+        ) as helper,
     ):
-        return _Verification(servers, lambda path: _get(leader, path), lambda path: _get(helper, path), note).run()
+        fetches = partial(_get, leader, "--ca"), partial(_get, helper, "--helper-ca")
+        return _Verification(servers, *fetches, note).run()
 
 
 Fetch = Callable[[str], bytes]
@@ -440,7 +446,7 @@ def _by_any(keys: list[bytes], read: Callable[[bytes, bytes], Read], content: by
     return read(content, keys[-1])
 
 
-def _get(client: Any, path: str) -> bytes:
+def _get(client: Any, ca_flag: str, path: str) -> bytes:
     import httpx
 
     content = bytearray()
@@ -451,6 +457,7 @@ def _get(client: Any, path: str) -> bytes:
                 if len(content) > MOST_BYTES:
                     raise BadMessage(f"{client.base_url} answers with more than {MOST_BYTES:,} bytes.")
     except httpx.HTTPError as fault:
+        refuse_bad_certificate(fault, str(client.base_url), ca_flag)
         raise NoAnswer(f"{client.base_url} did not answer ({type(fault).__name__}); is it running there?") from fault
     if response.status_code != 200:
         raise BadMessage(f"{client.base_url} answered {response.status_code} to {path}; this cannot be verified.")
@@ -465,7 +472,3 @@ def _json(content: bytes) -> dict[str, Any]:
     if not isinstance(published, dict):
         raise BadMessage("A server answered with something else than the JSON that was asked for.")
     return published
-
-
-def _trusted(ca: str | None) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=ca)

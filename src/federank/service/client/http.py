@@ -76,6 +76,7 @@ class Client:
         address: str,
         *,
         ca: str | None = None,
+        ca_flag: str = "--ca",
         insecure: bool = False,
         token: str | None = None,
         invitation: str | None = None,
@@ -88,10 +89,11 @@ class Client:
         self.address = checked_address(address, insecure)
         self.token, self.note, self.sleep, self.jitter, self.clock = token, note, sleep, jitter, clock
         self.invitation = invitation  # where only the invited may enrol
+        self._ca_flag = ca_flag
         self.has_enrolled_again = False  # a server that forgets a device twice is not asked a third time
         secure = self.address.startswith("https")
         self._http = self._httpx.Client(
-            verify=trusted_certificates(ca) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            verify=trusted_certificates(ca, ca_flag) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             trust_env=not is_loopback(urlsplit(self.address).hostname or ""),
         )
 
@@ -163,7 +165,7 @@ class Client:
             with self._http.stream(method, url, content=body, headers=headers, timeout=timeout) as response:
                 content = bounded_content(response, most_bytes)
         except self._httpx.TransportError as fault:
-            _refuse_bad_certificate(fault, self.address)
+            refuse_bad_certificate(fault, self.address, self._ca_flag)
             raise Retryable(f"the connection to {self.address} failed: {_reason(fault)}") from fault
         status = response.status_code
         if 200 <= status < 300 or status == 304:
@@ -254,12 +256,12 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def trusted_certificates(ca: str | None) -> ssl.SSLContext:
-    """Whom to believe: the operator's own authority where its file is named, else the system's."""
+def trusted_certificates(ca: str | None, flag: str = "--ca") -> ssl.SSLContext:
+    """Whom to believe: the operator's own authority where its file is named (by a flag), else the system's."""
     try:
         return ssl.create_default_context(cafile=ca)
     except (OSError, ssl.SSLError) as reason:
-        raise SettingError(f"--ca {ca} cannot be read as certificates in PEM format: {reason}.") from reason
+        raise SettingError(f"{flag} {ca} cannot be read as certificates in PEM format: {reason}.") from reason
 
 
 def needed_httpx() -> Any:
@@ -270,14 +272,14 @@ def needed_httpx() -> Any:
     return httpx
 
 
-def _refuse_bad_certificate(fault: BaseException, address: str) -> None:
+def refuse_bad_certificate(fault: BaseException, address: str, flag: str) -> None:
     """A certificate that cannot be checked will not get better: no retry, and nothing sent."""
     cause: BaseException | None = fault
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
             raise BadAnswer(
-                f"The certificate of {address} cannot be trusted ({cause.verify_message}); nothing was sent. If the "
-                "federation has a certificate of its own, name its file with --ca."
+                f"The certificate of {address} cannot be trusted ({cause.verify_message}); nothing was sent. If that "
+                f"server has a certificate of its own, name its file with {flag}."
             ) from fault
         cause = cause.__cause__ or cause.__context__
 

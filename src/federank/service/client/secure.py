@@ -160,7 +160,7 @@ def helper_key(config: SecaggConfig, helper_ca: str | None) -> bytes:
 
 def helper_keys(config: SecaggConfig, helper_ca: str | None) -> list[bytes]:
     """The key in the federation config and those that have taken its place, from the helper's own address."""
-    with Client(config.helper_origin, ca=helper_ca) as line:
+    with Client(config.helper_origin, ca=helper_ca, ca_flag="--helper-ca") as line:
         try:
             content = line.request("GET", "/identity", attempts=_ATTEMPTS).content
         except NoAnswer as reason:

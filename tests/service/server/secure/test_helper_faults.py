@@ -17,16 +17,19 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from tests.secagg.worlds import secagg_config
 from tests.service.federations import WAITS, Served, in_a_loop, opened, serving
 from tests.service.helper.helpers import ThreadedHelper, helping
 from tests.service.server.secure.federations import establish_sums
 
-from federank.errors import SettingError
+from federank.errors import BadAnswer, SettingError
+from federank.service.client.secure import helper_keys
 from federank.service.helper.store import RoundKeys
 from federank.service.server.helper_line import CERTIFICATE, FULL, REMEDIES, TIMEOUT, HelperAway, HelperLine
 from federank.service.server.http import listening
 from federank.service.server.http.listening import ConnectionLimits, bind, uvicorn_server
 from federank.service.server.logs import Log
+from federank.service.verification import Servers, verify
 
 
 class Faulty:
@@ -191,19 +194,37 @@ def certificate_until(folder, end):
     return folder / "cert.pem", folder / "key.pem"
 
 
+def answering(certificate):
+    """A server on this machine that is full, with a certificate and its key or without."""
+    server = http.server.HTTPServer(("127.0.0.1", 0), Answering)
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def test_an_unknown_certificate_is_named_with_the_flag_for_it(tmp_path):
+    later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
+    server = answering(certificate_until(tmp_path, later))
+    address = f"https://localhost:{server.server_port}"
+    try:
+        with pytest.raises(BadAnswer, match=" --helper-ca"):
+            helper_keys(secagg_config(helper_origin=address), None)
+        with pytest.raises(BadAnswer, match=" --ca"):
+            verify(Servers(address, address))
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 @pytest.mark.parametrize(("is_secure", "code"), [(True, CERTIFICATE), (False, FULL)])
 def test_an_expired_certificate_and_a_full_disk_are_named(tmp_path, is_secure, code):
-    server = http.server.HTTPServer(("127.0.0.1", 0), Answering)
-    authority = None
-    if is_secure:
-        past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
-        certificate, key = certificate_until(tmp_path, past)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        authority = certificate.read_text()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
+    past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+    certificate = certificate_until(tmp_path, past) if is_secure else None
+    authority = certificate[0].read_text() if certificate else None
+    server = answering(certificate)
     noted = []
     line = HelperLine(f"{'https' if is_secure else 'http'}://localhost:{server.server_port}", b"", authority)
     line.on_change = noted.append
