@@ -129,14 +129,14 @@ class HelperLine:
         """End a round without an answer; the helper's record of it."""
         return self._ask("POST", _place(config, number, "abandon"))
 
-    def open_rounds(self, config: str, first: int = 0) -> list[int]:
-        """The rounds of this federation that are under way at the helper."""
-        found: list[int] = []
+    def rounds(self, config: str, first: int = 0) -> dict[int, str]:
+        """The rounds of a season as the helper lists them, from a number on, with their states."""
+        listed: dict[int, str] = {}
         while True:
             rounds = _read_json(self._ask("GET", f"/federations/{config}/rounds?from={first}")).get("rounds", [])
-            found += [int(one["round"]) for one in rounds if one["state"] == "open"]
+            listed |= {int(one["round"]): str(one["state"]) for one in rounds}
             if not rounds:
-                return found
+                return listed
             first = int(rounds[-1]["round"]) + 1
 
     def _ask(self, method: str, path: str, body: bytes = b"", most: int = MOST_SMALL) -> bytes:

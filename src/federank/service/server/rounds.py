@@ -241,6 +241,8 @@ class SecureRounds(PlainRounds):
             stage = served.sums.stage(self._config.settings, self._model)
             rows = served.sums.rows(self._config.settings, self._model)
             self.sums.offer(round_number, self._version, stage, model, rows)
+        else:
+            self.sums.confirm(round_number)
         return super().open(round_number)
 
     def uploads(self, opened: OpenRound) -> Iterator[Any]:

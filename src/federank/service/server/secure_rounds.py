@@ -176,9 +176,30 @@ class RoundOfSums:
 
     def _end_forgotten(self, number: int) -> None:
         """End rounds that the helper still holds open and this leader does not: of before a restored backup, say."""
-        for found in self._insist(lambda: self._line.open_rounds(self._agreement.name)):
-            if found != number and state_of_round(self._connection, found) not in ("open", "closed"):
-                self.give_up(found)
+        listed = self._insist(lambda: self._line.rounds(self._agreement.name))
+        for other in [one for one, state in listed.items() if state == "open" and one != number]:
+            if state_of_round(self._connection, other) not in ("open", "closed"):
+                self.give_up(other)
+
+    def confirm(self, number: int) -> None:
+        """Before a round that has begun is continued: wait while the helper is ahead of this store.
+
+        Then a backup was put back. The helper has answered the round that is open here, or has offered later ones.
+        """
+        while True:
+            is_open = state_of_round(self._connection, number) == "open"
+            try:
+                listed = self._line.rounds(self._agreement.name, number)
+            except HelperAway as reason:
+                self._line.note(reason.code)
+            except (HelperRefused, BadMessage):
+                return  # it says so again when it is asked about uploads
+            else:
+                if max(listed, default=number) == number and not (is_open and listed.get(number) == "answered"):
+                    self._answered()
+                    return
+                self._line.note(BEHIND)
+            self._pause()
 
     def prepare_some(self, number: int) -> bool:
         """Have some uploads prepared and added up, if the helper is there; whether there may be more."""

@@ -107,6 +107,21 @@ async def test_what_is_wrong_is_a_state_one_line_and_a_metric(sqlite_store, tmp_
             helper.stop()
 
 
+@pytest.mark.parametrize("ahead", ["state = 'answered'", "number = number + 1"])
+@in_a_loop
+async def test_a_backup_with_an_open_round_is_noticed_before_any_upload(sqlite_store, tmp_path, ahead):
+    """The usual backup: put back without --restored, it would have clients upload to a round that is over."""
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+        token, stream = establish_sums(sqlite_store, helper.origin), io.StringIO()
+        async with serving(sqlite_store, token=token) as running:
+            await running.open_round(0)
+        change(helper.store, f"UPDATE rounds SET {ahead}")
+        async with serving(sqlite_store, token=token, log=Log(stream)) as running:
+            faulty = Faulty(running, stream)
+            await faulty.until("leader-behind")
+            assert [line["state"] for line in faulty.lines() if line["event"] == "helper"] == ["leader-behind"]
+
+
 @in_a_loop
 async def test_a_helper_that_is_back_is_noticed(sqlite_store, tmp_path):
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:

@@ -84,8 +84,8 @@ async def test_the_helper_ends_a_season_when_rounds_of_the_next_begin(sqlite_sto
                 pytest.raises(SettingError),
             ):  # in the place of the one that has begun
                 await asyncio.to_thread(_registered, connection, other)
-            states = await asyncio.to_thread(line.open_rounds, old.name)
-            assert states == [], "the open round of the old season was abandoned"
+            states = await asyncio.to_thread(line.rounds, old.name)
+            assert "open" not in states.values(), "the open round of the old season was abandoned"
         finally:
             line.close()
 
