@@ -1,4 +1,4 @@
-"""What the page says is true in every state: its counts are those of the ledger, and no guarantee is stated that does not hold."""
+"""What the page says is true in every state: counts are the ledger's, and only guarantees that hold are stated."""
 
 import pytest
 from tests.service.web.conftest import LANGUAGES, PAGE
