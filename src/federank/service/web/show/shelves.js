@@ -59,7 +59,7 @@ async function again(depends) {
   const mine = (shown = depends ?? dependencies());
   const result = await ask("recommend");
   if (mine !== shown) return;
-  rows = result;
+  rows = result.filter(({ items }) => items.length);
   draw();
 }
 
