@@ -5,7 +5,9 @@ agrees with the server's record; another visit without a network; nothing left b
 """
 
 import json
+import re
 
+import httpx
 import pytest
 from playwright.sync_api import expect
 from tests.service.web.browsing import PATIENCE, Visitor, browsing
@@ -50,6 +52,14 @@ def company(demo):
     """The demo, once its simulated clients have had ten rounds aggregated."""
     demo.wait_until(lambda status: status["version"] >= 10)
     return demo
+
+
+def test_no_film_is_hidden_after_ten_rounds(company):
+    """What the first model recommends stays there: the bounds on malicious clients let the demo's rounds be."""
+    [(page, token)] = re.findall(r"operator's page is (\S+), its token (\S+)", company.printed)
+    overview = httpx.get(f"{page}/api/v1/overview", headers={"Authorization": f"Bearer {token}"}).json()
+    assert overview["rounds_folded"] >= 10
+    assert overview["hidden_items"] == []
 
 
 @pytest.mark.parametrize(("screen", "scheme", "language"), FORMS)
