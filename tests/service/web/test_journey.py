@@ -33,6 +33,7 @@ WIDE = "() => document.documentElement.scrollWidth > window.innerWidth"
 OWN_WORDS = """() => document.body.innerText.split(/\\s+/).filter((word) => /\\p{L}/u.test(word)).length"""
 """How many words a state has, everything that can be seen counted."""
 MOST_WORDS = 250
+ENDED = ("aggregated", "discarded")
 SHIFTS = """() => {
   window.shift = 0;
   new PerformanceObserver((list) => {
@@ -105,15 +106,14 @@ def test_what_was_sent_is_what_the_server_has_and_leaves_nothing_behind(company,
     page = visitor.page
     named = set(visitor.share("few").page.locator(".side.out .tile").evaluate_all("a => a.map((b) => b.dataset.item)"))
     agreed = page.evaluate("() => Date.now()")
-    visitor.take_part().wait_for_rounds(1)
-    [played] = visitor.stored()["rounds"]
-    assert played["at"] - agreed >= 30_000, "half a minute to change one's mind"
-    assert set(played["liked"]) == named
-    visitor.wait_until(lambda kept: kept["rounds"][0]["outcome"] in ("aggregated", "discarded"))
+    # On a busy machine a message may come too late for its round: the server has none of it, and the next one waits.
+    visitor.take_part().wait_until(lambda kept: any(one["outcome"] in ENDED for one in kept["rounds"])).pause()
     kept = visitor.stored()
-    ledger = {one["round"]: (one["outcome"], one["bytes"]) for one in kept["rounds"]}
+    assert min(one["at"] for one in kept["rounds"]) - agreed >= 30_000, "half a minute to change one's mind"
+    assert all(set(one["liked"]) == named for one in kept["rounds"])
+    ledger = {one["round"]: (one["outcome"], one["bytes"]) for one in kept["rounds"] if one["outcome"] in ENDED}
     assert ledger == company.record_of(kept["records"]["identity"]["device"])
-    expect(page.locator(".timeline li")).to_have_count(1)
+    expect(page.locator(".timeline li")).to_have_count(len(kept["rounds"]))
     assert page.evaluate(OWN_WORDS) <= MOST_WORDS
     page.locator("#curious summary").click()
     expect(page.locator("#raw pre")).to_be_visible()
