@@ -22,7 +22,6 @@ const STATUS_EVERY = 10_000; // ms
 const SCREENS = ["wall", "for-you", "mine", "leaves"];
 /** @type {View} */
 let view;
-let screen = "wall";
 
 /** @type {(given: View) => Promise<void>} */
 async function show(given) {
@@ -30,7 +29,7 @@ async function show(given) {
   remember("screen", view.history.length ? "for-you" : null);
   showTop();
   showNotice();
-  await Promise.all([wall.show(view), shelves.show(view, screen), mine.show(view), leaves.show(view)]);
+  await Promise.all([wall.show(view), shelves.show(view), mine.show(view), leaves.show(view)]);
   sayWhatWasShown();
   document.documentElement.dataset.ready = "true";
 }
@@ -66,20 +65,19 @@ function route() {
   const wanted = location.hash.slice(1);
   const usual = (view ? view.history.length : remembered("screen")) ? "for-you" : "wall";
   const next = SCREENS.includes(wanted) ? wanted : usual;
-  const changed = next !== screen;
-  screen = next;
-  document.body.dataset.screen = screen;
+  const changed = next !== document.body.dataset.screen;
+  document.body.dataset.screen = next;
   for (const section of document.querySelectorAll("section[data-for]"))
-    if (section instanceof HTMLElement) section.hidden = section.dataset.for !== screen;
+    if (section instanceof HTMLElement) section.hidden = section.dataset.for !== next;
   for (const tab of document.querySelectorAll("#tabs a"))
     if (tab instanceof HTMLElement) {
-      if (tab.dataset.screen === screen) tab.setAttribute("aria-current", "page");
+      if (tab.dataset.screen === next) tab.setAttribute("aria-current", "page");
       else tab.removeAttribute("aria-current");
     }
   if (!changed || !document.documentElement.dataset.ready) return; // a page that opens begins at its top
   scrollTo(0, 0);
-  byId(`${screen}-title`).focus({ preventScroll: true });
-  if (screen === "for-you") shelves.show(view, screen, true);
+  byId(`${next}-title`).focus({ preventScroll: true });
+  if (next === "for-you") shelves.show(view, true);
 }
 
 /** What was added while taking part may leave only once its owner has seen that it waits. */

@@ -1,7 +1,7 @@
 /* The service worker: the page opens without a network, as it was when it was last fetched completely.
 
 It keeps the page's own files and nothing else: no answer of the server, nothing of the user. What a page shows without a network comes
-from the browser's database (device/store.js), which leaving erases; leaving also removes this worker and its files.
+from the browser's database (client/store.js), which leaving erases; leaving also removes this worker and its files.
 
     with a network       every file comes from the server, as if this worker were not there: a new version is taken at once
     at every visit       files.json says which files there are and which version they make; of another version than the cached one all files

@@ -29,7 +29,7 @@ export async function fetchInfo() {
   return info;
 }
 
-/** Whether uploads are such that no single server can read one (sums.js).
+/** Whether uploads are such that no single server can read one (secure.js).
  * @type {(info: FederationInfo) => boolean} */
 export const isSecure = ({ method, uploads }) => method.endsWith(SUMS) && uploads === "sums";
 

@@ -1,5 +1,5 @@
 /* The client: one request at a time, and never more read than was asked for. It goes to the server that this page came from; only
-who a helper is (sums.js) is asked at the helper's own address.
+who a helper is (secure.js) is asked at the helper's own address.
 
     NoAnswer    no answer, or one that says "later" (429, 5xx): worth a retry
     Refused     the server understood and said no, with a sentence

@@ -94,7 +94,7 @@ export function absentItem(profile, rank) {
   return rank + low;
 }
 
-/** First values of one row: normal numbers of mean 0 and deviation `scale` (Box and Muller, 1958; protocol/initial.py).
+/** First values of one row: normal numbers of mean 0 and deviation `scale` (Box and Muller, 1958; federation/rng.py).
  * @type {(columns: number, seed: number, row: number, purpose: number, scale: number) => Float32Array} */
 export function normalRow(columns, seed, row, purpose, scale) {
   const values = new Float32Array(columns);

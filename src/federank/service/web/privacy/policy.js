@@ -1,4 +1,4 @@
-/* Policy: what its owner allows to leave this device, and the shared profile that follows from it (protocol/policies/policy.py).
+/* Policy: what its owner allows to leave this device, and the shared profile that follows from it (privacy/policy.py).
 
     all                   a positive is sent with probability pi, drawn again every time
     fixed-subset          of n items, ceil(pi n) may ever be sent: those with the smallest words

@@ -1,4 +1,4 @@
-/* The field of p = 2^64 - 2^32 + 1 elements (norm_check/field.py), in integers that a browser counts exactly.
+/* The field of p = 2^64 - 2^32 + 1 elements (secagg/proof/field.py), in integers that a browser counts exactly.
 
 An array of elements has two 32-bit words for each, the low one first: in memory they are the bytes that travel. 2^64 = 2^32 - 1
 and 2^96 = -1 in the field. BigInt is used for a few constants alone; it is some ten times slower than what is here.
@@ -131,7 +131,7 @@ export function interpolate(rows, order) {
   for (let at = 0; at < rows.length / 2; at++) multiply(rows, at, rows, at, scale, 0);
 }
 
-// Projections (norm_check/projections.py): random sums and differences of a message's numbers, taken of both shares.
+// Projections (secagg/proof/circuit.py): random sums and differences of a message's numbers, taken of both shares.
 
 const TOGETHER = 4096; // groups of eight numbers whose bits are made at a time
 
@@ -164,7 +164,7 @@ function addGroups(values, begin, groups, bits, result) {
   }
 }
 
-// The device's proof (norm_check/proving.py, norm_check/circuit.py): wires and a polynomial, split in two as the message is.
+// The device's proof (secagg/proof/proof.py, secagg/proof/circuit.py): wires and a polynomial, split in two as the message is.
 
 const HALF_RANGE = 2 ** (RANGE_BITS - 1);
 const [MODULUS_LOW, MODULUS_HIGH] = [Number(MODULUS % 2n ** 32n), Number(MODULUS >> 32n)];
@@ -269,7 +269,7 @@ export async function randomElements(stream, count) {
   return result;
 }
 
-// Uploads that carry a proof of their norm (norm_check/upload.py).
+// Uploads that carry a proof of their norm (secagg/proof/upload.py).
 
 const MOST_DRAWS = 8;
 

@@ -33,12 +33,12 @@ function dependencies() {
 }
 
 /** Show a view of the client; new picks only where the list has changed elsewhere, or where they are asked for.
- * @type {(next: View, screen: string, arrived?: boolean) => Promise<void>} */
-export async function show(next, screen, arrived = false) {
+ * @type {(next: View, arrived?: boolean) => Promise<void>} */
+export async function show(next, arrived = false) {
   view = next;
   follow(view, note);
   byId("for-you-lead").textContent = lead();
-  if (screen !== "for-you") return undefined;
+  if (document.body.dataset.screen !== "for-you") return undefined;
   if (arrived && given.size) given.clear();
   const depends = dependencies();
   if (depends !== shown) return again(depends);
