@@ -121,7 +121,7 @@ def operator(browser, printed, folder):
 
 def readers(browser, folder):
     """Who can read a message: with a helper of another organisation, with and without noise, or without a helper."""
-    with tempfile.TemporaryDirectory() as store, tempfile.TemporaryDirectory() as keys:
+    with tempfile.TemporaryDirectory() as store, tempfile.TemporaryDirectory(dir="/dev/shm") as keys:
         (Path(store) / "helper").mkdir()
         helper = HelperProcess(Path(store) / "helper", keys).start()
         common = {"films": 60, "method": "frugal", "noun": {"one": "film", "many": "films"}, "name": "Film club"}
