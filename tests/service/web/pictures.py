@@ -19,10 +19,10 @@ from tests.service.web.test_neighbourhood import running
 DESK = {"viewport": {"width": 1180, "height": 860}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 LIKED = ("Blade Runner", "Alien", "Spirited Away", "Notting Hill", "Taxi Driver")
-COLOURS = 160
+COLOURS = 256
 """Of a picture: posters are flat, and a picture of few colours is small."""
-UNPINNED = "#tabs { position: static !important }"
-"""A page taller than the screen has its tabs at its end."""
+PIN = "(how) => document.getElementById('tabs')?.style.setProperty('position', how)"
+"""On a picture taller than the screen the tabs are at the page's end."""
 OUTCOMES = ("aggregated", "discarded")
 
 
@@ -42,7 +42,9 @@ def picture(visitor, folder, name, *, full=False, **more):
     page.evaluate("() => { document.activeElement?.blur(); scrollTo(0, 0); }")
     page.wait_for_timeout(700)
     path = Path(folder) / f"page-{name}.png"
-    page.screenshot(path=path, full_page=full, style=UNPINNED if full else None, **more)
+    page.evaluate(PIN, "static" if full else "")
+    page.screenshot(path=path, full_page=full, **more)
+    page.evaluate(PIN, "")
     Image.open(path).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
     return path
 
@@ -136,6 +138,7 @@ def readers(browser, folder):
                 address = server.public.replace("127.0.0.1", "films.localhost")
                 visitor = Visitor(browser, address, **PHONE).open().pick(5).go("leaves")
                 visitor.page.locator(".who").wait_for()
+                visitor.page.evaluate(PIN, "static")
                 path = Path(folder) / f"page-who-{name}.png"
                 visitor.page.locator(".who").screenshot(path=path)
                 visitor.close()

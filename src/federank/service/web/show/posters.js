@@ -125,7 +125,7 @@ const MOTIFS = {
           each(8, () => `<rect x="${i * 26 + 4 + Math.floor(r() * 3) * 6}" y="${246 - high + Math.floor(r() * 9) * 11}" width="4" height="6" fill="${bright}"/>`);
       }),
     ({ dark, bright, mid, r }) => disc(100, 104, 44, bright) + path(`M84 120h32l${14 + r() * 10} 116H${70 - r() * 10}Z`, bright) + disc(100, 104, 30, dark) + path("M88 116h24l8 106H80Z", dark) + line("M30 40h24M150 40h22M24 250h30", mid, 5),
-    ({ bright, dark, pale, r }) => `<g transform="rotate(${-14 + r() * 28} 100 130)"><rect x="46" y="48" width="108" height="156" rx="10" fill="${pale}"/>` + (r() < 0.5 ? path("M100 80C60 120 62 148 84 150c10 0 14-6 16-12 2 6 6 12 16 12 22-2 24-30-16-70zM92 166h16l-5-24h-6z", dark) : path("M100 72L138 126L100 180L62 126Z", "#b02a37")) + disc(62, 66, 6, bright) + "</g>",
+    ({ bright, dark, pale, r }) => `<g transform="rotate(${-14 + r() * 28} 100 130)"><rect x="46" y="48" width="108" height="156" rx="10" fill="${pale}"/>` + [path("M100 80C60 120 62 148 84 150c10 0 14-6 16-12 2 6 6 12 16 12 22-2 24-30-16-70zM92 166h16l-5-24h-6z", dark), path("M100 72L138 126L100 180L62 126Z", "#b02a37"), disc(100, 102, 21, dark) + disc(78, 132, 21, dark) + disc(122, 132, 21, dark) + path("M90 174h20l-6-44h-8z", dark), path("M100 174C40 128 58 84 82 84c10 0 16 8 18 14 2-6 8-14 18-14 24 0 42 44-18 90z", "#b02a37")][Math.floor(r() * 4)] + disc(62, 66, 6, bright) + "</g>",
     ({ dark, bright, r }) => path(`M-20 250L${70 + r() * 50} -20H${150 + r() * 30}L220 260Z`, bright, 'opacity=".9"') + figure(112, 150, 44, dark),
   ],
   Drama: [
