@@ -3,7 +3,7 @@
 import numpy as np
 
 from federank.data.interactions import Interactions
-from federank.methods.frugal.method import FrugalPrivate
+from federank.methods.frugal.protocol import FrugalPrivate
 from federank.methods.frugal.settings import ImplicitSettings, frugal_recipe
 from federank.methods.frugal.simulation import FrugalFederation
 from federank.privacy.population import AS_HISTORIES_ARE, Choices, shared_profile_of, shared_profiles_of_all

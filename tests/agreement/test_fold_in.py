@@ -17,7 +17,7 @@ import federank as fr
 from federank.federation.client import ClientMethod, History, Model
 from federank.methods.fedrec.method import PMF, SVDPlusPlus
 from federank.methods.fpl.method import FPL
-from federank.methods.frugal.client import Frugal
+from federank.methods.frugal.method import Frugal
 from federank.service.client.methods import client_method
 
 METHODS = Path(fr.__file__).parent / "service" / "web" / "methods" / "registry.js"

@@ -19,7 +19,7 @@ def test_coordinate_search_returns_the_best_trial():
     trials = []
     result = tune(
         messages=2,
-        broadcast="float32",
+        encoding="float32",
         factors=[2, 4, 8],
         shrinkage=[0.5, 0.9],
         tried=lambda values, value: trials.append((dict(values), value)),

@@ -14,8 +14,8 @@ from federank.methods.fpl.kernels import sum_of_updates, workspace_for_clients
 from federank.methods.fpl.settings import FPLSettings, recipe_for
 from federank.methods.fpl.simulation import Federation
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.method import FrugalUpdate
 from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
+from federank.methods.frugal.protocol import FrugalUpdate
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import SLACK, why_implausible_frugal
 

@@ -12,8 +12,7 @@ from safetensors.numpy import load
 import federank as fr
 from federank.federation.client import Model, RoundVector, User
 from federank.federation.rng import TRIPLE, words, words_wrap_around
-from federank.methods.frugal.method import make_frugal_broadcast
-from federank.methods.frugal.private import directions_at_home, one_message
+from federank.methods.frugal.private_messages import directions_at_home, one_message
 from federank.methods.frugal.private_plan import planned
 from federank.methods.frugal.private_server import (
     PrivateModel,
@@ -22,6 +21,7 @@ from federank.methods.frugal.private_server import (
     values_of,
     with_both_noises,
 )
+from federank.methods.frugal.protocol import make_frugal_broadcast
 from federank.methods.frugal.settings import ImplicitSettings, frugal_recipe
 from federank.methods.frugal.wire import encode_frugal_broadcast
 from federank.privacy.accountant import mu_for
@@ -138,7 +138,7 @@ def draws():
 def frugal_broadcast():
     """Item vectors as bytes with a scale per row."""
     recipe = frugal_recipe(
-        ImplicitSettings(min_support=1, factors=FACTORS, seed=SEED, broadcast="int8"), np.array([10]), ITEMS
+        ImplicitSettings(min_support=1, factors=FACTORS, seed=SEED, encoding="int8"), np.array([10]), ITEMS
     )
     model = model_of("frugal")
     body = encode_frugal_broadcast(

@@ -71,7 +71,7 @@ SQUARES = {
     "popularity": 0.4,
     "damping": 1.0,
     "server": "solve",
-    "broadcast": "float32",
+    "encoding": "float32",
     "initial_scale": 0.1,
     "sharing": "fixed-subset",
     "pi": 1.0,

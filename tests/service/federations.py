@@ -35,7 +35,7 @@ from federank.service.server.store.schema import create_tables
 from federank.service.server.store.versions import newest_model
 
 ITEMS, FACTORS, TRIPLES = 12, 3, 4
-FPL_SERVER = SERVER_METHODS["fpl"]
+FPL_SERVER, FRUGAL_SERVER = SERVER_METHODS["fpl"], SERVER_METHODS["frugal"]
 TENSORS = {"Content-Type": "application/octet-stream"}
 WAITS = 10**6
 """How often a test looks whether what it waits for has come: without end, as the runner ends a test that hangs."""

@@ -73,21 +73,19 @@ class InProcess:
         return True
 
     def _plain(self, users, model):
-        kind = self.config.served.kinds["plain"]
-        form = self.config.served.form_of(self.config.settings, self.form, self.shared.published)
+        served = self.config.served
+        form = served.form_of(self.config.settings, self.form, self.shared.published)
         for user in users:
             body = self.devices.message(user, self.shared.round_number, model)
             assert len(body) <= self.form.most_bytes
-            kind.judge(body, form)
-            assert self.config.served.implausible(self.config.settings, self.shared.published, body) is None
-            yield kind.summand(body, form)
+            served.judge(body, form)
+            assert served.implausible(self.config.settings, self.shared.published, body) is None
+            yield served.summand(body, form)
 
     def _secure(self, users, model):
-        config, stage = (
-            self.config.sums.config,
-            self.config.served.sums.stage(self.config.settings, self.shared.published),
-        )
-        length = config.length_of(stage, self.config.served.sums.rows(self.config.settings, self.shared.published))
+        config, served = self.config.sums.config, self.config.served
+        stage = served.stage(self.shared.published)
+        length = config.length_of(stage, served.rows(self.config.settings, self.shared.published))
         offer = SimpleNamespace(
             round=self.shared.round_number,
             stage=stage,

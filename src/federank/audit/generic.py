@@ -137,9 +137,9 @@ def audit_model(model: FederatedModel, *, sees: str, people: int | None, per_epo
     return Audited(findings, audit.about(time.perf_counter() - started))
 
 
-def changed_rows(method: FederatedMethod, broadcast: Any, update: Any) -> FloatMatrix:
+def changed_rows(method: FederatedMethod, update: Any) -> FloatMatrix:
     """What an update says of each item: what it adds to an empty aggregate, a row per item."""
-    one = method.empty(method.stage(broadcast))
+    one = method.empty()
     method.add(one, update)
     named = [name for name in wire.tables(one) if name != "counts"] or wire.tables(one)
     parts = [np.reshape(getattr(one, name), (method.n_items, -1)) for name in named]
@@ -208,7 +208,7 @@ class _Audit:
     def _watch(self, user: int, broadcast: Any, result: ClientResult) -> None:
         """Read one update."""
         self._broadcast = broadcast
-        table = changed_rows(self._simulation.method, broadcast, result.update)
+        table = changed_rows(self._simulation.method, result.update)
         moved = row_norms(table)
         self._members.append(user)
         self._total = table if self._total is None else self._total + table

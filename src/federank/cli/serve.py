@@ -38,7 +38,6 @@ from federank.cli.plan import SURELY_LITTLE
 from federank.data.formats import is_catalogue_file, read_catalogue_file
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
-from federank.federation.server import ServerMethod
 from federank.methods.registry import federated_method, help_of, served_names
 from federank.privacy.accountant import epsilon_of_mu
 from federank.secagg.config import GRADIENTS
@@ -47,7 +46,7 @@ from federank.service.server.bootstrap import FederationSpec, open_store
 from federank.service.server.config import LONGEST_NOUN, language_of, noun_of, read_config, suggested_policy, words_of
 from federank.service.server.http.listening import hosts_of
 from federank.service.server.logs import Log
-from federank.service.server.methods import SERVER_METHODS
+from federank.service.server.methods import SERVER_METHODS, ServerMethod
 from federank.service.server.processes import Serving, bind
 from federank.service.server.processes import serve as serve_federation
 from federank.service.server.secure_config import SecaggSpec
@@ -110,7 +109,7 @@ def _command(name: str) -> click.Command:
 def _method_options(served: ServerMethod) -> list[click.Parameter]:
     """The settings of a method that the federation decides; owners decide the others."""
     names = {option_name(name, served.name, _reserved()): name for name in served.federation_settings}
-    options = [option for option in settings_options(served.settings, served.name, _reserved()) if option.name in names]
+    options = [option for option in settings_options(served.kind, served.name, _reserved()) if option.name in names]
     texts = _HELP.get(served.name, {})
     for option in options:
         assert isinstance(option, Option)

@@ -26,13 +26,14 @@ import numpy as np
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.checks import check_fields, refuse_unknown
 from federank.checks import setting as setting
-from federank.errors import SettingError
+from federank.errors import BadMessage, SettingError
 from federank.federation import wire
-from federank.federation.defences import NO_DEFENCES, Defences
+from federank.federation.defences import NO_DEFENCES, Defences, Shortened, shortened
 from federank.federation.wire import Array, array
 
 if TYPE_CHECKING:
     from federank.data.interactions import Interactions, Profiles
+    from federank.federation.server import Guarantee
     from federank.privacy.policy import Policy
     from federank.privacy.population import Choices
 
@@ -202,6 +203,10 @@ class FederatedMethod:
     """Whether each client's uploads are counted against a quota also where the server reads them."""
     recipe: ClassVar[str] = "gradients"
     """The name of its updates in a config of secure aggregation."""
+    quota: ClassVar[str] = "uploads_per_client"
+    """The setting that has the number of uploads of a client in a season."""
+    filled_in: ClassVar[tuple[str, ...]] = ("n_items", "uploads", "noise")
+    """Settings that no operator names: they follow from the data and from what is asked of secure aggregation."""
     needs_unseen_items: ClassVar[bool] = True
     """Whether a user who has the full catalogue cannot take part, even where no server reads an upload."""
     defences: ClassVar[Defences] = NO_DEFENCES
@@ -224,7 +229,7 @@ class FederatedMethod:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.uploads == "secure" and not self.clip:
+        if self.uploads == "secure" and not self.norm_bound:
             raise SettingError(
                 "uploads is secure, which needs clip, the L2 bound of an upload; clip is 0. Set it, to 5 for example."
             )
@@ -288,15 +293,42 @@ class FederatedMethod:
         values = {name: getattr(policy, name) for name in self.suggestions}
         return replace(self, **{name: value for name, value in values.items() if value is not None})
 
-    def secured(self, *, with_noise: bool) -> Self:  # noqa: ARG002
-        """The method under secure aggregation, with nothing left open; the host adds the noise. There is no default of
-        `clip`."""
-        return replace(self, uploads="secure", uploads_per_client=self.uploads_per_client or 20)
+    @property
+    def norm_bound(self) -> float:
+        """The L2 bound of a secure upload."""
+        return self.clip
+
+    @property
+    def noises(self) -> tuple[int, ...]:
+        """Each server's noise on each secure upload of a client, in units of the norm bound / 4096."""
+        return (self.noise,) * self.uploads_per_client
+
+    @property
+    def popularity_power(self) -> float:
+        """Under noise: an item of popularity c weighs c^power in an upload."""
+        return 0.0
+
+    def secured(self, guarantee: Guarantee, clients: int) -> Self:  # noqa: ARG002
+        """The method under secure aggregation in rounds of this many clients, with nothing left open. There is no
+        default of `clip`."""
+        method = replace(self, uploads="secure", uploads_per_client=self.uploads_per_client or 20)
+        return replace(method, noise=guarantee.noise(method.uploads_per_client))
+
+    @classmethod
+    def affordable(cls, clients: int, n_items: int, delta: float) -> float | None:  # noqa: ARG003
+        """The epsilon of a federation of this size that names none; None: no noise."""
+        return None
+
+    @classmethod
+    def made(cls, settings: Mapping[str, Any]) -> Self:
+        """The method of these settings, as a federation keeps them."""
+        method: Self = from_configuration(cls, settings)
+        return method
 
     @classmethod
     def announced(cls, settings: Mapping[str, Any], n_items: int, *, secure: bool) -> Self:
         """The method as a federation announces its settings; raises SettingError where they cannot be followed."""
-        method: Self = from_configuration(cls, {**settings, "n_items": n_items})
+        method = cls.made({**settings, "n_items": n_items})
         if (method.uploads == "secure") != secure:
             raise SettingError(f"uploads is {method.uploads}, and the federation announces otherwise.")
         return method
@@ -319,9 +351,17 @@ class FederatedMethod:
         """The method for the items that secure uploads of a stage cover. Default: all."""
         return self
 
+    def write(self, broadcast: Any, rows: IntVector, *, round_number: int, version: int) -> bytes:
+        """Rows of a broadcast as they are sent."""
+        return wire.encode_rows(broadcast, rows, self.n_items, round_number=round_number, version=version)
+
     def read(self, content: bytes) -> wire.RowsMessage:
         """Rows of a broadcast from the wire, checked."""
         return wire.decode_rows(self.records.sent, self, content)
+
+    def as_read(self, broadcast: Any) -> Any:
+        """A broadcast as clients have it, where the wire rounds it."""
+        return broadcast
 
     def most_bytes(self) -> int:
         """The longest broadcast, without the numbers of its rows."""
@@ -331,9 +371,21 @@ class FederatedMethod:
         """The most items that an update names."""
         return self.n_items
 
-    def stage(self, broadcast: Any) -> int:  # noqa: ARG002
-        """Which upload of a client's lifetime a round on this broadcast asks for."""
+    def stage(self, state: Any) -> int:  # noqa: ARG002
+        """Which upload of a client's lifetime a round on this state asks for."""
         return 0
+
+    def uploads_now(self, broadcast: Any) -> int | None:  # noqa: ARG002
+        """The most uploads of a client as long as this is the broadcast; None: no other than its quota."""
+        return None
+
+    def progress(self, state: Any) -> dict[str, int]:  # noqa: ARG002
+        """Figures for the operator of how far learning has come, by name."""
+        return {}
+
+    def learnt_from(self, state: Any) -> dict[str, Array]:  # noqa: ARG002
+        """How many users a state was learnt from, and how many have each item, where that is known; for exports."""
+        return {}
 
     def fold_in(self, client: Client, broadcast: Any) -> Array:
         """A user's factors from the full history. Hosts pass client.state only where it was learnt from exactly that
@@ -352,6 +404,24 @@ class FederatedMethod:
     def check(self, broadcast: Any, update: Any) -> None:
         """Raise BadMessage where no honest client can have sent this. Form and bounds have been checked already."""
 
+    def check_form(self, update: Any, broadcast: Any) -> None:  # noqa: ARG002
+        """Raise BadMessage where an update has another form than one for this broadcast; None: it is too old."""
+        for name in wire.indices(update):
+            rows = len(getattr(update, name))
+            if rows > self.max_rows():
+                raise BadMessage(f"The update has {rows} rows; the task allows {self.max_rows()} at most.")
+
+    def max_upload(self) -> int:
+        """The bytes of the longest update."""
+        kind = self.records.update
+        axes = {axis for part in wire.arrays(kind) for axis in part.metadata["axes"] if isinstance(axis, str)}
+        free = {axis: self.max_rows() for axis in axes if axis != "items" and not hasattr(self, axis)}
+        return wire.size(wire.zeros(kind, self, **free))
+
+    def shortened(self, update: Any, most_norm: float) -> Shortened:
+        """An update whose rows have at most this norm, and how many were longer."""
+        return shortened(update, most_norm)
+
     def check_step(self, before: Any, after: Any) -> None:
         """Raise BadMessage where the broadcast `after` a step must not be published."""
 
@@ -366,6 +436,18 @@ class FederatedMethod:
     def grow(self, state: Any, n_items: int) -> Any:
         """The state for a larger catalogue. Default: rows of zeros."""
         return wire.extended(state, n_items)
+
+    def started(self, state: Any) -> Any:
+        """The state that a federation begins with, from the rows of a trained model; its other rows have grown."""
+        return state
+
+    def new_season(self, state: Any, begun: IntVector) -> Any:  # noqa: ARG002
+        """The state of a new season, in which these items begin or return."""
+        return state
+
+    def new_plan(self, state: Any, before: tuple[int, ...], now: tuple[int, ...]) -> Any:  # noqa: ARG002
+        """The state at the first stage of a season's secure uploads; `before` and `now` are the noises of both."""
+        return state
 
     def exported(self, arrays: dict[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
         """The arrays of a broadcast as the model of this name keeps them, with its settings."""

@@ -1,7 +1,7 @@
 """Secure aggregation of any method, derived from its records.
 
 The secure vector of an update is `flatten` of an empty aggregate to which the update was added: the sum of the vectors
-is the aggregate. Vectors are clipped to `method.clip`, rounded to integers and summed in the ring (secagg/ring.py).
+is the aggregate. Vectors are clipped to `method.norm_bound`, rounded to integers and summed in the ring (ring.py).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def secure_vector(method: FederatedMethod, stage: int, update: object) -> RealVe
 
 def secure_message(method: FederatedMethod, stage: int, update: object, chances: NDArray[np.uint16]) -> IntVector:
     """The same, clipped and rounded to integers; `chances` are uniform, one per number."""
-    return round_message(secure_vector(method, stage, update), method.clip, chances)
+    return round_message(secure_vector(method, stage, update), method.norm_bound, chances)
 
 
 def aggregate_from(method: FederatedMethod, stage: int, total: NDArray[np.signedinteger]) -> object:
     """The aggregate of a sum of messages. The host fills in the numbers of clients."""
-    aggregate = wire.unflatten(method.empty(stage), in_units(total, method.clip))
-    aggregate.noise = method.noise * math.sqrt(2) * method.clip / C_INT
+    aggregate = wire.unflatten(method.empty(stage), in_units(total, method.norm_bound))
+    aggregate.noise = method.noise * math.sqrt(2) * method.norm_bound / C_INT
     return aggregate
 
 

@@ -1,20 +1,16 @@
-"""What a server must know of a method: one record of functions, found by the name that the federation config has.
+"""What a server keeps of a method: the content of model versions, the form of uploads, and a guarantee of noise.
 
-    federation config     keeps the method's settings; clients receive `client_settings` of them
-    rounds      open, wait, close; give `fold` what was uploaded, in the stated order
-    uploads     are bytes of a kind; an `UploadKind` says whether they are right, and what they add to their round's sum
-    store       keeps every version's content, and of the newest one also the state that the next `fold` needs
-    model       is sent as `encode` writes it, by any worker: from tables and `overall`, not from `state`; it is
-                published only once `decode`, which is what clients use, has read it
+    content   the tables that clients download (`tables`, `overall`), and what only the next server step needs (`state`)
+    store     keeps every version's content, and of the newest one also the state
+    uploads   are bytes; a `Form` says what they must look like
 
-A method on the interface (method.py) needs no such record: service/server/methods.py derives it.
+service/server/methods.py derives what a server does with them from a method's interface (method.py).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -22,16 +18,11 @@ import numpy as np
 from safetensors.numpy import load
 
 from federank._numerics.arrays import FloatMatrix, IntVector, LongVector
-from federank.data.interactions import Interactions
-from federank.errors import ModelError
-from federank.federation.defences import NO_DEFENCES, Defences
 from federank.federation.method import low_bias
 from federank.federation.wire import Array, encode_parts
 from federank.privacy.accountant import mu_for
-from federank.secagg.config import SecaggConfig
 from federank.secagg.proof.parameters import Parameters
 from federank.secagg.ring import C_INT
-from federank.secagg.upload import decode_upload
 
 MAX_HEADER = 1024
 """Bytes that a safetensors header may take beyond what ours takes: other writers order and pad it differently."""
@@ -143,191 +134,25 @@ class Form(NamedTuple):
     most_bytes: int  # the longest upload that can be right
     numbers: int = 0  # sums: how many numbers an upload of the round has; 0 where that is not known
     check: Parameters | None = None  # sums: how a message's norm is proved, where it is
-    method: Any = None  # of a method on the interface: with these settings and this catalogue
-
-
-class UploadKind(NamedTuple):
-    """How uploads of one kind are judged and added up.
-
-    A masked or secret-shared upload would be another kind: its `judge` can check sizes only, and its summands make
-    sense only added up, which is all that a server step does with them.
-    """
-
-    judge: Callable[[bytes, Form], int]
-    """Raise `BadMessage` where an upload is out of bounds; else how many of its rows will be shortened."""
-    summand: Callable[[bytes, Form], Any]
-    """What an accepted upload adds to its round's sum. It was judged when it arrived, and is not checked again."""
+    method: Any = None  # with these settings and this catalogue
+    broadcast: Any = None  # what the upload was made from, where the server still has it
 
 
 class Guarantee(NamedTuple):
-    """What sums guarantee of all messages per client, said in one of two ways."""
+    """The differential privacy of all uploads of a client in a season, given in one of two ways."""
 
-    sigma: float | None  # each server's noise, in longest messages; 0: none
+    sigma: float | None  # each server's noise, in norm bounds; 0: none
     epsilon: float | None
     delta: float
 
+    @property
+    def has_noise(self) -> bool:
+        """Whether sums carry noise."""
+        return bool(self.sigma) or self.epsilon is not None
 
-class SecurePlan(NamedTuple):
-    """What a federation config of sums says about messages."""
-
-    recipe: str
-    factors: int
-    columns: int
-    clip: float
-    noises: tuple[int, ...]
-    power: float
-    most_shown: float | None = None
-    """Largest share of users to whom one item may be shown, unless the operator names one; None: no bound."""
-    min_support: int = 1
-    """Items of fewer users are only in uploads of the first stage."""
-
-
-class SecureServerMethod(NamedTuple):
-    """What a server must know of a method whose messages may be sent as sums that no single server can open."""
-
-    settings: Callable[[Any, Guarantee], Any]
-    """(settings, guarantee) -> the settings of a federation of sums that makes it."""
-    plan: Callable[[Any, int, int, Guarantee], SecurePlan]
-    """(settings, number of items, clients per round, guarantee) -> the plan of a new federation."""
-    stage: Callable[[Any, Published], int]
-    """(settings, model) -> which of a client's messages a round on it asks for."""
-    digest: Callable[[Any, Published], bytes]
-    """(settings, model) -> the digest of the model as clients read it."""
-    fold: Callable[[Any, SecaggConfig, Published, int, IntVector, int], Content]
-    """(settings, config, model, enrolled clients, noisy sum of the uploads, number of uploads) -> the next version.
-    """
-    is_drawn: Callable[[Content], bool]
-    """(first content) -> whether a federation's seed has drawn it, and it is no trained model."""
-    rows: Callable[[Any, Published], int | None] = lambda _settings, _model: None
-    """(settings, model) -> how many items uploads of a round on it cover; None: all."""
-    affordable: Callable[[int, int, float], float | None] = lambda _clients, _items, _delta: None
-    """(clients per round, items, delta) -> the epsilon of a federation that names none; None: no noise."""
-    next_season: Callable[[SecaggConfig, SecaggConfig, Content], Content] = lambda _before, _now, content: content
-    """(config before, config now, content) -> the content at the first stage of a season's plan."""
-    idle: tuple[str, ...] = ()
-    """Settings that mean nothing where messages are sums."""
-    only: tuple[str, ...] = ()
-    """Settings that mean nothing elsewhere."""
-
-
-def as_promised(settings: Any) -> int | None:
-    """A client is invited as often as its quota says; without end where there is none."""
-    messages: int | None = settings.messages
-    return messages
-
-
-class Exported(NamedTuple):
-    """A version of a federation as its method's recommender takes it."""
-
-    settings: Mapping[str, Any]
-    arrays: Mapping[str, Array]  # what the model's shared part is made from
-    rated: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServerMethod:
-    """What a server must know of a method."""
-
-    name: str
-    """What clients receive, and what the federation config keeps."""
-    settings: type[Any]
-    """The record of settings."""
-    federation_settings: tuple[str, ...]
-    """Those that a federation decides."""
-    client_settings: tuple[str, ...]
-    """Those of them that clients receive."""
-    defaults: Mapping[str, Any]
-    """Where a federation's defaults are not the record's."""
-    settle: Callable[[Any, Interactions, Any], Any]
-    """(settings, data, trained model or None) -> settings with nothing left open, as the federation config keeps
-    them.
-    """
-    first_content: Callable[[Any, Interactions, Any], Content]
-    """(settings, data, trained model or None) -> what the federation begins with."""
-    form: Callable[[Any, int, float], Form]
-    """(settings, number of items, longest row) -> what an upload must look like."""
-    recipe: Callable[[Any, int, int], Any]
-    """(settings, number of items, enrolled clients) -> what the next server step follows."""
-    fold: Callable[[Any, Published, int, Iterable[Any]], Content]
-    """(recipe, model, round number, summands in the stated order) -> the next version."""
-    encode: Callable[[Any, Published, IntVector, int], bytes]
-    """(settings, model, rows, round number) -> the Broadcast of these rows, as it is sent."""
-    decode: Callable[[Any, bytes, int], Any]
-    """(settings, Broadcast, number of items) -> its rows as a client reads them, or `BadMessage`."""
-    kinds: Mapping[str, UploadKind]
-    """Every kind of upload that it takes; `plain` is one client's update, readable by the server."""
-    invitations: Callable[[Any], int | None] = lambda _settings: None
-    """(settings) -> how often a client is invited over its lifetime at most; None: in every round."""
-    invitations_now: Callable[[Any, Published], int | None] = lambda _settings, _model: None
-    """(settings, model) -> a lower bound on that as long as this is the model; None: no other."""
-    form_of: Callable[[Any, Form, Published], Form] = lambda _settings, form, model: form._replace(
-        n_items=model.n_items
-    )
-    """(settings, form, model) -> what a plain upload that was made from this model must look like."""
-    progress: Callable[[Any, Content], dict[str, int]] = lambda _settings, _content: {}
-    """(settings, content) -> figures for the operator of how far learning has come, by name."""
-    rounds: Mapping[str, Any] = field(default_factory=dict)
-    """Where a federation's defaults of `RoundSettings` are not the record's."""
-    sharing: tuple[str, ...] = ("all", "fixed-subset", "randomized-response")
-    """The sharing policies that its clients can follow."""
-    defences: Defences = NO_DEFENCES
-    """What one server step may do to the model, unless the operator says otherwise (defences.py)."""
-    implausible: Callable[[Any, Published, bytes], str | None] = lambda _settings, _model, _body: None
-    """(settings, model of its round, plain upload) -> why no honest client can have sent it; None if one can."""
-    out_of_scale: Callable[[Any, Content, Content], str | None] = lambda _settings, _before, _after: None
-    """(settings, content before, content after) -> why an aggregate must not be published; None if it may."""
-    received: Callable[[Published], dict[str, Array]] = lambda _model: {}
-    """(model) -> how many users it was learnt from and how many have each item, where known; for exports."""
-    extend: Callable[[Any, Content, int], Content] = lambda _settings, content, n_items: lowest_rows(content, n_items)
-    """(settings, content, number of items) -> the same for a larger catalogue: new rows start low."""
-    item_state: Callable[[Any, Content], tuple[str, ...]] = lambda _settings, _content: ()
-    """(settings, content) -> the arrays of its state that have one row per item."""
-    new_season: Callable[[Any, Content, IntVector], Content] = lambda _settings, content, _begun: content
-    """(settings, content, rows of items that begin or return) -> the content that a season begins with."""
-    quota: str | None = None
-    """The setting that says how many uploads a client makes in a season, where there is one."""
-    suggests: Callable[[Any], dict[str, Any] | None] = lambda _settings: None
-    """(settings) -> the policy that clients are suggested where the operator names none."""
-    exported: Callable[[Mapping[str, Any], Mapping[str, Array]], Exported]
-    """(settings, tables of a version) -> the same as a model."""
-    sums: SecureServerMethod
-    """The same under secure aggregation."""
-
-
-# Uploads that no single server can read, as every method under secure aggregation takes them in.
-
-
-def one_noise(guarantee: Guarantee, messages: int) -> tuple[int, ...]:
-    """One server's noise on each of a lifetime's uploads, where all of them are alike; 0 without a guarantee."""
-    each = guarantee.sigma or 0.0
-    if guarantee.epsilon is not None:
-        each = math.sqrt(messages) / mu_for(guarantee.epsilon, guarantee.delta)
-    return (math.ceil(each * C_INT),) * messages
-
-
-def judge_sealed(body: bytes, form: Form) -> int:
-    """Refuse a secure upload of a wrong form. Its content cannot be read."""
-    if form.numbers:
-        decode_upload(body, form.numbers, form.check)
-    return 0
-
-
-def _unread(_body: bytes, _form: Form) -> Any:
-    """An upload of sums adds nothing by itself: only with the helper's word does its share count."""
-    raise AssertionError("uploads of sums are added up by service/server/secure_rounds.py")
-
-
-SEALED = UploadKind(judge_sealed, _unread)
-
-
-def known_items(data: Interactions, trained: Any) -> tuple[IntVector, IntVector]:
-    """The items that a trained model knows: their numbers here, and there."""
-    rows = {identity: row for row, identity in enumerate(trained.training.item_ids.tolist())}
-    known = [(n, rows[identity]) for n, identity in enumerate(data.item_ids.tolist()) if identity in rows]
-    if not known:
-        raise ModelError(
-            f"The trained model knows none of the {data.n_items:,} items of {data.name}; start from a model of the "
-            "same data."
-        )
-    here, there = (np.array(column, dtype=np.int32) for column in zip(*known, strict=True))
-    return here, there
+    def noise(self, uploads: int) -> int:
+        """One server's noise on each of this many uploads, where all have the same; 0 without a guarantee."""
+        sigma = self.sigma or 0.0
+        if self.epsilon is not None:
+            sigma = math.sqrt(uploads) / mu_for(self.epsilon, self.delta)
+        return math.ceil(sigma * C_INT)

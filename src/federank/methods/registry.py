@@ -77,13 +77,12 @@ METHODS = {
 """The module, class and one line of help of each method."""
 
 SERVED = {
-    "frugal": "federank.methods.frugal",
+    "frugal": "federank.methods.frugal.method:Frugal",
     "fpl": "federank.methods.fpl.method:FPL",
     "pmf": "federank.methods.fedrec.method:PMF",
     "svdpp": "federank.methods.fedrec.method:SVDPlusPlus",
 }
-"""Methods that servers offer: their class on the interface of federation/method.py; or, without a colon, the folder
-with their records (`server`, `client` and `simulated`)."""
+"""Methods that servers offer: their class on the interface of federation/method.py."""
 
 AUDITED = ("fpl", "federank", "frugal", "fcf", "pmf", "svdpp", "fedmf", "pfedrec", "fedrap")
 """Methods that send something, so they can be audited."""
@@ -120,12 +119,6 @@ def federated_method(name: str) -> type[FederatedMethod] | None:
         module, cls, _ = METHODS.get(name, ("", "", ""))
     kind = getattr(import_module(module), cls) if module else extensions.find("methods", name)
     return kind if _is_federated(kind) else None
-
-
-def part_of(name: str, module: str, table: str) -> Any:
-    """What a served method's folder has for a host: the entry of this name in a table of a module; None for nothing."""
-    folder = SERVED.get(name, ":")
-    return None if ":" in folder else getattr(import_module(f"{folder}.{module}"), table).get(name)
 
 
 def served_names() -> list[str]:

@@ -6,11 +6,12 @@ from typing import Any
 
 from federank._numerics.arrays import IntVector
 from federank.errors import BadMessage
-from federank.federation.server import Published, SecureServerMethod
+from federank.federation.server import Published
 from federank.secagg.config import SecaggConfig
 from federank.secagg.exchange import RoundRecord
 from federank.secagg.ring import implausible
 from federank.secagg.round_config import Offer, check_offer
+from federank.service.server.methods import ServerMethod
 
 
 class Chain:
@@ -25,16 +26,16 @@ class Chain:
 
     def begin(
         self,
-        sums: SecureServerMethod,
+        served: ServerMethod,
         settings: Any,
         config: SecaggConfig,
         version: int,
         first: Published | None,
     ) -> None:
         """The first version of a season; one that is not published is known by the digest of its first offer."""
-        self._sums, self._settings, self._config = sums, settings, config
+        self._served, self._settings, self._config = served, settings, config
         self._model, self.is_recomputed = first, first is not None
-        self._add(version, "" if first is None else sums.digest(settings, first).hex())
+        self._add(version, "" if first is None else served.digest(settings, first).hex())
         if first is not None:
             self._keep(first)
 
@@ -43,9 +44,9 @@ class Chain:
         self.name(offer.version, offer.model)
         if (offer.version, offer.model) != (self.version, self._digest):
             raise BadMessage(f"The offer of round {offer.round} was not about the model of that moment.")
-        rows = None if self._model is None else self._sums.rows(self._settings, self._model)
+        rows = None if self._model is None else self._served.rows(self._settings, self._model)
         check_offer(offer, self._config, bytes.fromhex(self._digest), 0, rows)
-        if self._model is not None and offer.stage != self._sums.stage(self._settings, self._model):
+        if self._model is not None and offer.stage != self._served.stage(self._model):
             raise BadMessage(f"The offer of round {offer.round} asked for another message than the plan's.")
 
     def name(self, version: int, digest: str) -> None:
@@ -62,9 +63,9 @@ class Chain:
         if why is not None:
             raise BadMessage(f"Round {record.round} was folded, though {why}.")
         assert self._model is not None, "sums with noise are always there"
-        content = self._sums.fold(self._settings, self._config, self._model, record.people, total, record.messages)
+        content = self._served.step_of_sum(self._settings, self._model, record.people, total, record.messages)
         self._model = self._model.followed_by(content)
-        if self._sums.digest(self._settings, self._model).hex() != record.model:
+        if self._served.digest(self._settings, self._model).hex() != record.model:
             raise BadMessage(
                 f"Version {self._model.version} does not follow from the sums of round {record.round}: its record "
                 "names another model."
@@ -84,7 +85,7 @@ class Chain:
             self.version, self._digest = version, ""
             return
         self._model = self._model._replace(version=version)
-        self._add(version, self._sums.digest(self._settings, self._model).hex())
+        self._add(version, self._served.digest(self._settings, self._model).hex())
 
     def _keep(self, model: Published) -> None:
         if model.version in self._wanted:

@@ -375,13 +375,13 @@ def serve_demo(
         database = Database(store)
         with database.connection() as connection:
             create_tables(connection)
-            settings, rounds = trained.settings, RoundSettings(**ROUND)  # type: ignore[arg-type]
+            served, rounds = SERVER_METHODS["frugal"], RoundSettings(**ROUND)  # type: ignore[arg-type]
             token = establish(
                 connection,
-                settings,
+                served.kind.made({"seed": seed, "clip": USUAL_CLIP, "messages": trained.settings.messages}),
                 data,
                 rounds,
-                served=SERVER_METHODS["frugal"],
+                served=served,
                 name=own["name"],
                 trained=trained,
                 sums=spec,

@@ -31,9 +31,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from federank.errors import BadAnswer, BadMessage, NoAnswer
-from federank.federation.season import season_content, season_rows
 from federank.federation.secure import model_digest
-from federank.federation.server import Content, Published, ServerMethod
+from federank.federation.server import Content, Published
 from federank.federation.wire import Array
 from federank.secagg.canonical import digest
 from federank.secagg.config import SecaggConfig, check_follows, check_signed, config_from
@@ -45,8 +44,9 @@ from federank.service.chain import Chain
 from federank.service.client.federation import merged, read_info, read_rows
 from federank.service.client.http import refuse_bad_certificate, trusted_certificates
 from federank.service.seasons import InTotal, total_of
-from federank.service.server.methods import SERVER_METHODS
+from federank.service.server.methods import SERVER_METHODS, ServerMethod
 from federank.service.server.model_versions import content_from, first_model
+from federank.service.server.season_rows import season_content, season_rows
 from federank.service.server.secure_config import settings_from
 
 MOST_BYTES = 1 << 28
@@ -173,7 +173,7 @@ class _Verification:
         self._note(f"season {season.config.season}  federation config {self._name}")
         served, settings = _settings(season.config, self._leader)
         chain.begin(
-            served.sums, settings, season.config, season.first_version, self._first(chain, served, settings, seasons)
+            served, settings, season.config, season.first_version, self._first(chain, served, settings, seasons)
         )
         after, restores, previous = self._helper_rounds(season), list[Restore](), season.first_round - 1
         for number, state, version, _ in listed:
@@ -217,7 +217,7 @@ class _Verification:
         origin = [one for one in seasons if one.first_version <= config.starts_from][-1]
         rows = season_rows(self._items(origin), self._items(self._season))
         begun = season_content(served, settings, start.content, rows)
-        begun = served.sums.next_season(origin.config, config, begun)
+        begun = served.new_plan(settings, origin.config.noises, config.noises, begun)
         if not _same_content(begun, published):
             raise BadMessage(f"The first model of season {config.season} does not follow from version {start.version}.")
         self._note(f"version {first.version:,}: follows from version {start.version:,} and the catalogue")
@@ -419,12 +419,12 @@ def _settings(config: SecaggConfig, leader: Fetch) -> tuple[ServerMethod, Any]:
     method = str(_json(leader("/federation")).get("method")).removesuffix("-sums")
     if method not in SERVER_METHODS:
         raise BadMessage(f"The federation's method is {method[:40]!r}, which this version does not know.")
-    return SERVER_METHODS[method], settings_from(SERVER_METHODS[method], _json(content))
+    return SERVER_METHODS[method], settings_from(SERVER_METHODS[method].kind, _json(content))
 
 
 def _first(served: ServerMethod, settings: Any, config: SecaggConfig, published: Content, note: Note) -> Published:
     """Version 0: as the seed draws it, or a trained model, which is taken as it is."""
-    if served.sums.is_drawn(published):
+    if served.is_drawn(published):
         drawn = served.first_content(settings, SimpleNamespace(n_items=config.items), None)  # type: ignore[arg-type]
         if not all(
             name in published.tables and np.array_equal(table, published.tables[name])

@@ -106,7 +106,8 @@ class Simulation:
     def play_round(self) -> None:
         """Play one round; a round without uploads changes nothing."""
         clients, broadcast = self.begin()
-        self.finish(self.method.stage(broadcast), [self.sum(clients, broadcast)])
+        stage = self.method.stage(self.state)
+        self.finish(stage, [self.sum(clients, broadcast, stage)])
 
     def begin(self) -> tuple[IntVector, Any]:
         """The clients of the next round, and their broadcast. Uploads that get lost are sent too."""
@@ -115,9 +116,9 @@ class Simulation:
         self.sent[clients] += 1
         return clients, broadcast
 
-    def sum(self, clients: IntVector, broadcast: Any) -> RoundSum:
+    def sum(self, clients: IntVector, broadcast: Any, stage: int) -> RoundSum:
         """The sum of these clients' uploads; their states change."""
-        method, number, stage = self.method, self.round_number, self.method.stage(broadcast)
+        method, number = self.method, self.round_number
         summed = self._nothing(stage)
         arrives = set(arriving(self.schedule, number, clients + self.first).tolist())
         for user in clients.tolist():
@@ -263,13 +264,13 @@ class SimulationShard:
         for name in self._kept:  # arrays that come through Ray are read-only
             setattr(part, name, np.array(getattr(part, name)))
 
-    def train(self, message: tuple[int, Any], partitions: list[IntVector]) -> list[tuple[RoundSum, LongVector]]:
+    def train(self, message: tuple[int, int, Any], partitions: list[IntVector]) -> list[tuple[RoundSum, LongVector]]:
         """The sums of these clients' uploads, and their communication."""
         simulation, answers = self._simulation, []
-        simulation.round_number, broadcast = message
+        simulation.round_number, stage, broadcast = message
         for clients in partitions:
             simulation.counted = np.zeros_like(simulation.counted)
-            summed = simulation.sum(clients - np.int32(simulation.first), wire.read_only(broadcast))
+            summed = simulation.sum(clients - np.int32(simulation.first), wire.read_only(broadcast), stage)
             answers.append((summed, simulation.counted))
         return answers
 
@@ -303,19 +304,20 @@ class SimulationSpread:
         """What a shard starts with."""
         return self._simulation.part(int(partitions[0]), int(partitions[-1]))
 
-    def message(self, _since: int) -> tuple[int, Any]:
-        """The round and the full broadcast."""
-        return self._simulation.round_number, self._simulation.broadcast()
+    def message(self, _since: int) -> tuple[int, int, Any]:
+        """The round, its stage and the full broadcast."""
+        simulation = self._simulation
+        return simulation.round_number, simulation.method.stage(simulation.state), simulation.broadcast()
 
     def play_round(self, train: Train) -> None:
         """One round."""
         simulation = self._simulation
-        clients, broadcast = simulation.begin()
+        clients, _ = simulation.begin()
         sums = []
         for _, (summed, counted) in train(by_partition(clients, self.partitions)):
             sums.append(summed)
             simulation.counted += counted
-        simulation.finish(simulation.method.stage(broadcast), sums)
+        simulation.finish(simulation.method.stage(simulation.state), sums)
 
 
 def state_of(method: FederatedMethod, tables: Mapping[str, wire.Array], user: int) -> Any:

@@ -13,8 +13,8 @@ from federank.errors import SettingError
 from federank.methods.frugal import simulation as compiled
 from federank.methods.frugal.attacks import UNSEEN, WITH, WITHOUT, MessagesView, SumsReader, fused, read_message
 from federank.methods.frugal.audit import MessageReader, profiles_of, strengths_of
-from federank.methods.frugal.method import rows_of
 from federank.methods.frugal.objective import Objective
+from federank.methods.frugal.protocol import rows_of
 from federank.methods.frugal.reference import FrugalFleetInMemory
 from federank.privacy.policy import Policy
 
@@ -53,7 +53,7 @@ def watched(federation, reader, rounds=None):
     [
         {"messages": 2},
         {"messages": 2, "alpha": 3.0, "damping": 0.5},
-        {"messages": 2, "server": "adam", "regulariser": 1.0, "unobserved_weight": 0.0, "broadcast": "float32"},
+        {"messages": 2, "server": "adam", "regulariser": 1.0, "unobserved_weight": 0.0, "encoding": "float32"},
         {"messages": 2, "clip": 0.5},
         {"messages": 2, "policies": fixed_subset(0.4)},
     ],
@@ -158,7 +158,7 @@ def test_sums_over_all_users_distinguish_no_user():
 
 def test_a_sum_over_one_client_is_its_message():
     few = random_world(users=6, items=20, interactions=60, seed=3).compact()
-    federation = squares_federation(few, messages=1, cohorts=few.n_users, activity=0.0, broadcast="float32")
+    federation = squares_federation(few, messages=1, cohorts=few.n_users, activity=0.0, encoding="float32")
     reader = watched(federation, SumsReader(federation))
     counts = reader.counts(np.arange(few.n_users, dtype=np.int32))
     np.testing.assert_allclose(counts, few.matrix().toarray(), atol=1e-3)
@@ -168,7 +168,7 @@ def test_a_sum_over_one_client_is_its_message():
 
 @pytest.mark.parametrize("server", [{}, {"alpha": 0.5}, {"server": "adam", "regulariser": 1.0}])
 def test_sums_tell_how_many_have_each_item_however_many_users_they_are_of(server):
-    federation = squares_federation(PEOPLE, messages=2, broadcast="float32", **server)
+    federation = squares_federation(PEOPLE, messages=2, encoding="float32", **server)
     reader = watched(federation, SumsReader(federation))
     truth = PEOPLE.matrix().toarray()
     if federation.recipe.activity:  # everyone counts with their weight
@@ -185,7 +185,7 @@ def test_two_rounds_that_differ_by_one_member_give_that_member_away(factors):
     few = random_world(users=7, items=20, interactions=60, seed=4).compact()
     there = np.ones((2, few.n_users), dtype=bool)
     there[1, 2] = False
-    settings = {"messages": 2, "rounds": 2, "factors": factors, "activity": 0.0, "broadcast": "float32"}
+    settings = {"messages": 2, "rounds": 2, "factors": factors, "activity": 0.0, "encoding": "float32"}
     federation = squares_federation(few, trace=there, **settings)
     reader = watched(federation, SumsReader(federation))
     counts = reader.counts(np.arange(few.n_users, dtype=np.int32))

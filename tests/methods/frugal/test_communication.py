@@ -7,7 +7,7 @@ from tests.squares_worlds import devices_of, some_people, squares_federation
 
 from federank.methods.fedrec.recommender import rating_cost
 from federank.methods.frugal.communication import count_frugal_communication, fcf_cost, fcf_of_paper
-from federank.methods.frugal.method import FrugalUpdate
+from federank.methods.frugal.protocol import FrugalUpdate
 from federank.methods.frugal.reference import FrugalFleetInMemory
 from federank.methods.frugal.wire import encode_frugal_broadcast, encode_frugal_update
 
@@ -18,7 +18,7 @@ PEOPLE = some_people()
     "settings",
     [
         {"messages": 3},
-        {"messages": 2, "cohorts": 3, "broadcast": "float32"},
+        {"messages": 2, "cohorts": 3, "encoding": "float32"},
         {"messages": 3, "alpha": 1.0},
         {"messages": 3, "dropout": 0.4, "online": 0.7},
     ],

@@ -11,7 +11,7 @@ from tests.squares_worlds import devices_of, people_with, some_people, squares_f
 from federank.federation.wire import values
 from federank.methods.frugal import reference
 from federank.methods.frugal import simulation as compiled
-from federank.methods.frugal.method import FrugalUpdate, dense, message_norm, send
+from federank.methods.frugal.protocol import FrugalUpdate, dense, message_norm, send
 from federank.methods.frugal.reference import FrugalFleetInMemory
 from federank.privacy.policy import Policy
 

@@ -14,8 +14,13 @@ from federank.federation.rng import HELPER, ROUNDING, SERVER, words, words_wrap_
 from federank.methods.frugal import reference
 from federank.methods.frugal import simulation as compiled
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.method import PrivateUpdate, check_private_update
-from federank.methods.frugal.private import directions_at_home, directions_of, new_scratch, one_message, private_message
+from federank.methods.frugal.private_messages import (
+    directions_at_home,
+    directions_of,
+    new_scratch,
+    one_message,
+    private_message,
+)
 from federank.methods.frugal.private_plan import PrivatePlan, guarantee_of, planned
 from federank.methods.frugal.private_server import (
     PrivateModel,
@@ -26,6 +31,7 @@ from federank.methods.frugal.private_server import (
     received_from,
     with_both_noises,
 )
+from federank.methods.frugal.protocol import PrivateUpdate, check_private_update
 from federank.methods.frugal.simulation import sum_in_ring
 from federank.privacy.accountant import mu_for
 from federank.privacy.policy import Policy
@@ -59,7 +65,7 @@ def test_removing_a_user_changes_a_sum_by_at_most_the_largest_length(rounds):
 
 @pytest.mark.parametrize("rounds", [0, 2])
 def test_a_message_is_the_rounded_history_times_where_it_points(rounds):
-    federation = squares_federation(PEOPLE, messages=3, sigma=1.0, broadcast="float32")
+    federation = squares_federation(PEOPLE, messages=3, sigma=1.0, encoding="float32")
     compiled.play(federation, rounds)
     recipe, profile = federation.recipe, PEOPLE.profiles.of(7)
     known = directions_of(federation.item_vectors, federation.weights)

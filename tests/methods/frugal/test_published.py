@@ -65,7 +65,7 @@ def town():
 
 
 def test_users_vectors_lie_as_the_model_tells(town):
-    model = fr.Frugal(min_support=1, factors=16, messages=5, activity=0.0, broadcast="float32").fit(town)
+    model = fr.Frugal(min_support=1, factors=16, messages=5, activity=0.0, encoding="float32").fit(town)
     having = np.bincount(town.items, minlength=town.n_items) / town.n_users
     told = spectral_tastes(model.item_vectors, model.item_weights, model.regulariser, having, town.n_users)
     people = np.array([model.user_vectors[user] for user in range(town.n_users)])

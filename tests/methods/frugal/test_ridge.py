@@ -8,7 +8,7 @@ from federank.errors import BadMessage, SettingError
 from federank.federation import wire
 from federank.methods.frugal import ridge
 from federank.methods.frugal.item_weights import ItemWeights, most_bytes, no_weights
-from federank.methods.frugal.method import LEVELS
+from federank.methods.frugal.protocol import LEVELS
 from federank.methods.frugal.ridge import Block, co_occurrences, nearest, ridge_weights
 from federank.methods.frugal.side_knowledge import side_knowledge
 

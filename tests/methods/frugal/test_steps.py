@@ -14,7 +14,8 @@ import federank as fr
 from federank.errors import BadMessage, Diverged, SettingError
 from federank.methods.frugal import reference
 from federank.methods.frugal import simulation as compiled
-from federank.methods.frugal.method import (
+from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
+from federank.methods.frugal.protocol import (
     LEVELS,
     FrugalUpdate,
     compute_frugal,
@@ -27,7 +28,6 @@ from federank.methods.frugal.method import (
     rows_of,
     send,
 )
-from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
 from federank.methods.frugal.reference import FrugalFleetInMemory
 from federank.methods.frugal.server_update import fold
 from federank.methods.frugal.settings import ImplicitSettings, factors_for
@@ -57,7 +57,7 @@ def test_what_was_rounded_once_is_not_changed_by_rounding_it_again(vectors):
 
 @pytest.mark.parametrize("broadcast", ["int8", "float32"])
 def test_a_broadcast_of_some_rows_tells_them_as_the_complete_one_does(broadcast):
-    federation = squares_federation(PEOPLE, messages=1, broadcast=broadcast)
+    federation = squares_federation(PEOPLE, messages=1, encoding=broadcast)
     some = np.array([2, 3, 17], np.int32)
     model = 4, 0.5, federation.item_vectors, federation.weights
     part = make_frugal_broadcast(federation.recipe, *model, some)
@@ -115,8 +115,8 @@ def test_messages_that_say_nothing_change_nothing(server):
 
 @pytest.mark.parametrize("histories", [[[0, 1], [2, 3]], [[0, 1, 2, 3]]])
 def test_users_who_share_nothing_leave_the_first_model_and_finite_numbers(histories):
-    model = fr.Frugal(min_support=1, factors=2, messages=3, broadcast="float32").fit(people_with(histories, 4))
-    first = squares_federation(model.training, factors=2, messages=3, broadcast="float32")
+    model = fr.Frugal(min_support=1, factors=2, messages=3, encoding="float32").fit(people_with(histories, 4))
+    first = squares_federation(model.training, factors=2, messages=3, encoding="float32")
     np.testing.assert_array_equal(model.item_vectors, first.item_vectors)
     assert np.isfinite(model.user_vectors).all()
 
@@ -178,7 +178,7 @@ def test_vectors_are_shorter_where_users_or_items_are_few_and_longer_where_items
 
 
 def test_the_sums_are_all_that_a_fold_takes():
-    one, two = (squares_federation(PEOPLE, messages=1, broadcast="float32") for _ in range(2))
+    one, two = (squares_federation(PEOPLE, messages=1, encoding="float32") for _ in range(2))
     seen = []
     compiled.play(one, 1, watch=lambda _, sums: seen.append(sums))
     [sums], shared = seen, two.shared
@@ -187,7 +187,7 @@ def test_the_sums_are_all_that_a_fold_takes():
 
 
 def test_the_sums_of_the_compiled_engine_are_those_of_the_messages_written_out():
-    federation = squares_federation(PEOPLE, messages=1, clip=2.0, broadcast="float32")
+    federation = squares_federation(PEOPLE, messages=1, clip=2.0, encoding="float32")
     recipe, told, seen = federation.recipe, federation.shared.distribute(federation.recipe), []
     compiled.play(federation, 1, watch=lambda _, sums: seen.append(sums))
     fleet = FrugalFleetInMemory(recipe, devices_of(squares_federation(PEOPLE, messages=1)))

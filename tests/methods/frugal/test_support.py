@@ -9,10 +9,12 @@ from tests.worlds import random_world
 
 import federank as fr
 from federank.errors import BadMessage, DataError, SettingError
-from federank.methods.frugal import client, reference
+from federank.methods.frugal import reference
 from federank.methods.frugal import simulation as compiled
 from federank.methods.frugal.communication import count_frugal_communication
-from federank.methods.frugal.method import FrugalUpdate, check_frugal_update, compute_frugal, supported_items
+from federank.methods.frugal.method import Frugal
+from federank.methods.frugal.protocol import FrugalUpdate, check_frugal_update, compute_frugal, supported_items
+from federank.methods.frugal.records import FrugalModel
 from federank.methods.frugal.reference import FrugalFleetInMemory
 from federank.methods.frugal.wire import encode_frugal_broadcast, encode_frugal_update
 
@@ -25,7 +27,7 @@ SETTINGS = {
     "cohorts": {"messages": 3, "cohorts": 4},
     "solve": {"messages": 3, "alpha": 2.0, "damping": 0.5},
     "clipped": {"messages": 3, "clip": 0.7},
-    "noise": {"messages": 3, "sigma": 0.05, "broadcast": "float32", "min_support": 7},
+    "noise": {"messages": 3, "sigma": 0.05, "encoding": "float32", "min_support": 7},
     "own budgets": {"messages": 3, "allowed": np.arange(PEOPLE.n_users) % 4, "min_support": 6},
 }
 
@@ -134,7 +136,7 @@ def test_counts_are_checked(wrong):
 
 def test_a_private_client_knows_what_its_federation_publishes_before_any_item_is_supported():
     published = {"factors": 4, "messages": 2, "alpha": 0.0, "unobserved_weight": 1.0, "activity": 0.0, "min_support": 5}
-    made = client.Frugal.announced(published, 90, secure=True)
-    assert made.public_settings() == published | {"activity": None, "clip": None}
-    nothing = client.FrugalModel(np.zeros((90, 4), np.float32), np.zeros(90, np.float32), np.ones(1))
+    made = Frugal.announced(published, 90, secure=True)
+    assert made.public_settings() == published | {"clip": None}
+    nothing = FrugalModel(np.zeros((90, 4), np.float32), np.zeros(90, np.float32), np.ones(1))
     assert [made.covering(nothing, stage).n_items for stage in (0, 1)] == [90, 90]

@@ -10,7 +10,7 @@ from safetensors.numpy import save
 
 from federank.errors import BadMessage
 from federank.federation import wire
-from federank.methods.frugal.method import FrugalBroadcast, FrugalPrivate, FrugalUpdate, rounded, rows_of
+from federank.methods.frugal.protocol import FrugalBroadcast, FrugalPrivate, FrugalUpdate, rounded, rows_of
 from federank.methods.frugal.wire import (
     decode_frugal_broadcast,
     decode_frugal_update,

@@ -13,7 +13,7 @@ from tests.service.client.worlds import FACTORS, ITEMS, packed, scripted_federat
 from federank.cli import federank
 from federank.errors import BadAnswer, SettingError
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.method import FrugalPrivate, compute_frugal, own_vector, rows_of, send
+from federank.methods.frugal.protocol import FrugalPrivate, compute_frugal, own_vector, rows_of, send
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update, encode_frugal_update
 from federank.privacy.policy import Policy, SharedProfile, shared_profile

@@ -7,15 +7,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.service.federations import ITEMS, PATIENT, establish_in, in_a_loop, opened, serving, small_world, stored
+from tests.service.federations import (
+    FRUGAL_SERVER,
+    ITEMS,
+    PATIENT,
+    establish_in,
+    in_a_loop,
+    opened,
+    serving,
+    small_world,
+    stored,
+)
 
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import ModelError, SettingError
-from federank.methods.frugal import server as squares
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.method import FrugalPrivate, FrugalUpdate, compute_frugal, message_norm, send
-from federank.methods.frugal.server import FRUGAL_SERVER
+from federank.methods.frugal.method import Frugal
+from federank.methods.frugal.protocol import FrugalPrivate, FrugalUpdate, compute_frugal, message_norm, send
 from federank.methods.frugal.server_update import first_shared
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
@@ -32,8 +41,8 @@ FACTORS = 4
 HISTORIES = [[0, 1, 2], [0, 1, 3], [4, 5, 6], [4, 5, 7, 8], [1, 2, 9], [5, 6, 10]]
 
 
-def settings_of(**given):
-    return FrugalSettings(**({"factors": FACTORS, "messages": 2, "min_support": 1} | given))
+def settings_of(kind=Frugal, **given):
+    return kind(**({"factors": FACTORS, "messages": 2, "min_support": 1} | given))
 
 
 def few(address, rounds=None, **given):
@@ -45,7 +54,7 @@ def few(address, rounds=None, **given):
 
 def alone(**given):
     """The recipe of one person of that federation."""
-    return frugal_recipe(settings_of(**given), np.ones(1, dtype=np.int64), ITEMS)
+    return frugal_recipe(settings_of(FrugalSettings, **given), np.ones(1, dtype=np.int64), ITEMS)
 
 
 def message_of(broadcast, history, **given):
@@ -70,13 +79,13 @@ async def take_part(device, history):
 def folded(shared, devices, bodies):
     """What the simulation makes of these messages, in the stated order, where there are this many devices."""
     recipe = alone()._replace(participants=np.arange(devices, dtype=np.int32))
-    form = squares.form(settings_of(), ITEMS, 100.0)
-    shared.aggregate(recipe, [squares.summand(body, form) for body in sorted(bodies, key=digest)])
+    form = FRUGAL_SERVER.form(settings_of(), ITEMS, 100.0)
+    shared.aggregate(recipe, [FRUGAL_SERVER.summand(body, form) for body in sorted(bodies, key=digest)])
 
 
-def folded_into(recipe, model, number, updates):
+def folded_into(settings, enrolled, model, updates):
     """The next version, from plain uploads."""
-    return FRUGAL_SERVER.fold(recipe, model, number, updates)
+    return FRUGAL_SERVER.step(settings, model, enrolled, updates)
 
 
 def digest(body):
@@ -214,46 +223,46 @@ async def test_a_message_that_is_none_is_refused_with_the_reason(store, update, 
 
 
 def test_a_message_is_scaled_down_to_the_longest_that_is_allowed():
-    form = squares.form(settings_of(), ITEMS, 2.0)
+    form = FRUGAL_SERVER.form(settings_of(), ITEMS, 2.0)
     long, short = an_update(strengths=np.full(ITEMS, 9, np.float32)), an_update(scale=np.array([0.01], np.float32))
-    assert [squares.judge(encode_frugal_update(update), form) for update in (long, short)] == [1, 0]
-    kept = squares.summand(encode_frugal_update(long), form)
+    assert [FRUGAL_SERVER.judge(encode_frugal_update(update), form) for update in (long, short)] == [1, 0]
+    kept = FRUGAL_SERVER.summand(encode_frugal_update(long), form)
     assert kept.scale * message_norm(kept.strengths, kept.vector) == pytest.approx(2.0)
-    assert squares.summand(encode_frugal_update(short), form).scale == short.scale
+    assert FRUGAL_SERVER.summand(encode_frugal_update(short), form).scale == short.scale
 
 
 @pytest.mark.parametrize("history", [[0], [0, 3, 5]])
 def test_a_cohort_in_which_no_client_shares_anything_leaves_the_model_and_is_not_forgotten(history):
-    settings = squares.settle(settings_of(), small_world(), None)
-    model = first_model(squares.first_content(settings, small_world(), None))
-    told = decode_frugal_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
-    first = folded_into(squares.recipe(settings, ITEMS, 1), model, 0, [message_of(told, history)])
+    settings = FRUGAL_SERVER.settle(settings_of(), small_world(), None)
+    model = first_model(FRUGAL_SERVER.first_content(settings, small_world(), None))
+    told = decode_frugal_broadcast(FRUGAL_SERVER.encode(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
+    first = folded_into(settings, 1, model, [message_of(told, history)])
     assert np.array_equal(first.tables["vectors"], model.vectors)
     assert first.overall["regulariser"] == model.content.overall["regulariser"]
     assert np.rint(first.state["counts"]).tolist() == [float(item in history) for item in range(ITEMS)]
-    second = folded_into(squares.recipe(settings, ITEMS, 2), model.followed_by(first), 1, [message_of(told, history)])
+    second = folded_into(settings, 2, model.followed_by(first), [message_of(told, history)])
     assert np.isfinite(second.tables["vectors"]).all()
     assert np.abs(second.tables["vectors"][history]).max() > 0, "two people have it now"
 
 
 @pytest.mark.parametrize("devices", [0, 1, 2])
 def test_more_may_have_spoken_than_are_still_there(devices):
-    settings = squares.settle(settings_of(), small_world(), None)
-    model = first_model(squares.first_content(settings, small_world(), None))
-    told = decode_frugal_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
+    settings = FRUGAL_SERVER.settle(settings_of(), small_world(), None)
+    model = first_model(FRUGAL_SERVER.first_content(settings, small_world(), None))
+    told = decode_frugal_broadcast(FRUGAL_SERVER.encode(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
     messages = [message_of(told, history) for history in HISTORIES]
-    content = folded_into(squares.recipe(settings, ITEMS, devices), model, 0, messages)
-    again = folded_into(squares.recipe(settings, ITEMS, devices), model.followed_by(content), 1, messages)
+    content = folded_into(settings, devices, model, messages)
+    again = folded_into(settings, devices, model.followed_by(content), messages)
     assert all(np.isfinite(table).all() for table in (*content.tables.values(), *again.tables.values()))
 
 
 def test_a_pull_that_is_too_strong_for_the_first_users_waits_for_more_of_them():
-    settings = squares.settle(settings_of(regulariser=2.5), small_world(), None)
-    model = first_model(squares.first_content(settings, small_world(), None))
-    told = decode_frugal_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
+    settings = FRUGAL_SERVER.settle(settings_of(regulariser=2.5), small_world(), None)
+    model = first_model(FRUGAL_SERVER.first_content(settings, small_world(), None))
+    told = decode_frugal_broadcast(FRUGAL_SERVER.encode(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
     moved = []
     for number in range(12):
-        content = folded_into(squares.recipe(settings, ITEMS, 99), model, number, [message_of(told, [0, 1, 2])] * 2)
+        content = folded_into(settings, 99, model, [message_of(told, [0, 1, 2])] * 2)
         assert content.state["received"] == 2 * (number + 1), "anyone who has spoken is not forgotten"
         assert np.isfinite(content.tables["vectors"]).all()
         moved.append(not np.array_equal(content.tables["vectors"], model.vectors))
@@ -264,10 +273,10 @@ def test_a_pull_that_is_too_strong_for_the_first_users_waits_for_more_of_them():
 
 
 def test_messages_that_weigh_nothing_change_nothing():
-    settings = squares.settle(settings_of(), small_world(), None)
-    model = first_model(squares.first_content(settings, small_world(), None))
+    settings = FRUGAL_SERVER.settle(settings_of(), small_world(), None)
+    model = first_model(FRUGAL_SERVER.first_content(settings, small_world(), None))
     weightless = [an_update(scale=np.array([0], np.float32))] * 3
-    content = folded_into(squares.recipe(settings, ITEMS, 9), model, 0, weightless)
+    content = folded_into(settings, 9, model, weightless)
     assert np.array_equal(content.tables["vectors"], model.vectors)
     assert content.state["received"] == 0
 
@@ -279,8 +288,8 @@ def people_of(histories):
 
 def test_a_federation_can_start_from_a_trained_model_and_new_users_add_to_it():
     trained = fr.Frugal(min_support=1, factors=FACTORS, messages=3).fit(people_of(HISTORIES * 5))
-    settings = squares.settle(settings_of(factors=None), small_world(), trained)
-    content = squares.first_content(settings, small_world(), trained)
+    settings = FRUGAL_SERVER.settle(settings_of(factors=None), small_world(), trained)
+    content = FRUGAL_SERVER.first_content(settings, small_world(), trained)
     assert settings.factors == FACTORS
     known = trained.training.item_ids.tolist()
     numbers = [int(item.removeprefix("item-")) for item in known]
@@ -289,8 +298,8 @@ def test_a_federation_can_start_from_a_trained_model_and_new_users_add_to_it():
     assert (content.state["received"][0], content.state["before"][0]) == (30, 30)
     # A new user is one among 31: the model stays nearly as it was, and their items are counted.
     model = first_model(content)
-    told = decode_frugal_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
-    after = folded_into(squares.recipe(settings, ITEMS, 1), model, 0, [message_of(told, [0, 1, 2, 11])])
+    told = decode_frugal_broadcast(FRUGAL_SERVER.encode(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
+    after = folded_into(settings, 1, model, [message_of(told, [0, 1, 2, 11])])
     assert after.state["received"][0] == 31
     assert (
         np.rint(after.state["counts"]).tolist()
@@ -303,15 +312,13 @@ def test_a_federation_can_start_from_a_trained_model_and_new_users_add_to_it():
 @pytest.mark.parametrize(
     ("given", "trained", "error", "says"),
     [
-        ({"loss": "pairs", "min_support": 5}, None, SettingError, "learns squares"),
-        ({"cohorts": 2}, None, SettingError, "cohorts"),
         ({"factors": ITEMS + 1}, None, SettingError, "only 12 items"),
         ({}, object(), ModelError, "something else"),
     ],
 )
 def test_a_federation_that_cannot_be_is_refused(given, trained, error, says):
     with pytest.raises(error, match=says):
-        squares.settle(settings_of(**given), small_world(), trained)
+        FRUGAL_SERVER.settle(settings_of(**given), small_world(), trained)
 
 
 def test_a_suggestion_that_clients_cannot_follow_is_not_made(store):

@@ -4,14 +4,12 @@ import asyncio
 
 import numpy as np
 import pytest
-from tests.service.federations import PATIENT, WAITS, establish_in, in_a_loop, serving, stored
+from tests.service.federations import FRUGAL_SERVER, PATIENT, WAITS, establish_in, in_a_loop, serving, stored
 
 import federank as fr
 from federank.data.interactions import Interactions
+from federank.federation.method import Client
 from federank.federation.server import Content
-from federank.methods.frugal.method import FrugalPrivate, compute_frugal, send
-from federank.methods.frugal.server import FRUGAL_SERVER
-from federank.privacy.policy import SharedProfile
 from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.metrics import ATTENTION, FAILING, LEVELS, OK, HealthInputs, health_of, round_due
 from federank.service.server.model_versions import Extent, extent_of, first_model, signals_of
@@ -167,7 +165,7 @@ def establish_ratings(address):
     """Establish a federation of PMF on a scale of 1 to 5; the operator's token."""
     data = Interactions.from_columns([0] * 8, list(range(8)), [1.0, 5.0] * 4)
     served = SERVER_METHODS["pmf"]
-    return establish_in(address, served.settings(factors=3), served, PATIENT, data)
+    return establish_in(address, served.kind(factors=3), served, PATIENT, data)
 
 
 def publish_next(address, change):
@@ -237,18 +235,14 @@ def test_a_diverged_model_has_no_finite_drift(vectors):
 def test_the_exposure_cap_reports_how_many_items_it_has_shortened(most_shown):
     town = fr.city(people=120, places=250, checkins=4000)
     settings = FRUGAL_SERVER.settle(
-        FRUGAL_SERVER.settings(factors=FACTORS, most_shown=most_shown, broadcast="float32", min_support=1), town, None
+        FRUGAL_SERVER.kind(factors=FACTORS, most_shown=most_shown, encoding="float32", min_support=1), town, None
     )
     now = first_model(FRUGAL_SERVER.first_content(settings, town, None))
     for number in range(2):
-        recipe = FRUGAL_SERVER.recipe(settings, town.n_items, town.n_users)
         rows = FRUGAL_SERVER.encode(settings, now, now.rows_since(None), number)
-        broadcast = FRUGAL_SERVER.decode(settings, rows, town.n_items)
-        updates = []
+        broadcast, updates = FRUGAL_SERVER.decode(settings, rows, town.n_items).part, []
         for user in range(town.n_users):
             profile = np.unique(town.items[town.users == user]).astype(np.int32)
-            everything = np.ones(len(profile), dtype=np.bool_)
-            client = FrugalPrivate(user, profile, SharedProfile(profile, everything, everything, True), 1)
-            updates.append(send(recipe, client, *compute_frugal(recipe, client, broadcast)))
-        now = now.followed_by(FRUGAL_SERVER.fold(recipe, now, number, updates))
+            updates.append(settings.client_update(Client(1, user, number, profile), broadcast).update)
+        now = now.followed_by(FRUGAL_SERVER.step(settings, now, town.n_users, updates))
     assert (capped_items(now) > 0) == (most_shown < 1)

@@ -8,10 +8,9 @@ import subprocess
 
 import numpy as np
 import pytest
-from tests.service.federations import in_a_loop, opened, serving
+from tests.service.federations import FRUGAL_SERVER, in_a_loop, opened, serving
 
 from federank.federation.server import Content
-from federank.methods.frugal.server import FRUGAL_SERVER
 from federank.service.server.config import catalogue_from
 from federank.service.server.http.app import PAGE
 from federank.service.server.http.page import (
@@ -172,7 +171,7 @@ async def test_items_without_support_come_last(sqlite_store):
     vectors = np.array([[0], [-1], [2]], np.float32)
     model = first_model(Content({"vectors": vectors, "weights": np.array([0, 1, 1], np.float32)}))
     for min_support, order in ((1, [2, 0, 1]), (2, [2, 1, 0])):
-        settings = FRUGAL_SERVER.settings(min_support=min_support)
+        settings = FRUGAL_SERVER.kind(min_support=min_support)
         text = first_sight(config._replace(served=FRUGAL_SERVER, settings=settings), model)
         shown = json.loads(text[text.index(">") + 1 : text.rindex("<")])["items"]
         assert [item["id"] for item in shown] == order

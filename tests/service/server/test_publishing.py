@@ -18,7 +18,7 @@ def first(method):
     served, rng = SERVER_METHODS[method], np.random.default_rng(0)
     data = Interactions.from_columns(np.arange(300) % 10, rng.integers(0, ITEMS, 300), rng.integers(1, 6, 300))
     small = {"min_support": 1} if method == "frugal" else {}  # the catalogue has few items
-    settings = served.settle(served.settings(**served.defaults, **small), data, None)
+    settings = served.settle(served.kind(**small), data, None)
     return served, settings, first_model(served.first_content(settings, data, None))
 
 

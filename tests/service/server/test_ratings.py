@@ -143,7 +143,7 @@ def test_a_new_federation_predicts_every_client_s_mean(lowest, highest):
 def test_items_that_are_added_start_as_the_mean_of_the_others():
     data = two_opinions()
     for served in (SERVED_PMF, SERVED_SVDPP):
-        chosen = settle(served.settings(factors=FACTORS), data, None)
+        chosen = settle(served.kind(factors=FACTORS), data, None)
         model = first_model(first_content(chosen, data, None))
         extended = served.extend(chosen, model.content, ITEMS + 2)
         np.testing.assert_allclose(extended.tables["vectors"][-1], model.vectors.mean(axis=0), rtol=1e-5)
@@ -188,7 +188,7 @@ def test_what_a_federation_of_ratings_cannot_be_is_refused(tmp_path):
 
 @pytest.mark.parametrize("served", [SERVED_PMF, SERVED_SVDPP])
 def test_clients_are_advised_to_hide_each_rating_behind_a_virtual_one(served):
-    chosen = settle(served.settings(), two_opinions(), None)
+    chosen = settle(served.kind(), two_opinions(), None)
     advised = served.suggests(chosen)
     assert (advised["filling"], advised["rho"], advised["sampling"]) == ("hybrid", 1.0, "fixed")
 
@@ -251,7 +251,7 @@ async def test_an_aggregate_that_leaves_the_scale_is_not_applied(sqlite_store):
 @pytest.mark.parametrize("served", [SERVED_PMF, SERVED_SVDPP])
 def test_a_model_leaves_the_scale_by_long_rows_or_no_numbers(served):
     data = two_opinions()
-    chosen = settle(served.settings(factors=FACTORS), data, None)
+    chosen = settle(served.kind(factors=FACTORS), data, None)
     first = first_content(chosen, data, None)
     assert served.out_of_scale(chosen, first, first) is None
     for name in ("vectors", *(("implicit_vectors",) if chosen.implicit else ())):

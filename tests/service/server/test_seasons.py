@@ -8,6 +8,7 @@ import pytest
 from safetensors.numpy import load
 from tests.commands import refused
 from tests.service.federations import (
+    FRUGAL_SERVER,
     ITEMS,
     NO_LIMITS,
     PATIENT,
@@ -24,11 +25,9 @@ from tests.service.server.test_operating import ask, play
 
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
-from federank.federation.season import season_content, season_rows
 from federank.federation.server import Content
 from federank.methods.fpl.method import FPL
-from federank.methods.frugal.method import FrugalPrivate, compute_frugal, send
-from federank.methods.frugal.server import FRUGAL_SERVER
+from federank.methods.frugal.protocol import FrugalPrivate, compute_frugal, send
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
 from federank.privacy.policy import SharedProfile
@@ -36,6 +35,7 @@ from federank.service.operator import recommender_of
 from federank.service.server.bootstrap import FederationSpec, open_store, renew_admin_token
 from federank.service.server.logs import Log
 from federank.service.server.methods import SERVER_METHODS
+from federank.service.server.season_rows import season_content, season_rows
 from federank.service.server.seasons import next_items
 from federank.service.server.service import open_service
 from federank.service.server.settings import TrustSettings
@@ -302,10 +302,11 @@ def test_a_season_begins_without_negative_zeros():
 
 
 def test_where_the_memory_of_a_fold_is_not_by_item_it_stays_as_it_is():
-    settings = FRUGAL_SERVER.settings(factors=3, alpha=2.0, min_support=1)
-    content = FRUGAL_SERVER.first_content(FRUGAL_SERVER.settle(settings, small_world(), None), small_world(), None)
+    settings = FRUGAL_SERVER.kind(factors=3, alpha=2.0, min_support=1)
+    settings = FRUGAL_SERVER.settle(settings, small_world(), None)
+    content = FRUGAL_SERVER.first_content(settings, small_world(), None)
     extended = FRUGAL_SERVER.extend(settings, content, ITEMS + 2)
-    assert extended.state["sketch"].shape == content.state["sketch"].shape
+    assert extended.state["curvature"].shape == content.state["curvature"].shape == (3, 3)
     assert len(extended.tables["weights"]) == len(extended.state["counts"]) == ITEMS + 2
 
 

@@ -14,7 +14,7 @@ from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.federation.wire import values
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.method import FrugalPrivate, compute_frugal, send
+from federank.methods.frugal.protocol import FrugalPrivate, compute_frugal, send
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update
 from federank.privacy.policy import SharedProfile

@@ -12,17 +12,17 @@ from tests.worlds import random_world
 import federank as fr
 from federank.errors import BadMessage, ModelError, SettingError
 from federank.federation.client import History, RoundVector, Terms, User
-from federank.federation.season import season_content, season_rows
 from federank.federation.server import Guarantee
-from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.method import FrugalUpdate, counts_of
-from federank.methods.frugal.server import FRUGAL_SERVER
+from federank.methods.frugal.method import Frugal
+from federank.methods.frugal.protocol import FrugalUpdate, counts_of
 from federank.methods.frugal.wire import decode_any_frugal_update, encode_frugal_update
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy, SharedProfile
 from federank.secagg.config import config_from
 from federank.service.client.methods import client_method
+from federank.service.server.methods import SERVER_METHODS
 from federank.service.server.model_versions import first_model
+from federank.service.server.season_rows import season_content, season_rows
 from federank.service.simulated_clients.methods import SimulatedClients
 
 ITEMS, USERS, MESSAGES, SUPPORT, FACTORS = 90, 80, 4, 9, 6
@@ -30,6 +30,7 @@ DATA = random_world(users=USERS, items=ITEMS, interactions=1100, seed=4).compact
 COUNTS = np.bincount(DATA.items, minlength=ITEMS)
 SETTINGS = {"factors": FACTORS, "messages": MESSAGES, "min_support": SUPPORT}
 WITHOUT_NOISE = Guarantee(sigma=0.0, epsilon=None, delta=1e-6)
+FRUGAL_SERVER = SERVER_METHODS["frugal"]
 POLICY = Policy(sharing="fixed-subset", pi=1.0, basis="shared")
 
 
@@ -37,29 +38,25 @@ class Federation:
     """A server's record and simulated clients, without sockets."""
 
     def __init__(self, data=DATA, clients=None, trained=None, secure=False, **given):
-        asked = FrugalSettings(**(SETTINGS | given))
+        asked = Frugal(**(SETTINGS | given))
         self.served, self.config = FRUGAL_SERVER, None
         if secure:
-            sums = self.served.sums
-            settings = self.served.settle(sums.settings(asked, WITHOUT_NOISE), data, trained)
-            plan = sums.plan(settings, data.n_items, USERS, WITHOUT_NOISE)
+            asked = self.served.secured(asked, WITHOUT_NOISE, USERS, data.n_items)
+            plan = self.served.settle(asked, data, trained)
             self.config = secagg_config(
                 items=data.n_items,
                 recipe=plan.recipe,
                 columns=plan.columns,
-                clip=repr(float(plan.clip)),
+                clip=repr(float(plan.norm_bound)),
                 noises=plan.noises,
-                power=repr(float(plan.power)),
+                power=repr(float(plan.popularity_power)),
                 messages=MESSAGES,
-                min_support=plan.min_support,
+                min_support=plan.support,
             )
-            self.settings = replace(settings, factors=plan.factors)
-        else:
-            self.settings = self.served.settle(asked, data, trained)
+        self.settings = self.served.settle(asked, data, trained)
         self.published = first_model(self.served.first_content(self.settings, data, trained))
-        recipe = {name: getattr(self.settings, name) for name in self.served.client_settings}
         rules = client_method("frugal", secure=secure)
-        settings = rules.settings_of(recipe | {"activity": recipe["activity"] or 0.0}, data.n_items)
+        settings = rules.settings_of(self.settings.public_settings(), data.n_items)
         info = SimpleNamespace(settings=settings, n_items=data.n_items, rules=rules)
         ids = [str(item) for item in data.item_ids.tolist()]
         self.info = info
@@ -73,7 +70,7 @@ class Federation:
 
     def terms(self):
         """The terms of a secure round on the newest model."""
-        stage, rows = (ask(self.settings, self.published) for ask in (self.served.sums.stage, self.served.sums.rows))
+        stage, rows = self.served.stage(self.published), self.served.rows(self.settings, self.published)
         return Terms(
             self.config,
             SimpleNamespace(
@@ -96,19 +93,19 @@ class Federation:
     def _plain(self, users, model):
         form = self.served.form(self.settings, self.published.n_items, 100.0)
         form = self.served.form_of(self.settings, form, self.published)
-        kind, bodies = self.served.kinds["plain"], [self.clients.message(user, 0, model) for user in users]
+        bodies = [self.clients.message(user, 0, model) for user in users]
         for body in bodies:
-            assert kind.judge(body, form) == 0
+            assert self.served.judge(body, form) == 0
             assert self.served.implausible(self.settings, self.published, body) is None
-        recipe = self.served.recipe(self.settings, self.published.n_items, USERS)
-        return self.served.fold(recipe, self.published, 0, [kind.summand(body, form) for body in bodies])
+        updates = [self.served.summand(body, form) for body in bodies]
+        return self.served.step(self.settings, self.published, USERS, updates)
 
     def _secure(self, users, model):
         terms = self.terms()
         total = np.zeros(terms.offer.length, dtype=np.int64)
         for user in users:
             total += self.clients.upload(user, model, terms)
-        return self.served.sums.fold(self.settings, self.config, self.published, USERS, total, len(users))
+        return self.served.step_of_sum(self.settings, self.published, USERS, total, len(users))
 
 
 @pytest.fixture(autouse=True)
@@ -192,7 +189,7 @@ def test_a_private_round_with_too_few_items_is_followed_by_another_of_popularity
 
 def test_no_client_is_asked_twice_for_counts_before_items_are_supported():
     played = Federation()
-    asked = FRUGAL_SERVER.invitations_now
+    asked = FRUGAL_SERVER.uploads_now
     assert asked(played.settings, played.published) == 1
     played.play()
     assert asked(played.settings, played.published) is None
@@ -259,15 +256,13 @@ def test_the_broadcast_has_rows_of_supported_items_alone():
 
 def test_uploads_of_another_form_are_refused():
     played = Federation()
-    kind, form = played.served.kinds["plain"], played.served.form(played.settings, ITEMS, 100.0)
+    kind, form = played.served, played.served.form(played.settings, ITEMS, 100.0)
     before = played.served.form_of(played.settings, form, played.published)
     residuals = FrugalUpdate.of(np.zeros(ITEMS, np.float32), np.zeros(FACTORS, np.float32), 1.0)
     with pytest.raises(BadMessage):
         kind.judge(encode_frugal_update(residuals), before)
     played.play()
     after = played.served.form_of(played.settings, form, played.published)
-    rows = np.count_nonzero(COUNTS >= SUPPORT)
-    assert (before.most_rows, after.most_rows) == (0, rows)
     with pytest.raises(BadMessage):
         kind.judge(encode_frugal_update(residuals), after)
     counts = FrugalUpdate.of(counts_of(ITEMS, DATA.profiles.of(0)), np.zeros(0, np.float32), 1.0)
@@ -308,7 +303,7 @@ def test_a_new_season_counts_again_and_its_new_items_have_no_support(given):
     assert not begun.tables["vectors"][ITEMS:].any()
     if played.config:
         after = replace(played.config, items=ITEMS + 1, season=2, before="a" * 64)
-        begun = played.served.sums.next_season(played.config, after, begun)
+        begun = played.served.new_plan(played.settings, played.config.noises, after.noises, begun)
         assert begun.overall["stage"][0] == 0
     if "counted" in begun.state:
         assert not begun.state["counted"].any()
@@ -318,11 +313,11 @@ def test_a_new_season_counts_again_and_its_new_items_have_no_support(given):
 def test_a_small_catalogue_and_counts_under_one_noise_are_refused():
     small = random_world(users=80, items=40, interactions=900, seed=4).compact()
     with pytest.raises(SettingError):
-        FRUGAL_SERVER.settle(FrugalSettings(**SETTINGS), small, None)
+        FRUGAL_SERVER.settle(Frugal(**SETTINGS), small, None)
     noisy = Guarantee(sigma=1.0, epsilon=None, delta=1e-6)
     with pytest.raises(SettingError):
-        FRUGAL_SERVER.sums.settings(FrugalSettings(**SETTINGS, clip=3.0), noisy)
-    usual = FRUGAL_SERVER.sums.settings(FrugalSettings(factors=FACTORS, clip=3.0), noisy)
+        FRUGAL_SERVER.secured(Frugal(**SETTINGS, clip=3.0), noisy, USERS, ITEMS)
+    usual = FRUGAL_SERVER.secured(Frugal(factors=FACTORS, clip=3.0), noisy, USERS, ITEMS)
     assert usual.min_support == 1
 
 

@@ -15,7 +15,7 @@ from tests.service.web.conftest import PAGE
 from federank.checks import _declared
 from federank.federation import wire
 from federank.methods.fpl.method import HOME_ROUND, HOME_STEPS
-from federank.methods.frugal.method import LEVELS
+from federank.methods.frugal.protocol import LEVELS
 from federank.methods.registry import federated_method
 from federank.secagg import config, keys, ring, round_config
 from federank.secagg.exchange import RoundRecord

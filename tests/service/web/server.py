@@ -64,7 +64,7 @@ def main(folder, options):
             "frugal": {"factors": 8, "messages": 3, "min_support": 1},
             "pmf": {"factors": 4, "initial_range": 1.0, "learning_rate": 0.4, "decay": 0.95},
         }[served.name]
-        settings = served.settings(**(first | options.get("settings", {})))
+        settings = served.kind(**(first | options.get("settings", {})))
         rounds = RoundSettings(**({"target": 1, "deadline": 5.0} | served.rounds | options.get("rounds", {})))
         data = world(options)
         trained = learnt(served.name, settings, data) if options.get("learnt") else None

@@ -9,7 +9,8 @@ import pytest
 from tests.service.web.questions import CLOSE
 
 from federank.errors import BadMessage
-from federank.methods.frugal.method import (
+from federank.methods.frugal.objective import Objective, gram_matrix
+from federank.methods.frugal.protocol import (
     FrugalPrivate,
     FrugalUpdate,
     compute_frugal,
@@ -18,7 +19,6 @@ from federank.methods.frugal.method import (
     rows_of,
     send,
 )
-from federank.methods.frugal.objective import Objective, gram_matrix
 from federank.methods.frugal.settings import ImplicitSettings, frugal_recipe
 from federank.methods.frugal.wire import (
     decode_frugal_broadcast,
@@ -36,7 +36,7 @@ SETTINGS = {
     "nothing learnt from what is not there": {"alpha": 1.0, "unobserved_weight": 0.0},
     "clipped": {"clip": 0.4},
     "a fixed regulariser": {"regulariser": 2.0},
-    "as they are": {"broadcast": "float32"},
+    "as they are": {"encoding": "float32"},
     "no one weighs less": {"activity": 0.0, "popularity": 0.0},
 }
 
@@ -107,7 +107,7 @@ def test_an_update_is_written_in_pythons_bytes(ask):
 @pytest.mark.parametrize("items", [None, [2, 3, 50]])
 def test_a_broadcast_is_read_as_python_wrote_it(ask, broadcast, items):
     chosen = None if items is None else np.array(items, dtype=np.int32)
-    sent = broadcast_of(recipe_of(broadcast=broadcast), items=chosen)
+    sent = broadcast_of(recipe_of(encoding=broadcast), items=chosen)
     body = encode_frugal_broadcast(sent, ITEMS)
     [read] = ask({"kind": "squaresDecoded", "body": list(body), "factors": FACTORS, "items": ITEMS})
     assert (read["roundNumber"], read["version"], read["regulariser"]) == (4, sent.version, 1.7)
@@ -118,7 +118,7 @@ def test_a_broadcast_is_read_as_python_wrote_it(ask, broadcast, items):
 
 def spoilt():
     """Broadcasts with one thing wrong, and the code of each."""
-    codes, plain = broadcast_of(recipe_of()), broadcast_of(recipe_of(broadcast="float32"))
+    codes, plain = broadcast_of(recipe_of()), broadcast_of(recipe_of(encoding="float32"))
     low = codes.codes.copy()
     low[3, 3] = -128
     wrong = {

@@ -19,7 +19,7 @@ from tests.service.web.conversing import conversing
 from tests.service.web.questions import CLOSE
 
 from federank.federation.client import History, RoundVector, User
-from federank.methods.frugal.method import count_unit, dense, flat
+from federank.methods.frugal.protocol import count_unit, dense, flat
 from federank.methods.frugal.wire import decode_any_frugal_update
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import SharedProfile
@@ -41,7 +41,7 @@ def test_a_message_is_pythons_in_every_stage_of_a_federation(ask):
     profile = DATA.profiles.of(user)
     real = np.ones(len(profile), dtype=np.bool_)
     kept = RoundVector(np.zeros(FACTORS, dtype=np.float32), None, frozenset())
-    recipe = {name: getattr(played.settings, name) for name in played.served.client_settings}
+    recipe = played.settings.public_settings()
     for spent, counts in ((0, None), (0, None), (1, None), (1, True)):
         now = played.published
         content = played.served.encode(played.settings, now, now.rows_since(None), 0)
@@ -100,7 +100,7 @@ def test_a_hidden_item_is_shown_by_no_client(ask):
     [found] = ask(
         {
             "kind": "frugal",
-            "recipe": {name: getattr(played.settings, name) for name in played.served.client_settings},
+            "recipe": played.settings.public_settings(),
             "content": played.served.encode(played.settings, now, now.rows_since(None), 0).hex(),
             "items": ITEMS,
             "profile": profile.tolist(),

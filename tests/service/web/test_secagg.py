@@ -23,7 +23,7 @@ from tests.service.web.conversing import conversing
 
 from federank.errors import BadMessage
 from federank.federation.secure import model_digest
-from federank.methods.frugal.private import directions_at_home, one_message
+from federank.methods.frugal.private_messages import directions_at_home, one_message
 from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
 from federank.secagg.canonical import canonical, digest, read_canonical
 from federank.secagg.config import check_follows, check_signed, config_from, fields_of_check, sign_config

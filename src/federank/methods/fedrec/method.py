@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -60,6 +60,9 @@ from federank.methods.fedrec.reference import (
     stepped,
     uniform_rows,
 )
+
+if TYPE_CHECKING:
+    from federank.federation.server import Guarantee
 
 STANDS_OUT = 8.0
 """Standard deviations of the noise above which the count of an item is used."""
@@ -223,12 +226,12 @@ class PMF(FedRecSettings, FederatedMethod):
             learning_rate=rate if self.learning_rate is None else float(self.learning_rate),
         )
 
-    def secured(self, *, with_noise: bool) -> Self:
+    def secured(self, guarantee: Guarantee, clients: int) -> Self:
         """An upload has a row for every item, so there is nothing to hide among virtual ratings."""
-        uploads, clip = (20, 8.0) if with_noise else (50, 64.0)
+        uploads, clip = (20, 8.0) if guarantee.has_noise else (50, 64.0)
         hidden: dict[str, Any] = {"filling": "none", "rho": 0.0}
         hidden |= {"uploads_per_client": self.uploads_per_client or uploads, "clip": self.clip or clip}
-        return replace(self, **hidden, uploads="secure")
+        return super(PMF, replace(self, **hidden)).secured(guarantee, clients)
 
     def initial_state(self) -> RatingState:
         """Vectors at random, around a mean that predicts every client's mean."""

@@ -22,8 +22,8 @@ from scipy import sparse
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealVector
 from federank.audit.observer import KnownPolicies
 from federank.audit.scoring import BASELINE, Attack, Guess, claim, claim_typical, standardised
-from federank.methods.frugal.method import is_counting, published, supported_items
 from federank.methods.frugal.objective import Objective
+from federank.methods.frugal.protocol import is_counting, published, supported_items
 from federank.methods.frugal.server_steps import SummedMessages
 from federank.methods.frugal.simulation import FrugalFederation
 

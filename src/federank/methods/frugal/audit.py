@@ -42,9 +42,9 @@ from federank.methods.frugal.attacks import (
     SumsView,
     read_message,
 )
-from federank.methods.frugal.method import covered, is_counting, published, supported_items
 from federank.methods.frugal.objective import Objective
-from federank.methods.frugal.private import directions_of, new_scratch, private_message
+from federank.methods.frugal.private_messages import directions_of, new_scratch, private_message
+from federank.methods.frugal.protocol import covered, is_counting, published, supported_items
 from federank.methods.frugal.recommender import FewMessages
 from federank.methods.frugal.server_steps import SummedMessages
 from federank.methods.frugal.server_update import private_columns

@@ -15,7 +15,7 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongV
 from federank.data.interactions import Profiles
 from federank.errors import SettingError
 from federank.methods.frugal.kernels import RoundContext
-from federank.methods.frugal.method import supported_items
+from federank.methods.frugal.protocol import supported_items
 from federank.methods.frugal.settings import FrugalRecipe
 from federank.methods.frugal.simulation import (
     FrugalFederation,

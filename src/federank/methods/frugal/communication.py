@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, IntVector
-from federank.methods.frugal.method import choose_cohort, who_answers
 from federank.methods.frugal.objective import Objective, gram_matrix, residuals, solve_user
+from federank.methods.frugal.protocol import choose_cohort, who_answers
 from federank.methods.frugal.server_update import private_columns
 from federank.methods.frugal.settings import FrugalRecipe
 from federank.methods.frugal.wire import dense_bytes, frugal_broadcast_bytes, frugal_update_bytes

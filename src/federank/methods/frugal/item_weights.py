@@ -17,7 +17,7 @@ from federank._numerics.arrays import FloatMatrix, IntVector
 from federank.errors import BadMessage
 from federank.federation import wire
 from federank.federation.wire import Array, array
-from federank.methods.frugal.method import LEVELS
+from federank.methods.frugal.protocol import LEVELS
 
 MOST_NEIGHBOURS, MEAN_NEIGHBOURS = 256, 64
 """Weights of one target, and of a target on average."""

@@ -17,9 +17,8 @@ from federank.audit.poisoning import N, PoisonSettings, World, make_world, measu
 from federank.data.interactions import Profiles
 from federank.data.splits import Split
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.method import published
 from federank.methods.frugal.poisoning import checked_sums, histories_of, solve_all, with_malicious
-from federank.methods.frugal.private import directions_of
+from federank.methods.frugal.private_messages import directions_of
 from federank.methods.frugal.private_server import (
     REGULARISATION,
     PrivateModel,
@@ -28,6 +27,7 @@ from federank.methods.frugal.private_server import (
     values_of,
     with_both_noises,
 )
+from federank.methods.frugal.protocol import published
 from federank.methods.frugal.server_steps import USUAL_JOINED, USUAL_PRIVATE, USUAL_SPECTRAL
 from federank.methods.frugal.server_update import first_shared, fold, private_columns
 from federank.methods.frugal.settings import FrugalRecipe, frugal_recipe

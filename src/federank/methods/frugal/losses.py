@@ -27,7 +27,7 @@ _OF_FRUGAL = (
     "popularity",
     "damping",
     "server",
-    "broadcast",
+    "encoding",
     "sigma",
     "delta",
     "rounding",

@@ -1,309 +1,518 @@
-"""Distribution: the server asks one cohort, and tells it the item vectors.
+"""Frugal on the interface (federation/method.py): a handful of uploads per client; the server solves from their sums.
 
-Round t asks cohort t mod cohorts; of its people, those who are there and have a message left. Who is asked follows from
-the seed and the round alone.
+    client_update     the vector that explains the shared profile best, and one number per item, weighted and clipped
+    server_update     from the sums S and H of a round: the item vectors that solve the problem for all users
+    fold_in           a user's vector from the full history; it is never sent
+
+With a minimum support of 2 or more, no item has a weight at first. A client's first upload carries counts, and so does
+any other while no item is supported, or where a secure round asks for counts (its stage). An item is supported once the
+counts name `min_support` users of it; fewer than 50 supported items make no model. Other uploads cover the supported
+items. Clients keep nothing between rounds, and all items are named, so that what is named says nothing.
+
+Clients come when they come, so a cohort is whoever uploads in a round. Its sums are scaled to all users: to the
+enrolled clients and, where the federation began with a trained model, to the users whom that model was learnt from.
+Once as many uploads have come as there are users, new ones replace as much as they add (server_steps.py).
+
+Under secure aggregation without a clip, uploads are those of `PrivateFrugal` (private.py).
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealVector
-from federank.errors import BadMessage
-from federank.federation.rng import DROPOUT, ONLINE, happens, words, words_wrap_around
-from federank.federation.wire import Array, array
-from federank.methods.frugal.objective import gram_matrix, residuals, solve_user
-from federank.methods.frugal.settings import FrugalRecipe
-from federank.privacy.policy import SharedProfile
+from federank.checks import check_int, check_range
+from federank.errors import BadMessage, Diverged, ModelError, SettingError
+from federank.federation import wire
+from federank.federation.client import MOST_MESSAGES
+from federank.federation.defences import Defences, Shortened
+from federank.federation.method import (
+    Client,
+    ClientResult,
+    DataSummary,
+    FederatedMethod,
+    Records,
+    from_configuration,
+)
+from federank.federation.rng import ITEM_FACTORS, normal_columns
+from federank.federation.wire import Array
+from federank.methods.frugal.objective import Objective, residuals, solve_user
+from federank.methods.frugal.private_server import affordable
+from federank.methods.frugal.protocol import (
+    check_frugal_update,
+    count_unit,
+    counts_of,
+    covered,
+    covered_items,
+    dense,
+    is_count,
+    make_frugal_broadcast,
+    message_norm,
+    published,
+    rows_of,
+    user_weight,
+)
+from federank.methods.frugal.records import FrugalModel, FrugalSums, FrugalUpdate, ItemRows, ServerState
+from federank.methods.frugal.server_steps import (
+    FRUGAL_DEFENCES,
+    USUAL_SPECTRAL,
+    SummedMessages,
+    item_weights,
+)
+from federank.methods.frugal.server_update import (
+    FEWEST_ITEMS,
+    HALF,
+    LEAST_WEIGHT,
+    FrugalState,
+    first_regulariser,
+    first_shared,
+    fold,
+)
+from federank.methods.frugal.settings import (
+    DEFAULT_ACTIVITY,
+    DEFAULT_MIN_SUPPORT,
+    DEFAULT_POPULARITY,
+    FrugalRecipe,
+    FrugalRules,
+    factors_for,
+    rules_of,
+    shrinkage_for,
+    weight_for,
+)
+from federank.methods.frugal.wire import (
+    decode_frugal_broadcast,
+    encode_frugal_broadcast,
+    frugal_broadcast_bytes,
+    frugal_update_bytes,
+    why_implausible_frugal,
+)
+from federank.secagg.config import SPECTRAL
 from federank.secagg.ring import C_INT
 
-# What crosses the wire when squares are learnt, and what never does.
+if TYPE_CHECKING:
+    from federank.federation.server import Guarantee
+
+_NO_VECTOR: FloatVector = np.zeros(0, dtype=np.float32)
+_UPWARDS = 1 + 2.0**-40
+"""A count is an integer in a secure sum; this much more, so that no rounding takes one away."""
 
 
-LEVELS = 127
-"""A number of a Broadcast is a whole multiple, from -127 to 127, of its row's scale."""
-SMALLEST_ROW = 1e-30
-"""A row whose largest number is below this is sent as zeros: its scale would lose precision as a subnormal float."""
+@dataclass(frozen=True, kw_only=True)
+class Frugal(FrugalRules, FederatedMethod):
+    """Frugal: few uploads per client, and a server that solves from their sums."""
 
+    name = "frugal"
+    records = Records(ServerState, FrugalModel, FrugalUpdate, FrugalSums, None)
+    counts_uploads: ClassVar[bool] = True
+    needs_unseen_items: ClassVar[bool] = False
+    recipe: ClassVar[str] = SPECTRAL
+    quota: ClassVar[str] = "messages"
+    filled_in: ClassVar[tuple[str, ...]] = ("n_items", "uploads", "noise", "uploads_per_client")
+    defences: ClassVar[Defences] = FRUGAL_DEFENCES
 
-class FrugalBroadcast(NamedTuple):
-    """The server's message to a device: the item vectors as of a round."""
-
-    round_number: int
-    version: int  # of the model: how many rounds have been folded into it
-    regulariser: float  # lambda: regularisation of a device's own vector
-    items: IntVector  # which rows, ascending: those of the supported items unless the device has some already;
-    # none while counts are asked for
-    weights: FloatVector  # d: how much each of these items counts when a device solves for its own vector
-    codes: NDArray[np.int8]  # one row of integers per item; no columns where vectors are sent as they are
-    scales: FloatVector  # what a row's integers are multiples of
-    vectors: FloatMatrix  # the rows as they are; no rows where codes are sent
-
-
-@dataclass(frozen=True, eq=False)
-class FrugalUpdate:
-    """A device's message to the server: all that crosses the wire upwards."""
-
-    strengths: Array = array("covered")  # one number per supported item; of counts: 1 or 0 for each of the catalogue
-    vector: Array = array("own")  # the person's own, solved from what they take part with; of counts: none
-    scale: Array = array(1, minimum=0, maximum=1)
-    """One number: how much the person counts, less where the message keeps to a largest norm."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_rules()
+        object.__setattr__(self, "uploads_per_client", self.messages)
 
     @classmethod
-    def of(cls, strengths: FloatVector, vector: FloatVector, scale: float) -> FrugalUpdate:
-        """The message with this scale."""
-        return cls(strengths, vector, np.array([scale], dtype=np.float32))
+    def made(cls, settings: Mapping[str, Any]) -> Self:
+        """Under secure aggregation without a clip: the private form."""
+        from federank.methods.frugal.private import PrivateFrugal  # made from this class
 
+        is_private = settings.get("uploads") == "secure" and settings.get("clip") is None
+        made: Self = from_configuration(PrivateFrugal if is_private else Frugal, settings)
+        return made
 
-def is_count(update: FrugalUpdate) -> bool:
-    """Whether an upload carries counts: 1 for each item of a profile, and no vector."""
-    return not len(update.vector)
+    @classmethod
+    def announced(cls, settings: Mapping[str, Any], n_items: int, *, secure: bool) -> Self:
+        """The part of the settings that clients receive; all of it must be there."""
+        known = {name: settings.get(name) for name in ANNOUNCED} | {"min_support": settings.get("min_support", 1)}
+        check_int("messages", known["messages"], 1, MOST_MESSAGES)
+        check_int("factors", known["factors"], 1, 1024)
+        check_range("activity", known["activity"], 0, 1)  # type: ignore[arg-type]
+        method = cls.made({**known, "n_items": n_items, "uploads": "secure" if secure else "plain"})
+        method.refuse_factors()
+        return method
 
+    def public_settings(self) -> dict[str, Any]:
+        """The settings that clients need; lambda and the weights of items come with each broadcast."""
+        return {name: getattr(self, name) for name in ANNOUNCED}
 
-class PrivateUpdate(NamedTuple):
-    """A device's message where sums carry noise: it is split before it leaves, and only sums are ever put together."""
-
-    whole: IntVector  # items x columns, row by row; norm at most C_INT
-
-
-@dataclass(eq=False)
-class FrugalPrivate:
-    """What never leaves a device. It is not a message: nothing in the protocol sends it."""
-
-    user: int
-    history: IntVector
-    shared_profile: SharedProfile  # what stands for the history in messages
-    messages: int  # how many the owner allows over a lifetime
-    spent: int = 0  # how many have left
-
-
-class Dense(NamedTuple):
-    """What a message, or a sum of messages, means: two matrices. The last column stands for a vector's constant 1."""
-
-    residuals: FloatMatrix  # items x (factors + 1): sum of a_u w_u [x_u, 1]'
-    squares: FloatMatrix  # (factors + 1) x (factors + 1): sum of a_u [x_u, 1] [x_u, 1]'
-
-
-def dense(update: FrugalUpdate) -> Dense:
-    """The message written out: a row for every item, and the square of the vector."""
-    vector = np.append(update.vector, np.float32(1))
-    scaled = update.scale * vector
-    return Dense(np.outer(update.strengths, scaled), np.outer(vector, scaled))
-
-
-def flat(message: Dense) -> RealVector:
-    """All numbers of a message in one row, as sums add them up: rows of items, then the square of the vector."""
-    return np.concatenate((message.residuals.ravel(), message.squares.ravel())).astype(np.float64)
-
-
-def rounded(vectors: FloatMatrix) -> tuple[NDArray[np.int8], FloatVector]:
-    """Rows as integers from -127 to 127, and the scale of each row; rows below `SMALLEST_ROW` are zeros."""
-    largest = np.abs(vectors).max(axis=1, initial=0)
-    scales = np.where(largest < SMALLEST_ROW, 0, largest / np.float32(LEVELS)).astype(np.float32)
-    safe = np.where(scales > 0, scales, np.float32(1))
-    return np.clip(np.rint(vectors / safe[:, None]), -LEVELS, LEVELS).astype(np.int8), scales
-
-
-def restored(codes: NDArray[np.int8], scales: FloatVector) -> FloatMatrix:
-    """The rows that codes and scales stand for."""
-    rows: FloatMatrix = codes.astype(np.float32) * scales[:, None]
-    return rows
-
-
-def rows_of(broadcast: FrugalBroadcast) -> FloatMatrix:
-    """The rows that a Broadcast tells, in either form."""
-    return restored(broadcast.codes, broadcast.scales) if broadcast.codes.shape[1] else broadcast.vectors
-
-
-def check_frugal_update(update: FrugalUpdate, factors: int, n_items: int) -> None:
-    """Refuse an Update that is not of the form the protocol asks for, or that its equations cannot give."""
-    strengths, vector, scale = update.strengths, update.vector, update.scale
-    if strengths.dtype != np.float32 or vector.dtype != np.float32:
-        raise BadMessage("An Update has 32-bit floats as strengths and as vector; this one has not.")
-    if strengths.shape != (n_items,) or vector.shape != (factors,):
-        raise BadMessage(
-            f"An Update needs a strength for each of the {n_items:,} items of its round and a vector of {factors} "
-            f"numbers; found {strengths.shape} and {vector.shape}."
+    def resolve(self, data: DataSummary) -> Self:
+        """The method for this catalogue. How many users there will be is not known."""
+        if self.min_support > 1 and data.n_items < FEWEST_ITEMS:
+            raise SettingError(
+                f"The catalogue has {data.n_items:,} items. With a min_support of {self.min_support}, at least "
+                f"{FEWEST_ITEMS} items with that many users are needed; ask for a min_support of 1."
+            )
+        method = replace(
+            self,
+            n_items=data.n_items,
+            factors=factors_for(self, None, data.n_items),
+            shrinkage=shrinkage_for(self),
+            activity=weight_for(self, self.activity, DEFAULT_ACTIVITY),
+            popularity=weight_for(self, self.popularity, DEFAULT_POPULARITY),
         )
-    if not (np.isfinite(strengths).all() and np.isfinite(vector).all() and np.isfinite(scale).all()):
-        raise BadMessage("An Update holds values that are not finite numbers.")
-    if not factors and not (np.isin(strengths, (0, 1)).all() and scale[0] == 1):
-        raise BadMessage(
-            "A message of counts says 1 of the items of its sender and 0 of all others; this one does not."
+        method.refuse_factors()
+        return method
+
+    def refuse_factors(self) -> None:
+        """Refuse vectors of more numbers than there are items."""
+        if self.factors > self.n_items:
+            raise SettingError(
+                f"factors is {self.factors}, but there are only {self.n_items:,} items; ask for at most as many "
+                "factors."
+            )
+
+    def secured(self, guarantee: Guarantee, clients: int) -> Self:
+        """With a clip, uploads are clipped, and all get the same noise; without one they are private."""
+        if not self.clip:
+            from federank.methods.frugal.private import private_form  # made from this class
+
+            private: Self = private_form(self, guarantee, clients)
+            return private
+        support = self.min_support
+        if guarantee.has_noise:
+            if support not in (1, DEFAULT_MIN_SUPPORT):
+                raise SettingError(
+                    f"min_support is {support}, but with a clip and noise the counts of rare items are noise, and "
+                    "every item is in every upload; leave min_support out, or the clip."
+                )
+            support = 1
+        usual = USUAL_SPECTRAL if self.step == "spectral" else 1.0
+        return replace(
+            self,
+            uploads="secure",
+            min_support=support,
+            noise=guarantee.noise(self.messages),
+            most_shown=usual if self.most_shown is None else self.most_shown,
         )
-    if not 0 <= scale[0] <= 1:
-        raise BadMessage(f"An Update is scaled down or not at all; its scale is {scale[0]:g}, and 0 to 1 is needed.")
 
+    @classmethod
+    def affordable(cls, clients: int, n_items: int, delta: float) -> float | None:
+        """The smallest epsilon that costs less than a tenth of the accuracy, as measured."""
+        return affordable(clients, n_items, delta)
 
-def check_private_update(update: PrivateUpdate, length: int) -> None:
-    """Refuse a message of integers that is of another length, or longer than a message may be."""
-    whole = update.whole
-    if whole.dtype != np.int32 or whole.shape != (length,):
-        raise BadMessage(
-            f"A message of this round has {length:,} integers of 32 bits; found {whole.shape} of {whole.dtype}."
+    @property
+    def support(self) -> int:
+        """Users that an item needs."""
+        return self.min_support
+
+    @property
+    def objective(self) -> Objective:
+        """What counts how much."""
+        return Objective(np.float32(1 + self.alpha), np.float32(self.unobserved_weight))
+
+    @property
+    def sketched(self) -> int:
+        """Columns of the sketch."""
+        return self.factors if self.step == "spectral" else 0
+
+    @property
+    def solved(self) -> int:
+        """Rows of the mean of H."""
+        return self.factors if self.step == "solve" else 0
+
+    @property
+    def columns(self) -> int:
+        """A vector's numbers, and the constant 1."""
+        return self.factors + 1
+
+    def read(self, content: bytes) -> wire.RowsMessage:
+        """Rows of the model, from bytes with a scale per row or as they are."""
+        broadcast = decode_frugal_broadcast(content, self.factors, self.n_items)
+        model = FrugalModel(rows_of(broadcast), broadcast.weights, np.array([broadcast.regulariser]))
+        return wire.RowsMessage(broadcast.round_number, broadcast.version, broadcast.items, model)
+
+    def write(self, broadcast: FrugalModel, rows: IntVector, *, round_number: int, version: int) -> bytes:
+        """Rows of the model, as bytes with a scale per row or as they are."""
+        regulariser, weights = float(broadcast.regulariser[0]), broadcast.weights
+        sent = make_frugal_broadcast(self._rules(1), round_number, regulariser, broadcast.vectors, weights, rows)
+        return encode_frugal_broadcast(sent._replace(version=version), self.n_items)
+
+    def as_read(self, broadcast: FrugalModel) -> FrugalModel:
+        """Vectors as they are read from bytes."""
+        return replace(broadcast, vectors=published(self._rules(1), broadcast.vectors))
+
+    def most_bytes(self) -> int:
+        """All rows as floats, and their numbers."""
+        return frugal_broadcast_bytes(self.n_items, self.factors, all_rows=True, as_codes=False, weighted=True)
+
+    def covering(self, broadcast: FrugalModel, stage: int) -> Self:
+        """Uploads cover the supported items, but for those of counts; until there are any, all carry counts."""
+        is_whole = self.min_support == 1 or self.is_counting(stage) or not broadcast.weights.any()
+        return self if is_whole else replace(self, n_items=int(np.count_nonzero(broadcast.weights)))
+
+    def is_counting(self, stage: int) -> bool:
+        """Whether a stage of secure aggregation has one number per item of the catalogue."""
+        return self.uploads == "secure" and stage == 0 and self.min_support > 1
+
+    def empty(self, stage: int = 0) -> Any:
+        """Sums of counts, or of updates."""
+        return wire.zeros(ItemRows, self, directions=1) if self.is_counting(stage) else super().empty(stage)
+
+    def add(self, aggregate: Any, update: Any) -> None:
+        """Add an update, or counts: in a secure sum in units that are integers there."""
+        if is_count(update) and self.uploads == "secure":
+            aggregate.rows[:, 0] += update.strengths * (self._count_unit * _UPWARDS)
+            return
+        if is_count(update):
+            aggregate.counts = update.strengths + (0.0 if aggregate.counts is None else aggregate.counts)
+            aggregate.counters += 1
+            return
+        message = dense(update)
+        aggregate.residuals += message.residuals
+        aggregate.squares += message.squares
+
+    @property
+    def _count_unit(self) -> float:
+        return count_unit(self.n_items) * self.norm_bound / C_INT
+
+    def bounded(self, update: FrugalUpdate, limit: float) -> FrugalUpdate:
+        """The update with a scale at which all of its numbers, written out, have at most this norm. Counts stay."""
+        if is_count(update):
+            return update
+        scale = min(float(update.scale[0]), limit / message_norm(update.strengths, update.vector))
+        return FrugalUpdate.of(update.strengths, update.vector, scale)
+
+    def client_update(self, client: Client, broadcast: FrugalModel) -> ClientResult:
+        """Counts, or the client's vector and how strongly each supported item should move towards it."""
+        has_counts = not client.sent or not broadcast.weights.any() if client.stage is None else client.stage == 0
+        if has_counts and self.min_support > 1:
+            return ClientResult(FrugalUpdate.of(counts_of(self.n_items, client.items), _NO_VECTOR, 1.0))
+        items, model, profile = self._covered(client, broadcast)
+        vector = self._solved(model, profile)
+        strengths = residuals(self.objective, model.vectors, vector, profile)
+        update = FrugalUpdate.of(strengths, vector, user_weight(self.activity or 0.0, len(profile)))
+        return ClientResult(self.bounded(update, self.clip) if self.clip else update, positives=items[profile])
+
+    def _covered(self, client: Client, broadcast: FrugalModel) -> tuple[IntVector, FrugalModel, IntVector]:
+        """The items that an upload covers, their rows, and which of them the client has."""
+        items = covered_items(self.min_support, broadcast.weights)
+        model = broadcast.supported if self.min_support > 1 else broadcast
+        return items, model, covered(items, client.items)
+
+    def _solved(self, model: FrugalModel, profile: IntVector) -> FloatVector:
+        return solve_user(
+            self.objective, float(model.regulariser[0]), model.vectors, model.weights, model.gram, profile
         )
-    # No number may be above C_INT either, so that squares cannot overflow.
-    if len(whole) and (np.abs(whole.astype(np.int64)).max() > C_INT or _squared(whole) > C_INT**2):
-        raise BadMessage(f"A message is longer than it may be: its norm in integers is above {C_INT:,}.")
+
+    def fold_in(self, client: Client, broadcast: FrugalModel) -> FloatVector:
+        """The vector that explains the full history best, in closed form."""
+        _, model, profile = self._covered(client, broadcast)
+        return self._solved(model, profile)
+
+    def scores(self, broadcast: FrugalModel, factors: Array) -> FloatMatrix:
+        """-inf for items without a vector, which have no support or were hidden by the server."""
+        scores = super().scores(broadcast, factors)
+        scores[:, ~broadcast.vectors.any(axis=1)] = -np.inf
+        return scores
+
+    # The server.
+
+    def _rules(self, users: int) -> FrugalRecipe:
+        """What a server step follows, for this many users."""
+        return rules_of(self, self.n_items, users)
+
+    def initial_state(self) -> ServerState:
+        """Vectors drawn as a simulation draws them; without supported items, where items need support."""
+        first = first_shared(self._rules(1), self.initial_scale, normal_columns)  # a server compiles nothing
+        state = self._after(wire.zeros(ServerState, self), first)
+        return replace(state, **self._unsupported(state)) if self.min_support > 1 else state
+
+    def _unsupported(self, state: FrugalModel) -> dict[str, Array]:
+        return {name: np.zeros_like(getattr(state, name)) for name in ("vectors", "weights")}
+
+    def broadcast(self, state: ServerState) -> FrugalModel:
+        """Vectors, weights and lambda."""
+        return FrugalModel(state.vectors, state.weights, state.regulariser)
+
+    def stage(self, state: ServerState) -> int:
+        """0: counts; 1: the supported items."""
+        return int(state.asks[0])
+
+    def server_update(self, state: ServerState, aggregate: Any) -> ServerState:
+        """Counts decide which items are supported; other uploads lead to the next vectors."""
+        if not aggregate.count:
+            return state
+        if self.is_counting(self.stage(state)):
+            counts, counters = aggregate.rows[:, 0] / self._count_unit, aggregate.count
+        else:
+            counts, counters = aggregate.counts, aggregate.counters
+        if others := aggregate.count - counters:
+            sums = SummedMessages(aggregate.residuals, aggregate.squares, others)
+            state = self._stepped(state, sums, aggregate.enrolled)
+        else:
+            state = replace(state, folds=state.folds + 1)
+        if counters:
+            state = self._with_counts(state, counts, counters)
+        return replace(state, asks=np.array([self._next_stage(state)]))
+
+    def _next_stage(self, state: ServerState) -> int:
+        """Every `messages`-th secure round asks for counts, and so does each while no item is supported."""
+        folds = int(state.folds[0])
+        is_due = folds > 0 and folds % self.messages == 0
+        return int(self.uploads == "secure" and self.min_support > 1 and state.weights.any() and not is_due)
+
+    def _stepped(self, state: ServerState, sums: SummedMessages, enrolled: int) -> ServerState:
+        """The state after a step; where no model follows, the sums are kept and the model stays."""
+        none = np.zeros((0, self.factors), dtype=np.float32)
+        shared = FrugalState(
+            state.vectors,
+            float(state.regulariser[0]),
+            state.sketch if self.sketched else state.curvature,
+            none,
+            none,
+            state.weights,
+            state.counts,
+            float(state.received[0]),
+            int(state.folds[0]),
+            began=int(state.began[0]),
+        )
+        try:
+            fold(self._rules(max(1, int(state.before[0]) + enrolled)), shared, sums)
+        except Diverged:  # a fixed lambda may be too large for the few who have uploaded so far
+            shared.vectors, shared.weights = state.vectors, state.weights
+            shared.regulariser, shared.round_number = float(state.regulariser[0]), int(state.folds[0]) + 1
+        return self._after(state, shared)
+
+    def _after(self, state: ServerState, shared: FrugalState) -> ServerState:
+        remembered = "sketch" if self.sketched else "curvature"
+        return replace(
+            state,
+            vectors=shared.vectors,
+            weights=shared.weights,
+            regulariser=np.array([shared.regulariser]),
+            counts=shared.counts,
+            received=np.array([shared.received]),
+            folds=np.array([shared.round_number]),
+            capped=np.array([shared.capped]),
+            **{remembered: np.ascontiguousarray(shared.sketch)},
+        )
+
+    def _with_counts(self, state: ServerState, counts: RealVector, clients: int) -> ServerState:
+        """The state after more counts: items that have enough users now are supported."""
+        state = replace(state, counted=state.counted + counts, counters=state.counters + clients)
+        supported = (state.weights > 0) | (state.counted > self.min_support - HALF)
+        if supported.sum() < FEWEST_ITEMS or np.array_equal(supported, state.weights > 0):
+            return state
+        if float(state.received[0]):  # what is not known of a new item comes with the next uploads
+            return replace(state, weights=np.where((state.weights == 0) & supported, LEAST_WEIGHT, state.weights))
+        drawn = normal_columns(
+            self.n_items, self.factors, seed=self.seed, purpose=ITEM_FACTORS, scale=self.initial_scale
+        )
+        weights, regulariser = supported.astype(np.float32), state.regulariser
+        if self.regulariser is None:
+            regulariser = np.array([first_regulariser(self._rules(1)) * float(supported.mean())])
+        return replace(state, vectors=drawn * weights[:, None], weights=weights, regulariser=regulariser)
+
+    def check_form(self, update: FrugalUpdate, broadcast: FrugalModel | None) -> None:
+        """Refuse an update that covers other items than those that are supported."""
+        if self.min_support == 1:
+            check_frugal_update(update, self.factors, self.n_items)
+            return
+        rows = None if broadcast is None else int(np.count_nonzero(broadcast.weights))
+        if rows == 0 and not is_count(update):
+            raise BadMessage("No item is supported yet, so uploads carry counts; this one does not.")
+        covered = min(len(update.strengths), self.n_items) if rows is None else rows
+        check_frugal_update(update, *((0, self.n_items) if is_count(update) else (self.factors, covered)))
+
+    def max_upload(self) -> int:
+        """An update of all items."""
+        return frugal_update_bytes(self.n_items, self.factors)
+
+    def shortened(self, update: FrugalUpdate, most_norm: float) -> Shortened:
+        """The update with at most this norm of all of its numbers. Counts stay."""
+        if is_count(update) or float(update.scale[0]) * message_norm(update.strengths, update.vector) <= most_norm:
+            return Shortened(update, 0)
+        return Shortened(self.bounded(update, most_norm), 1)
+
+    def check(self, broadcast: FrugalModel, update: FrugalUpdate) -> None:
+        """Refuse what no history gives with this model."""
+        if is_count(update):
+            return
+        items = covered_items(self.min_support, broadcast.weights)
+        vectors, weights = broadcast.vectors[items], broadcast.weights[items]
+        regulariser = float(broadcast.regulariser[0])
+        why = why_implausible_frugal(self._rules(1), update, vectors, weights, broadcast.product, regulariser)
+        if why is not None:
+            raise BadMessage(why)
+
+    def uploads_now(self, broadcast: FrugalModel) -> int | None:
+        """One, until items are supported: no client's counts come twice."""
+        return 1 if self.min_support > 1 and not broadcast.weights.any() else None
+
+    def progress(self, state: ServerState) -> dict[str, int]:
+        """How many items are supported, of how many, and how many clients' counts say so."""
+        if self.min_support == 1:
+            return {}
+        return {
+            "supported_items": int(np.count_nonzero(state.weights)),
+            "items": self.n_items,
+            "supported_items_needed": FEWEST_ITEMS,
+            "counted_clients": int(state.counters[0]),
+        }
+
+    # Catalogues that grow, seasons, trained models.
+
+    def grow(self, state: Any, n_items: int) -> Any:
+        """New items have no users yet; where items need no support, they count in uploads."""
+        larger = wire.extended(state, n_items)
+        larger.weights[len(state.weights) :] = self.min_support == 1
+        return larger
+
+    def new_season(self, state: Any, begun: IntVector) -> Any:
+        """Clients count again, and items that begin have no users yet."""
+        state = replace(state, began=state.folds)
+        if self.min_support == 1:
+            return state
+        vectors, weights = state.vectors.copy(), state.weights.copy()
+        vectors[begun], weights[begun] = 0, 0
+        nothing = {"counted": np.zeros(self.n_items), "counters": np.zeros(1)}
+        return replace(state, vectors=vectors, weights=weights, **nothing)
+
+    def new_plan(self, state: Any, before: tuple[int, ...], now: tuple[int, ...]) -> Any:  # noqa: ARG002
+        """Counts come first."""
+        return replace(state, asks=np.array([0]))
+
+    def learnt_from(self, state: Any) -> dict[str, Array]:
+        """Uploads, and users of each item."""
+        return {"people": state.received, "people_with_item": state.counts}
+
+    def started(self, state: ServerState) -> ServerState:
+        """A trained model, with what its users have uploaded. Its own minimum support may have been another."""
+        if self.step != "spectral":
+            raise SettingError("A federation that starts from a trained model needs alpha 0 and damping 1.")
+        is_new = (state.counts == 0) & ~state.vectors.any(axis=1)
+        weights = np.where(is_new, item_weights(state.counts, self.popularity or 0.0), state.weights)
+        if self.min_support > 1:
+            supported = (state.counts >= self.min_support) & (weights > 0)
+            weights = np.where(supported, np.maximum(weights, LEAST_WEIGHT), 0)
+            if supported.sum() < FEWEST_ITEMS:
+                raise ModelError(
+                    f"Of the model's items, {int(supported.sum()):,} have {self.min_support} users or more, and at "
+                    f"least {FEWEST_ITEMS} are needed; start from a model of more users, or ask for a smaller "
+                    "min_support."
+                )
+            rows = {name: getattr(state, name).copy() for name in ("vectors", "sketch", "counts")}
+            for part in rows.values():
+                part[weights == 0] = 0
+            state = replace(state, **rows)
+        state = replace(state, weights=weights.astype(np.float32))
+        return replace(state, asks=np.array([self._next_stage(state)]))
+
+    def exported(self, arrays: dict[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
+        """The arrays of the recommender of this name: vectors as clients read them."""
+        settings = {name: getattr(self, name) for name in FrugalRules.__dataclass_fields__}
+        vectors = published(self._rules(1), arrays["vectors"])
+        shared = {"item_vectors": vectors, "item_weights": arrays["weights"], "regulariser": arrays["regulariser"]}
+        return settings, shared
 
 
-def _squared(whole: IntVector) -> int:
-    return int(np.dot(whole.astype(np.int64), whole.astype(np.int64)))
-
-
-def choose_cohort(recipe: FrugalRecipe, round_number: int, spent: IntVector) -> IntVector:
-    """The people who take part in this round, ascending."""
-    asked = recipe.participants[recipe.cohort[recipe.participants] == round_number % recipe.cohorts]
-    able: IntVector = asked[spent[asked] < recipe.messages[asked]]
-    if len(recipe.trace):
-        there = recipe.trace[round_number % len(recipe.trace), able]
-    elif recipe.online < 1.0:
-        there = happens(draws_of_users(recipe.seed, able, ONLINE, round_number), recipe.online)
-    else:
-        return able
-    present: IntVector = able[there]
-    return present
-
-
-def attendance(recipe: FrugalRecipe, n_users: int) -> NDArray[np.bool_]:
-    """Rounds x users: who takes part when, over a full run; no one more often than they allow."""
-    there: NDArray[np.bool_] = np.zeros((recipe.rounds, n_users), dtype=np.bool_)
-    spent = np.zeros(n_users, dtype=np.int32)
-    for number in range(recipe.rounds):
-        asked = choose_cohort(recipe, number, spent)
-        there[number, asked] = True
-        spent[asked] += 1
-    return there
-
-
-def who_answers(recipe: FrugalRecipe, round_number: int, people: IntVector) -> IntVector:
-    """Those of the asked whose message arrives."""
-    if recipe.dropout <= 0:
-        return people
-    answering: IntVector = people[~happens(draws_of_users(recipe.seed, people, DROPOUT, round_number), recipe.dropout)]
-    return answering
-
-
-def draws_of_users(seed: int, people: IntVector, purpose: int, round_number: int) -> Any:
-    """One random word for each of these people."""
-    with words_wrap_around():
-        return words(np.uint32(seed), people.astype(np.uint32), purpose, np.uint32(round_number), np.uint32(0))[0]
-
-
-# Minimum support: the first message carries counts only, and later ones cover the items that enough users have.
-
-
-def is_counting(recipe: FrugalRecipe, weights: FloatVector) -> bool:
-    """Whether a round on a model with these weights of items asks for counts."""
-    return recipe.min_support > 1 and recipe.private is None and not weights.any()
-
-
-def supported_items(recipe: FrugalRecipe, weights: FloatVector) -> IntVector:
-    """The items that a message covers, ascending: those that weigh something, where items need support."""
-    return covered_items(recipe.min_support, weights)
-
-
-def covered_items(min_support: int, weights: FloatVector) -> IntVector:
-    """The same, by the minimum support alone."""
-    supported = np.flatnonzero(weights) if min_support > 1 else np.arange(len(weights))
-    return supported.astype(np.int32)
-
-
-def count_unit(n_items: int) -> int:
-    """What one user of an item adds to a secure sum of counts: even a history of all items is of an allowed norm."""
-    return math.isqrt(C_INT**2 // n_items)
-
-
-def covered(items: IntVector, profile: IntVector) -> IntVector:
-    """The places of a profile's items among these items; what is not among them is left out."""
-    places = np.searchsorted(items, profile)
-    inside = places < len(items)
-    inside[inside] = items[places[inside]] == profile[inside]
-    return places[inside].astype(np.int32)
-
-
-def published(recipe: FrugalRecipe, vectors: FloatMatrix) -> FloatMatrix:
-    """The item vectors as devices read them: rounded where Broadcasts carry bytes."""
-    return restored(*rounded(vectors)) if recipe.as_codes else vectors.copy()
-
-
-def make_frugal_broadcast(
-    recipe: FrugalRecipe,
-    round_number: int,
-    regulariser: float,
-    vectors: FloatMatrix,
-    weights: FloatVector,
-    items: IntVector | None = None,
-) -> FrugalBroadcast:
-    """The vectors of the supported items, or these rows, as a copy that no later round can change."""
-    sent_items = supported_items(recipe, weights) if items is None else items
-    rows = vectors[sent_items]
-    head = round_number, round_number, regulariser, sent_items, weights[sent_items]
-    if recipe.as_codes:
-        codes, scales = rounded(rows)
-        return FrugalBroadcast(*head, codes, scales, rows[:0])
-    no_codes: NDArray[np.int8] = np.zeros((len(rows), 0), dtype=np.int8)
-    return FrugalBroadcast(*head, no_codes, np.zeros(0, dtype=np.float32), rows)
-
-
-# Computation: on the device, with what its owner lets it take part with; the history itself stays there.
-
-
-def own_vector(recipe: FrugalRecipe, broadcast: FrugalBroadcast, profile: IntVector) -> FloatVector:
-    """The vector that explains this profile best: in a message the shared one, at home the full history."""
-    rows, places = np.ascontiguousarray(rows_of(broadcast)), covered(broadcast.items, profile)
-    gram = gram_matrix(rows, broadcast.weights)
-    return solve_user(recipe.objective, broadcast.regulariser, rows, broadcast.weights, gram, places)
-
-
-def compute_frugal(
-    recipe: FrugalRecipe, device: FrugalPrivate, broadcast: FrugalBroadcast
-) -> tuple[FloatVector, FloatVector, float]:
-    """How strongly each item should move towards the device's vector, that vector, and how much the device counts.
-
-    Where counts are asked for: the profile itself, no vector, and 1.
-    """
-    profile = device.shared_profile.profile
-    if recipe.min_support > 1 and not len(broadcast.items):
-        return counts_of(recipe.n_items, profile), np.zeros(0, dtype=np.float32), 1.0
-    vector, places = own_vector(recipe, broadcast, profile), covered(broadcast.items, profile)
-    strengths = residuals(recipe.objective, rows_of(broadcast), vector, places)
-    return strengths, vector, user_weight(recipe.activity, len(places))
-
-
-def counts_of(n_items: int, profile: IntVector) -> FloatVector:
-    """1 for each item of a profile, 0 for all others."""
-    counts = np.zeros(n_items, dtype=np.float32)
-    counts[profile] = 1
-    return counts
-
-
-def user_weight(activity: float, items: int) -> float:
-    """How much a user counts with this many supported items; one with none sends zeros."""
-    return float(items**-activity) if items else 0.0
-
-
-# Transmission: what a device lets the server see, at most `messages` times over its lifetime.
-
-
-def message_norm(strengths: FloatVector, vector: FloatVector) -> float:
-    """The L2 norm of all numbers of the message, written out: of w [x, 1]' and of [x, 1] [x, 1]' together."""
-    length = 1 + float(np.dot(vector.astype(np.float64), vector.astype(np.float64)))
-    pulled = float(np.dot(strengths.astype(np.float64), strengths.astype(np.float64)))
-    return math.sqrt(length * (pulled + length))
-
-
-def send(
-    recipe: FrugalRecipe, device: FrugalPrivate, strengths: FloatVector, vector: FloatVector, scale: float
-) -> FrugalUpdate:
-    """The Update, weighted and clipped; the device has one message less from now on. Counts are never clipped."""
-    assert device.spent < device.messages, "a device that has spent its messages is not asked"
-    device.spent += 1
-    if recipe.clip > 0 and len(vector):
-        scale = min(scale, recipe.clip / message_norm(strengths, vector))
-    return FrugalUpdate.of(strengths, vector, scale)
+ANNOUNCED = ("factors", "messages", "alpha", "unobserved_weight", "activity", "clip", "min_support")
+"""Settings that clients receive."""

@@ -22,9 +22,9 @@ from federank.audit.poisoning import Measured, PoisonSettings, World, measured
 from federank.data.interactions import Profiles
 from federank.federation.defences import Defences, Rows, defend
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.method import published
 from federank.methods.frugal.objective import gram_matrix
-from federank.methods.frugal.private import Directions, directions_of
+from federank.methods.frugal.private_messages import Directions, directions_of
+from federank.methods.frugal.protocol import published
 from federank.methods.frugal.server_steps import (
     FRUGAL_DEFENCES,
     USUAL_JOINED,

@@ -1,252 +1,254 @@
-"""The device's part: a message of length 1 in integers, which says nothing that a longer history would not hide.
+"""PrivateFrugal: Frugal under differential privacy, with noise of both servers on secure sums.
 
-    first     p / sqrt(n): which items someone has who has n of them
-    later     the history, weighted by D and without what is popular anyway, times where it points among the directions
-              V that are looked for:
-
-                  c = D p - (q . D p) q      x = V'c      message = c x' / (|c| |x|)        items x directions
-
-              q is the direction of popularity. The sum of these messages is C V for C = sum of c c' / (|c| |x|): one
-              step of subspace iteration on what people's items have in common.
-
-A history that gives no direction (c or x is zero) sends zeros. Rounding is that of secagg/ring.py, written
-out for a matrix of rank one: the chances are named draws here, and the operating system's on a real device. Compiled
-once and called by both engines: the same text makes one message, or adds up everyone's.
+A client's first upload carries popularity, the later ones where its history points among the directions that the model
+looks for (private_messages.py). Each upload has length 1 and noise of its own (private_plan.py). A federation plays the
+plan again and again, cohort by cohort: sums of later cohorts join what is known (private_server.py).
 """
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
-from federank._numerics.compiling import compiled
-from federank._numerics.rows import inlined
-from federank.errors import BadMessage
-from federank.federation.rng import ROUNDING, words
-from federank.methods.frugal.method import FrugalBroadcast, FrugalPrivate, PrivateUpdate, covered, rows_of
-from federank.secagg.ring import C_INT, rounded
+from federank._numerics.arrays import IntVector
+from federank.errors import SettingError
+from federank.federation import wire
+from federank.federation.method import Client, ClientResult, Records
+from federank.federation.wire import Array
+from federank.methods.frugal.method import Frugal
+from federank.methods.frugal.private_messages import message_parts
+from federank.methods.frugal.private_plan import PrivatePlan, planned
+from federank.methods.frugal.private_server import (
+    REGULARISATION,
+    PrivateModel,
+    RoundBuffer,
+    fold_of_cohort,
+    noisy_counts,
+    received_from,
+)
+from federank.methods.frugal.protocol import covered_items, published
+from federank.methods.frugal.records import FrugalModel, ItemRows, PrivateParts, PrivateState
+from federank.methods.frugal.server_steps import CALM_ROUNDS, USUAL_JOINED, USUAL_PRIVATE
+from federank.methods.frugal.server_update import FEWEST_ITEMS, HALF, placed
+from federank.methods.frugal.settings import FrugalRules, ImplicitSettings, Step, shrinkage_for
+from federank.secagg.config import PRIVATE
 
-_LARGEST = float(C_INT * C_INT)
-_SHRINKING = 1 - 2.0**-12
-_CHANCES = 2.0**-16
-
-
-class Directions(NamedTuple):
-    """What a device of a later round knows, worked out from the Broadcast once for all of them."""
-
-    scales: RealVector  # D
-    wanted: RealMatrix  # items x directions: V
-    popular: RealVector  # q, of length 1
-
-
-class Scratch(NamedTuple):
-    """Scratch for one worker."""
-
-    row: RealVector  # items: c / |c|
-    pointed: RealVector  # directions: x / |x|
-    chances: NDArray[np.uint16]  # items x directions and a few more
-    whole: IntVector  # items x directions
+if TYPE_CHECKING:
+    from federank.federation.server import Guarantee
 
 
-def directions_of(vectors: FloatMatrix, weights: FloatVector) -> Directions:
-    """From a Broadcast: its vectors are D^-1 [V, q], its weights D^2."""
-    scales = np.sqrt(weights.astype(np.float64))
-    placed = vectors.astype(np.float64) * scales[:, None]
-    popular = placed[:, -1]
-    length = float(np.sqrt(popular @ popular))
-    return Directions(scales, np.ascontiguousarray(placed[:, :-1]), popular / length if length > 0 else popular)
+@dataclass(frozen=True, kw_only=True)
+class PrivateFrugal(Frugal):
+    """Frugal under differential privacy."""
+
+    records = Records(PrivateState, FrugalModel, PrivateParts, ItemRows, None)
+    recipe: ClassVar[str] = PRIVATE
+
+    noises: tuple[int, ...] = ()
+    """Each server's noise on each upload of a lifetime; clients take it from the config of secure aggregation."""
+    popularity_power: float = 0.0
+    """An item of popularity c weighs c^power in an upload."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "noises", tuple(self.noises))  # a list in JSON
+
+    @property
+    def norm_bound(self) -> float:
+        """Uploads are of length 1."""
+        return 1.0
+
+    @property
+    def step(self) -> Step:
+        """From sums with noise."""
+        return "private"
+
+    @property
+    def counts_first(self) -> bool:
+        """Popularity comes first in any case."""
+        return False
+
+    def resolve(self, data: Any) -> Self:
+        """Nothing is open but the catalogue."""
+        factors = self.factors
+        method: Self = super().resolve(data)
+        return replace(method, factors=factors, activity=0.0)
+
+    def secured(self, guarantee: Guarantee, clients: int) -> Self:
+        """Another season: the shape of uploads and the weight of popular items stay, as the model was made so."""
+        again = private_form(self, guarantee, clients)
+        return replace(self, noises=again.noises)
+
+    @property
+    def plan(self) -> PrivatePlan:
+        """What is fixed before the first upload."""
+        return PrivatePlan(self.noises, self.factors, self.popularity_power)
+
+    @property
+    def columns(self) -> int:
+        """The directions that are looked for."""
+        return self.factors - 1
+
+    def is_counting(self, stage: int) -> bool:
+        """Popularity comes first."""
+        return stage == 0
+
+    def empty(self, stage: int = 0) -> Any:
+        """One column of popularity, or one for each direction."""
+        return wire.zeros(ItemRows, self, directions=1 if stage == 0 else self.columns)
+
+    def add(self, aggregate: Any, update: Any) -> None:
+        """The update written out."""
+        aggregate.rows += np.outer(update.row, update.pointed)
+
+    def client_update(self, client: Client, broadcast: FrugalModel) -> ClientResult:
+        """The parts of the stage that the round asks for."""
+        if not client.stage:
+            return ClientResult(PrivateParts(*message_parts(self.n_items, client.items, None)))
+        items, model, profile = self._covered(client, broadcast)
+        parts = message_parts(len(items), profile, model.directions)
+        return ClientResult(PrivateParts(*parts), positives=items[profile])
+
+    # The server.
+
+    def initial_state(self) -> Any:
+        """Vectors drawn from the seed; nothing is known of the data."""
+        first = super().initial_state()
+        zeros = wire.zeros(PrivateState, self, earlier_columns=0, newest_columns=0, joined_columns=0)
+        return replace(zeros, vectors=first.vectors, weights=first.weights, regulariser=first.regulariser)
+
+    def stage(self, state: Any) -> int:
+        """The uploads of a plan in turn."""
+        return int(state.folds[0]) % self.messages
+
+    def server_update(self, state: Any, aggregate: Any) -> Any:
+        """The next version, from the sum of a round's uploads with the noise of both servers."""
+        if not aggregate.count:
+            return state
+        folds, began, stage = int(state.folds[0]), int(state.began[0]), self.stage(state)
+        known, items = _model(state), np.arange(self.n_items, dtype=np.int32)
+        state = replace(state, received=state.received + aggregate.count)
+        # Rounds of popularity: one of each cohort, and those with too few supported items.
+        rounds = -(-folds // self.messages) + int(state.again[0])
+        values = aggregate.rows
+        if stage == 0:
+            state, rounds = replace(state, counters=state.counters + aggregate.count), rounds + 1
+            known = known._replace(summed=values[:, 0] + known.summed)
+            if self.min_support > 1:
+                enough = noisy_counts(known.summed, int(state.counters[0])) > self.min_support - HALF
+                items = np.flatnonzero(enough).astype(np.int32)
+                if len(items) < FEWEST_ITEMS:  # more counts are asked for
+                    return replace(_with_model(state, known), again=state.again + 1)
+            values = known.summed[items, None]
+        else:
+            items = covered_items(self.min_support, known.weights)
+        now = fold_of_cohort(
+            self.plan,
+            self.seed,
+            shrinkage_for(self),
+            folds,
+            _restricted(known, items),
+            published(self._rules(1), known.vectors)[items],
+            values,
+            1.0 if self.most_shown is None else self.most_shown,
+            rounds,
+            folds >= began + max(CALM_ROUNDS, self.messages),
+        )
+        if len(items) < self.n_items:
+            now = _mapped(now, lambda part: placed(part, items, self.n_items))._replace(summed=known.summed)
+        return replace(_with_model(state, now), folds=state.folds + 1)
+
+    def new_season(self, state: Any, begun: IntVector) -> Any:
+        """Items that begin or return have no users yet."""
+        state = replace(state, began=state.folds)
+        if self.min_support == 1:
+            return state
+        rows = {name: getattr(state, name).copy() for name in ("vectors", "weights", "summed")}
+        for part in rows.values():
+            part[begun] = 0
+        return replace(state, **rows)
+
+    def new_plan(self, state: Any, before: tuple[int, ...], now: tuple[int, ...]) -> Any:
+        """What earlier seasons' sums have shown counts as cohorts with the noise of this season."""
+        cohorts = -(-int(state.folds[0]) // len(before))
+        if cohorts and now[0]:
+            cohorts = max(1, round(cohorts * (before[0] / now[0]) ** 2))
+        popularity = state.counts
+        if popularity.any():  # an item that starts low, or has ended, counts as little as the least popular one
+            popularity = np.where(popularity > 0, popularity, popularity[popularity > 0].min())
+        folds = np.array([cohorts * len(now)])
+        nothing: Array = np.zeros((len(popularity), 0))
+        return replace(state, folds=folds, began=folds, joined=nothing, counts=popularity)
+
+    def started(self, state: Any) -> Any:  # noqa: ARG002
+        """A trained model says nothing of what noise has left."""
+        raise SettingError(
+            "Sums with noise are learnt by a recipe of their own, from the first round on; leave --start-from out, or "
+            "name a --clip and --sigma 0."
+        )
 
 
-def new_scratch(n_items: int, columns: int) -> Scratch:
-    """Scratch for one worker's messages of this many columns."""
-    cells = n_items * columns
-    return Scratch(
-        np.zeros(n_items), np.zeros(columns), np.zeros(cells + 8, dtype=np.uint16), np.zeros(cells, dtype=np.int32)
+def private_form(method: Frugal, guarantee: Guarantee, clients: int) -> Any:
+    """The private form of these settings, for rounds of this many clients."""
+    rules: Mapping[str, Any] = {name: getattr(method, name) for name in FrugalRules.__dataclass_fields__}
+    kept = dict.fromkeys(("activity", "popularity", "clip"))
+    settings = ImplicitSettings(**{**rules, **(kept if method.step == "private" else {})}, **guarantee._asdict())
+    plan = planned(settings.mu, method.messages, clients, method.n_items, method.factors)
+    bound = USUAL_JOINED if plan.joined else USUAL_PRIVATE
+    own = {"factors": plan.factors, "activity": 0.0, "shrinkage": shrinkage_for(settings)}
+    return PrivateFrugal(
+        n_items=method.n_items,
+        uploads="secure",
+        noises=plan.deviations,
+        popularity_power=plan.power,
+        **{**rules, **own, "most_shown": bound if method.most_shown is None else method.most_shown},
     )
 
 
-def known_from(broadcast: FrugalBroadcast) -> Directions:
-    """What every device of a round works out alike from its Broadcast."""
-    return directions_of(rows_of(broadcast), broadcast.weights)
+def _model(state: PrivateState) -> PrivateModel:
+    known = state.summed, state.earlier, state.newest, received_from(state.joined)
+    return PrivateModel(state.vectors, state.weights, state.counts, *known)
 
 
-@inlined
-def _popularity_row(items: Any, begin: Any, end: Any, workspace: Any) -> Any:
-    """p / sqrt(n), with one column."""
-    workspace.row[:] = 0.0
-    for k in range(begin, end):
-        workspace.row[items[k]] = 1.0 / np.sqrt(np.float64(end - begin))
-    workspace.pointed[0] = 1.0
-    return True
+def _with_model(state: PrivateState, now: PrivateModel) -> PrivateState:
+    return replace(
+        state,
+        vectors=now.vectors,
+        weights=now.weights,
+        regulariser=np.array([REGULARISATION]),
+        counts=now.popularity,
+        summed=now.summed,
+        earlier=np.ascontiguousarray(now.earlier),
+        newest=np.ascontiguousarray(now.newest),
+        joined=np.ascontiguousarray(now.received.stored()),
+        capped=np.array([now.capped]),
+    )
 
 
-@inlined
-def _history_row(known: Any, items: Any, begin: Any, end: Any, workspace: Any) -> Any:
-    """c / |c| and x / |x|; whether there is a direction at all."""
-    columns = len(workspace.pointed)
-    popular = 0.0
-    for k in range(begin, end):
-        popular += known.popular[items[k]] * known.scales[items[k]]
-    length = 0.0
-    for item in range(len(workspace.row)):
-        workspace.row[item] = -popular * known.popular[item]
-    for k in range(begin, end):
-        workspace.row[items[k]] += known.scales[items[k]]
-    for item in range(len(workspace.row)):
-        length += workspace.row[item] * workspace.row[item]
-    for f in range(columns):
-        workspace.pointed[f] = 0.0
-    for item in range(len(workspace.row)):
-        for f in range(columns):
-            workspace.pointed[f] += workspace.row[item] * known.wanted[item, f]
-    pointed = 0.0
-    for f in range(columns):
-        pointed += workspace.pointed[f] * workspace.pointed[f]
-    if length <= 1e-20 or pointed <= 1e-20:
-        return False
-    for item in range(len(workspace.row)):
-        workspace.row[item] /= np.sqrt(length)
-    for f in range(columns):
-        workspace.pointed[f] /= np.sqrt(pointed)
-    return True
+def _restricted(known: PrivateModel, items: IntVector) -> PrivateModel:
+    """The model of these items alone; what was not known of one of them begins as if it were the least popular."""
+    if len(items) == len(known.weights):
+        return known
+    part = _mapped(known, lambda rows: np.ascontiguousarray(rows[items]))
+    had = part.popularity > 0
+    least = part.popularity[had].min() if had.any() else 1.0
+    return part._replace(popularity=np.where(had, part.popularity, least))
 
 
-@inlined
-def _draw_chances(seed: Any, user: Any, round_number: Any, chances: Any, count: Any) -> None:
-    """Sixteen random bits for each number: eight of a block of four words."""
-    for block in range((count + 7) // 8):
-        drawn = words(seed, user, ROUNDING, round_number, block)
-        for place in range(4):
-            chances[8 * block + 2 * place] = np.uint16(drawn[place] & np.uint32(0xFFFF))
-            chances[8 * block + 2 * place + 1] = np.uint16(drawn[place] >> np.uint32(16))
-
-
-@inlined
-def _round_row_by_row(workspace: Any) -> None:
-    """The matrix of rank one in integers of norm at most C_INT: round_message of what is of length 1."""
-    columns = len(workspace.pointed)
-    factor = np.float64(C_INT)
-    while True:
-        length = np.int64(0)
-        for item in range(len(workspace.row)):
-            for f in range(columns):
-                cell = item * columns + f
-                value = np.floor(
-                    workspace.row[item] * workspace.pointed[f] * factor + workspace.chances[cell] * _CHANCES
-                )
-                whole = np.int32(value)
-                workspace.whole[cell] = whole
-                length += np.int64(whole) * np.int64(whole)
-        if length <= _LARGEST:
-            return
-        factor *= C_INT / np.sqrt(np.float64(length)) * _SHRINKING
-
-
-@inlined
-def _message(
-    known: Any, items: Any, begin: Any, end: Any, seed: Any, user: Any, round_number: Any, workspace: Any
-) -> Any:
-    """One message into `workspace.whole`; whether it is other than zeros."""
-    pointing = False
-    if round_number == 0:
-        pointing = _popularity_row(items, begin, end, workspace)
-    else:
-        pointing = _history_row(known, items, begin, end, workspace)
-    if pointing:
-        _draw_chances(seed, user, round_number, workspace.chances, len(workspace.whole))
-        _round_row_by_row(workspace)
-    return pointing
-
-
-@compiled(allocates=False)
-def private_message(
-    known: Directions, profile: IntVector, seed: int, user: int, round_number: int, workspace: Scratch
-) -> bool:
-    """One device's message into `workspace.whole`; whether it is other than zeros."""
-    return bool(_message(known, profile, 0, len(profile), seed, user, round_number, workspace))
-
-
-def sent_privately(
-    broadcast: FrugalBroadcast, device: FrugalPrivate, seed: int, known: Directions, workspace: Scratch
-) -> PrivateUpdate:
-    """The device's message for this round, from what its owner lets out; it has one message less from now on."""
-    assert device.spent < device.messages, "a device that has spent its messages is not asked"
-    device.spent += 1
-    profile = covered(broadcast.items, device.shared_profile.profile)
-    if not private_message(known, profile, seed, device.user, broadcast.round_number, workspace):
-        workspace.whole[:] = 0
-    return PrivateUpdate(workspace.whole.copy())
-
-
-@compiled(allocates=False)
-def sum_private(
-    known: Directions,
-    starts: LongVector,
-    items: IntVector,
-    people: IntVector,
-    seed: int,
-    round_number: int,
-    total: NDArray[np.uint32],
-    workspace: Scratch,
-) -> None:
-    """Add these people's messages to a sum in the ring; in which order makes no difference."""
-    for place in range(len(people)):
-        user = people[place]
-        if _message(known, items, starts[user], starts[user + 1], seed, user, round_number, workspace):
-            for cell in range(len(total)):
-                total[cell] += np.uint32(workspace.whole[cell])
-
-
-# One device's message, outside of a simulation: the steps above, in the order in which a browser does them.
-
-
-_NOTHING = 1e-20
-
-
-def directions_at_home(vectors: FloatMatrix, weights: FloatVector) -> Directions:
-    """What a device of a later round works out from the model: vectors are D^-1 [V, q], weights D^2."""
-    scales = np.sqrt(weights.astype(np.float64))
-    placed = vectors.astype(np.float64) * scales[:, None]
-    popular = placed[:, -1]
-    length = math.sqrt(_summed(popular * popular))
-    return Directions(scales, np.ascontiguousarray(placed[:, :-1]), popular / length if length > 0 else popular)
-
-
-def one_message(
-    stage: int, n_items: int, profile: IntVector, known: Directions | None, chances: NDArray[np.uint16]
-) -> IntVector:
-    """The message of a plan's stage, in integers; `known` is needed by all stages but the first.
-
-    A history that gives no direction sends zeros. What is not finite is refused before anything is rounded.
-    """
-    row, pointed = message_parts(n_items, profile, known if stage else None)
-    values: RealVector = np.multiply.outer(row, pointed).ravel()
-    if not np.isfinite(values).all():
-        raise BadMessage("A message holds values that are not finite numbers, and nothing of it may be sent.")
-    return rounded(values, float(C_INT), chances)
-
-
-def message_parts(n_items: int, profile: IntVector, known: Directions | None) -> tuple[RealVector, RealVector]:
-    """What a message is the product of: popularity and 1 where nothing is known, else c / |c| and x / |x|."""
-    if known is None:
-        row = np.zeros(n_items)
-        row[profile] = 1.0 / math.sqrt(len(profile))
-        return row, np.ones(1)
-    own = known.scales[profile]
-    row = -_summed(known.popular[profile] * own) * known.popular
-    row[profile] += own
-    length = _summed(row * row)
-    pointed: RealVector = np.cumsum(row[:, None] * known.wanted, axis=0)[-1]
-    aim = _summed(pointed * pointed)
-    if length <= _NOTHING or aim <= _NOTHING:
-        return np.zeros(n_items), np.zeros(len(pointed))
-    return row / math.sqrt(length), pointed / math.sqrt(aim)
-
-
-def _summed(values: RealVector) -> float:
-    """A sum in the order of its numbers, as a loop takes it."""
-    return float(np.cumsum(values)[-1]) if len(values) else 0.0
+def _mapped(model: PrivateModel, rows: Callable[[NDArray[Any]], NDArray[Any]]) -> PrivateModel:
+    """The model with this done to every array that has a row per item."""
+    received = RoundBuffer(*map(rows, model.received))
+    return PrivateModel(
+        vectors=rows(model.vectors),
+        weights=rows(model.weights),
+        popularity=rows(model.popularity),
+        summed=rows(model.summed),
+        earlier=rows(model.earlier),
+        newest=rows(model.newest),
+        received=received,
+        capped=model.capped,
+    )

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from federank._numerics.arrays import FloatMatrix, FloatVector, RealMatrix, RealVector
 from federank.federation.rng import HELPER, ITEM_FACTORS, SERVER, normal_columns
 from federank.federation.secure import simulated_noise
-from federank.methods.frugal.private import directions_of
+from federank.methods.frugal.private_messages import directions_of
 from federank.methods.frugal.private_plan import PrivatePlan, guarantee_of, planned
 from federank.methods.frugal.server_steps import capped_items, hold_back, private_tastes, without_jumps
 from federank.privacy.accountant import mu_for

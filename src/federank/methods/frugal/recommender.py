@@ -10,17 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank import checks
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix
 from federank.data.interactions import Interactions, Profiles
 from federank.errors import BadMessage, ModelError, SettingError
 from federank.federation import wire
+from federank.federation.method import FederatedMethod
 from federank.methods.fpl.recommender import FederatedPairs
 from federank.methods.fpl.settings import FPLSettings, Recipe, participations
+from federank.methods.frugal import method
 from federank.methods.frugal.communication import count_frugal_communication, fcf_cost, fcf_of_paper
 from federank.methods.frugal.item_weights import ItemWeights
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.method import attendance, published, supported_items
 from federank.methods.frugal.private_plan import PrivatePlan, guarantee_of
+from federank.methods.frugal.protocol import attendance, published, supported_items
+from federank.methods.frugal.records import ServerState
 from federank.methods.frugal.server_update import ridge_of
 from federank.methods.frugal.settings import (
     DEFAULT_FACTORS,
@@ -187,6 +190,16 @@ def _stored_weights(shared: Arrays, n_items: int) -> ItemWeights:
         raise ModelError(f"The model's folder has no item-item weights for its catalogue. {reason}") from reason
 
 
+def _sketch_of(vectors: FloatMatrix, weights: FloatVector, regulariser: float) -> RealMatrix:
+    """V diag(sigma), which a trained model knows of all users' items: Y = V diag(sqrt(sigma - lambda)), V'DV = I."""
+    exact = vectors.astype(np.float64)
+    beyond = np.einsum("ij,ij,i->j", exact, exact, weights.astype(np.float64))  # sigma - lambda
+    is_known = beyond > 0
+    scale = np.where(is_known, (beyond + regulariser) / np.sqrt(np.where(is_known, beyond, 1.0)), 0.0)
+    sketch: RealMatrix = exact * scale
+    return sketch
+
+
 def _columns(table: NDArray[Any] | None) -> int:
     """How long the vectors of a table are; what is no table of vectors is refused by anyone who takes it."""
     return table.shape[1] if table is not None and table.ndim == 2 else 0
@@ -257,6 +270,32 @@ class FrugalImplicit(FewMessages, Frugal):
     def implicit_settings(self) -> ImplicitSettings:
         """The settings, as they are."""
         return self.settings
+
+    @property
+    def method(self) -> FederatedMethod:
+        """The method on the interface: for a federation that starts from this model."""
+        n_items, factors = self.item_vectors.shape
+        return method.Frugal(n_items=n_items, factors=factors, min_support=1)
+
+    @property
+    def state(self) -> ServerState:
+        """The initial state of such a federation: the model, and what its users have uploaded."""
+        report = self.report  # an exported model has nobody's history; its report has the counts
+        people = int(report.get("people", self.training.n_users))
+        counts = report.get("people_with_item")
+        if counts is None or len(counts) != len(self.item_vectors):
+            counts = np.bincount(self.training.items, minlength=len(self.item_vectors))
+        state: ServerState = replace(
+            wire.zeros(ServerState, self.method),
+            vectors=self.item_vectors,
+            weights=self.item_weights,
+            regulariser=np.array([self.regulariser]),
+            sketch=_sketch_of(*self._model()),
+            counts=np.asarray(counts, dtype=np.float64),
+            received=np.array([float(people)]),
+            before=np.array([people]),
+        )
+        return state
 
 
 class FrugalPairs(FederatedPairs, Frugal):
@@ -333,8 +372,8 @@ class FCFSettings(SharedProfileSettings):
     """Adam: decay of the second moment."""
     initial_scale: float = checks.setting(0.1, paper=True)
     """Standard deviation of the initial item vectors."""
-    broadcast: Literal["float32", "int8"] = "float32"
-    """How item vectors travel to clients: as they are, or as bytes with a scale a row."""
+    encoding: Literal["float32", "int8"] = "float32"
+    """Encoding of item vectors for clients: float32, or int8 with one scale per row."""
     seed: int = 1
     """Seed of all random numbers: the same seed gives the same model."""
 

@@ -15,7 +15,8 @@ from federank._numerics.arrays import IntVector
 from federank.errors import SettingError
 from federank.federation.rng import words_wrap_around
 from federank.methods.frugal import simulation as compiled
-from federank.methods.frugal.method import (
+from federank.methods.frugal.private_messages import known_from, new_scratch, sent_privately
+from federank.methods.frugal.protocol import (
     FrugalBroadcast,
     FrugalPrivate,
     FrugalUpdate,
@@ -25,7 +26,6 @@ from federank.methods.frugal.method import (
     send,
     who_answers,
 )
-from federank.methods.frugal.private import known_from, new_scratch, sent_privately
 from federank.methods.frugal.server_update import private_columns
 from federank.methods.frugal.settings import FrugalRecipe
 from federank.methods.frugal.simulation import FrugalFederation

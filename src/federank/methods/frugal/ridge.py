@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
 from federank.methods.frugal.item_weights import MEAN_NEIGHBOURS, MOST_NEIGHBOURS, ItemWeights, no_weights, starts_of
-from federank.methods.frugal.method import LEVELS
+from federank.methods.frugal.protocol import LEVELS
 
 MOST_RANK = 384
 REGULARISATION, SPARSE_REGULARISATION = 0.25, 4.0

@@ -19,18 +19,6 @@ from federank.errors import DataError
 from federank.federation.adam import Adam, adam_step
 from federank.federation.rng import ITEM_FACTORS, Draw, normal_columns, normal_rows
 from federank.methods.frugal.item_weights import ItemWeights
-from federank.methods.frugal.method import (
-    FrugalBroadcast,
-    FrugalUpdate,
-    PrivateUpdate,
-    check_frugal_update,
-    check_private_update,
-    dense,
-    is_counting,
-    make_frugal_broadcast,
-    published,
-    supported_items,
-)
 from federank.methods.frugal.objective import gram_matrix
 from federank.methods.frugal.private_plan import PrivatePlan
 from federank.methods.frugal.private_server import (
@@ -41,6 +29,18 @@ from federank.methods.frugal.private_server import (
     received_from,
     values_of,
     with_both_noises,
+)
+from federank.methods.frugal.protocol import (
+    FrugalBroadcast,
+    FrugalUpdate,
+    PrivateUpdate,
+    check_frugal_update,
+    check_private_update,
+    dense,
+    is_counting,
+    make_frugal_broadcast,
+    published,
+    supported_items,
 )
 from federank.methods.frugal.ridge import from_sums, low_rank_norm, through_model
 from federank.methods.frugal.server_steps import (

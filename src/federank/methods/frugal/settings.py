@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from federank._numerics.arrays import IntVector, LongVector
 from federank.checks import check_choice, check_fraction, check_int, check_positive, check_range, check_seed, to_float
 from federank.errors import SettingError
-from federank.federation.method import setting
+from federank.federation.method import AUTO, setting
 from federank.federation.rng import COHORT, words, words_wrap_around
 from federank.methods.frugal.objective import Objective
 from federank.methods.frugal.private_plan import PrivatePlan, planned
@@ -40,22 +40,15 @@ Step = Literal["spectral", "solve", "adam", "private"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImplicitSettings(SharedProfileSettings):
-    """What can be chosen about learning squares from few messages."""
+class FrugalRules:
+    """Rules of a federation of Frugal, simulated or real."""
 
     messages: int = 5
     """Uploads per client, over its lifetime. A client that has sent them still downloads models."""
-    cohorts: int = 1
-    """Number of fixed groups of clients; a round invites one of them."""
-    rounds: int | None = setting(None, expert=True)
-    """Number of rounds.  [default: messages x cohorts, so that every client can use its quota]"""
     min_support: int = DEFAULT_MIN_SUPPORT
     """Minimum support: items with fewer users are not learnt and not recommended. The first upload then carries
     counts only. 1: all items, and no upload for counts."""
-    item_weights: Literal["none", "ridge"] = setting("none", expert=True)
-    """Item-item weights published beside the vectors: none, or a ridge regression of each item on its nearest items,
-    from the sums of all uploads. Clients send nothing more; docs/frugal.md has what the weights disclose."""
-    factors: int | None = None
+    factors: int = setting(AUTO)
     """Number of latent factors.  [default: 64, and up to 96 for catalogues above 4,096 items; fewer for less than
     512 users or 1,024 items, at least 8]"""
     alpha: float = setting(0.0, paper=True)
@@ -75,6 +68,85 @@ class ImplicitSettings(SharedProfileSettings):
     above]"""
     damping: float = setting(1.0, paper=True)
     """Step towards the solution in a round, as a fraction of the way; below 1 where alpha is above 0."""
+    encoding: Literal["int8", "float32"] = "int8"
+    """Encoding of item vectors for clients: int8 with one scale per row, or float32."""
+    clip: float = setting(AUTO, expert=True)
+    """Norm bound: an upload with a larger L2 norm is scaled down to it."""
+    initial_scale: float = setting(0.1, paper=True)
+    """Standard deviation of the initial item vectors."""
+    most_shown: float | None = None
+    """Exposure cap against malicious clients: no item is recommended to a larger share of users, as predicted by the
+    model, and rows of sums are bounded.  [default: none; a federation with a helper has one]"""
+    seed: int = 1
+    """Seed of all random numbers: the same seed gives the same model."""
+
+    @property
+    def step(self) -> Step:
+        """What the server does with sums: from their spectrum where all confidences are alike."""
+        alike = self.alpha == 0 and self.unobserved_weight == 1
+        return "spectral" if alike and self.damping == 1 else "solve"
+
+    @property
+    def counts_first(self) -> bool:
+        """Whether the first upload carries counts only."""
+        return self.min_support > 1
+
+    def check_rules(self) -> None:
+        """Refuse values that no federation can have."""
+        check_int("messages", self.messages, 1)
+        check_int("min_support", self.min_support, 1)
+        if self.messages == 1 and self.counts_first:
+            raise SettingError(
+                f"messages is 1 and min_support {self.min_support}, but the first message then carries counts only; "
+                "ask for 2 messages or more, or for a min_support of 1."
+            )
+        if self.factors is not AUTO:
+            check_int("factors", self.factors, 1, 1024)
+        check_seed(self.seed)
+        check_range("alpha", self.alpha, 0, math.inf)
+        if self.regulariser is not None:
+            check_range("regulariser", self.regulariser, 0, math.inf)
+        if self.shrinkage is not None:
+            check_positive("shrinkage", self.shrinkage)
+        for name in ("activity", "popularity"):
+            if getattr(self, name) is not None:
+                check_range(name, getattr(self, name), 0, 1)
+                if getattr(self, name) and self.step != "spectral":
+                    raise SettingError(
+                        f"{name} is {getattr(self, name):g}, but weights need a server that solves, alpha 0, damping 1 "
+                        "and messages that cover the full catalogue; leave it out."
+                    )
+        check_positive("damping", self.damping)
+        check_range("damping", self.damping, 0, 1)
+        if self.clip is not AUTO:
+            check_positive("clip", self.clip)
+        check_range("unobserved_weight", self.unobserved_weight, 0, 1)
+        check_choice("encoding", self.encoding, ("int8", "float32"))
+        check_positive("initial_scale", self.initial_scale)
+        if self.most_shown is None:
+            return
+        if not 0 < to_float("most_shown", self.most_shown, "a share of people") <= 1:
+            raise SettingError(
+                f"most_shown is {self.most_shown!r}; a share of people above 0 is needed, and at most 1 (no bound)."
+            )
+        if self.most_shown < 1 and self.step not in ("spectral", "private"):
+            raise SettingError(
+                f"most_shown is {self.most_shown:g}, but what people are shown follows from the model only where a "
+                "server solves, alpha is 0, damping 1, and messages cover the full catalogue; leave it out."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImplicitSettings(FrugalRules, SharedProfileSettings):
+    """Settings of a simulation of Frugal: its rules, and who takes part when."""
+
+    cohorts: int = 1
+    """Number of fixed groups of clients; a round invites one of them."""
+    rounds: int | None = setting(None, expert=True)
+    """Number of rounds.  [default: messages x cohorts, so that every client can use its quota]"""
+    item_weights: Literal["none", "ridge"] = setting("none", expert=True)
+    """Item-item weights published beside the vectors: none, or a ridge regression of each item on its nearest items,
+    from the sums of all uploads. Clients send nothing more; docs/frugal.md has what the weights disclose."""
     server: Literal["solve", "adam"] = setting("solve", paper=True)
     """Server step: solve for the item vectors, or one step of Adam."""
     learning_rate: float | None = setting(None, paper=True)
@@ -83,12 +155,6 @@ class ImplicitSettings(SharedProfileSettings):
     """Adam: decay of the first moment."""
     beta2: float = setting(0.999, paper=True)
     """Adam: decay of the second moment."""
-    broadcast: Literal["int8", "float32"] = "int8"
-    """Encoding of item vectors for clients: int8 with one scale per row, or float32."""
-    clip: float | None = setting(None, expert=True)
-    """Norm bound: an upload with a larger L2 norm is scaled down to it."""
-    initial_scale: float = setting(0.1, paper=True)
-    """Standard deviation of the initial item vectors."""
     online: float = 1.0
     """Probability that a client is online when a round begins."""
     trace: str | None = None
@@ -106,25 +172,11 @@ class ImplicitSettings(SharedProfileSettings):
     rounding: Literal["drawn", "mean"] = "drawn"
     """With noise: numbers are rounded at random, as clients do (drawn), or taken as their mean (mean), which is faster
     for simulations of large federations."""
-    most_shown: float | None = None
-    """Exposure cap against malicious clients: no item is recommended to a larger share of users, as predicted by the
-    model, and rows of sums are bounded.  [default: none; a federation with a helper has one]"""
-    seed: int = 1
-    """Seed of all random numbers: the same seed gives the same model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_int("messages", self.messages, 1)
+        self.check_rules()
         check_int("cohorts", self.cohorts, 1)
-        check_int("min_support", self.min_support, 1)
-        if self.messages == 1 and self.counts_first:
-            raise SettingError(
-                f"messages is 1 and min_support {self.min_support}, but the first message then carries counts only; "
-                "ask for 2 messages or more, or for a min_support of 1."
-            )
-        if self.factors is not None:
-            check_int("factors", self.factors, 1, 1024)
-        check_seed(self.seed)
         if self.rounds is not None:
             check_int("rounds", self.rounds, 1)
             if self.messages * self.cohorts > self.rounds:
@@ -133,35 +185,15 @@ class ImplicitSettings(SharedProfileSettings):
                     f"{self.messages * self.cohorts} rounds, but rounds is {self.rounds}; ask for fewer messages or "
                     "cohorts, or for more rounds."
                 )
-        check_range("alpha", self.alpha, 0, math.inf)
-        if self.regulariser is not None:
-            check_range("regulariser", self.regulariser, 0, math.inf)
-        if self.shrinkage is not None:
-            check_positive("shrinkage", self.shrinkage)
-        for name in ("activity", "popularity"):
-            if getattr(self, name) is not None:
-                check_range(name, getattr(self, name), 0, 1)
-                if getattr(self, name) and frugal_step(self) != "spectral":
-                    raise SettingError(
-                        f"{name} is {getattr(self, name):g}, but weights need a server that solves, alpha 0, damping 1 "
-                        "and messages that cover the full catalogue; leave it out."
-                    )
         check_choice("item_weights", self.item_weights, ("none", "ridge"))
-        if self.item_weights == "ridge" and (frugal_step(self) != "spectral" or self.cohorts > 1):
+        if self.item_weights == "ridge" and (self.step != "spectral" or self.cohorts > 1):
             raise SettingError(
                 "item_weights is ridge, which needs sums over all clients without noise, a server that solves, alpha 0 "
                 "and damping 1; leave it out, or what is named beside it."
             )
-        check_positive("damping", self.damping)
-        check_range("damping", self.damping, 0, 1)
-        if self.clip is not None:
-            check_positive("clip", self.clip)
-        check_range("unobserved_weight", self.unobserved_weight, 0, 1)
         check_choice("server", self.server, ("solve", "adam"))
-        check_choice("broadcast", self.broadcast, ("int8", "float32"))
         if self.learning_rate is not None:
             check_positive("learning_rate", self.learning_rate)
-        check_positive("initial_scale", self.initial_scale)
         check_fraction("beta1", self.beta1)
         check_fraction("beta2", self.beta2)
         self._refuse_steps_of_adam()
@@ -170,16 +202,20 @@ class ImplicitSettings(SharedProfileSettings):
         if not 0 < to_float("delta", self.delta, "a probability") < 1:
             raise SettingError(f"delta is {self.delta!r}; a probability above 0 and below 1 is needed.")
         check_choice("rounding", self.rounding, ("drawn", "mean"))
-        self._check_most_shown()
         if self.rounding == "mean" and not self.guarantees:
             raise SettingError("rounding is mean, but only messages of sums with noise are rounded; leave it out.")
         if self.guarantees:
             _refuse_beside_noise(self)
 
     @property
+    def step(self) -> Step:
+        """What the server does with sums."""
+        return "private" if self.guarantees else "adam" if self.server == "adam" else super().step
+
+    @property
     def counts_first(self) -> bool:
         """Whether the first message carries counts only; sums with noise begin with popularity in any case."""
-        return self.min_support > 1 and not self.guarantees
+        return super().counts_first and not self.guarantees
 
     @property
     def takes_steps(self) -> bool:
@@ -201,19 +237,6 @@ class ImplicitSettings(SharedProfileSettings):
         if self.regulariser is not None:
             idle["shrinkage"] = "lambda does not follow the data, because a regulariser is named"
         return idle
-
-    def _check_most_shown(self) -> None:
-        if self.most_shown is None:
-            return
-        if not 0 < to_float("most_shown", self.most_shown, "a share of people") <= 1:
-            raise SettingError(
-                f"most_shown is {self.most_shown!r}; a share of people above 0 is needed, and at most 1 (no bound)."
-            )
-        if self.most_shown < 1 and frugal_step(self) not in ("spectral", "private"):
-            raise SettingError(
-                f"most_shown is {self.most_shown:g}, but what people are shown follows from the model only where a "
-                "server solves, alpha is 0, damping 1, and messages cover the full catalogue; leave it out."
-            )
 
     @property
     def guarantees(self) -> bool:
@@ -299,14 +322,14 @@ def frugal_recipe(
         objective=Objective(np.float32(1 + settings.alpha), np.float32(settings.unobserved_weight)),
         regulariser=-1.0 if settings.regulariser is None else settings.regulariser,
         shrinkage=shrinkage_for(settings),
-        step=frugal_step(settings),
-        activity=_weight(settings, settings.activity, DEFAULT_ACTIVITY),
-        popularity=_weight(settings, settings.popularity, DEFAULT_POPULARITY),
+        step=settings.step,
+        activity=weight_for(settings, settings.activity, DEFAULT_ACTIVITY),
+        popularity=weight_for(settings, settings.popularity, DEFAULT_POPULARITY),
         damping=settings.damping,
         learning_rate=DEFAULT_RATE if settings.learning_rate is None else settings.learning_rate,
         beta1=settings.beta1,
         beta2=settings.beta2,
-        as_codes=settings.broadcast == "int8",
+        as_codes=settings.encoding == "int8",
         clip=settings.clip or 0.0,
         participants=participants,
         cohort=cohorts_of(settings.seed, participants, settings.cohorts, n_users),
@@ -326,9 +349,47 @@ def frugal_recipe(
     )
 
 
-def factors_for(settings: ImplicitSettings, people: int | None, n_items: int, most: int = MOST_DEFAULT_FACTORS) -> int:
+COHORTS = 10
+"""Where a server averages, it does as in a simulation with this many cohorts: max(1/t, 1.5/COHORTS)."""
+
+
+def rules_of(rules: FrugalRules, n_items: int, users: int) -> FrugalRecipe:
+    """What a step of a real server follows: of users it knows how many there are."""
+    all_users: IntVector = np.broadcast_to(np.int32(0), (users,))
+    return FrugalRecipe(
+        seed=rules.seed,
+        factors=rules.factors,
+        n_items=n_items,
+        objective=Objective(np.float32(1 + rules.alpha), np.float32(rules.unobserved_weight)),
+        regulariser=-1.0 if rules.regulariser is None else rules.regulariser,
+        shrinkage=shrinkage_for(rules),
+        step=rules.step,
+        activity=weight_for(rules, rules.activity, DEFAULT_ACTIVITY),
+        popularity=weight_for(rules, rules.popularity, DEFAULT_POPULARITY),
+        damping=rules.damping,
+        learning_rate=DEFAULT_RATE,
+        beta1=0.9,
+        beta2=0.999,
+        as_codes=rules.encoding == "int8",
+        clip=rules.clip or 0.0,
+        participants=all_users,
+        cohort=all_users,
+        cohorts=COHORTS,
+        messages=all_users,
+        rounds=rules.messages,
+        shared_profile=AS_HISTORIES_ARE,
+        online=1.0,
+        trace=np.zeros((0, 0), dtype=np.bool_),
+        dropout=0.0,
+        most_shown=1.0 if rules.most_shown is None else rules.most_shown,
+        min_support=rules.min_support,
+        initial_scale=rules.initial_scale,
+    )
+
+
+def factors_for(settings: FrugalRules, people: int | None, n_items: int, most: int = MOST_DEFAULT_FACTORS) -> int:
     """The length of vectors for this many people (None where that is not known yet) and a catalogue of this size."""
-    if settings.factors is not None:
+    if settings.factors is not AUTO:
         return settings.factors
     filled = n_items // _ITEMS_A_FACTOR
     if people is not None:
@@ -337,27 +398,18 @@ def factors_for(settings: ImplicitSettings, people: int | None, n_items: int, mo
     return min(wanted, max(filled, _FEWEST_FACTORS), n_items)
 
 
-def shrinkage_for(settings: ImplicitSettings) -> float:
+def shrinkage_for(settings: FrugalRules) -> float:
     """Lambda over the smallest singular value that is kept: as chosen, or as suits sums with or without noise."""
     if settings.shrinkage is not None:
         return settings.shrinkage
-    return PRIVATE_SHRINKAGE if settings.guarantees else DEFAULT_SHRINKAGE
+    return PRIVATE_SHRINKAGE if settings.step == "private" else DEFAULT_SHRINKAGE
 
 
-def frugal_step(settings: ImplicitSettings) -> Step:
-    """From the spectrum of the sums where all confidences are alike."""
-    if settings.guarantees:
-        return "private"
-    if settings.server == "adam":
-        return "adam"
-    alike = settings.alpha == 0 and settings.unobserved_weight == 1
-    return "spectral" if alike and settings.damping == 1 else "solve"
-
-
-def _weight(settings: ImplicitSettings, chosen: float | None, usual: float) -> float:
+def weight_for(settings: FrugalRules, chosen: float | None, usual: float) -> float:
+    """An exponent as chosen, or as suits the server step."""
     if chosen is not None:
         return chosen
-    return usual if frugal_step(settings) == "spectral" else 0.0
+    return usual if settings.step == "spectral" else 0.0
 
 
 def cohorts_of(run_seed: int, participants: IntVector, cohorts: int, n_users: int) -> IntVector:

@@ -29,9 +29,9 @@ from federank._numerics.arrays import FloatMatrix, IntVector, RealMatrix, RealVe
 from federank.audit.observer import draw_users
 from federank.data.interactions import Profiles
 from federank.federation.rng import HELPER, SERVER
-from federank.methods.frugal.method import is_counting, published, supported_items
-from federank.methods.frugal.private import directions_of
+from federank.methods.frugal.private_messages import directions_of
 from federank.methods.frugal.private_server import noise_of
+from federank.methods.frugal.protocol import is_counting, published, supported_items
 from federank.methods.frugal.recommender import FewMessages
 from federank.methods.frugal.ridge import Block as Together
 from federank.methods.frugal.ridge import co_occurrences, through_model

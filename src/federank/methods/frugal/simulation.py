@@ -21,9 +21,9 @@ from federank._numerics.compiling import at_once
 from federank._numerics.rows import padded_width
 from federank.data.interactions import Profiles
 from federank.methods.frugal.kernels import RoundContext, Sums, add_up, new_workspace, solve_users, sum_messages
-from federank.methods.frugal.method import choose_cohort, is_counting, published, supported_items, who_answers
 from federank.methods.frugal.objective import gram_rows, refuse_singular
-from federank.methods.frugal.private import Directions, directions_of, new_scratch, sum_private
+from federank.methods.frugal.private_messages import Directions, directions_of, new_scratch, sum_private
+from federank.methods.frugal.protocol import choose_cohort, is_counting, published, supported_items, who_answers
 from federank.methods.frugal.server_steps import SummedMessages
 from federank.methods.frugal.server_update import FrugalState, first_shared, fold, private_columns, published_sum
 from federank.methods.frugal.settings import FrugalRecipe, ImplicitSettings

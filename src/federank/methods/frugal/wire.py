@@ -16,7 +16,8 @@ import numpy as np
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix
 from federank.errors import BadMessage
 from federank.federation.wire import Array, check_items, check_values, decode, decode_parts, encode, encode_parts
-from federank.methods.frugal.method import (
+from federank.methods.frugal.objective import solve_user
+from federank.methods.frugal.protocol import (
     LEVELS,
     FrugalBroadcast,
     FrugalUpdate,
@@ -24,7 +25,6 @@ from federank.methods.frugal.method import (
     is_count,
     restored,
 )
-from federank.methods.frugal.objective import solve_user
 from federank.methods.frugal.settings import FrugalRecipe
 
 _BROADCAST = "a Broadcast"

@@ -33,7 +33,7 @@ from federank.federation.client import (
 )
 from federank.federation.method import HOME, Client, FederatedMethod
 from federank.federation.secure import length_of, secure_message
-from federank.methods.registry import federated_method, part_of, served_names
+from federank.methods.registry import federated_method, served_names
 from federank.privacy.ledger import Ledger
 from federank.privacy.policy import Policy
 from federank.secagg.upload import rounding_chances
@@ -43,7 +43,7 @@ _HEADER = 4096
 
 def client_method(name: str, *, secure: bool) -> ClientMethod | None:
     """What a client knows of a method, with plain uploads or under secure aggregation; None where it knows nothing."""
-    kind: Any = part_of(name, "client", "CLIENTS") or federated_method(name)
+    kind: Any = federated_method(name)
     return None if kind is None else derived(kind, secure)
 
 
@@ -72,7 +72,7 @@ def derived(kind: type[FederatedMethod], secure: bool) -> ClientMethod:
         state_size=_state_size,
         summed=SecureClientMethod(
             public_settings=lambda method: method.public_settings(),
-            shape=lambda method: (method.recipe, method.columns, repr(float(method.clip))),
+            shape=lambda method: (method.recipe, method.columns, repr(float(method.norm_bound))),
             messages=lambda method: method.uploads_per_client,
             rows=lambda method, model: method.covering(_broadcast(method, model), 1).n_items,
             min_support=lambda method: method.support,

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from federank.checks import unknown_name
 from federank.data.interactions import Interactions
 from federank.errors import FedeRankError, LeaderNotAllowed, ModelError, SettingError
-from federank.federation.server import ServerMethod
 from federank.methods.model_folder import load_model
 from federank.service.server.config import (
     FederationConfig,
@@ -28,9 +27,9 @@ from federank.service.server.config import (
     why_unreadable,
 )
 from federank.service.server.logs import Log
-from federank.service.server.methods import SERVER_METHODS
+from federank.service.server.methods import SERVER_METHODS, ServerMethod
 from federank.service.server.model_versions import first_model, stored_content
-from federank.service.server.seasons import same_items, uploads_of
+from federank.service.server.seasons import same_items
 from federank.service.server.secure_config import (
     SecaggSpec,
     agree,
@@ -74,21 +73,10 @@ def establish(
     """
     if data.n_items < 2:
         raise SettingError(f"The catalogue of {data.name} has {data.n_items} items; at least two are needed.")
-    if sums is None and getattr(settings, "promises", False):
-        raise SettingError(
-            "A guarantee of noise needs two servers: name a helper (--helper), or leave epsilon and sigma out."
-        )
-    plan = None
     if sums is not None:
-        method = served.sums
-        sums = sums.for_size(rounds.target, data.n_items, method.affordable)
-        settings = served.settle(method.settings(settings, sums.guarantee), data, trained)
-        plan = method.plan(settings, data.n_items, rounds.target, sums.guarantee)
-        settings = replace(settings, factors=plan.factors)
-        if plan.most_shown is not None and settings.most_shown is None:
-            settings = replace(settings, most_shown=plan.most_shown)
-    else:
-        settings = served.settle(settings, data, trained)
+        sums = sums.for_size(rounds.target, data.n_items, served.kind.affordable)
+        settings = served.secured(settings, sums.guarantee, rounds.target, data.n_items)
+    settings = served.settle(settings, data, trained)
     model = first_model(served.first_content(settings, data, trained))
     why = why_unreadable(served, settings, model, model.rows_since(None), 0)
     if why is not None:
@@ -96,10 +84,10 @@ def establish(
     catalogue = catalogue_of(data, details)
     token, ticket_key = new_token(), secrets.token_bytes(32)
     agreement = None
-    if sums is not None and plan is not None:
+    if sums is not None:
         private = leader_key(connection)
         federation_id, first = federation_id_of(ticket_key), stored_content(model.content)
-        agreement = agree(sums, plan, settings, federation_id, catalogue.content, data.n_items, private, first)
+        agreement = agree(sums, settings, federation_id, catalogue.content, data.n_items, private, first)
     config = {
         "name": name or data.name,
         "method": served.name,
@@ -127,7 +115,7 @@ def establish(
 
 def _first_season(served: ServerMethod, settings: Any, sums: SecaggSpec | None) -> Season:
     guarantee = {} if sums is None else sums.guarantee._asdict()
-    return Season(number=1, uploads=uploads_of(served, settings), began=now(), **guarantee)
+    return Season(number=1, uploads=served.uploads_of(settings), began=now(), **guarantee)
 
 
 def renew_admin_token(connection: Connection) -> str:
@@ -278,7 +266,7 @@ def _chosen(spec: FederationSpec, learnt_by: str) -> tuple[ServerMethod, Any, Ro
     _refuse_settings_of_others(served, spec)
     _refuse_idle_settings(served, spec)
     _refuse_sharing(served, spec)
-    settings = served.settings(**{**served.defaults, **spec.settings})
+    settings = served.kind.made(spec.settings)
     wanted = {**served.rounds, **(rounds_of_sums(spec.sums, spec.rounds) if spec.sums else spec.rounds)}
     rounds = RoundSettings(**wanted)
     if spec.sums is None and not spec.accepts_few:  # sums have a least cohort, and noise
@@ -343,24 +331,22 @@ def _refuse_settings_of_others(served: ServerMethod, spec: FederationSpec) -> No
 
 
 def _refuse_idle_settings(served: ServerMethod, spec: FederationSpec) -> None:
-    """What means nothing with a helper, or nothing without one, is refused too."""
-    idle, why = (
-        (served.sums.only, "means something only where messages are sums: name a --helper, or leave it out")
-        if spec.sums is None
-        else (served.sums.idle, "hides nothing where no single server reads a message; leave it out, or the --helper")
-    )
-    for name in idle:
+    """What means nothing with a helper is refused too."""
+    for name in served.kind.suggestions if spec.sums is not None else ():
         if name in spec.settings:
-            raise SettingError(f"--{name.replace('_', '-')} {spec.settings[name]} {why}.")
+            raise SettingError(
+                f"--{name.replace('_', '-')} {spec.settings[name]} hides nothing where no single server reads a "
+                "message; leave it out, or the --helper."
+            )
 
 
 def _refuse_sharing(served: ServerMethod, spec: FederationSpec) -> None:
     """A suggestion that devices could not follow is not made."""
     suggested = (spec.suggested_policy or {}).get("sharing")
-    if suggested not in (None, *served.sharing):
+    if suggested not in (None, *served.kind.sharing_policies):
         raise SettingError(
             f"--suggest-sharing is {suggested}, but devices of {served.name} decide once for its lifetime; "
-            f"{' or '.join(served.sharing)} is needed."
+            f"{' or '.join(served.kind.sharing_policies)} is needed."
         )
 
 

@@ -18,9 +18,9 @@ from federank._numerics.arrays import IntVector
 from federank.checks import check_range
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage, SettingError
-from federank.federation.server import Content, Published, ServerMethod
+from federank.federation.server import Content, Published
 from federank.privacy.policy import Policy, default_basis
-from federank.service.server.methods import server_method
+from federank.service.server.methods import ServerMethod, server_method
 from federank.service.server.secure_config import Agreement, get_agreement
 from federank.service.server.store.database import Connection
 from federank.service.server.store.queries import get_content, get_value
@@ -78,7 +78,7 @@ class FederationConfig(NamedTuple):
 
     name: str
     served: ServerMethod
-    settings: Any  # of the served's record
+    settings: Any  # the method itself
     catalogue: Catalogue
     n_items: int
     ticket_key: bytes
@@ -122,10 +122,8 @@ class FederationConfig(NamedTuple):
 
     def client_settings(self) -> dict[str, Any]:
         """The settings that clients need."""
-        published = {name: getattr(self.settings, name) for name in self.served.client_settings}
-        return (
-            published if published.get("activity", 0.0) is not None else published | {"activity": 0.0}
-        )  # with noise, no one weighs less
+        published: dict[str, Any] = self.settings.public_settings()
+        return published
 
     def kept_settings(self) -> dict[str, Any]:
         """All settings of the method, as the federation config keeps them."""
@@ -135,9 +133,9 @@ class FederationConfig(NamedTuple):
         """The content of an earlier version with rows for items that were added since."""
         return self.served.extend(self.settings, content, n_items)
 
-    def invitations_now(self, model: Published) -> int | None:
-        """A lower bound on how often a client is invited, as long as this is the model; None: no other."""
-        return self.served.invitations_now(self.settings, model)
+    def uploads_now(self, model: Published) -> int | None:
+        """The most uploads of a client as long as this is the model; None: no other than its quota."""
+        return self.served.uploads_now(self.settings, model)
 
     def encode(self, model: Published, rows: IntVector, round_number: int) -> bytes:
         """Some rows of the model as they are sent."""
@@ -148,7 +146,7 @@ class FederationConfig(NamedTuple):
 
         It must be on the method's scale, and every client must be able to read the rows that have changed.
         """
-        why = self.served.out_of_scale(self.settings, before.content, model.content)
+        why = self.served.why_wrong(self.settings, before.content, model.content)
         return why or why_unreadable(self.served, self.settings, model, model.rows_since(before.version), round_number)
 
 
@@ -176,7 +174,7 @@ def read_config(connection: Connection) -> FederationConfig | None:
     catalogue = get_content(connection, "catalogue")
     assert catalogue is not None, "federation config and catalogue are written together"
     served = server_method(kept["method"])
-    settings = served.settings(**kept["settings"])
+    settings = served.kind.made(kept["settings"])
     return FederationConfig(
         name=kept["name"],
         served=served,

@@ -22,10 +22,11 @@ import numpy as np
 from federank._numerics.arrays import IntVector
 from federank.errors import BadMessage
 from federank.federation.defences import NO_DEFENCES, Defences, Rows, defend
-from federank.federation.server import Content, Form, Published, ServerMethod
+from federank.federation.server import Content, Form, Published
 from federank.service.server.config import FederationConfig, read_config
 from federank.service.server.helper_line import REMEDIES, HelperLine
 from federank.service.server.logs import Log
+from federank.service.server.methods import ServerMethod
 from federank.service.server.model_versions import signals_of
 from federank.service.server.secure_config import Agreement
 from federank.service.server.secure_rounds import RoundOfSums, Unavailable
@@ -109,11 +110,9 @@ class PublishedModel:
         """What the method's server step makes of a round's uploads."""
         served, settings = self._config.served, self._config.settings
         if self._config.sums is None:
-            now = served.recipe(settings, self._config.n_items, self.enrolled)
-            return self._bounded(served.fold(now, self.published, self.round_number, updates))
+            return self._bounded(served.step(settings, self.published, self.enrolled, updates))
         [summed] = updates
-        terms = self._config.sums.config
-        return served.sums.fold(settings, terms, self.published, self.enrolled, summed.total, summed.messages)
+        return served.step_of_sum(settings, self.published, self.enrolled, summed.total, summed.messages)
 
     def _bounded(self, content: Content) -> Content:
         """The result of a server step, held to the bounds of one."""
@@ -185,8 +184,8 @@ class PlainRounds:
         return self._updates(number)
 
     def _updates(self, number: int) -> Iterator[Any]:
-        for kind, body in bodies_in_order(self._connection, number):
-            yield self._served.kinds[kind].summand(body, self._form)
+        for _, body in bodies_in_order(self._connection, number):
+            yield self._served.summand(body, self._form)
 
     def _wait_for_reports(self, number: int, rules: RoundSettings) -> None:
         while True:
@@ -237,9 +236,8 @@ class SecureRounds(PlainRounds):
         if state_of_round(self._connection, round_number) is None:
             self._rest()
             served = self._config.served
-            model = served.sums.digest(self._config.settings, self._model)
-            stage = served.sums.stage(self._config.settings, self._model)
-            rows = served.sums.rows(self._config.settings, self._model)
+            model, stage = served.digest(self._config.settings, self._model), served.stage(self._model)
+            rows = served.rows(self._config.settings, self._model)
             self.sums.offer(round_number, self._version, stage, model, rows)
         else:
             self.sums.confirm(round_number)
@@ -400,7 +398,7 @@ class Leader:
         of_sums: Callable[[Connection], None] | None = None
         progress = self._progress(shared.published)
         if isinstance(rounds, SecureRounds):
-            model = self._config.served.sums.digest(self._config.settings, shared.published)
+            model = self._config.served.digest(self._config.settings, shared.published)
             of_sums = rounds.sums.record(number, model, shared.enrolled)
 
         def write(connection: Connection) -> None:

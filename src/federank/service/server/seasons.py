@@ -22,8 +22,7 @@ import numpy as np
 
 from federank.errors import BadMessage, SettingError
 from federank.federation.client import MOST_MESSAGES
-from federank.federation.season import has_ended, season_content, season_rows
-from federank.federation.server import Content, Guarantee, Published, SecurePlan
+from federank.federation.server import Content, Guarantee, Published
 from federank.secagg.config import SecaggConfig, config_from, is_date, is_over, sign_config
 from federank.service.server.config import (
     Catalogue,
@@ -35,6 +34,7 @@ from federank.service.server.config import (
 )
 from federank.service.server.helper_line import HelperAway, HelperRefused
 from federank.service.server.model_versions import stored_content
+from federank.service.server.season_rows import has_ended, season_content, season_rows
 from federank.service.server.secure_config import (
     Agreement,
     get_agreement,
@@ -113,23 +113,21 @@ def propose(connection: Connection, spec: SeasonSpec) -> Proposal:
     then = _items(content_of(connection, origin.number, CATALOGUE))
     known = _items(config.catalogue.content)
     items = known if spec.items is None else next_items(known, spec.items)
-    settings, guarantee = _settings(config, season, spec)
-    if hasattr(settings, "n_items"):
-        settings = replace(settings, n_items=len(items))
-    plan = _plan(connection, config, settings, len(items), guarantee)
+    target = int(get_value(connection, "rounds")["target"])
+    settings, guarantee = _settings(config, season, spec, len(items), target)
     content = season_content(config.served, settings, start.content, season_rows(then, items))
     proposed = Season(
         number=season.number + 1,
         starts_from=start.version,
-        uploads=uploads_of(config.served, settings),
+        uploads=config.served.uploads_of(settings),
         **guarantee._asdict(),
         until=until,
         began=now(),
     )
     catalogue = catalogue_from(items)
     agreement = None
-    if plan is not None:
-        content, agreement = _agreed(connection, config, plan, settings, proposed, origin, catalogue, content)
+    if config.sums is not None:
+        content, agreement = _agreed(connection, config, settings, proposed, origin, catalogue, content)
     first = Published(start.version + 1, np.full(len(items), start.version + 1), content)
     why = why_unreadable(config.served, settings, first, first.rows_since(None), 0)
     if why is not None:
@@ -306,17 +304,19 @@ def _start(connection: Connection, version: int | None) -> Published:
     return found
 
 
-def _settings(config: FederationConfig, season: Season, spec: SeasonSpec) -> tuple[Any, Guarantee]:
-    """The method's settings for the season, and its guarantee."""
-    served, settings = config.served, config.settings
+def _settings(
+    config: FederationConfig, season: Season, spec: SeasonSpec, n_items: int, target: int
+) -> tuple[Any, Guarantee]:
+    """The method for the season, and its guarantee."""
+    served, settings = config.served, replace(config.settings, n_items=n_items)
     guarantee = Guarantee(season.sigma, season.epsilon, season.delta or 0.0)
     if spec.uploads is not None:
-        if served.quota is None or uploads_of(served, settings) is None:
+        if served.uploads_of(settings) is None:
             raise SettingError(f"Clients of this federation of {served.name} have no quota of uploads; leave it out.")
         is_integer = isinstance(spec.uploads, int) and not isinstance(spec.uploads, bool)
         if not is_integer or not 1 <= spec.uploads <= MOST_MESSAGES:
             raise SettingError(f"uploads is {spec.uploads!r}; an integer from 1 to {MOST_MESSAGES:,} is needed.")
-        settings = replace(settings, **{served.quota: spec.uploads})
+        settings = replace(settings, **{served.kind.quota: spec.uploads})
     if config.sums is None:
         if spec.epsilon is not None:
             raise SettingError("epsilon needs secure aggregation, and this federation's operator reads every upload.")
@@ -325,35 +325,20 @@ def _settings(config: FederationConfig, season: Season, spec: SeasonSpec) -> tup
         if isinstance(spec.epsilon, bool) or not isinstance(spec.epsilon, int | float) or not 0 < spec.epsilon < 1e6:
             raise SettingError(f"epsilon is {spec.epsilon!r}; a number above 0 is needed.")
         guarantee = Guarantee(None, float(spec.epsilon), guarantee.delta)
-    return served.sums.settings(settings, guarantee), guarantee
-
-
-def uploads_of(served: Any, settings: Any) -> int | None:
-    """How many uploads a client makes in a season; None where they are not counted."""
-    return None if served.quota is None else getattr(settings, served.quota) or None
-
-
-def _plan(
-    connection: Connection, config: FederationConfig, settings: Any, n_items: int, guarantee: Guarantee
-) -> SecurePlan | None:
-    if config.sums is None:
-        return None
-    target = int(get_value(connection, "rounds")["target"])
-    return config.served.sums.plan(settings, n_items, target, guarantee)
+    return served.secured(settings, guarantee, target, n_items), guarantee
 
 
 def _agreed(
     connection: Connection,
     config: FederationConfig,
-    plan: SecurePlan,
     settings: Any,
     season: Season,
     origin: Season,
     catalogue: Catalogue,
     content: Content,
 ) -> tuple[Content, Agreement]:
-    """The first content at the first stage of the plan, and the config that names both; not registered yet."""
-    assert config.sums is not None, "a plan is of sums"
+    """The content at the first stage of the season's uploads, and the config of both; not registered yet."""
+    assert config.sums is not None, "only asked under secure aggregation"
     old = config.sums.config
     # The shape of messages and the weight of popular items stay: the model that goes on was made with them.
     made = replace(
@@ -361,8 +346,8 @@ def _agreed(
         catalogue=hashlib.sha256(catalogue.content).hexdigest(),
         settings=settings_digest(settings),
         items=content.n_items,
-        noises=plan.noises,
-        messages=len(plan.noises),
+        noises=settings.noises,
+        messages=len(settings.noises),
         season=season.number,
         before=old.digest().hex(),
         starts_from=season.starts_from,
@@ -370,7 +355,7 @@ def _agreed(
         first="",
     )
     started = config_from(content_of(connection, origin.number, CONFIG) or b"")
-    content = config.served.sums.next_season(started, made, content)
+    content = config.served.new_plan(settings, started.noises, made.noises, content)
     configs = [season_config(connection, one.number) for one in all_seasons(connection)]
     if all(one is not None and one.has_noise for one in configs):  # else it holds sums that are not published
         made = replace(made, first=hashlib.sha256(stored_content(content)).hexdigest())

@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from federank.errors import BadMessage, LeaderNotAllowed, SettingError
-from federank.federation.server import Guarantee, SecurePlan, ServerMethod
+from federank.federation.method import FederatedMethod
+from federank.federation.server import Guarantee
 from federank.privacy.accountant import epsilon_of_mu
 from federank.secagg.canonical import canonical, digest
 from federank.secagg.config import SecaggConfig, config_from, fields_of_check, sign_config
@@ -191,8 +192,7 @@ def leader_key(connection: Connection) -> bytes:
 
 def agree(
     spec: SecaggSpec,
-    plan: SecurePlan,
-    settings: Any,
+    method: FederatedMethod,
     federation_id: str,
     catalogue: bytes,
     n_items: int,
@@ -200,10 +200,10 @@ def agree(
     first: bytes,
 ) -> Agreement:
     """The federation config of sums of a new federation, agreed on with its helper."""
-    if len(plan.noises) > MOST_MESSAGES:
+    if len(method.noises) > MOST_MESSAGES:
         raise SettingError(
-            f"messages is {len(plan.noises):,}; a federation of sums has {MOST_MESSAGES:,} at most, because the "
-            "federation config that every device reads names the noise of each. Choose fewer."
+            f"{method.quota} is {len(method.noises):,}; a federation of sums has {MOST_MESSAGES:,} at most, because "
+            "the federation config that every device reads names the noise of each. Choose fewer."
         )
     line = HelperLine(spec.helper.rstrip("/"), private, spec.authority)
     try:
@@ -211,22 +211,22 @@ def agree(
         config = SecaggConfig(
             federation_id=federation_id,
             catalogue=hashlib.sha256(catalogue).hexdigest(),
-            settings=settings_digest(settings),
-            recipe=plan.recipe,
+            settings=settings_digest(method),
+            recipe=method.recipe,
             items=n_items,
-            columns=plan.columns,
-            clip=repr(float(plan.clip)),
-            noises=plan.noises,
-            power=repr(float(plan.power)),
+            columns=method.columns,
+            clip=repr(float(method.norm_bound)),
+            noises=method.noises,
+            power=repr(float(method.popularity_power)),
             delta=repr(float(spec.chosen_delta)),
-            messages=len(plan.noises),
+            messages=len(method.noises),
             least_cohort=spec.chosen_cohort,
             largest_cohort=LARGEST_COHORT,
             helper_origin=identity.origin,
             helper_key=identity.key.hex(),
             leader_key=public_key_of(private).hex(),
             first=hashlib.sha256(first).hexdigest(),
-            min_support=plan.min_support,
+            min_support=method.support,
             **fields_of_check(spec.chosen_projections),
         )
         if spec.allow is not None:
@@ -244,7 +244,7 @@ def agree(
         raise _unusable(spec, reason) from reason
     finally:
         line.close()
-    return Agreement(config, private, settings_text(settings), spec.authority, signatures)
+    return Agreement(config, private, settings_text(method), spec.authority, signatures)
 
 
 def settings_text(settings: Any) -> bytes:
@@ -259,13 +259,13 @@ def settings_digest(settings: Any) -> str:
     return digest("settings", settings_text(settings)).hex()
 
 
-def settings_from(served: ServerMethod, published: dict[str, Any]) -> Any:
+def settings_from(kind: type[FederatedMethod], published: dict[str, Any]) -> Any:
     """The same settings from what was published."""
-    kinds = {field.name: str(field.type) for field in fields(served.settings)}
-    return served.settings(
-        **{
+    hints = {field.name: str(field.type) for field in fields(kind)}
+    return kind.made(
+        {
             name: float(value)
-            if isinstance(value, str) and _is_number(value) and "float" in kinds.get(name, "")
+            if isinstance(value, str) and _is_number(value) and "float" in hints.get(name, "float")
             else value
             for name, value in published.items()
         }

@@ -70,10 +70,8 @@ class Service:
             invited_only=self.invited_only,
         )
         self.writer = Writer(database, after=self.leader.wake, on_fault=log.store_away)
-        invitations = config.served.invitations(config.settings)
-        self.selection = Selection(
-            self.latest, self.writer, config.ticket_key, log, invitations, config.invitations_now
-        )
+        invitations = config.served.uploads_of(config.settings)
+        self.selection = Selection(self.latest, self.writer, config.ticket_key, log, invitations, config.uploads_now)
         self.device_limit = TokenBuckets(trust.device_rate)
         self.address_limit = TokenBuckets(trust.address_rate)
         self.enrolment_limit = TokenBuckets(trust.enrolment_rate, least_burst=20.0)
@@ -125,7 +123,7 @@ class Service:
         self.config = _config(connection)
         self.form = form_of(self.config, self.trust)
         self.encoded = EncodedRows(self.config.encode)
-        self.selection.invitations = self.config.served.invitations(self.config.settings)
+        self.selection.invitations = self.config.served.uploads_of(self.config.settings)
 
     async def read(self, query: Any) -> Any:
         """Ask the store something, in a thread of its own."""
@@ -196,13 +194,13 @@ class Service:
 
     def form_for(self, version: int) -> Form:
         """What an upload must look like that was made from a version of the model."""
-        sums, model = self.config.served.sums, self.latest.models.get(version)
+        served, model = self.config.served, self.latest.models.get(version)
         if model is None:
             return self.form
         settings = self.config.settings
         if self.config.sums is None:
-            return self.config.served.form_of(settings, self.form, model)
-        numbers = self.config.sums.config.length_of(sums.stage(settings, model), sums.rows(settings, model))
+            return served.form_of(settings, self.form, model)
+        numbers = self.config.sums.config.length_of(served.stage(model), served.rows(settings, model))
         return self.form._replace(numbers=numbers)
 
     def refused(self, reason: str) -> None:
@@ -225,7 +223,7 @@ class Service:
 
 def defences_of(config: FederationConfig, trust: TrustSettings) -> Defences:
     """What one fold may do: as the operator says, or as the method has it."""
-    row, move = config.served.defences
+    row, move = config.served.kind.defences
     return Defences(
         row if trust.row_quantile is None else trust.row_quantile,
         move if trust.move_quantile is None else trust.move_quantile,

@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 
 import numpy as np
 from tests.secagg.proof.uploads import liars_upload
-from tests.service.federations import ITEMS, PATIENT, establish_in, serving
+from tests.service.federations import FRUGAL_SERVER, ITEMS, PATIENT, establish_in, serving
 from tests.service.helper.helpers import ThreadedHelper
 
 from federank.errors import BadMessage
 from federank.federation.secure import model_digest
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.method import FrugalPrivate, compute_frugal, dense, flat, rows_of, send
-from federank.methods.frugal.server import FRUGAL_SERVER
+from federank.methods.frugal.method import Frugal
+from federank.methods.frugal.protocol import FrugalPrivate, compute_frugal, dense, flat, rows_of, send
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast
 from federank.privacy.policy import SharedProfile
@@ -29,8 +29,8 @@ FACTORS, LEAST = 4, 3
 HISTORIES = [[0, 1, 2], [0, 1, 3], [4, 5, 6], [4, 5, 7, 8], [1, 2, 9], [5, 6, 10]]
 
 
-def settings_of(**given):
-    return FrugalSettings(**({"factors": FACTORS, "messages": 5, "clip": 3.0, "min_support": 1} | given))
+def settings_of(kind=Frugal, **given):
+    return kind(**({"factors": FACTORS, "messages": 5, "clip": 3.0, "min_support": 1} | given))
 
 
 def establish_sums(store, helper, rounds=None, sigma=0.0, least=LEAST, data=None, projections=None, **given):
@@ -51,7 +51,7 @@ async def federation(tmp_path, store=None, rounds=None, sigma=0.0, **given):
 
 
 def recipe_of(**given):
-    return frugal_recipe(settings_of(**given), np.ones(1, dtype=np.int64), ITEMS)
+    return frugal_recipe(settings_of(FrugalSettings, **given), np.ones(1, dtype=np.int64), ITEMS)
 
 
 def whole_message(broadcast, history, clip, random=os.urandom, **given):

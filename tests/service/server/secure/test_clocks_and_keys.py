@@ -13,8 +13,7 @@ from tests.service.server.secure.federations import HISTORIES, establish_sums, f
 from tests.service.server.secure.test_rounds_of_sums import kept_model, simulated
 
 from federank.errors import BadMessage, SettingError
-from federank.federation.server import SecurePlan
-from federank.secagg.config import GRADIENTS
+from federank.methods.frugal.method import Frugal
 from federank.secagg.round_config import CLOCKS_APART, read_offer
 from federank.service.server import secure_rounds as rounds
 from federank.service.server.bootstrap import FederationSpec, open_store
@@ -124,6 +123,6 @@ def test_who_waits_for_a_helper_that_does_not_answer_has_made_no_store(tmp_path)
 
 
 def test_more_messages_than_a_config_can_name_are_refused_before_the_helper_is_asked():
-    plan = SecurePlan(GRADIENTS, 8, 9, 1.0, (0,) * 10_001, 0.0)
+    method = Frugal(n_items=10, factors=8, clip=1.0, messages=10_001, uploads="secure")
     with pytest.raises(SettingError, match=r"messages is 10,001; a federation of sums has 10,000 at most"):
-        agree(SecaggSpec(helper="http://127.0.0.1:1"), plan, None, "", b"", 10, b"", b"")
+        agree(SecaggSpec(helper="http://127.0.0.1:1"), method, "", b"", 10, b"", b"")

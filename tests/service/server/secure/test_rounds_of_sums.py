@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
-from tests.service.federations import ITEMS, WAITS, in_a_loop, opened, serving, small_world, stored
+from tests.service.federations import FRUGAL_SERVER, ITEMS, WAITS, in_a_loop, opened, serving, small_world, stored
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.secure.federations import (
     FACTORS,
@@ -20,7 +20,6 @@ from tests.service.server.secure.federations import (
 
 from federank.errors import SettingError
 from federank.methods.frugal.private_server import affordable
-from federank.methods.frugal.server import FRUGAL_SERVER
 from federank.methods.frugal.server_steps import SummedMessages
 from federank.methods.frugal.server_update import first_shared
 from federank.methods.frugal.server_update import fold as fold_summed
@@ -211,7 +210,7 @@ async def test_what_anyone_can_fetch(sqlite_store, tmp_path):
         assert config["helper_key"] == helper.service.helper.identity.public.hex()
         assert config["federation_id"] == info["federation_id"]
         settings = await running.client.get("/api/v1/sums/settings")
-        assert settings_from(FRUGAL_SERVER, settings.json()) == running.service.config.settings
+        assert settings_from(FRUGAL_SERVER.kind, settings.json()) == running.service.config.settings
         texts = (await running.client.get("/api/v1/sums/config")).text, settings.text
         assert (info["sums"]["config"], info["sums"]["settings"]) == texts
         assert (await running.client.get("/api/v1/sums/offer?round=7")).status_code == 404

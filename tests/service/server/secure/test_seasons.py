@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.secagg.worlds import secagg_config
 from tests.service.federations import in_a_loop, opened, stored
 from tests.service.server.secure.federations import HISTORIES, federation, take_part
 from tests.service.server.secure.test_verifying import Published
 from tests.service.server.test_operating import ask
 
 from federank.errors import BadMessage, SettingError
-from federank.federation.server import Content
-from federank.methods.frugal.server import FRUGAL_SERVER
+from federank.federation.wire import zeros
+from federank.methods.frugal.private import PrivateFrugal
+from federank.methods.frugal.records import PrivateState
 from federank.privacy.accountant import epsilon_of_mu
 from federank.secagg.config import check_follows, check_signed, config_from
 from federank.service.server.helper_line import HelperRefused
@@ -157,11 +157,10 @@ async def test_a_helper_that_is_away_changes_nothing(sqlite_store, tmp_path):
 
 
 def test_items_without_popularity_are_as_popular_as_the_least_popular_one():
-    config = secagg_config(recipe="private", messages=2, noises=(800, 800))
-    state = {name: np.zeros((3, 0)) for name in ("earlier", "newest", "joined")}
-    state |= {"counts": np.array([1.0, 0.0, 0.25]), "summed": np.zeros(3), "folds": np.array([3])}
-    content = Content({"vectors": np.zeros((3, 2), np.float32)}, {"stage": np.array([1])}, state)
-    now = FRUGAL_SERVER.sums.next_season(config, replace(config, messages=3, noises=(400, 400, 400)), content)
-    assert now.state["counts"].tolist() == [1.0, 0.25, 0.25]
-    assert now.overall["stage"].tolist() == [0]
-    assert now.state["folds"].tolist() == [3 * 8], "two cohorts' noise is that of eight of the new season"
+    method = PrivateFrugal(n_items=3, factors=2, messages=3, uploads="secure", noises=(400, 400, 400), min_support=1)
+    state = zeros(PrivateState, method, earlier_columns=0, newest_columns=0, joined_columns=0)
+    state = replace(state, counts=np.array([1.0, 0.0, 0.25]), folds=np.array([3]))
+    now = method.new_plan(state, (800, 800), method.noises)
+    assert now.counts.tolist() == [1.0, 0.25, 0.25]
+    assert method.stage(now) == 0
+    assert now.folds.tolist() == [3 * 8], "two cohorts' noise is that of eight of the new season"

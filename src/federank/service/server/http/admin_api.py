@@ -356,6 +356,7 @@ async def export(service: Service, request: Request) -> Response:
         "settings": service.config.kept_settings(),
     }
     content = model.content
-    published = content._replace(overall={**content.overall, **service.config.served.received(model)})
+    known = service.config.served.learnt_from(service.config.settings, content)
+    published = content._replace(overall={**content.overall, **known})
     model = model._replace(content=published)
     return bytes_response(model.stored(model.rows_since(None), 0), {"X-Export": json.dumps(about)})

@@ -276,7 +276,7 @@ def _refuse_unseen(service: Service, ticket: Ticket) -> None:
 
 def _judge(service: Service, ticket: Ticket, body: bytes) -> int:
     try:
-        return service.config.served.kinds[service.config.kind].judge(body, service.form_for(ticket.version))
+        return service.config.served.judge(body, service.form_for(ticket.version))
     except BadMessage as reason:
         raise Refusal(422, "malformed", str(reason)) from reason
 

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from federank._numerics.arrays import IntVector
-from federank.federation.server import Content, ServerMethod
+from federank.federation.server import Content
 from federank.federation.wire import Array
+from federank.service.server.methods import ServerMethod
 
 Item = Mapping[str, Any]
 """An item of a catalogue: id, title, categories; `ended` if it is no longer there."""
