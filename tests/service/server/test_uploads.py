@@ -17,7 +17,6 @@ from federank.service.server.service import defences_of
 from federank.service.server.settings import TrustSettings
 
 FORM = FPL_SERVER.form(FPL(factors=3, triples=2), ITEMS, 2.0)
-PLAIN = FPL_SERVER.kinds["plain"]
 
 
 def rows(*lengths, factors=3):
@@ -34,8 +33,8 @@ def lengths_of(update):
 @pytest.mark.parametrize("length", [2.01, 2.5, 2.9, 3.1, 100.0])
 def test_a_row_that_is_a_little_too_long_is_shortened_and_counted(length):
     body = encode(rows(1.0, length, 0.5))
-    assert PLAIN.judge(body, FORM) == 1
-    np.testing.assert_allclose(lengths_of(PLAIN.summand(body, FORM)), [1.0, 2.0, 0.5], rtol=1e-6)
+    assert FPL_SERVER.judge(body, FORM) == 1
+    np.testing.assert_allclose(lengths_of(FPL_SERVER.summand(body, FORM)), [1.0, 2.0, 0.5], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -50,16 +49,16 @@ def test_a_row_that_is_a_little_too_long_is_shortened_and_counted(length):
 )
 def test_what_is_out_of_bounds_is_refused(body):
     with pytest.raises(BadMessage):
-        PLAIN.judge(body, FORM)
+        FPL_SERVER.judge(body, FORM)
 
 
 def test_an_upload_of_as_many_rows_as_the_task_allows_is_taken():
-    assert PLAIN.judge(encode(some_update(1, rows=4)), FORM) == 0
+    assert FPL_SERVER.judge(encode(some_update(1, rows=4)), FORM) == 0
 
 
 def test_an_upload_is_scaled_down_to_the_clip():
     form = FPL_SERVER.form(FPL(factors=3, triples=2, clip=1.5), ITEMS, 2.0)
-    summand = PLAIN.summand(encode(rows(1.0, 2.0, 3.0)), form)
+    summand = FPL_SERVER.summand(encode(rows(1.0, 2.0, 3.0)), form)
     np.testing.assert_allclose(lengths_of(summand), np.array([1.0, 2.0, 2.0]) / 2, rtol=1e-6)
 
 
@@ -114,7 +113,9 @@ async def test_one_pushed_row_ends_within_the_bounds_of_the_catalogue(sqlite_sto
         plain = before.vectors.copy(), before.content.tables["biases"].copy()
         plain[0][update.items] += update.vectors
         plain[1][update.items] += update.biases
-        expected = defend(FPL_SERVER.defences, Rows(before.vectors, before.content.tables["biases"]), Rows(*plain)).rows
+        expected = defend(
+            FPL_SERVER.kind.defences, Rows(before.vectors, before.content.tables["biases"]), Rows(*plain)
+        ).rows
         assert same_bits(after.vectors, expected.vectors)
         assert same_bits(after.content.tables["biases"], expected.biases)
         assert after.content.tables["biases"][0] <= np.quantile(after.content.tables["biases"], 0.85)
@@ -124,7 +125,7 @@ def test_an_operator_may_loosen_each_bound():
     class Of:
         served = SERVER_METHODS["fpl"]
 
-    assert defences_of(Of, TrustSettings()) == FPL_SERVER.defences
-    assert defences_of(Of, TrustSettings(row_quantile=1.0)) == (1.0, FPL_SERVER.defences.move_quantile)
+    assert defences_of(Of, TrustSettings()) == FPL_SERVER.kind.defences
+    assert defences_of(Of, TrustSettings(row_quantile=1.0)) == (1.0, FPL_SERVER.kind.defences.move_quantile)
     with pytest.raises(Exception, match="row_quantile"):
         TrustSettings(row_quantile=0.2)

@@ -50,9 +50,9 @@ def methods():
 
 def settings_of(kind):
     """Type and bounds of each setting that a federation publishes."""
-    declared, hints = {}, get_type_hints(kind)
+    declared, hints, published = {}, get_type_hints(kind), kind().public_settings()
     for name, type_, bounds, _ in _declared(kind):
-        if name in kind.owner_choices:
+        if name not in published:
             continue
         if get_origin(type_) is Literal:
             told = {"choices": get_args(type_)}

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from federank.methods.frugal.client import Frugal, FrugalModel
 from tests.service.web.conftest import PAGE
 from tests.service.web.conversing import conversing
 
@@ -11,7 +12,6 @@ import federank as fr
 from federank.errors import BadMessage
 from federank.federation.method import Client
 from federank.federation.wire import encode
-from federank.methods.frugal.client import Frugal, FrugalModel
 from federank.methods.frugal.item_weights import ItemWeights, no_weights
 
 DATA = fr.city(people=300, places=120, checkins=9000, seed=4)

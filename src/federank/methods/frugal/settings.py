@@ -15,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank._numerics.arrays import IntVector, LongVector
-from federank.checks import check_choice, check_fraction, check_int, check_positive, check_range, check_seed, to_float
+from federank.checks import (
+    check_fields,
+    check_fraction,
+    check_int,
+    check_positive,
+    check_range,
+    to_float,
+)
 from federank.errors import SettingError
 from federank.federation.method import AUTO, setting
 from federank.federation.rng import COHORT, words, words_wrap_around
@@ -43,41 +50,41 @@ Step = Literal["spectral", "solve", "adam", "private"]
 class FrugalRules:
     """Rules of a federation of Frugal, simulated or real."""
 
-    messages: int = 5
+    messages: int = setting(5, 1)
     """Uploads per client, over its lifetime. A client that has sent them still downloads models."""
-    min_support: int = DEFAULT_MIN_SUPPORT
+    min_support: int = setting(DEFAULT_MIN_SUPPORT, 1)
     """Minimum support: items with fewer users are not learnt and not recommended. The first upload then carries
     counts only. 1: all items, and no upload for counts."""
-    factors: int = setting(AUTO)
+    factors: int = setting(AUTO, 1, 1024)
     """Number of latent factors.  [default: 64, and up to 96 for catalogues above 4,096 items; fewer for less than
     512 users or 1,024 items, at least 8]"""
-    alpha: float = setting(0.0, paper=True)
+    alpha: float = setting(0.0, 0, paper=True)
     """Confidence in observed items is 1 + alpha (Hu et al., 2008)."""
-    unobserved_weight: float = setting(1.0, paper=True)
+    unobserved_weight: float = setting(1.0, 0, 1, paper=True)
     """Confidence in unobserved items: 1 as published by FCF, 0 for the FPL papers' variant."""
-    regulariser: float | None = setting(None, expert=True)
+    regulariser: float | None = setting(None, 0, expert=True)
     """L2 regularisation of all vectors (lambda).  [default: from the spectrum of the sums]"""
-    shrinkage: float | None = None
+    shrinkage: float | None = setting(None, positive=True)
     """Without `regulariser`: lambda as a multiple of the smallest singular value that is kept.  [default: 0.95; 0.9
     with noise]"""
-    activity: float | None = None
+    activity: float | None = setting(None, 0, 1)
     """Down-weights active users: a user with n items has weight n^-activity.  [default: 0.3; 0 where alpha is above 0,
     or the server uses Adam]"""
-    popularity: float | None = None
+    popularity: float | None = setting(None, 0, 1)
     """Down-weights popular items: an item with n users has weight n^-popularity (1 - 1/n).  [default: 0.4; 0 as
     above]"""
-    damping: float = setting(1.0, paper=True)
+    damping: float = setting(1.0, positive=True, paper=True)
     """Step towards the solution in a round, as a fraction of the way; below 1 where alpha is above 0."""
     encoding: Literal["int8", "float32"] = "int8"
     """Encoding of item vectors for clients: int8 with one scale per row, or float32."""
-    clip: float = setting(AUTO, expert=True)
+    clip: float = setting(AUTO, positive=True, expert=True)
     """Norm bound: an upload with a larger L2 norm is scaled down to it."""
-    initial_scale: float = setting(0.1, paper=True)
+    initial_scale: float = setting(0.1, positive=True, paper=True)
     """Standard deviation of the initial item vectors."""
     most_shown: float | None = None
     """Exposure cap against malicious clients: no item is recommended to a larger share of users, as predicted by the
     model, and rows of sums are bounded.  [default: none; a federation with a helper has one]"""
-    seed: int = 1
+    seed: int = setting(1, 0, 2**32 - 1)
     """Seed of all random numbers: the same seed gives the same model."""
 
     @property
@@ -93,36 +100,19 @@ class FrugalRules:
 
     def check_rules(self) -> None:
         """Refuse values that no federation can have."""
-        check_int("messages", self.messages, 1)
-        check_int("min_support", self.min_support, 1)
+        check_fields(self)
         if self.messages == 1 and self.counts_first:
             raise SettingError(
                 f"messages is 1 and min_support {self.min_support}, but the first message then carries counts only; "
                 "ask for 2 messages or more, or for a min_support of 1."
             )
-        if self.factors is not AUTO:
-            check_int("factors", self.factors, 1, 1024)
-        check_seed(self.seed)
-        check_range("alpha", self.alpha, 0, math.inf)
-        if self.regulariser is not None:
-            check_range("regulariser", self.regulariser, 0, math.inf)
-        if self.shrinkage is not None:
-            check_positive("shrinkage", self.shrinkage)
-        for name in ("activity", "popularity"):
-            if getattr(self, name) is not None:
-                check_range(name, getattr(self, name), 0, 1)
-                if getattr(self, name) and self.step != "spectral":
-                    raise SettingError(
-                        f"{name} is {getattr(self, name):g}, but weights need a server that solves, alpha 0, damping 1 "
-                        "and messages that cover the full catalogue; leave it out."
-                    )
-        check_positive("damping", self.damping)
         check_range("damping", self.damping, 0, 1)
-        if self.clip is not AUTO:
-            check_positive("clip", self.clip)
-        check_range("unobserved_weight", self.unobserved_weight, 0, 1)
-        check_choice("encoding", self.encoding, ("int8", "float32"))
-        check_positive("initial_scale", self.initial_scale)
+        for name in ("activity", "popularity"):
+            if getattr(self, name) and self.step != "spectral":
+                raise SettingError(
+                    f"{name} is {getattr(self, name):g}, but weights need a server that solves, alpha 0, damping 1 "
+                    "and messages that cover the full catalogue; leave it out."
+                )
         if self.most_shown is None:
             return
         if not 0 < to_float("most_shown", self.most_shown, "a share of people") <= 1:
@@ -185,13 +175,11 @@ class ImplicitSettings(FrugalRules, SharedProfileSettings):
                     f"{self.messages * self.cohorts} rounds, but rounds is {self.rounds}; ask for fewer messages or "
                     "cohorts, or for more rounds."
                 )
-        check_choice("item_weights", self.item_weights, ("none", "ridge"))
         if self.item_weights == "ridge" and (self.step != "spectral" or self.cohorts > 1):
             raise SettingError(
                 "item_weights is ridge, which needs sums over all clients without noise, a server that solves, alpha 0 "
                 "and damping 1; leave it out, or what is named beside it."
             )
-        check_choice("server", self.server, ("solve", "adam"))
         if self.learning_rate is not None:
             check_positive("learning_rate", self.learning_rate)
         check_fraction("beta1", self.beta1)
@@ -201,7 +189,6 @@ class ImplicitSettings(FrugalRules, SharedProfileSettings):
         check_range("dropout", self.dropout, 0, 1)
         if not 0 < to_float("delta", self.delta, "a probability") < 1:
             raise SettingError(f"delta is {self.delta!r}; a probability above 0 and below 1 is needed.")
-        check_choice("rounding", self.rounding, ("drawn", "mean"))
         if self.rounding == "mean" and not self.guarantees:
             raise SettingError("rounding is mean, but only messages of sums with noise are rounded; leave it out.")
         if self.guarantees:

@@ -55,6 +55,11 @@ export const SETTINGS = {
     beta1: {"below": 1, "low": 0}, beta2: {"below": 1, "low": 0}, item_pull: {"low": 0},
     triples: {"integer": true, "low": 1, "high": 1000000},
   },
+  "frugal": {
+    factors: {"integer": true, "low": 1, "high": 1024}, clip: {"above": 0}, messages: {"integer": true, "low": 1},
+    min_support: {"integer": true, "low": 1}, alpha: {"low": 0}, unobserved_weight: {"low": 0, "high": 1},
+    activity: {"low": 0, "high": 1, "open": true},
+  },
   "pmf": {
     n_items: {"integer": true, "low": 2, "high": 10000000}, factors: {"integer": true, "low": 1, "high": 1024},
     seed: {"integer": true, "low": 0, "high": 4294967295}, uploads: {"choices": ["plain", "secure"]},
@@ -77,6 +82,14 @@ export const MESSAGES = {
   "fpl-update": {
     items: {"kind": "I32", "axes": ["rows"], "index": true}, vectors: {"kind": "F32", "axes": ["rows", "factors"]},
     biases: {"kind": "F32", "axes": ["rows"]},
+  },
+  "frugal-broadcast": {
+    vectors: {"kind": "F32", "axes": ["items", "factors"]}, weights: {"kind": "F32", "axes": ["items"], "minimum": 0},
+    regulariser: {"kind": "F64", "axes": [1], "minimum": 0},
+  },
+  "frugal-update": {
+    strengths: {"kind": "F32", "axes": ["covered"]}, vector: {"kind": "F32", "axes": ["own"]},
+    scale: {"kind": "F32", "axes": [1], "minimum": 0, "maximum": 1},
   },
   "pmf-broadcast": {
     vectors: {"kind": "F32", "axes": ["items", "factors"]},
