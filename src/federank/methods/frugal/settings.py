@@ -77,7 +77,7 @@ class FrugalRules:
     """Step towards the solution in a round, as a fraction of the way; below 1 where alpha is above 0."""
     encoding: Literal["int8", "float32"] = "int8"
     """Encoding of item vectors for clients: int8 with one scale per row, or float32."""
-    clip: float = setting(AUTO, positive=True, expert=True)
+    clip: float | None = setting(None, positive=True, expert=True)
     """Norm bound: an upload with a larger L2 norm is scaled down to it."""
     initial_scale: float = setting(0.1, positive=True, paper=True)
     """Standard deviation of the initial item vectors."""

@@ -56,9 +56,9 @@ export const SETTINGS = {
     triples: {"integer": true, "low": 1, "high": 1000000},
   },
   "frugal": {
-    factors: {"integer": true, "low": 1, "high": 1024}, clip: {"above": 0}, messages: {"integer": true, "low": 1},
-    min_support: {"integer": true, "low": 1}, alpha: {"low": 0}, unobserved_weight: {"low": 0, "high": 1},
-    activity: {"low": 0, "high": 1, "open": true},
+    factors: {"integer": true, "low": 1, "high": 1024}, clip: {"above": 0, "open": true},
+    messages: {"integer": true, "low": 1}, min_support: {"integer": true, "low": 1}, alpha: {"low": 0},
+    unobserved_weight: {"low": 0, "high": 1}, activity: {"low": 0, "high": 1, "open": true},
   },
   "pmf": {
     n_items: {"integer": true, "low": 2, "high": 10000000}, factors: {"integer": true, "low": 1, "high": 1024},
