@@ -27,6 +27,7 @@ from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.federation.server import Content
 from federank.methods.fpl.method import FPL
+from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.protocol import FrugalPrivate, compute_frugal, send
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
@@ -63,7 +64,7 @@ def message_to(told, history, messages=5):
     profile, n_items = np.array(history, dtype=np.int32), len(told.items)
     everything = np.ones(len(profile), dtype=np.bool_)
     device = FrugalPrivate(0, profile, SharedProfile(profile, everything, everything, True), 1)
-    recipe = frugal_recipe(settings_of(messages=messages), np.ones(1, dtype=np.int64), n_items)
+    recipe = frugal_recipe(settings_of(FrugalSettings, messages=messages), np.ones(1, dtype=np.int64), n_items)
     return encode_frugal_update(send(recipe, device, *compute_frugal(recipe, device, told)))
 
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from federank.methods.frugal.client import Frugal, FrugalModel
 from tests.service.web.conftest import PAGE
 from tests.service.web.conversing import conversing
 
@@ -13,6 +12,8 @@ from federank.errors import BadMessage
 from federank.federation.method import Client
 from federank.federation.wire import encode
 from federank.methods.frugal.item_weights import ItemWeights, no_weights
+from federank.methods.frugal.method import Frugal
+from federank.methods.frugal.records import FrugalModel
 
 DATA = fr.city(people=300, places=120, checkins=9000, seed=4)
 FACTORS = 12
@@ -31,7 +32,7 @@ def page(node):
 
 
 def settings():
-    return Frugal(n_items=DATA.n_items, factors=FACTORS, uploads_per_client=5, min_support=5)
+    return Frugal(n_items=DATA.n_items, factors=FACTORS, messages=5, min_support=5, activity=0.0)
 
 
 def low_rank_scores(trained, items):

@@ -94,7 +94,7 @@ async def test_a_share_that_is_in_the_sum_stays_when_its_client_leaves(sqlite_st
         assert answer.status_code == 204
         rest = [await take_part(*one) for one in zip(people[1:], HISTORIES[1:], strict=False)]
         await running.version(1)
-    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([[first, *rest]], 2).vectors)
+    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([[first, *rest]], 3).vectors)
 
 
 @in_a_loop
