@@ -296,7 +296,19 @@ def randomized_response_words(seed: int, user: int, drawn: np.ndarray[Any, np.dt
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedProfileSettings:
+class SharingSettings:
+    """Settings of every method whose users have policies."""
+
+    item_epsilon: float | None = None
+    """Randomized response: e^item_epsilon bounds the odds that an item is liked, given everything sent about it."""
+    budget: int | None = None
+    """Maximum number of items of a history that are ever sent."""
+    policies: str | None = None
+    """TOML file of users' policies: [default], [groups.NAME] with a `share` of users, [people."ID"]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedProfileSettings(SharingSettings):
     """The default policy, for users who choose nothing themselves."""
 
     sharing: Literal["fixed-subset", "randomized-response"] = setting("fixed-subset", extensible=True)
@@ -304,12 +316,6 @@ class SharedProfileSettings:
     decoys (randomized-response). Withheld items are still used for local recommendations."""
     pi: float | str = 1.0
     """Share of each history that is ever used in uploads; or a CSV file `user,pi`."""
-    item_epsilon: float | None = None
-    """Randomized response: bounds the disclosure of one item."""
-    budget: int | None = None
-    """Maximum number of items of a history that are ever shared."""
-    policies: str | None = None
-    """TOML file of users' policies: [default], [groups.NAME] with a `share` of users, [people."ID"]."""
 
     def __post_init__(self) -> None:
         known_sharing(self.sharing, ("fixed-subset", "randomized-response"))

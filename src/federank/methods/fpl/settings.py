@@ -34,7 +34,7 @@ from federank.checks import Settings, check_int, check_positive, check_range, se
 from federank.errors import SettingError
 from federank.federation.rng import ONLINE, SELECT, SERVER, below, happens, words
 from federank.methods.fpl.method import FPL, FPLRules
-from federank.privacy.policy import Policy, default_basis
+from federank.privacy.policy import Policy, SharingSettings, default_basis
 from federank.privacy.population import AS_HISTORIES_ARE, SharedProfiles
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -47,7 +47,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class FPLSettings(FPLRules, Settings):
+class FPLSettings(SharingSettings, FPLRules, Settings):
     """Settings of federated pair-wise learning; the defaults are the authors' values."""
 
     pi: float | str | Sequence[float] = 1.0
@@ -63,15 +63,9 @@ class FPLSettings(FPLRules, Settings):
     sharing: Literal["all", "fixed-subset", "randomized-response"] = setting("all", extensible=True)
     """Which positives are sent: each with probability pi, drawn in every round, as published (all); a share pi of them,
     drawn once per lifetime (fixed-subset); or that share with decoys (randomized-response)."""
-    item_epsilon: float | None = None
-    """Randomized response: e^item_epsilon bounds the odds that an item is liked, given everything sent about it."""
     basis: Literal["default", "history", "shared"] = setting("default", paper=True)
     """What updates are computed from: the full history, as published, or only the shared items (the others are used for
     local recommendations). [default: shared; history if sharing is all]"""
-    budget: int | None = None
-    """Maximum number of items of a history that are ever sent."""
-    policies: str | None = None
-    """TOML file of users' policies: [default], [groups.NAME] with a `share` of users, [people."ID"]."""
     clip: float | None = setting(None, positive=True)
     """Norm bound: an update with a larger L2 norm is scaled down to it."""
     noise: float = setting(0.0, 0)
