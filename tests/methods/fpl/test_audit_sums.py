@@ -43,7 +43,7 @@ def test_the_tally_is_that_of_the_reference_engines_messages(server):
     observer = SumsObserver(federation(data, **settings), ALL_USERS)
     observer.watch_until(30)
     np.testing.assert_array_equal(observer.taken_part, taken_part)
-    np.testing.assert_allclose(observer._differences, expected, atol=1e-4)
+    np.testing.assert_allclose(observer.total.own, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("clip_and_noise", [{}, {"clip": 5.0}, {"server": "adam"}, {"server": "adam", "clip": 5.0}])
@@ -104,7 +104,7 @@ def test_noise_makes_a_linked_update_tell_less():
         [found[noise]], about = audit_model(model)
         assert about["sees"] == "sums"
     assert found[3.0].attacks["membership"]["auc"] < found[0.01].attacks["membership"]["auc"]
-    with pytest.raises(SettingError, match="one device"):
+    with pytest.raises(SettingError, match="one client"):
         audit_model(FPL(**(SETTINGS | {"epochs": 1}), clip=1.0, noise=1.0, clients_per_round=3).fit(data))
 
 

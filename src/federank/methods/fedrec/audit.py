@@ -61,7 +61,8 @@ class RatingObserver:
         _watch(
             self.federation.run,
             self.federation.workspace,
-            range(self.round_number, round_number),
+            self.round_number,
+            round_number,
             self._row_of_user,
             self.times_named,
             self.updates,
@@ -74,7 +75,8 @@ class RatingObserver:
 def _watch(
     run: RatingRun,
     workspace: Workspace,
-    rounds: range,
+    first_round: int,
+    end: int,
     row_of_user: IntVector,
     times_named: NDArray[np.uint16],
     updates: LongVector,
@@ -82,7 +84,7 @@ def _watch(
 ) -> None:
     """Lay out what followed clients learn from, round by round, and count it."""
     recipe, raters, n_items = run.recipe, run.raters, len(run.item_vectors)
-    for r in rounds:
+    for r in range(first_round, end):
         n_clients = len(recipe.participants) if recipe.batch else 1
         for k in range(n_clients):
             position = k if recipe.batch else choose_one(recipe.seed, r, recipe.participants)

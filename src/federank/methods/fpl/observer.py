@@ -277,16 +277,16 @@ class SumsObserver:
         self._row_of_user[users] = np.arange(len(users), dtype=np.int32)
         self._block = Tally.empty(len(users), *established.item_vectors.shape)
         # Of all rounds: differences from the mean in the place of `own`, and variances in the place of squares.
-        self._total = Tally.empty(len(users), *established.item_vectors.shape)
+        self.total = Tally.empty(len(users), *established.item_vectors.shape)
 
     @property
     def taken_part(self) -> LongVector:
         """The number of rounds of each user."""
-        return self._total.taken_part
+        return self.total.taken_part
 
     def watch_until(self, round_number: int) -> None:
         """Play and compare all earlier rounds that have not been played yet."""
-        cells = self._total.own.size
+        cells = self.total.own.size
         block = max(_FEWEST_ROUNDS, int(cells / (_CELLS_PER_PAIR * max(self.federation.steps_per_round, 1))))
         while self.round_number < round_number:
             rounds = min(block, round_number - self.round_number)
@@ -297,13 +297,13 @@ class SumsObserver:
 
     def chances(self, rows: IntVector) -> FloatMatrix:
         """Users x items: each difference in standard deviations of chance."""
-        variances = self._total.squares / max(self.round_number, 1)
+        variances = self.total.squares / max(self.round_number, 1)
         spread = np.sqrt(np.outer(self._unevenness(rows), np.maximum(variances, 0)))
-        return np.where(spread > 0, self._total.own[rows] / np.maximum(spread, _TINY), 0).astype(np.float32)
+        return np.where(spread > 0, self.total.own[rows] / np.maximum(spread, _TINY), 0).astype(np.float32)
 
     def vectors(self, rows: IntVector) -> FloatMatrix:
         """Users x factors: each vector as estimated from sums; the mean of all if nothing is disclosed."""
-        total, factors = self._total, self.federation.recipe.factors
+        total, factors = self.total, self.federation.recipe.factors
         slopes, clients = float(total.slopes[0]), int(total.devices[0])
         if slopes <= 0 or not clients:
             return np.zeros((len(rows), factors), dtype=np.float32)
@@ -329,7 +329,7 @@ class SumsObserver:
         self.round_number += rounds
 
     def _compare(self, rounds: int) -> None:
-        block, total = self._block, self._total
+        block, total = self._block, self.total
         mean, mean_vector = block.biases / rounds, block.vectors / rounds
         others = (block.taken_part < rounds)[:, None]  # a user in all rounds has no difference: ignore rounding errors
         total.own[:] += np.where(others, block.own - np.outer(block.taken_part, mean).astype(np.float32), 0)
