@@ -113,7 +113,7 @@ class Recommender(ABC):
     in_rounds: ClassVar[bool] = False
     """Whether it is trained in rounds, which can be watched, stopped and resumed (simulation/training.py)."""
     can_use: ClassVar[tuple[str, ...]] = ()
-    """The fields of TrainingOptions that it can use; others are refused. Empty: all if trained in rounds, else none."""
+    """The fields of TrainingOptions that it can use; others are refused."""
     learns_from: ClassVar[str] = "triples"
     """The unit that is counted during training in rounds."""
     searched: ClassVar[Mapping[str, Sequence[Any]]] = {}
@@ -149,7 +149,7 @@ class Recommender(ABC):
     @takes_training_options
     def fit(self, train: Interactions, *, training_options: TrainingOptions | None = None) -> Self:
         """Train on the training part of a split; `training_options` sets threads, progress and checkpoint."""
-        training_options = accepted(training_options, type(self).__name__, self._usable())
+        training_options = accepted(training_options, type(self).__name__, self.can_use)
         self.training = _interactions(train).compact()
         self.report = {}
         self._learn(self.training, training_options)
@@ -175,11 +175,6 @@ class Recommender(ABC):
             return self.fit(data, training_options=training_options)
         finally:
             self._earlier = None
-
-    @classmethod
-    def _usable(cls) -> tuple[str, ...]:
-        """The fields of TrainingOptions that the method can use."""
-        return cls.can_use or (ALL_OF_IT if cls.in_rounds else ())
 
     @abstractmethod
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
@@ -352,6 +347,7 @@ class LearnsInRounds(Recommender):
     """A method that is trained by simulating its rounds."""
 
     in_rounds = True
+    can_use = ALL_OF_IT
     tables: ClassVar[Mapping[str, int]] = {}
     """The learnt arrays by name, with their number of axes: rows of items, or of users (`user_...`), then factors."""
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank._numerics.arrays import IntVector
-from federank.audit.observer import Attacked, draw_users, judge_attacks, with_own_attacks
+from federank.audit.observer import Attacked, draw_users, in_blocks, judge_attacks, with_own_attacks
 from federank.audit.scoring import (
     BASELINE,
     THREAT_MODELS,
@@ -81,9 +81,6 @@ def follow(recipe: Recipe, n_items: int, wanted: int | None, triples: float, *, 
     return Followed(everyone, positions(targets), positions(targets[:n_attacked]), positions(drawn[:n_shadows]))
 
 
-_BLOCK = 500
-
-
 ADVERSARIES = tuple(THREAT_MODELS)
 """The threat models."""
 
@@ -98,26 +95,24 @@ def audit_training(
     training_options: TrainingOptions | None,
 ) -> Audited:
     """Train a model and observe its run; returns findings of each epoch (or the last), and figures about the audit."""
-    training_options = training_options or TrainingOptions()
-    after_epoch = training_options.after_epoch
+    training_options, epochs = training_options or TrainingOptions(), model.pairs().epochs
+    after_epoch, seconds = training_options.after_epoch, 0.0
+    audits: list[_Audit] = []
     findings: list[Findings] = []
-    seconds = 0.0
-    audit: _Audit | None = None
 
     def look(epoch: int) -> None:
-        nonlocal audit, seconds
+        nonlocal seconds
         started = time.perf_counter()
-        if audit is None:
-            audit = _Audit(model, sees, people, looks=model.pairs().epochs if per_epoch else 1)
-        if per_epoch or epoch == model.pairs().epochs:
-            findings.append(audit.look(epoch))
+        if not audits:  # the first epoch: the model's tables are there now
+            audits.append(_Audit(model, sees, people, looks=epochs if per_epoch else 1))
+        if per_epoch or epoch == epochs:
+            findings.append(audits[0].look(epoch))
         seconds += time.perf_counter() - started
         if after_epoch is not None:
             after_epoch(epoch)
 
     model.fit(train, training_options=replace(training_options, after_epoch=look))
-    assert audit is not None  # every run has an epoch
-    return Audited(findings, audit.about(seconds))
+    return Audited(findings, audits[0].about(seconds))
 
 
 def audit_model(model: FederatedPairs, *, sees: str, people: int | None) -> Audited:
@@ -186,11 +181,10 @@ class _Audit:
 
     def _disclosed_share(self) -> float:
         """Mean share of a history that was sent as liked at least once, over all followed users."""
-        everyone, profiles, shares = self._followed.everyone, self._model.training.profiles, []
-        for start in range(0, len(self._followed.targets), _BLOCK):
-            rows = self._followed.targets[start : start + _BLOCK]
+        everyone, data, shares = self._followed.everyone, self._model.training, []
+        for rows in in_blocks(self._followed.targets, data.n_items):
             sent = self._really_sent(rows)
-            shares += [np.mean(sent[position, profiles.of(user)]) for position, user in enumerate(everyone[rows])]
+            shares += [np.mean(sent[position, data.profiles.of(user)]) for position, user in enumerate(everyone[rows])]
         return float(np.mean(shares))
 
     def _views(self, rows: IntVector, shadow_model: tuple[ShadowModel | None, ShadowModel | None]) -> Any:

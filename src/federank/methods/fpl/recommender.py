@@ -7,6 +7,7 @@ a vector that is folded in locally (`FPL.fold_in` in method.py).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -38,9 +39,9 @@ class PairwiseFactors(LearnsInRounds):
     item_biases: FloatVector
     user_vectors: FloatMatrix
 
+    @abstractmethod
     def pairs(self) -> FPLSettings:
         """The method's settings as those of FPL."""
-        raise NotImplementedError
 
     def _run(self, recipe: Recipe, data: Interactions, training_options: TrainingOptions, chosen: str = "") -> None:
         """Create a federation and play its rounds; `chosen` digests users' own choices."""
