@@ -8,7 +8,9 @@ follow; everyone else compares fingerprints.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import TypeVar
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -23,6 +25,7 @@ from federank.secagg.canonical import digest
 
 PUBLIC_BYTES, PRIVATE_BYTES, SIGNATURE_BYTES = 65, 32, 64
 _HALF = SIGNATURE_BYTES // 2
+Read = TypeVar("Read")
 
 
 def new_private_key() -> bytes:
@@ -113,6 +116,14 @@ def successors(pinned: bytes, successions: Iterable[tuple[bytes, bytes, bytes]])
             verify_successor(old, new, signature)
             known.append(new)
     return known
+
+
+def read_by_any(keys: Sequence[bytes], read: Callable[[bytes, bytes], Read], content: bytes) -> Read:
+    """What one of these keys has signed, the newest key first: a statement may be older than a key."""
+    for key in keys[:0:-1]:
+        with suppress(BadMessage):
+            return read(content, key)
+    return read(content, keys[0])
 
 
 # Sealing: a few bytes that only anyone who has a round's key can open, by HPKE (RFC 9180) in base mode.

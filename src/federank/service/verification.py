@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from federank.federation.wire import Array
 from federank.secagg.canonical import digest
 from federank.secagg.config import SecaggConfig, check_follows, check_signed, config_from
 from federank.secagg.exchange import ABANDONED, FOLDED, read_record, same_round, sum_digest
-from federank.secagg.keys import fingerprint, successors
+from federank.secagg.keys import fingerprint, read_by_any, successors
 from federank.secagg.ring import centred, ring_from
 from federank.secagg.round_config import read_offer
 from federank.service.chain import Chain
@@ -53,7 +53,6 @@ MOST_BYTES = 1 << 28
 _ROUNDING = 1e-6
 """By so much of the largest value may what a server remembers differ from what a verifier works out."""
 Note = Callable[[str], None]
-Read = TypeVar("Read")
 
 
 class Restore(NamedTuple):
@@ -234,12 +233,12 @@ class _Verification:
     def _verify_round(self, chain: Chain, number: int, helper_knows: bool) -> int:
         """Check both records of an aggregated round and follow it to its version; how many uploads it has."""
         record = read_record(self._leader(f"/sums/record?round={number}"), self._secagg.leader_public())
-        theirs = _by_any(self._keys, read_record, self._of_helper(number, "record", helper_knows))
+        theirs = read_by_any(self._keys, read_record, self._of_helper(number, "record", helper_knows))
         same_round(record, theirs)
         ours = self._leader(f"/sums/offer?round={number}")
         if helper_knows and ours != self._of_helper(number, "offer", helper_knows):
             raise BadMessage(f"The two servers have published different offers of round {number}.")
-        offer = _by_any(self._keys, read_offer, ours)
+        offer = read_by_any(self._keys, read_offer, ours)
         if (offer.config, offer.round, offer.digest().hex()) != (self._name, number, record.offer):
             raise BadMessage(f"The record of round {number} names another offer than the one that was signed.")
         chain.check(offer)
@@ -286,7 +285,7 @@ class _Verification:
         """Every model that was offered must be in the chain."""
         for number in sorted(set(theirs) - lost):
             content = self._helper(f"/federations/{self._name}/rounds/{number}/offer")
-            offer = _by_any(self._keys, read_offer, content)
+            offer = read_by_any(self._keys, read_offer, content)
             chain.name(offer.version, offer.model)
             if (offer.version, offer.model) not in chain.known:
                 self._findings.append(
@@ -434,16 +433,6 @@ def _first(served: ServerMethod, settings: Any, config: SecaggConfig, published:
     else:
         note("version 0: a trained model, taken as it is")
     return first_model(published)
-
-
-def _by_any(keys: list[bytes], read: Callable[[bytes, bytes], Read], content: bytes) -> Read:
-    """What one of the helper's keys has signed: the federation config's, or one of those after it."""
-    for key in keys[:-1]:
-        try:
-            return read(content, key)
-        except BadMessage:
-            continue
-    return read(content, keys[-1])
 
 
 def _get(client: Any, ca_flag: str, path: str) -> bytes:

@@ -3,7 +3,7 @@
     1. an Update that was interrupted is sent again, the very same bytes
     2. wait for work (a long poll), get a ticket for one round
     3. fetch the rows of the shared model that have changed
-    4. play the round (round.py)
+    4. play the round
     5. keep the new vector, the ledger, the model and the Update, all at once, on the disk
     6. send the Update; on a receipt, a definite no or a change of the owner's mind, forget its bytes
     7. ask until its round has ended: aggregated or discarded. Only then may another Update leave, at most one per

@@ -6,7 +6,7 @@ it keeps the federation config, and from then on trusts no other. Before it make
 offer: signed by
 the helper, about this federation config and a stage of its plan, about the very model that it holds. Only then is the
 message
-rounded and split (methods/summed.py); what is kept until it is sent is already the upload, which the leader cannot
+rounded and split (methods.py); what is kept until it is sent is already the upload, which the leader cannot
 read.
 
 A federation that is begun again has another federation config. It must name the same helper and be no weaker: no more

@@ -1,7 +1,7 @@
 """A device's state as values: who it is, the Update on its way, what its owner allows.
 
-The store (store/) keeps them and gives them back; the round (round.py) works on them. What a federation hands out has
-its records in requests/federation.py.
+The store (store.py) keeps them and gives them back; a round (client.py) works on them. What a federation hands out has
+its records in federation.py.
 """
 
 from __future__ import annotations

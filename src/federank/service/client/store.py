@@ -21,8 +21,8 @@ together, before a byte is sent. A second one removes the pending Update when it
 come. So whatever happens, what may have left is in the ledger, and an interrupted upload is sent again with the same
 bytes: never a second Update for the same ticket.
 
-Here the file is opened and written; reading.py reads it. Its tables are in file_format.py; how the file is made, locked
-and kept from others' eyes is in state.py.
+Here the file is opened and written; store_reading.py reads it. How the file is made, locked and kept from others' eyes
+is in state.py.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from federank.secagg.exchange import (
     terms_from,
     with_noise,
 )
-from federank.secagg.keys import fingerprint, new_private_key, public_key_of, sign_successor
+from federank.secagg.keys import fingerprint, new_private_key, public_key_of, read_by_any, sign_successor
 from federank.secagg.proof.parameters import Parameters
 from federank.secagg.proof.preparing import prepare as look_at
 from federank.secagg.ring import RingVector, ring_bytes, ring_from
@@ -246,10 +246,11 @@ def _check_stage(config: SecaggConfig, terms: Terms) -> None:
 
 def _signed_by_the_key_of_now(helper: Helper, content: bytes) -> bytes:
     """An offer that is sent again: signed again where the helper has a new identity, because leaders know no other."""
-    signer = _signer(helper, content)
-    if signer == helper.identity.public:
-        return content
-    return sign_offer(helper.identity.private, read_offer(content, signer))
+    try:
+        read_offer(content, helper.identity.public)
+    except BadMessage:
+        return sign_offer(helper.identity.private, read_by_any(_keys(helper), read_offer, content))
+    return content
 
 
 def _offer_of(config: SecaggConfig, number: int, terms: Terms, public: bytes, now: int) -> Offer:
@@ -423,15 +424,9 @@ def _end_what_is_lost(connection: Connection, helper: Helper, config: SecaggConf
 
 def offer_of(helper: Helper, round_row: Round) -> Offer:
     """The offer of a round."""
-    return read_offer(round_row.offer, _signer(helper, round_row.offer))
+    return read_by_any(_keys(helper), read_offer, round_row.offer)
 
 
-def _signer(helper: Helper, content: bytes) -> bytes:
-    """Which of this helper's keys has signed an offer: a round may outlive a change of keys."""
-    for identity in reversed(helper.identities):
-        try:
-            read_offer(content, identity.public)
-        except BadMessage:
-            continue
-        return identity.public
-    raise BadMessage("The offer in the store was signed by none of this helper's keys; the store is damaged.")
+def _keys(helper: Helper) -> list[bytes]:
+    """All keys that this helper has had: a round may outlive a change of keys."""
+    return [identity.public for identity in helper.identities]

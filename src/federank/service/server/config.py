@@ -1,7 +1,7 @@
 """The federation config: what a federation is, the same for every worker and every restart.
 
 It holds what no worker may decide for itself: the method and its settings, the catalogue, the key of the tickets; and
-what is published beside it: a suggested policy, and what an item is called. establishing.py writes it, once.
+what is published beside it: a suggested policy, and what an item is called. bootstrap.py writes it, once.
 """
 
 from __future__ import annotations

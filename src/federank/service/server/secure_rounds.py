@@ -2,7 +2,7 @@
 
     choose    asks the helper for the round's offer, keeps it, and opens the round
     train     while it waits for uploads, has them prepared in chunks and adds up the shares of those that stand, and
-              whose proof holds where messages carry one (norm_check/); the others are left out of both sums; when
+              whose proof holds where messages carry one (secagg/proof/); the others are left out of both sums; when
               the round is closed and every upload prepared, the set is fixed; the helper answers it, and the answer is
               kept before it is used
     fold      the leader's own noise is drawn, and goes into the store with the next version, in one transaction
@@ -38,7 +38,7 @@ from federank.secagg.exchange import (
     sum_digest,
     with_noise,
 )
-from federank.secagg.keys import successors
+from federank.secagg.keys import read_by_any, successors
 from federank.secagg.proof.parameters import Parameters
 from federank.secagg.proof.preparing import accepts
 from federank.secagg.ring import RingVector, centred, implausible, ring_bytes
@@ -282,7 +282,10 @@ class RoundOfSums:
 
     def _check_answer(self, record: bytes, masks: RingVector, offer: Offer, reports: list[Report]) -> None:
         self._insist(self._learn_key)
-        theirs = self._record_of_helper(record)
+        try:  # by whichever of its keys it was signed with when it was first given
+            theirs = read_by_any(self._helper_keys, read_record, record)
+        except BadMessage as reason:
+            raise Unavailable("the helper's record is signed by none of its keys") from reason
         expected = (
             offer.digest().hex(),
             len(reports),
@@ -291,13 +294,6 @@ class RoundOfSums:
         )
         if (theirs.offer, theirs.messages, theirs.set, theirs.sum) != expected:
             raise Unavailable("the helper's record is not of what it was asked for")
-
-    def _record_of_helper(self, record: bytes) -> RoundRecord:
-        """The helper's record of an answer, by whichever of its keys it was signed with when it was first given."""
-        for key in reversed(self._helper_keys):
-            with suppress(BadMessage):
-                return read_record(record, key)
-        raise Unavailable("the helper's record is signed by none of its keys")
 
     def record(self, number: int, model: bytes, people: int) -> Callable[[Connection], None]:
         """What publishes this round, within the transaction that publishes its version."""
@@ -347,14 +343,9 @@ class RoundOfSums:
     def _offer_of(self, number: int) -> Offer:
         row = store.sum_row(self._connection, number)
         assert row is not None, "a round of sums is opened with its offer"
-        return read_offer(row.offer, self._signer(row.offer))
-
-    def _signer(self, offer: bytes) -> bytes:
-        """The key that an offer of ours was checked with when it came: the helper's of now, or one before it."""
         for attempt in range(2):
-            for key in reversed(self._helper_keys):
-                if _is_signed(offer, key):
-                    return key
+            with suppress(BadMessage):
+                return read_by_any(self._helper_keys, read_offer, row.offer)
             if not attempt:
                 self._insist(self._learn_key)
         raise Unavailable("the round's offer is signed by none of the helper's keys")

@@ -64,7 +64,7 @@ class Latest:
         self.paused = False
         self.fresh = 0.0  # when the store last answered
         self._rarely = -RARELY_SECONDS
-        self._skipped = 0  # numbers that were left out (see store/restoring.py)
+        self._skipped = 0  # numbers that a restore or a rollback left out (store/versions.py)
         self._woken = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._follow, name="view", daemon=True)

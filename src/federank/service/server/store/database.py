@@ -291,7 +291,7 @@ def _turn_on_wal(raw: sqlite3.Connection) -> None:
 # With SQLite it is a lock on a file beside the store, which the operating system drops when the process ends, however
 # it ends. With PostgreSQL it is an advisory lock of the leader's connection: gone when the connection is.
 #
-# The lock only spares work. That a round is folded once is seen to by the store (store/statements/), even if two
+# The lock only spares work. That a round is folded once is seen to by the store (store/queries.py), even if two
 # workers should both believe that they lead.
 
 

@@ -1,6 +1,6 @@
 """Federated evaluation: answers of devices on whether an item that they hold back was among their first ten.
 
-Each answer is randomised on its device (protocol/randomised_response.py), and counted once for a device and version. A
+Each answer is randomised on its device (privacy/accountant.py), and counted once for a device and version. A
 device is in the table by a word that is another for every version, so its answers are not linked here. Where ratings
 are held back an answer is about how far off the prediction is, or about the square of that: MAE and RMSE follow.
 """
