@@ -21,8 +21,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobil
 LIKED = ("Blade Runner", "Alien", "Spirited Away", "Notting Hill", "Taxi Driver")
 COLOURS = 256
 """Of a picture: posters are flat, and a picture of few colours is small."""
-PIN = "(how) => document.getElementById('tabs')?.style.setProperty('position', how)"
-"""On a picture taller than the screen the tabs are at the page's end."""
+TALL = {"viewport": {"width": 390, "height": 1600}}
 OUTCOMES = ("aggregated", "discarded")
 
 
@@ -42,9 +41,11 @@ def picture(visitor, folder, name, *, full=False, **more):
     page.evaluate("() => { document.activeElement?.blur(); scrollTo(0, 0); }")
     page.wait_for_timeout(700)
     path = Path(folder) / f"page-{name}.png"
-    page.evaluate(PIN, "static" if full else "")
-    page.screenshot(path=path, full_page=full, **more)
-    page.evaluate(PIN, "")
+    size = page.viewport_size
+    if full:  # a taller screen: on a page that is scrolled the tabs stand in its middle
+        page.set_viewport_size(size | {"height": page.evaluate("() => document.documentElement.scrollHeight")})
+    page.screenshot(path=path, **more)
+    page.set_viewport_size(size)
     Image.open(path).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
     return path
 
@@ -136,9 +137,8 @@ def readers(browser, folder):
             with serving(Path(store) / name, **options) as server:
                 # A name that no helper has: as where two organisations run the two servers.
                 address = server.public.replace("127.0.0.1", "films.localhost")
-                visitor = Visitor(browser, address, **PHONE).open().pick(5).go("leaves")
+                visitor = Visitor(browser, address, **PHONE | TALL).open().pick(5).go("leaves")
                 visitor.page.locator(".who").wait_for()
-                visitor.page.evaluate(PIN, "static")
                 path = Path(folder) / f"page-who-{name}.png"
                 visitor.page.locator(".who").screenshot(path=path)
                 visitor.close()
