@@ -47,7 +47,15 @@ class Machine:
         places = {"/opt/": folder / "opt", "/etc/": folder / "etc", "/var/lib/": folder / "var", "/run/": memory}
         self.instead = {path: f"{place}/" for path, place in places.items()}
         self.instead |= {"--port 8470": f"--port {ports[0]}", "0.0.0.0": "127.0.0.1", "https://helper.example": helper}
-        for place in ("bin", "opt", "etc/systemd/system", "etc/prometheus", "etc/caddy", "var/federank", "var/federank-helper"):
+        for place in (
+            "bin",
+            "opt",
+            "etc/systemd/system",
+            "etc/prometheus",
+            "etc/caddy",
+            "var/federank",
+            "var/federank-helper",
+        ):
             (folder / place).mkdir(parents=True)
         for name, script in {"sudo": SUDO, **dict.fromkeys(NOT_HERE, "#!/bin/sh\n")}.items():
             (folder / "bin" / name).write_text(script)
