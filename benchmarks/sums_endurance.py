@@ -200,6 +200,7 @@ def endure(asked: argparse.Namespace) -> dict[str, Any]:
         leader.command += ["--helper-ca", str(certificate), "--sigma", "2", "--messages", str(asked.rounds)]
         leader.command += ["--factors", "12", "--target", str(all_users), "--deadline", str(asked.deadline)]
         leader.command += ["--least-cohort", str(min(50, all_users))]
+        leader.command += ["--min-support", "1"]  # a handful of clients would support too few items for a second round
         world = World(folder, f"https://127.0.0.1:{ports[0]}", origin, str(certificate), fr.load(rows))
         try:
             helper.start()

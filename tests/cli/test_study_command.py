@@ -167,17 +167,3 @@ def test_results_of_another_version_are_an_error(study_file, tmp_path):
     (tmp_path / "r" / "VERSION").write_text("2\n")
     answer = asked("run", study_file, "--out", tmp_path / "r")
     assert "reads format 1" in str(answer.exception)
-
-
-@pytest.mark.slow
-def test_a_packaged_study_in_its_quick_form_makes_a_report(tmp_path, real_data, monkeypatch):
-    monkeypatch.setenv("FEDERANK_DATA", str(real_data))
-    answer = asked("run", "fpl-table3", "--quick", "--out", tmp_path / "r", "--workers", "1", "--quiet")
-    assert answer.exit_code == 0, answer.output
-    assert "Foursquare" in answer.output or (real_data / "foursquare-brazil").exists()
-    lines = Results.open(tmp_path / "r").records()
-    assert {line.group for line in lines} == {"sFPL", "sFPL+", "pFPL", "pFPL+"}
-    assert all(line.extra["cce"] > 0 for line in lines)
-    report = asked("report", tmp_path / "r", "--html", tmp_path / "report.html")
-    assert report.exit_code == 0, report.output
-    assert "Table 3" in (tmp_path / "report.html").read_text()

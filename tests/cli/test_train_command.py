@@ -130,7 +130,7 @@ def test_an_earlier_model_is_not_replaced_unasked(shop, tmp_path):
 def test_ctrl_c_keeps_the_run_and_resume_ends_where_it_would_have(tmp_path):
     # The product, but that it writes its checkpoint after every chunk, so that we see when it is training.
     eager = "import federank.simulation.training as t; t._CHECKPOINT_SECONDS = 0; from federank.cli import main; main()"
-    words = ["train", "fpl", "--data", "city", "--quiet", "--epochs", "400", "--no-count"]
+    words = ["train", "fpl", "--data", "city", "--quiet", "--epochs", "100", "--no-count"]
     words += ["--clients-per-round", "all", "--triples", "mean", "--out"]
 
     def finished(out, *more):

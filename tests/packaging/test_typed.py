@@ -39,21 +39,21 @@ KNOWN = [
 ]
 
 MISTAKES = {
-    "fr.FPL(pie=0.3)": ('Unexpected keyword argument "pie" for "FPL"', "FPL has no setting 'pie'"),
-    "fr.FPL(factors='many')": ('Argument "factors" to "FPL" has incompatible type "str"', "factors is 'many'"),
-    "fr.MostPopular(seed=1)": ('Unexpected keyword argument "seed"', "MostPopular has no setting 'seed'"),
-    "fr.TrainingOptions(engine='quick')": ('Argument "engine" to "TrainingOptions"', "No engine is called 'quick'"),
+    "fr.FPL(pie=0.3)": ('Unexpected keyword argument "pie" for "FPL"', "'pie'"),
+    "fr.FPL(factors='many')": ('Argument "factors" to "FPL" has incompatible type "str"', "'many'"),
+    "fr.MostPopular(seed=1)": ('Unexpected keyword argument "seed"', "'seed'"),
+    "fr.TrainingOptions(engine='quick')": ('Argument "engine" to "TrainingOptions"', "'quick'"),
     "fr.MostPopular().fit(fr.city(), chekpoint='x')": (
         'Unexpected keyword argument "chekpoint" for "fit"',
-        "fit has no argument 'chekpoint'",
+        "'chekpoint'",
     ),
     "fr.BPR().fit(fr.city(), progress=print)": (
         'Unexpected keyword argument "progress" for "fit"',
-        "fit has no argument 'progress'",
+        "'progress'",
     ),
     "fr.BPR().fit(fr.city(), training_options=2)": (
         'Argument "training_options" to "fit"',
-        "training_options is 2; a TrainingOptions is needed",
+        "training_options is 2",
     ),
 }
 
@@ -95,10 +95,10 @@ def test_types_are_inferred_and_mistakes_are_refused_twice(python, tmp_path):
     assert revealed == KNOWN
     first = SCRIPT.count("\n") + 1
     told = run(python, MISTAKES)
-    for number, (mistake, (at_check_time, at_run_time)) in enumerate(MISTAKES.items(), start=first):
+    for number, (mistake, (at_check_time, fact)) in enumerate(MISTAKES.items(), start=first):
         errors = [line for line in lines if line.startswith(f"{number}: error:")]
         assert len(errors) == 1, (mistake, errors)
         assert at_check_time in errors[0]
-        assert at_run_time in told[number - first]
+        assert fact in told[number - first]
     others = [line for line in lines if ": error:" in line and int(line.split(":")[0]) < first]
     assert not others

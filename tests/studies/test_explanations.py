@@ -247,7 +247,9 @@ def test_pfedrec_gains_from_never_drawing_what_is_held_out(real_data):
     split = fr.split_leave_last_out(data.take(data.users < 200))
     ours, theirs = (
         fr.evaluate(
-            recommender_class("pfedrec")(rounds=20, leak=leak).knowing(split.test).fit(split.train), split, negatives=99
+            recommender_class("pfedrec")(rounds=20, leak=leak).with_held_out(split.test).fit(split.train),
+            split,
+            negatives=99,
         ).means["sampled_hit_rate@10"]
         for leak in (False, True)
     )

@@ -12,7 +12,6 @@ from federank.methods.baselines.knn import ItemKNN, UserKNN
 from federank.methods.baselines.popular import MostPopular
 from federank.methods.baselines.vae import MultVAE
 from federank.methods.frugal.recommender import FCF
-from federank.methods.frugal.wire import dense_bytes, frugal_broadcast_bytes, frugal_update_bytes
 from federank.methods.model_folder import load_model
 from federank.methods.registry import recommender_class
 from federank.simulation.options import TrainingOptions
@@ -111,19 +110,6 @@ def test_item_knn_adds_up_the_similarities_of_an_items_neighbours_in_the_history
 def test_an_item_without_neighbours_scores_zero_when_normalised():
     data = Interactions.from_columns([0, 0, 1, 1, 2], [0, 1, 0, 1, 2])
     assert ItemKNN(normalised=True).fit(data).score(0, [2]).tolist() == [0.0]
-
-
-def test_fcf_counts_a_message_of_every_client_in_every_round():
-    sent = FCF(factors=3, rounds=7).fit(TASTES).communication()
-    people, items = TASTES.n_users, TASTES.n_items
-    assert sent["uploads"] == people * 7
-    assert sent["up"]["rows"] == people * 7 * items
-    assert sent["up"]["bytes"] == people * 7 * frugal_update_bytes(items, 3)
-    assert sent["up_written_out"]["bytes"] == people * 7 * dense_bytes(items, 3)
-    assert sent["downloads"] == people * 8
-    assert sent["down_dense"]["bytes"] == people * 8 * frugal_broadcast_bytes(
-        items, 3, all_rows=True, as_codes=False, weighted=False
-    )
 
 
 def test_fcf_lowers_its_cost_round_by_round():

@@ -24,7 +24,6 @@ from federank.methods.fedrec.kernels import (
     settled,
 )
 from federank.methods.fedrec.method import PMF, STANDS_OUT, SVDPlusPlus
-from federank.methods.fedrec.recommender import rating_broadcast_bytes, rating_update_bytes
 from federank.methods.fedrec.reference import (
     ImplicitGradients,
     item_gradient,
@@ -128,18 +127,6 @@ def test_a_clients_rate_falls_when_it_takes_part_or_with_iterations():
         _, device = update_of(federation, round_number=5 * federation.rounds_per_epoch)
         assert device.state.vector[0] == pytest.approx(1 + expected * 3.5, rel=1e-6)
         assert federation.participations[0] == 2
-
-
-def test_the_counted_bytes_are_those_of_real_messages():
-    federation = rating_federation(rated_world(), "svdpp", filling="average", rho=1)
-    update, device = update_of(federation, user=1)
-    rated = len(device.items)
-    assert len(wire.encode(update)) == rating_update_bytes(2 * rated, rated, 4)
-    assert len(wire.encode(ItemGradients(update.items, update.vectors))) == rating_update_bytes(2 * rated, 0, 4)
-    broadcast = federation.broadcast
-    tables = {"vectors": broadcast.vectors, "implicit_vectors": broadcast.implicit}
-    content = wire.encode_parts(tables, {"round": 3})
-    assert len(content) == rating_broadcast_bytes(len(broadcast.vectors), 4, implicit=True)
 
 
 def test_every_user_takes_part_in_batch_style_and_one_at_a_time_in_stochastic_style():

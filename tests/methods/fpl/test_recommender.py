@@ -151,18 +151,6 @@ def test_a_trace_of_who_is_there_comes_from_a_file(tmp_path):
     assert np.flatnonzero(moved).tolist() == [3, 4]
 
 
-def test_a_new_user_gets_their_taste_without_touching_the_model():
-    model = FPL(factors=4, epochs=30).fit(TASTES)
-    before = model.item_vectors.copy(), model.item_biases.copy(), model.user_vectors.copy()
-    person = enrol(model, history=[1, 3, 5, 7, 9])
-    listed = person.recommend(5)
-    assert all(recommended.item % 2 == 1 for recommended in listed)
-    assert not {recommended.item for recommended in listed} & {1, 3, 5, 7, 9}
-    assert person.score([listed[0].item])[0] == pytest.approx(listed[0].score)
-    for table, was in zip((model.item_vectors, model.item_biases, model.user_vectors), before, strict=True):
-        np.testing.assert_array_equal(table, was)
-
-
 def test_a_new_user_needs_a_history_that_can_be_learnt_from():
     model = FPL(factors=4, epochs=1).fit(TASTES)
     with pytest.raises(SettingError):
@@ -181,7 +169,7 @@ def test_a_new_user_needs_a_history_that_can_be_learnt_from():
     [
         # Evenness swings by 8 % from seed to seed: with one pair a round it takes many seeds to tell the mean.
         ({"triples": 1, "pi": 0.8}, 24, (0.0053, 0.0065), (346, 396), (0.0014, 0.00165)),
-        ({"triples": "mean", "pi": 0.9}, 6, (0.0116, 0.0141), (2632, 2682), (0.0211, 0.0221)),
+        ({"triples": "mean", "pi": 0.9}, 2, (0.0116, 0.0141), (2632, 2682), (0.0211, 0.0221)),
     ],
 )
 def test_the_papers_figures_on_amazon_come_out(real_data, monkeypatch, settings, seeds, precision, coverage, evenness):

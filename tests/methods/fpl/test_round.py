@@ -112,22 +112,6 @@ def test_each_user_is_held_to_their_own_pi():
         assert np.any(update.biases > 0) == (number % data.n_users >= 6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("pi", [0.0, 0.3, 0.5, 1.0])
-def test_a_fixed_subset_decision_lets_exactly_its_share_of_items_ever_leave(pi):
-    data = random_world()
-    settings = {"sharing": "fixed-subset", "basis": "history", "clients_per_round": "all", "triples": 4}
-    fleet, _ = recorded(data, rounds=50, pi=pi, **settings)
-    left = [set() for _ in range(data.n_users)]
-    for number, update in enumerate(updates_of(fleet)):
-        left[number % data.n_users] |= set(update.items[update.biases > 0].tolist())
-    sizes = data.profiles.sizes
-    assert all(len(items) <= np.ceil(pi * size) for items, size in zip(left, sizes, strict=True))
-    assert sum(map(len, left)) == pytest.approx(np.ceil(pi * sizes).sum(), rel=0.1)
-    for user, items in enumerate(left):
-        assert items <= set(data.profiles.of(user).tolist())
-
-
 def test_a_client_that_drops_out_has_learnt_but_sent_nothing():
     data = random_world()
     fleet, shared = recorded(data, dropout=1.0, clients_per_round="all", triples=2)

@@ -1,8 +1,5 @@
 """Frugal with FPL's loss: few messages for its lifetime, anyone who asks; and all that a method of pairs can do."""
 
-import os
-import signal
-
 import numpy as np
 import pytest
 from tests.worlds import two_tastes
@@ -12,7 +9,6 @@ from federank.errors import SettingError
 from federank.methods.frugal.recommender import Frugal
 from federank.privacy.policy import Policy
 from federank.simulation.options import TrainingOptions
-from federank.simulation.training import Stopped
 
 DATA = two_tastes()
 SETTINGS = {"loss": "pairs", "messages": 30, "factors": 4}
@@ -37,21 +33,6 @@ def test_engines_recommend_the_same():
     )
     np.testing.assert_allclose(one.item_vectors, other.item_vectors, atol=1e-4)
     np.testing.assert_array_equal(one.recommend().items, other.recommend().items)
-
-
-def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_bits(tmp_path):
-    kept = tmp_path / "run.checkpoint"
-
-    def stop(epoch):
-        if epoch == 7:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    whole = Frugal(**SETTINGS).fit(DATA)
-    with pytest.raises(Stopped):
-        Frugal(**SETTINGS).fit(DATA, training_options=TrainingOptions(checkpoint=kept, after_epoch=stop))
-    resumed = Frugal(**SETTINGS).fit(DATA, training_options=TrainingOptions(checkpoint=kept, resume=True))
-    np.testing.assert_array_equal(whole.item_vectors, resumed.item_vectors)
-    np.testing.assert_array_equal(whole.home_vectors, resumed.home_vectors)
 
 
 def test_cohorts_take_turns_and_every_user_sends_their_messages():

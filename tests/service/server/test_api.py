@@ -7,7 +7,6 @@ import json
 
 import numpy as np
 import pytest
-from safetensors import safe_open
 from safetensors.numpy import save
 from tests.service.federations import (
     ITEMS,
@@ -121,18 +120,6 @@ async def test_the_model_comes_complete_or_as_the_rows_changed_since_a_version(s
             assert answer.headers["X-Model-Version"] == "1"
         same = await running.client.get("/api/v1/model", headers={"If-None-Match": answer.headers["ETag"]})
         assert same.status_code == 304
-
-
-@in_a_loop
-async def test_a_broadcast_names_its_round_and_version(sqlite_store, tmp_path):
-    async with serving(sqlite_store, {"target": 1} | PATIENT) as running:
-        device = await running.device()
-        answer = await device.task(await device.ticket())
-    (tmp_path / "task.safetensors").write_bytes(answer.content)
-    with safe_open(tmp_path / "task.safetensors", "numpy") as file:
-        assert file.metadata() == {"round": "0000000000", "version": "0000000000"}
-        kinds = {name: str(file.get_tensor(name).dtype) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
-    assert kinds == {"vectors": "float32", "biases": "float32"}
 
 
 @in_a_loop

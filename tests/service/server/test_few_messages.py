@@ -31,10 +31,6 @@ from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_
 from federank.privacy.policy import SharedProfile
 from federank.service.server.bootstrap import FederationSpec, open_store
 from federank.service.server.model_versions import first_model
-from federank.service.server.store.database import Database
-from federank.service.server.store.queries import (
-    close_round,
-)
 from federank.service.server.store.versions import jump_ahead, model_to_fold
 
 FACTORS = 4
@@ -175,28 +171,6 @@ async def test_clients_are_sent_all_that_they_need_and_no_more(store):
     }
 
 
-@in_a_loop
-async def test_a_message_that_is_sent_twice_counts_once_and_a_round_cut_off_before_its_fold_is_folded_once(store):
-    async with serving(few(store, {"target": 9})) as running:
-        one, other = [await running.device() for _ in range(2)]
-        await take_part(one, HISTORIES[0])
-        ticket = await other.ticket()
-        broadcast = decode_frugal_broadcast((await other.task(ticket)).content, FACTORS, ITEMS)
-        body = encode_frugal_update(message_of(broadcast, HISTORIES[1]))
-        assert [(await other.send(ticket, body)).status_code for _ in range(3)] == [201, 200, 200]
-        assert (await other.send(ticket, encode_frugal_update(an_update()))).status_code == 409
-    database = Database(store)
-    with database.connection() as connection:  # as a leader leaves it that dies between closing and folding
-        assert close_round(connection, 0, 1) == 2
-    database.close()
-    async with serving(store) as running:
-        await running.version(1)
-        await running.open_round(1)
-    with opened(store) as connection:
-        kept = model_to_fold(connection)
-    assert (kept.version, kept.content.state["received"][0], kept.content.state["folds"][0]) == (1, 2, 1)
-
-
 def an_update(**changed):
     usual = FrugalUpdate.of(np.ones(ITEMS, np.float32), np.ones(FACTORS, np.float32), np.float32(1))
     return replace(usual, **changed)
@@ -243,17 +217,6 @@ def test_a_cohort_in_which_no_client_shares_anything_leaves_the_model_and_is_not
     second = folded_into(settings, 2, model.followed_by(first), [message_of(told, history)])
     assert np.isfinite(second.tables["vectors"]).all()
     assert np.abs(second.tables["vectors"][history]).max() > 0, "two people have it now"
-
-
-@pytest.mark.parametrize("devices", [0, 1, 2])
-def test_more_may_have_spoken_than_are_still_there(devices):
-    settings = FRUGAL_SERVER.settle(settings_of(), small_world(), None)
-    model = first_model(FRUGAL_SERVER.first_content(settings, small_world(), None))
-    told = decode_frugal_broadcast(FRUGAL_SERVER.encode(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
-    messages = [message_of(told, history) for history in HISTORIES]
-    content = folded_into(settings, devices, model, messages)
-    again = folded_into(settings, devices, model.followed_by(content), messages)
-    assert all(np.isfinite(table).all() for table in (*content.tables.values(), *again.tables.values()))
 
 
 def test_a_pull_that_is_too_strong_for_the_first_users_waits_for_more_of_them():

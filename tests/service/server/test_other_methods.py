@@ -155,17 +155,6 @@ def test_a_federation_does_not_begin_with_a_model_that_clients_would_refuse(stor
         assert read_config(connection) is None
 
 
-@in_a_loop
-async def test_an_upload_is_judged_by_its_own_method(counting):
-    async with serving(counting) as running:
-        device = await running.device()
-        answer = await device.take_part(message(float("nan")))
-        assert (answer.status_code, answer.json()["error"]) == (422, "malformed")
-        assert "Number.number" in answer.json()["message"]
-        answer = await (await running.device()).take_part(b"nothing")
-        assert answer.status_code == 422
-
-
 def test_a_store_keeps_its_method_and_its_settings(counting):
     for given in ({}, {"method": "fpl"}, {"settings": {"step": 2}}):
         assert open_store(counting, FederationSpec(data=small_world, source="small", names_data=False, **given)) is None

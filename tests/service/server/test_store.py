@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.service.federations import FPL_SERVER, ITEMS, establish_small, opened, small_world, some_update
 
 import federank as fr
-from federank.errors import ModelError, SettingError
+from federank.errors import ModelError
 from federank.federation.defences import shortened
 from federank.federation.server import Content, Published
 from federank.federation.wire import encode
@@ -22,7 +22,7 @@ from federank.methods.fpl.settings import FPLSettings, recipe_for
 from federank.service.server.bootstrap import establish, renew_admin_token
 from federank.service.server.config import read_config
 from federank.service.server.model_versions import EncodedRows, first_model
-from federank.service.server.settings import RoundSettings, TrustSettings
+from federank.service.server.settings import RoundSettings
 from federank.service.server.store import versions
 from federank.service.server.store.database import Database, StoreAway, StoreError, without_password
 from federank.service.server.store.queries import (
@@ -425,21 +425,6 @@ def test_an_upload_may_be_as_long_as_its_rows_take_and_no_longer():
     form = FPL_SERVER.form(FPL(factors=20, triples=132), 3706, 1.0)
     assert form.most_rows == 264
     assert len(encode(some_update(1, rows=264, items=3706, factors=20))) <= form.most_bytes < 30_000
-
-
-@pytest.mark.parametrize(
-    ("settings", "wrong"),
-    [
-        (RoundSettings, {"minimum": 30}),
-        (RoundSettings, {"over_selection": 0.5}),
-        (RoundSettings, {"deadline": 0.0}),
-        (TrustSettings, {"most_norm": 0.0}),
-        (TrustSettings, {"device_rate": -1.0}),
-    ],
-)
-def test_settings_out_of_their_range_are_refused(settings, wrong):
-    with pytest.raises(SettingError):
-        settings(**wrong)
 
 
 def test_a_published_model_is_not_changed_by_the_next(database):
