@@ -134,11 +134,11 @@ class Model(NamedTuple):
         return len(next(iter(self.tables.values())))
 
     def merged(self, items: IntVector, part: Model) -> Model:
-        """A later version: these rows replaced."""
+        """A later version: these rows replaced, and the other arrays that came with them."""
         tables = {name: table.copy() for name, table in self.tables.items()}
         for name, table in tables.items():
             table[items] = part.tables[name]
-        return Model(part.version, tables, part.overall)
+        return Model(part.version, tables, {**self.overall, **part.overall})
 
     def stored(self) -> bytes:
         """The arrays as a client's file stores them."""

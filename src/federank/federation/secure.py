@@ -75,8 +75,8 @@ def _words(seed: int, user: int, purpose: int, round_number: int, count: int) ->
 
 
 def model_digest(version: int, parts: Mapping[str, NDArray[Any]]) -> bytes:
-    """Digest of a model as clients read it: its version, and every array by name."""
+    """Digest of a model as clients read it: its version, and every array by name. Empty arrays are not sent."""
     content = [struct.pack("<Q", version)]
-    for name in sorted(parts):
+    for name in sorted(name for name, part in parts.items() if part.size):
         content += [name.encode(), str(parts[name].dtype).encode(), np.ascontiguousarray(parts[name]).tobytes()]
     return digest("method-model", *content)

@@ -69,6 +69,27 @@ def test_without_weights_scores_are_of_low_rank(page, trained, content):
     np.testing.assert_allclose(scores_of(page, trained, items, content), low_rank_scores(trained, items)[0], **CLOSE)
 
 
+def test_a_broadcast_with_weights_is_read_as_python_reads_it(page):
+    method, history = replace(settings(), item_weights="ridge"), DATA.profiles.of(7)
+    state = method.initial_state()
+    for number in range(7):
+        clients = [Client(1, user, number, DATA.profiles.of(user), sent=number) for user in range(DATA.n_users)]
+        broadcast = method.as_read(method.broadcast(state))
+        sums = method.covering(broadcast, 0).empty()
+        for client in clients:
+            method.add(sums, method.client_update(client, broadcast).update)
+        sums.count = sums.enrolled = DATA.n_users
+        state = method.server_update(state, sums)
+    every = np.arange(DATA.n_items, dtype=np.int32)
+    content = method.write(method.broadcast(state), every, round_number=7, version=7)
+    asked = {"recipe": method.public_settings(), "items": history.tolist(), "broadcast": list(content)}
+    found = np.array([-np.inf if score is None else score for score in page(asked | {"catalogue": DATA.n_items})])
+    model = method.read(content).part
+    scores = method.scores(model, method.fold_in(Client(1, 7, 7, history), model)[None])[0]
+    np.testing.assert_allclose(found, scores, **CLOSE)
+    assert len(model.item_weights.items) > DATA.n_items
+
+
 def changed(array, place, value):
     copy = array.copy()
     copy[place] = value

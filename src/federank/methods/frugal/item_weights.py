@@ -17,8 +17,9 @@ from federank._numerics.arrays import FloatMatrix, IntVector
 from federank.errors import BadMessage
 from federank.federation import wire
 from federank.federation.wire import Array, array
-from federank.methods.frugal.protocol import LEVELS
 
+LEVELS = 127
+"""Codes go from -127 to 127."""
 MOST_NEIGHBOURS, MEAN_NEIGHBOURS = 256, 64
 """Weights of one target, and of a target on average."""
 _LARGEST_SCALE = 1e30
@@ -54,6 +55,14 @@ class ItemWeights:
         sizes, scales = np.zeros(n_items, dtype=np.int32), np.zeros(n_items, dtype=np.float32)
         sizes[items], scales[items] = np.diff(self.starts), self.scales
         return ItemWeights(starts_of(sizes), items[self.items].astype(np.int32), self.codes, scales)
+
+    def extended(self, n_items: int) -> ItemWeights:
+        """The same weights for a catalogue with more items, which have none."""
+        more = n_items - len(self.scales)
+        if more <= 0:
+            return self
+        starts = np.append(self.starts, np.full(more, self.starts[-1], dtype=np.int32))
+        return ItemWeights(starts, self.items, self.codes, np.append(self.scales, np.zeros(more, dtype=np.float32)))
 
     @classmethod
     def read(cls, parts: dict[str, Array], n_items: int) -> Self:

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealVector
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.checks import check_int, check_range
-from federank.errors import BadMessage, Diverged, ModelError, SettingError
+from federank.errors import BadMessage, ModelError, SettingError
 from federank.federation import wire
 from federank.federation.client import MOST_MESSAGES
 from federank.federation.defences import Defences, Shortened
@@ -38,8 +38,9 @@ from federank.federation.method import (
     Records,
     from_configuration,
 )
-from federank.federation.rng import ITEM_FACTORS, normal_columns
+from federank.federation.rng import normal_columns
 from federank.federation.wire import Array
+from federank.methods.frugal.item_weights import most_bytes, no_weights
 from federank.methods.frugal.objective import Objective, residuals, solve_user
 from federank.methods.frugal.private_server import affordable
 from federank.methods.frugal.protocol import (
@@ -56,7 +57,16 @@ from federank.methods.frugal.protocol import (
     rows_of,
     user_weight,
 )
-from federank.methods.frugal.records import FrugalModel, FrugalSums, FrugalUpdate, ItemRows, ServerState
+from federank.methods.frugal.records import (
+    RIDGE,
+    FrugalModel,
+    FrugalSums,
+    FrugalUpdate,
+    ItemRows,
+    ServerState,
+    with_item_weights,
+    without_ridge,
+)
 from federank.methods.frugal.server_steps import (
     FRUGAL_DEFENCES,
     USUAL_SPECTRAL,
@@ -65,12 +75,11 @@ from federank.methods.frugal.server_steps import (
 )
 from federank.methods.frugal.server_update import (
     FEWEST_ITEMS,
-    HALF,
     LEAST_WEIGHT,
-    FrugalState,
-    first_regulariser,
+    after,
     first_shared,
-    fold,
+    stepped,
+    with_counts,
 )
 from federank.methods.frugal.settings import (
     DEFAULT_ACTIVITY,
@@ -85,6 +94,7 @@ from federank.methods.frugal.settings import (
 )
 from federank.methods.frugal.wire import (
     decode_frugal_broadcast,
+    decode_item_weights,
     encode_frugal_broadcast,
     frugal_broadcast_bytes,
     frugal_update_bytes,
@@ -132,6 +142,7 @@ class Frugal(FrugalRules, FederatedMethod):
     def announced(cls, settings: Mapping[str, Any], n_items: int, *, secure: bool) -> Self:
         """The part of the settings that clients receive; all of it must be there."""
         known = {name: settings.get(name) for name in ANNOUNCED} | {"min_support": settings.get("min_support", 1)}
+        known["item_weights"] = settings.get("item_weights", "none")
         check_int("messages", known["messages"], 1, MOST_MESSAGES)
         check_int("factors", known["factors"], 1, 1024)
         check_range("activity", known["activity"], 0, 1)  # type: ignore[arg-type]
@@ -141,7 +152,8 @@ class Frugal(FrugalRules, FederatedMethod):
 
     def public_settings(self) -> dict[str, Any]:
         """The settings that clients need; lambda and the weights of items come with each broadcast."""
-        return {name: getattr(self, name) for name in ANNOUNCED}
+        near = {} if self.item_weights == "none" else {"item_weights": self.item_weights}
+        return {name: getattr(self, name) for name in ANNOUNCED} | near
 
     def resolve(self, data: DataSummary) -> Self:
         """The method for this catalogue. How many users there will be is not known."""
@@ -184,6 +196,8 @@ class Frugal(FrugalRules, FederatedMethod):
                     "every item is in every upload; leave min_support out, or the clip."
                 )
             support = 1
+        if guarantee.has_noise and self.item_weights == "ridge":
+            raise SettingError("item_weights is ridge, which needs sums without noise; leave it out, or the noise.")
         usual = USUAL_SPECTRAL if self.step == "spectral" else 1.0
         return replace(
             self,
@@ -209,6 +223,11 @@ class Frugal(FrugalRules, FederatedMethod):
         return Objective(np.float32(1 + self.alpha), np.float32(self.unobserved_weight))
 
     @property
+    def kept(self) -> int:
+        """Columns of the sums that item-item weights follow from: a vector and the constant 1 for each round."""
+        return self.messages * self.columns if self.item_weights == "ridge" else 0
+
+    @property
     def sketched(self) -> int:
         """Columns of the sketch."""
         return self.factors if self.step == "spectral" else 0
@@ -227,21 +246,28 @@ class Frugal(FrugalRules, FederatedMethod):
         """Rows of the model, from bytes with a scale per row or as they are."""
         broadcast = decode_frugal_broadcast(content, self.factors, self.n_items)
         model = FrugalModel(rows_of(broadcast), broadcast.weights, np.array([broadcast.regulariser]))
+        near = decode_item_weights(content, self.n_items)
+        if near is not None and self.item_weights == "none":
+            raise BadMessage("The broadcast has item-item weights, and the federation announces none.")
+        model = with_item_weights(model, near)
         return wire.RowsMessage(broadcast.round_number, broadcast.version, broadcast.items, model)
 
     def write(self, broadcast: FrugalModel, rows: IntVector, *, round_number: int, version: int) -> bytes:
         """Rows of the model, as bytes with a scale per row or as they are."""
         regulariser, weights = float(broadcast.regulariser[0]), broadcast.weights
         sent = make_frugal_broadcast(self._rules(1), round_number, regulariser, broadcast.vectors, weights, rows)
-        return encode_frugal_broadcast(sent._replace(version=version), self.n_items)
+        near = broadcast.item_weights if len(rows) else None  # they change with the rows
+        return encode_frugal_broadcast(sent._replace(version=version), self.n_items, near)
 
     def as_read(self, broadcast: FrugalModel) -> FrugalModel:
-        """Vectors as they are read from bytes."""
-        return replace(broadcast, vectors=published(self._rules(1), broadcast.vectors))
+        """Vectors as they are read from bytes; item-item weights with those of newer items."""
+        read: FrugalModel = with_item_weights(broadcast, broadcast.item_weights)
+        return replace(read, vectors=published(self._rules(1), broadcast.vectors))
 
     def most_bytes(self) -> int:
         """All rows as floats, and their numbers."""
-        return frugal_broadcast_bytes(self.n_items, self.factors, all_rows=True, as_codes=False, weighted=True)
+        near = most_bytes(self.n_items) if self.item_weights == "ridge" else 0
+        return near + frugal_broadcast_bytes(self.n_items, self.factors, all_rows=True, as_codes=False, weighted=True)
 
     def covering(self, broadcast: FrugalModel, stage: int) -> Self:
         """Uploads cover the supported items, but for those of counts; until there are any, all carry counts."""
@@ -303,13 +329,21 @@ class Frugal(FrugalRules, FederatedMethod):
         )
 
     def fold_in(self, client: Client, broadcast: FrugalModel) -> FloatVector:
-        """The vector that explains the full history best, in closed form."""
+        """The vector that explains the full history best, in closed form. With item-item weights it ends with the
+        history itself, which they are applied to."""
         _, model, profile = self._covered(client, broadcast)
-        return self._solved(model, profile)
+        vector = self._solved(model, profile)
+        if broadcast.item_weights is None:
+            return vector
+        history = np.zeros(self.n_items, dtype=np.float32)
+        history[client.items] = 1
+        return np.concatenate((vector, history))
 
     def scores(self, broadcast: FrugalModel, factors: Array) -> FloatMatrix:
         """-inf for items without a vector, which have no support or were hidden by the server."""
-        scores = super().scores(broadcast, factors)
+        scores = super().scores(broadcast, factors[:, : self.factors])
+        if broadcast.item_weights is not None and factors.shape[1] > self.factors:
+            scores = broadcast.item_weights.scores(factors[:, self.factors :], scores)
         scores[:, ~broadcast.vectors.any(axis=1)] = -np.inf
         return scores
 
@@ -322,15 +356,15 @@ class Frugal(FrugalRules, FederatedMethod):
     def initial_state(self) -> ServerState:
         """Vectors drawn as a simulation draws them; without supported items, where items need support."""
         first = first_shared(self._rules(1), self.initial_scale, normal_columns)  # a server compiles nothing
-        state = self._after(wire.zeros(ServerState, self), first)
-        return replace(state, **self._unsupported(state)) if self.min_support > 1 else state
-
-    def _unsupported(self, state: FrugalModel) -> dict[str, Array]:
-        return {name: np.zeros_like(getattr(state, name)) for name in ("vectors", "weights")}
+        state = after(self._rules(1), without_ridge(ServerState, self), first)
+        if self.min_support == 1:
+            return state
+        return replace(state, vectors=np.zeros_like(state.vectors), weights=np.zeros_like(state.weights))
 
     def broadcast(self, state: ServerState) -> FrugalModel:
-        """Vectors, weights and lambda."""
-        return FrugalModel(state.vectors, state.weights, state.regulariser)
+        """Vectors, weights and lambda; and item-item weights."""
+        names = [part.name for part in wire.arrays(FrugalModel)]
+        return FrugalModel(**{name: getattr(state, name) for name in names})
 
     def stage(self, state: ServerState) -> int:
         """0: counts; 1: the supported items."""
@@ -346,11 +380,11 @@ class Frugal(FrugalRules, FederatedMethod):
             counts, counters = aggregate.counts, aggregate.counters
         if others := aggregate.count - counters:
             sums = SummedMessages(aggregate.residuals, aggregate.squares, others)
-            state = self._stepped(state, sums, aggregate.enrolled)
+            state = stepped(self._rules(max(1, int(state.before[0]) + aggregate.enrolled)), state, sums)
         else:
             state = replace(state, folds=state.folds + 1)
         if counters:
-            state = self._with_counts(state, counts, counters)
+            state = with_counts(self._rules(1), state, counts, counters)
         return replace(state, asks=np.array([self._next_stage(state)]))
 
     def _next_stage(self, state: ServerState) -> int:
@@ -358,58 +392,6 @@ class Frugal(FrugalRules, FederatedMethod):
         folds = int(state.folds[0])
         is_due = folds > 0 and folds % self.messages == 0
         return int(self.uploads == "secure" and self.min_support > 1 and state.weights.any() and not is_due)
-
-    def _stepped(self, state: ServerState, sums: SummedMessages, enrolled: int) -> ServerState:
-        """The state after a step; where no model follows, the sums are kept and the model stays."""
-        none = np.zeros((0, self.factors), dtype=np.float32)
-        shared = FrugalState(
-            state.vectors,
-            float(state.regulariser[0]),
-            state.sketch if self.sketched else state.curvature,
-            none,
-            none,
-            state.weights,
-            state.counts,
-            float(state.received[0]),
-            int(state.folds[0]),
-            began=int(state.began[0]),
-        )
-        try:
-            fold(self._rules(max(1, int(state.before[0]) + enrolled)), shared, sums)
-        except Diverged:  # a fixed lambda may be too large for the few who have uploaded so far
-            shared.vectors, shared.weights = state.vectors, state.weights
-            shared.regulariser, shared.round_number = float(state.regulariser[0]), int(state.folds[0]) + 1
-        return self._after(state, shared)
-
-    def _after(self, state: ServerState, shared: FrugalState) -> ServerState:
-        remembered = "sketch" if self.sketched else "curvature"
-        return replace(
-            state,
-            vectors=shared.vectors,
-            weights=shared.weights,
-            regulariser=np.array([shared.regulariser]),
-            counts=shared.counts,
-            received=np.array([shared.received]),
-            folds=np.array([shared.round_number]),
-            capped=np.array([shared.capped]),
-            **{remembered: np.ascontiguousarray(shared.sketch)},
-        )
-
-    def _with_counts(self, state: ServerState, counts: RealVector, clients: int) -> ServerState:
-        """The state after more counts: items that have enough users now are supported."""
-        state = replace(state, counted=state.counted + counts, counters=state.counters + clients)
-        supported = (state.weights > 0) | (state.counted > self.min_support - HALF)
-        if supported.sum() < FEWEST_ITEMS or np.array_equal(supported, state.weights > 0):
-            return state
-        if float(state.received[0]):  # what is not known of a new item comes with the next uploads
-            return replace(state, weights=np.where((state.weights == 0) & supported, LEAST_WEIGHT, state.weights))
-        drawn = normal_columns(
-            self.n_items, self.factors, seed=self.seed, purpose=ITEM_FACTORS, scale=self.initial_scale
-        )
-        weights, regulariser = supported.astype(np.float32), state.regulariser
-        if self.regulariser is None:
-            regulariser = np.array([first_regulariser(self._rules(1)) * float(supported.mean())])
-        return replace(state, vectors=drawn * weights[:, None], weights=weights, regulariser=regulariser)
 
     def check_form(self, update: FrugalUpdate, broadcast: FrugalModel | None) -> None:
         """Refuse an update that covers other items than those that are supported."""
@@ -511,6 +493,9 @@ class Frugal(FrugalRules, FederatedMethod):
         settings = {name: getattr(self, name) for name in FrugalRules.__dataclass_fields__}
         vectors = published(self._rules(1), arrays["vectors"])
         shared = {"item_vectors": vectors, "item_weights": arrays["weights"], "regulariser": arrays["regulariser"]}
+        if self.item_weights == "ridge":
+            near = FrugalModel(**arrays).item_weights or no_weights(len(vectors))
+            shared |= {RIDGE + name: part for name, part in wire.values(near).items()}
         return settings, shared
 
 

@@ -31,7 +31,7 @@ from federank.methods.frugal.private_server import (
     received_from,
 )
 from federank.methods.frugal.protocol import covered_items, published
-from federank.methods.frugal.records import FrugalModel, ItemRows, PrivateParts, PrivateState
+from federank.methods.frugal.records import FrugalModel, ItemRows, PrivateParts, PrivateState, without_ridge
 from federank.methods.frugal.server_steps import CALM_ROUNDS, USUAL_JOINED, USUAL_PRIVATE
 from federank.methods.frugal.server_update import FEWEST_ITEMS, HALF, placed
 from federank.methods.frugal.settings import FrugalRules, ImplicitSettings, Step, shrinkage_for
@@ -118,7 +118,7 @@ class PrivateFrugal(Frugal):
     def initial_state(self) -> Any:
         """Vectors drawn from the seed; nothing is known of the data."""
         first = super().initial_state()
-        zeros = wire.zeros(PrivateState, self, earlier_columns=0, newest_columns=0, joined_columns=0)
+        zeros = without_ridge(PrivateState, self, earlier_columns=0, newest_columns=0, joined_columns=0)
         return replace(zeros, vectors=first.vectors, weights=first.weights, regulariser=first.regulariser)
 
     def stage(self, state: Any) -> int:

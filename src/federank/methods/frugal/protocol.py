@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealVector
 from federank.errors import BadMessage
 from federank.federation.rng import DROPOUT, ONLINE, happens, words, words_wrap_around
+from federank.methods.frugal.item_weights import LEVELS as LEVELS
 from federank.methods.frugal.objective import gram_matrix, residuals, solve_user
 from federank.methods.frugal.records import FrugalUpdate as FrugalUpdate
 from federank.methods.frugal.settings import FrugalRecipe
@@ -25,8 +26,6 @@ from federank.secagg.ring import C_INT
 # What crosses the wire when squares are learnt, and what never does.
 
 
-LEVELS = 127
-"""A number of a Broadcast is a whole multiple, from -127 to 127, of its row's scale."""
 SMALLEST_ROW = 1e-30
 """A row whose largest number is below this is sent as zeros: its scale would lose precision as a subnormal float."""
 

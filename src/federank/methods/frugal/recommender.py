@@ -23,7 +23,7 @@ from federank.methods.frugal.item_weights import ItemWeights
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.private_plan import PrivatePlan, guarantee_of
 from federank.methods.frugal.protocol import attendance, published, supported_items
-from federank.methods.frugal.records import ServerState
+from federank.methods.frugal.records import ServerState, without_ridge
 from federank.methods.frugal.server_update import ridge_of
 from federank.methods.frugal.settings import (
     DEFAULT_FACTORS,
@@ -286,7 +286,7 @@ class FrugalImplicit(FewMessages, Frugal):
         if counts is None or len(counts) != len(self.item_vectors):
             counts = np.bincount(self.training.items, minlength=len(self.item_vectors))
         state: ServerState = replace(
-            wire.zeros(ServerState, self.method),
+            without_ridge(ServerState, self.method),
             vectors=self.item_vectors,
             weights=self.item_weights,
             regulariser=np.array([self.regulariser]),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from federank._numerics.arrays import FloatVector, RealMatrix, RealVector
 from federank.federation.method import Aggregate
-from federank.federation.wire import Array, array
+from federank.federation.wire import Array, array, values, zeros
+from federank.methods.frugal.item_weights import ItemWeights, no_weights
 from federank.methods.frugal.objective import gram_matrix
 
 if TYPE_CHECKING:
@@ -24,6 +25,18 @@ class FrugalModel:
     vectors: Array = array("items", "factors")
     weights: Array = array("items", minimum=0)
     regulariser: Array = array(1, dtype="f8", minimum=0)
+    ridge_starts: Array = array("ends", dtype="i4", minimum=0)  # item-item weights (item_weights.py), where there are
+    ridge_items: Array = array("pairs", dtype="i4", minimum=0)
+    ridge_codes: Array = array("pairs", dtype="i1", minimum=-127)
+    ridge_scales: Array = array("targets", minimum=0)
+
+    @cached_property
+    def item_weights(self) -> ItemWeights | None:
+        """Item-item weights; None where there are none."""
+        if self.ridge_starts is None or not len(self.ridge_starts):
+            return None  # not there yet, or in no round of this federation
+        parts = self.ridge_starts, self.ridge_items, self.ridge_codes, self.ridge_scales
+        return ItemWeights(*parts).extended(len(self.weights))
 
     @cached_property
     def gram(self) -> RealMatrix:
@@ -50,6 +63,22 @@ class FrugalModel:
         return FrugalModel(self.vectors[items], self.weights[items], self.regulariser)
 
 
+def without_ridge(kind: type[Any], method: Any, **free: int) -> Any:
+    """A record of zeros, without item-item weights."""
+    return zeros(kind, method, ends=0, pairs=0, targets=0, **free)
+
+
+RIDGE = "ridge_"
+"""Begins the names of item-item weights among other arrays."""
+
+
+def with_item_weights(record: Any, item_weights: ItemWeights | None) -> Any:
+    """A model or state with these item-item weights, or with none."""
+    near = no_weights(0) if item_weights is None else item_weights
+    parts = values(near) if item_weights else {name: part[:0] for name, part in values(near).items()}
+    return replace(record, **{RIDGE + name: part for name, part in parts.items()})
+
+
 @dataclass(frozen=True, eq=False)
 class ServerState(FrugalModel):
     """The model, and what the next server step needs."""
@@ -65,6 +94,8 @@ class ServerState(FrugalModel):
     before: Array = array(1, dtype="i8")  # users of the model that the federation began with
     capped: Array = array(1, dtype="i8")  # items that the last exposure cap has shortened
     asks: Array = array(1, dtype="i8")  # the stage of the next secure round
+    seen: Array = array("items", "kept")  # item-item weights: A and the users of each item, of the newest rounds
+    through: Array = array("items", "kept")  # B of these rounds
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
 from federank._numerics.topn import tall_product
-from federank.errors import DataError
+from federank.errors import DataError, Diverged
 from federank.federation.adam import Adam, adam_step
 from federank.federation.rng import ITEM_FACTORS, Draw, normal_columns, normal_rows
 from federank.methods.frugal.item_weights import ItemWeights
@@ -42,6 +42,7 @@ from federank.methods.frugal.protocol import (
     published,
     supported_items,
 )
+from federank.methods.frugal.records import ServerState, with_item_weights
 from federank.methods.frugal.ridge import from_sums, low_rank_norm, through_model
 from federank.methods.frugal.server_steps import (
     CALM_ROUNDS,
@@ -300,10 +301,11 @@ def _fold_spectral(
     products = sums.residuals + tall_product(sent_vectors, sums.squares[:-1], threads)
     mean_weight = sums.squares[-1, -1] / sums.messages
     if recipe.ridge:
-        number, columns = shared.round_number, recipe.factors + 1
-        shared.seen[:, number * columns : (number + 1) * columns] = products
+        columns = recipe.factors + 1
+        first = columns * (shared.round_number % recipe.rounds)  # a server keeps the newest rounds
+        shared.seen[:, first : first + columns] = products * (all_users / sums.messages)
         seen_through = through_model(sent_vectors, shared.weights, shared.regulariser)
-        shared.through[:, number * columns : (number + 1) * columns - 1] = seen_through
+        shared.through[:, first : first + recipe.factors] = seen_through
     # Nystrom's sketch of what these people's items have in common joins what is known.
     now = spectrum_of(products[:, :-1], sums.squares[:-1, :-1], threads)
     kept = faded(shared.received, sums.messages, all_users)
@@ -360,3 +362,73 @@ def _fold_adam(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages) 
     gradient = (2 * (shared.regulariser * shared.vectors - sums.residuals[:, :-1])).astype(np.float32)
     adam = Adam(recipe.learning_rate, recipe.beta1, recipe.beta2)
     shared.vectors = adam_step(adam, shared.vectors, gradient, shared.mean, shared.square, shared.round_number + 1)
+
+
+# The step of a real server, whose state is a record.
+
+
+def stepped(recipe: FrugalRecipe, state: ServerState, sums: SummedMessages) -> ServerState:
+    """The state after a step; where no model follows, the sums are kept and the model stays."""
+    shared = _shared(recipe, state)
+    try:
+        fold(recipe, shared, sums)
+    except Diverged:  # a fixed lambda may be too large for the few who have uploaded so far
+        shared.vectors, shared.weights = state.vectors, state.weights
+        shared.regulariser, shared.round_number = float(state.regulariser[0]), int(state.folds[0]) + 1
+    made = after(recipe, state, shared)
+    if recipe.ridge and made.seen.any():
+        made = with_item_weights(made, ridge_of(recipe, shared))
+    return made
+
+
+def _shared(recipe: FrugalRecipe, state: ServerState) -> FrugalState:
+    none = np.zeros((0, recipe.factors), dtype=np.float32)
+    return FrugalState(
+        state.vectors,
+        float(state.regulariser[0]),
+        state.sketch if recipe.step == "spectral" else state.curvature,
+        none,
+        none,
+        state.weights,
+        state.counts,
+        float(state.received[0]),
+        int(state.folds[0]),
+        state.seen.copy(),
+        state.through.copy(),
+        began=int(state.began[0]),
+    )
+
+
+def after(recipe: FrugalRecipe, state: ServerState, shared: FrugalState) -> ServerState:
+    """The state with what a step has made."""
+    remembered = "sketch" if recipe.step == "spectral" else "curvature"
+    if recipe.ridge:
+        state = replace(state, seen=shared.seen, through=shared.through)
+    return replace(
+        state,
+        vectors=shared.vectors,
+        weights=shared.weights,
+        regulariser=np.array([shared.regulariser]),
+        counts=shared.counts,
+        received=np.array([shared.received]),
+        folds=np.array([shared.round_number]),
+        capped=np.array([shared.capped]),
+        **{remembered: np.ascontiguousarray(shared.sketch)},
+    )
+
+
+def with_counts(recipe: FrugalRecipe, state: ServerState, counts: RealVector, clients: int) -> ServerState:
+    """The state after more counts: items that have enough users now are supported."""
+    state = replace(state, counted=state.counted + counts, counters=state.counters + clients)
+    supported = (state.weights > 0) | (state.counted > recipe.min_support - HALF)
+    if supported.sum() < FEWEST_ITEMS or np.array_equal(supported, state.weights > 0):
+        return state
+    if float(state.received[0]):  # what is not known of a new item comes with the next uploads
+        return replace(state, weights=np.where((state.weights == 0) & supported, LEAST_WEIGHT, state.weights))
+    drawn = normal_columns(
+        recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=recipe.initial_scale
+    )
+    weights, regulariser = supported.astype(np.float32), state.regulariser
+    if recipe.regulariser < 0:
+        regulariser = np.array([first_regulariser(recipe) * float(supported.mean())])
+    return replace(state, vectors=drawn * weights[:, None], weights=weights, regulariser=regulariser)

@@ -81,6 +81,9 @@ class FrugalRules:
     """Norm bound: an upload with a larger L2 norm is scaled down to it."""
     initial_scale: float = setting(0.1, positive=True, paper=True)
     """Standard deviation of the initial item vectors."""
+    item_weights: Literal["none", "ridge"] = setting("none", expert=True)
+    """Item-item weights published beside the vectors: none, or a ridge regression of each item on its nearest items,
+    from the sums of all uploads. Clients send nothing more; docs/frugal.md has what the weights disclose."""
     most_shown: float | None = None
     """Exposure cap against malicious clients: no item is recommended to a larger share of users, as predicted by the
     model, and rows of sums are bounded.  [default: none; a federation with a helper has one]"""
@@ -107,6 +110,11 @@ class FrugalRules:
                 "ask for 2 messages or more, or for a min_support of 1."
             )
         check_range("damping", self.damping, 0, 1)
+        if self.item_weights == "ridge" and self.step != "spectral":
+            raise SettingError(
+                "item_weights is ridge, which needs sums over all clients without noise, a server that solves, alpha 0 "
+                "and damping 1; leave it out, or what is named beside it."
+            )
         for name in ("activity", "popularity"):
             if getattr(self, name) and self.step != "spectral":
                 raise SettingError(
@@ -134,9 +142,6 @@ class ImplicitSettings(FrugalRules, SharedProfileSettings):
     """Number of fixed groups of clients; a round invites one of them."""
     rounds: int | None = setting(None, expert=True)
     """Number of rounds.  [default: messages x cohorts, so that every client can use its quota]"""
-    item_weights: Literal["none", "ridge"] = setting("none", expert=True)
-    """Item-item weights published beside the vectors: none, or a ridge regression of each item on its nearest items,
-    from the sums of all uploads. Clients send nothing more; docs/frugal.md has what the weights disclose."""
     server: Literal["solve", "adam"] = setting("solve", paper=True)
     """Server step: solve for the item vectors, or one step of Adam."""
     learning_rate: float | None = setting(None, paper=True)
@@ -175,11 +180,8 @@ class ImplicitSettings(FrugalRules, SharedProfileSettings):
                     f"{self.messages * self.cohorts} rounds, but rounds is {self.rounds}; ask for fewer messages or "
                     "cohorts, or for more rounds."
                 )
-        if self.item_weights == "ridge" and (self.step != "spectral" or self.cohorts > 1):
-            raise SettingError(
-                "item_weights is ridge, which needs sums over all clients without noise, a server that solves, alpha 0 "
-                "and damping 1; leave it out, or what is named beside it."
-            )
+        if self.item_weights == "ridge" and self.cohorts > 1:
+            raise SettingError("item_weights is ridge, which needs sums over all clients; leave cohorts out.")
         if self.learning_rate is not None:
             check_positive("learning_rate", self.learning_rate)
         check_fraction("beta1", self.beta1)
@@ -369,6 +371,7 @@ def rules_of(rules: FrugalRules, n_items: int, users: int) -> FrugalRecipe:
         trace=np.zeros((0, 0), dtype=np.bool_),
         dropout=0.0,
         most_shown=1.0 if rules.most_shown is None else rules.most_shown,
+        ridge=rules.item_weights == "ridge",
         min_support=rules.min_support,
         initial_scale=rules.initial_scale,
     )

@@ -12,10 +12,22 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from safetensors.numpy import load
 
 from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix
 from federank.errors import BadMessage
-from federank.federation.wire import Array, check_items, check_values, decode, decode_parts, encode, encode_parts
+from federank.federation.wire import (
+    Array,
+    check_items,
+    check_values,
+    decode,
+    decode_parts,
+    encode,
+    encode_parts,
+    values,
+)
+from federank.federation.wire import arrays as record_arrays
+from federank.methods.frugal.item_weights import ItemWeights
 from federank.methods.frugal.objective import solve_user
 from federank.methods.frugal.protocol import (
     LEVELS,
@@ -25,9 +37,12 @@ from federank.methods.frugal.protocol import (
     is_count,
     restored,
 )
+from federank.methods.frugal.records import RIDGE
 from federank.methods.frugal.settings import FrugalRecipe
 
 _BROADCAST = "a Broadcast"
+RIDGE_PARTS = tuple(RIDGE + part.name for part in record_arrays(ItemWeights))
+"""Item-item weights in a broadcast."""
 
 
 def encode_frugal_update(update: FrugalUpdate) -> bytes:
@@ -58,8 +73,8 @@ def decode_any_frugal_update(content: bytes, factors: int, rows: int | None, n_i
     return update
 
 
-def encode_frugal_broadcast(broadcast: FrugalBroadcast, n_items: int) -> bytes:
-    """The bytes of a Broadcast to devices that know of `n_items`."""
+def encode_frugal_broadcast(broadcast: FrugalBroadcast, n_items: int, item_weights: ItemWeights | None = None) -> bytes:
+    """The bytes of a broadcast to clients that know of `n_items`; item-item weights are sent complete."""
     if not isinstance(broadcast, FrugalBroadcast):
         raise TypeError(f"only a Broadcast may be sent to devices, not a {type(broadcast).__name__}")
     arrays: dict[str, Array] = {"regulariser": np.array([broadcast.regulariser])}
@@ -75,6 +90,8 @@ def encode_frugal_broadcast(broadcast: FrugalBroadcast, n_items: int) -> bytes:
         arrays |= {"codes": broadcast.codes, "scales": broadcast.scales}
     else:
         arrays["vectors"] = broadcast.vectors
+    if item_weights is not None:
+        arrays |= {RIDGE + name: part for name, part in values(item_weights).items()}
     return encode_parts(arrays, {"round": broadcast.round_number, "version": broadcast.version})
 
 
@@ -111,9 +128,18 @@ def _completed(broadcast: FrugalBroadcast, n_items: int) -> FrugalBroadcast:
     )
 
 
+def decode_item_weights(content: bytes, n_items: int) -> ItemWeights | None:
+    """The item-item weights of a broadcast, checked; None where it has none. They may be of fewer items."""
+    parts = {name.removeprefix(RIDGE): part for name, part in load(content).items() if name.startswith(RIDGE)}
+    if not parts:
+        return None
+    known = len(parts["scales"]) if "scales" in parts else n_items
+    return ItemWeights.read(parts, min(known, n_items)).extended(n_items)
+
+
 def decode_frugal_broadcast(content: bytes, factors: int, n_items: int) -> FrugalBroadcast:
     """A Broadcast from the wire, once it is sure to be one."""
-    optional = ("items", "weights", "codes", "scales", "vectors", "complete")
+    optional = ("items", "weights", "codes", "scales", "vectors", "complete", *RIDGE_PARTS)
     arrays, numbers = decode_parts(content, _BROADCAST, ("regulariser",), ("round", "version"), optional)
     items = arrays.get("items", np.arange(n_items, dtype=np.int32))
     check_items(_BROADCAST, items, n_items)

@@ -84,7 +84,7 @@ def _read_rows(method: FederatedMethod, content: bytes, n_items: int) -> Rows:
     message = replace(method, n_items=n_items).read(content)
     arrays, named = wire.values(message.part), wire.tables(message.part)
     tables = {name: arrays[name] for name in named}
-    overall = {name: part for name, part in arrays.items() if name not in named}
+    overall = {name: part for name, part in arrays.items() if name not in named and part.size}
     return Rows(message.round, message.items, Model(message.version, tables, overall))
 
 

@@ -57,6 +57,7 @@ export function layOver(model, shape, rows) {
   });
   model.regulariser = regulariser ?? model.regulariser;
   model.iteration = iteration ?? model.iteration;
+  model.itemWeights = rows.itemWeights ?? model.itemWeights;
   model.gram = model.popular = undefined;
   model.version = version;
 }
@@ -138,8 +139,8 @@ export class Client {
   /** Keep a copy of the model, if there is room: without one it is fetched completely next time. */
   async keepModel() {
     if (this.isErased) return;
-    const { version, vectors, biases, weights, regulariser, iteration } = this.model;
-    const model = { version, vectors, biases, weights, regulariser, iteration };
+    const { version, vectors, biases, weights, regulariser, iteration, itemWeights } = this.model;
+    const model = { version, vectors, biases, weights, regulariser, iteration, itemWeights };
     const { federation_id, catalogue } = this.info;
     try {
       await write(this.database, { model: { model: { ...model, federation_id, catalogue } } });

@@ -17,7 +17,8 @@ const SUMS = "-sums"; // what a federation adds to the name of its method where 
 
 /** Rows of the public model as of a round and a version; what goes with them depends on the method.
  * @typedef {{ roundNumber: number, version: number, items: Int32Array, vectors: Float32Array, biases?: Float32Array,
- *   weights?: Float32Array, regulariser?: number, iteration?: number }} Rows */
+ *   weights?: Float32Array, regulariser?: number, iteration?: number,
+ *   itemWeights?: import("../methods/frugal.js").ItemWeights }} Rows */
 
 /** @type {() => Promise<FederationInfo>} */
 export async function fetchInfo() {

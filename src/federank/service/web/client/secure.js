@@ -45,9 +45,18 @@ import {
 import { ID_BYTES, makeUpload, newSecrets, roundingChances } from "../secagg/upload.js";
 
 const HERE = "localhost";
-/** @type {Record<string, number>} */
-const UNSAID = { activity: 0 }; // left open where all users weigh the same
-const OF_FRUGAL = ["factors", "messages", "alpha", "unobserved_weight", "activity", "clip", "min_support"];
+/** @type {Record<string, string | number>} */
+const UNSAID = { activity: 0, item_weights: "none" }; // what is meant where a federation leaves it open
+const OF_FRUGAL = [
+  "factors",
+  "messages",
+  "alpha",
+  "unobserved_weight",
+  "activity",
+  "clip",
+  "min_support",
+  "item_weights",
+];
 
 /** What a config of sums must say of a method, which of its settings are published (null: all of them), by what a round config
 names a model, and how many items uploads on a model cover (null: all).
@@ -58,8 +67,14 @@ names a model, and how many items uploads on a model cover (null: all).
  * @typedef {{ config: SecureConfig, roundConfig: RoundConfig }} Terms */
 
 /** @type {(model: Model) => Promise<Bytes>} */
-const frugalDigest = ({ version, regulariser, weights, vectors }) =>
-  modelDigest(version ?? 0, { vectors, weights, regulariser: Float64Array.of(regulariser) });
+const frugalDigest = ({ version, regulariser, weights, vectors, itemWeights = {} }) => {
+  const ridge = Object.entries(itemWeights).filter(([, values]) => values.length);
+  const parts = { vectors, weights, regulariser: Float64Array.of(regulariser) };
+  return modelDigest(version ?? 0, {
+    ...parts,
+    ...Object.fromEntries(ridge.map(([name, part]) => [`ridge_${name}`, part])),
+  });
+};
 
 /** @type {(model: Model) => Promise<Bytes>} */
 const fedrecDigest = ({ version, iteration, weights, vectors }) =>

@@ -21,7 +21,7 @@ import { scores } from "./ranking.js";
 
 /** Rows of the item vectors as of a round and a version, the items' weights, and lambda.
  * @typedef {{ roundNumber: number, version: number, regulariser: number, items: Int32Array, weights: Float32Array,
- *   vectors: Float32Array }} FrugalBroadcast */
+ *   vectors: Float32Array, itemWeights?: ItemWeights }} FrugalBroadcast */
 
 /** One number for each item, the user's own vector, and how much the user counts, at most 1.
  * @typedef {{ strengths: Float32Array, vector: Float32Array, scale: number }} FrugalUpdate */
@@ -68,7 +68,9 @@ function outer(left, right) {
 /** @type {Record<string, Kind>} */
 const NEEDED = { regulariser: "F64" };
 /** @type {Record<string, Kind>} */
-const OPTIONAL = { items: "I32", weights: "F32", codes: "I8", scales: "F32", vectors: "F32", complete: "I8" };
+const RIDGE = { ridge_starts: "I32", ridge_items: "I32", ridge_codes: "I8", ridge_scales: "F32" };
+/** @type {Record<string, Kind>} */
+const OPTIONAL = { items: "I32", weights: "F32", codes: "I8", scales: "F32", vectors: "F32", complete: "I8", ...RIDGE };
 
 /** @type {(update: FrugalUpdate) => Uint8Array<ArrayBuffer>} */
 export function encodeFrugalUpdate({ strengths, vector, scale }) {
@@ -102,6 +104,7 @@ export function decodeFrugalBroadcast(buffer, factors, nItems) {
     items,
     weights,
     vectors,
+    ...(arrays.ridge_starts ? { itemWeights: itemWeightsOf(parts, "ridge_", nItems) } : {}),
   };
   return arrays.complete ? completed(broadcast, factors, nItems) : broadcast;
 }
@@ -276,16 +279,23 @@ function ofShown(values, { vectors, version }) {
  * @type {(buffer: ArrayBuffer, nItems: number) => ItemWeights} */
 export function decodeItemWeights(buffer, nItems) {
   const parts = decodeParts(buffer, { starts: "I32", scales: "F32" }, { items: "I32", codes: "I8" });
-  const count = parts.arrays.items?.values.length ?? 0;
-  /** @type {{ starts: Int32Array, scales: Float32Array }} */
-  const { starts, scales } = {
-    starts: shaped(parts, "starts", [nItems + 1]),
-    scales: shaped(parts, "scales", [nItems]),
-  };
+  return itemWeightsOf(parts, "", nItems);
+}
+
+/** The item-item weights among the parts of a message; those of fewer items than the catalogue has are extended.
+ * @type {(parts: Parts, prefix: string, nItems: number) => ItemWeights} */
+function itemWeightsOf(parts, prefix, nItems) {
+  const count = parts.arrays[`${prefix}items`]?.values.length ?? 0;
+  const known = prefix ? Math.min(parts.arrays[`${prefix}scales`]?.values.length ?? 0, nItems) : nItems;
+  const starts = new Int32Array(nItems + 1);
+  const scales = new Float32Array(nItems);
+  starts.set(shaped(parts, `${prefix}starts`, [known + 1]));
+  starts.fill(starts[known], known);
+  scales.set(shaped(parts, `${prefix}scales`, [known]));
   /** @type {Int32Array} */
-  const items = count ? shaped(parts, "items", [count]) : new Int32Array(0);
+  const items = count ? shaped(parts, `${prefix}items`, [count]) : new Int32Array(0);
   /** @type {Int8Array} */
-  const codes = count || parts.arrays.codes ? shaped(parts, "codes", [count]) : new Int8Array(0);
+  const codes = count || parts.arrays[`${prefix}codes`] ? shaped(parts, `${prefix}codes`, [count]) : new Int8Array(0);
   checkFinite(scales);
   if (codes.some((level) => level < -LEVELS)) throw new BadMessage(["wire.codes", { levels: LEVELS }]);
   if (scales.some((scale) => scale < 0)) throw new BadMessage(["wire.scales"]);
@@ -331,7 +341,11 @@ export function frugal(published) {
     factors,
     messages,
     sharing: ["fixed-subset", "randomized-response"],
-    decode: (buffer, items) => decodeFrugalBroadcast(buffer, factors, items),
+    decode(buffer, items) {
+      const rows = decodeFrugalBroadcast(buffer, factors, items);
+      if (rows.itemWeights && published.item_weights !== "ridge") throw new BadMessage(["wire.rows"]);
+      return rows;
+    },
     popularity: (model) => (model.popular ??= ofShown(nearness(model), model)),
     scores(vector, model) {
       const values = scores(vector.subarray(0, factors), model);
