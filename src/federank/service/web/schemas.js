@@ -86,6 +86,10 @@ export const MESSAGES = {
   "frugal-broadcast": {
     vectors: {"kind": "F32", "axes": ["items", "factors"]}, weights: {"kind": "F32", "axes": ["items"], "minimum": 0},
     regulariser: {"kind": "F64", "axes": [1], "minimum": 0},
+    ridge_starts: {"kind": "I32", "axes": ["ends"], "minimum": 0},
+    ridge_items: {"kind": "I32", "axes": ["pairs"], "minimum": 0},
+    ridge_codes: {"kind": "I8", "axes": ["pairs"], "minimum": -127},
+    ridge_scales: {"kind": "F32", "axes": ["targets"], "minimum": 0},
   },
   "frugal-update": {
     strengths: {"kind": "F32", "axes": ["covered"]}, vector: {"kind": "F32", "axes": ["own"]},
