@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from federank.cli.listening import certificate_of, listening_options, refuse_names, shown_host
+from federank.cli.listening import LOOPBACK, listening, listening_options
 from federank.cli.options import FOLDER, LIMITS, Command, given_settings, settings_options
 from federank.errors import SettingError
 from federank.secagg.keys import fingerprint
@@ -27,7 +27,6 @@ from federank.service.helper.store import (
     remove_leader,
     usual_folder,
 )
-from federank.service.server.http.listening import bind
 from federank.service.server.store.database import Connection, Database, without_password
 from federank.service.server.store.schema import create_tables
 
@@ -35,21 +34,10 @@ Answer = TypeVar("Answer")
 
 
 class HelperCommand(Command, click.Group):
-    """The command, whose limits are flags made from their record when it is asked for."""
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Our own options, then those of the record."""
-
-        if len(self.params) == self._own:
-            self.params += settings_options(HelperSettings, section=LIMITS)
-        return super().get_params(ctx)
-
-    def __init__(self, *args: Any, **values: Any) -> None:
-        super().__init__(*args, **values)
-        self._own = len(self.params)
+    """A group whose help comes in two lengths."""
 
 
-@click.group(cls=HelperCommand, invoke_without_command=True)
+@click.group(cls=HelperCommand, invoke_without_command=True, params=settings_options(HelperSettings, section=LIMITS))
 @click.option("--origin", metavar="URL", help="The address for clients and leaders.  [default: where it listens]")
 @listening_options(8480)
 @click.option("--admin-host", default="127.0.0.1", show_default=True, help="Address of /metrics; not a public one.")
@@ -147,65 +135,39 @@ def _address(store: str) -> str:
     return store if "://" in store else f"sqlite:///{store}"
 
 
-def _help(
-    *,
-    origin: str | None,
-    host: str,
-    port: int,
-    admin_host: str,
-    admin_port: int | None,
-    store: str,
-    keys: Path | None,
-    tls_cert: Path | None,
-    tls_key: Path | None,
-    self_signed: bool,
-    new_identity: bool,
-    proxies: str | None,
-    quiet: bool,
-    **values: Any,
-) -> int:
-    settings = HelperSettings(**given_settings(HelperSettings, values))
-    refuse_names(proxies)
-    address = _address(store)
-    folder = keys or usual_folder(address if "postgres" in address else f"sqlite:///{Path(store).resolve()}")
+def _help(**values: Any) -> int:
+    address, origin = _address(values["store"]), values["origin"]
+    folder = values["keys"]
+    if folder is None:
+        folder = usual_folder(address if "postgres" in address else f"sqlite:///{Path(values['store']).resolve()}")
     refuse_a_disk(folder)
     if origin is not None:
         _refuse_origin(origin)
-    certificate, key = certificate_of(tls_cert, tls_key, self_signed, host)
-    after = port + 1 if port else 0
-    with (
-        bind(host, port) as bound,
-        bind(admin_host, after if admin_port is None else admin_port, "--admin-port") as operator,
-    ):
-        scheme, shown = "https" if certificate else "http", shown_host(host)
-        listens = f"{scheme}://{shown}:{bound.getsockname()[1]}"
+    with listening(values) as at:
         serving = HelperServing(
             store=address,
-            origin=origin or listens,
+            origin=origin or at.address,
             keys=folder,
-            settings=settings,
-            certificate=certificate,
-            key=key,
-            proxies=proxies,
-            quiet=quiet,
-            new_identity=new_identity,
+            settings=HelperSettings(**given_settings(HelperSettings, values)),
+            certificate=at.certificate,
+            key=at.key,
+            **{name: values[name] for name in ("proxies", "quiet", "new_identity")},
         )
         service = open_service(serving)
         click.echo(f"helper       {serving.origin}")
         click.echo(f"fingerprint  {fingerprint(service.helper.identity.public)}")
         click.echo(f"store        {without_password(address)}")
         click.echo(f"round keys   {folder}")
-        click.echo(f"metrics      http://{admin_host}:{operator.getsockname()[1]}/metrics")
-        if origin is not None and origin != listens:
-            click.echo(f"listens at   {listens}")
-        return serve(serving, service, bound, operator)
+        click.echo(f"metrics      http://{values['admin_host']}:{at.operator.getsockname()[1]}/metrics")
+        if origin not in (None, at.address):
+            click.echo(f"listens at   {at.address}")
+        return serve(serving, service, at.public, at.operator)
 
 
 def _refuse_origin(origin: str) -> None:
     """An origin is a scheme, a host and perhaps a port: it is written into federation configs as it is."""
     parts = urlsplit(origin)
-    local = parts.hostname in ("127.0.0.1", "::1", "localhost")
     if parts.scheme not in ("https", "http") or not parts.hostname or f"{parts.scheme}://{parts.netloc}" != origin:
         raise SettingError(f"--origin is {origin!r}; a scheme, a host and perhaps a port are needed, and nothing more.")
-    if parts.scheme == "http" and not local:
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
         raise SettingError(f"--origin is {origin}, but clients fetch the identity over TLS only; give https://...")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from ipaddress import ip_network
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from federank.cli.options import FILE, options
 from federank.errors import SettingError
+from federank.service.server.http.listening import bind, self_signed, server_context
 
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LONGEST_PERIOD = 366 * 86_400
 
@@ -45,36 +50,58 @@ def listening_options(port: int) -> Callable[[Any], Any]:
     )
 
 
+class Listening(NamedTuple):
+    """Where a server listens, for everyone and for its operator, and with which certificate."""
+
+    public: socket.socket
+    operator: socket.socket
+    certificate: Path | None
+    key: Path | None
+    host: str
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of its addresses."""
+        return "https" if self.certificate else "http"
+
+    @property
+    def address(self) -> str:
+        """Its public address."""
+        return f"{self.scheme}://{shown_host(self.host)}:{self.public.getsockname()[1]}"
+
+
+@contextmanager
+def listening(values: dict[str, Any]) -> Iterator[Listening]:
+    """Listen as the flags of a command say; what cannot be used is refused."""
+    for proxy in (values["proxies"] or "*").split(","):
+        # A proxy that is named otherwise than by its address would never be trusted.
+        try:
+            ip_network("0.0.0.0/0" if proxy.strip() == "*" else proxy.strip())
+        except ValueError as reason:
+            raise SettingError(
+                f"--proxies names {proxy.strip()!r}; addresses or networks are needed, such as 127.0.0.1,10.0.0.0/8."
+            ) from reason
+    host, port, operators = values["host"], values["port"], values["admin_port"]
+    certificate = _certificate(values["tls_cert"], values["tls_key"], values["self_signed"], host)
+    if operators is None:
+        operators = port + 1 if port else 0
+    with bind(host, port) as public, bind(values["admin_host"], operators, "--admin-port") as operator:
+        yield Listening(public, operator, *certificate, host)
+
+
 def shown_host(host: str) -> str:
     """A host as it stands in an address."""
     return f"[{host}]" if ":" in host else host
 
 
-def refuse_names(proxies: str | None) -> None:
-    """A proxy that is named otherwise than by its address would never be trusted."""
-    import ipaddress
-
-    for proxy in () if proxies is None else proxies.split(","):
-        try:
-            ipaddress.ip_network("0.0.0.0/0" if proxy.strip() == "*" else proxy.strip())
-        except ValueError as reason:
-            raise SettingError(
-                f"--proxies names {proxy.strip()!r}; addresses or networks are needed, such as 127.0.0.1,10.0.0.0/8."
-            ) from reason
-
-
-def certificate_of(
+def _certificate(
     certificate: Path | None, key: Path | None, make_one: bool, host: str
 ) -> tuple[Path | None, Path | None]:
-    """The certificate and its key that the flags ask for, made if they ask for that; what cannot be used is refused."""
-    from federank.service.server.http.listening import self_signed, server_context
-
+    """The certificate and its key that the flags ask for, made if they ask for that."""
     if make_one and (certificate is not None or key is not None):
         raise SettingError("--self-signed makes a certificate; leave it out where --tls-cert and --tls-key name one.")
     if make_one:
-        import socket
-
-        hosts = dict.fromkeys((host, "localhost", "127.0.0.1", "::1", socket.gethostname()))
+        hosts = dict.fromkeys((host, *LOOPBACK, socket.gethostname()))
         certificate, key = self_signed(Path.cwd(), tuple(name for name in hosts if name not in ("0.0.0.0", "::")))
     if (certificate is None) != (key is None):
         raise SettingError("A certificate and its key go together: give both --tls-cert and --tls-key.")

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from federank.cli.listening import Duration, certificate_of, listening_options, refuse_names, shown_host
+from federank.cli.listening import LOOPBACK, Duration, listening, listening_options, shown_host
 from federank.cli.options import (
     FILE,
     FOLDER,
@@ -47,14 +47,13 @@ from federank.service.server.config import LONGEST_NOUN, language_of, noun_of, r
 from federank.service.server.http.listening import hosts_of
 from federank.service.server.logs import Log
 from federank.service.server.methods import SERVER_METHODS, ServerMethod
-from federank.service.server.processes import Serving, bind
+from federank.service.server.processes import Serving
 from federank.service.server.processes import serve as serve_federation
 from federank.service.server.secure_config import SecaggSpec
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database, without_password
 
 DEFAULT = "frugal"
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 LOCAL = "this machine"
 """The helper's address until a local one is started."""
 _PRESETS = {"federank": ("fpl", {"order": "as-printed", "mask": "as-printed"})}
@@ -243,44 +242,38 @@ _NO_LIMITS = dict.fromkeys(_RATES, 0) | {"invited_only": False}
 
 
 def _serve(reading: Reading, name: str, served: ServerMethod, values: dict[str, Any]) -> int:
-    host, port, store, rehearsal = values["host"], values["port"], values["store"], values["rehearsal"]
+    store, rehearsal = values["store"], values["rehearsal"]
     trust = TrustSettings(**((_NO_LIMITS if rehearsal else {}) | given_settings(TrustSettings, values)))
     if rehearsal:
         values |= {"accepts_few": True, "every": values["every"] or 0.0}
     spec = _spec(reading, name, served, values)
-    refuse_names(values["proxies"])
-    certificate, key = certificate_of(values["tls_cert"], values["tls_key"], values["self_signed"], host)
-    admin_port = values["admin_port"]
-    if admin_port is None:
-        admin_port = port + 1 if port else 0
     # The token of a federation is shown once, so every other error comes before there is one.
     with ExitStack() as stack:
-        public = stack.enter_context(bind(host, port))
-        admin = stack.enter_context(bind(values["admin_host"], admin_port, "--admin-port"))
+        at = stack.enter_context(listening(values))
         if spec.sums is not None and spec.sums.helper == LOCAL:
-            local = stack.enter_context(_local_helper(values, certificate, key))
+            local = stack.enter_context(_local_helper(values, at.certificate, at.key))
             spec = replace(spec, sums=replace(spec.sums, **local))
         token = open_store(store, spec, Log(None if values["quiet"] else sys.stderr))
-        scheme = "https" if certificate else "http"
-        operator = f"{scheme}://{shown_host(values['admin_host'])}:{admin.getsockname()[1]}/admin"
-        _report(f"{scheme}://{shown_host(host)}:{public.getsockname()[1]}", operator, store, token)
+        click.echo(f"federation   {at.address}")
+        port = at.operator.getsockname()[1]
+        click.echo(f"operator     {at.scheme}://{shown_host(values['admin_host'])}:{port}/admin")
+        if token is not None:
+            click.echo(f"admin token  {token}  (shown this once; the store keeps only its hash)")
+        click.echo(f"store        {without_password(store)}")
         report_guarantee(store, trust.invited_only, local=bool(values.get("local_helper")))
-        if certificate is not None and values["self_signed"]:
-            click.echo(
-                f"certificate  {certificate}  (for {', '.join(hosts_of(certificate))}; give it to clients: --ca)"
-            )
-        if certificate is None and host not in LOOPBACK:
+        if at.certificate is not None and values["self_signed"]:
+            hosts = ", ".join(hosts_of(at.certificate))
+            click.echo(f"certificate  {at.certificate}  (for {hosts}; give it to clients: --ca)")
+        if at.certificate is None and at.host not in LOOPBACK:
             click.echo("federank: without TLS, put a proxy that has it in front: clients refuse plain HTTP.", err=True)
         serving = Serving(
             store=store,
             trust=trust,
-            certificate=certificate,
-            key=key,
-            workers=values["workers"],
-            proxies=values["proxies"],
-            quiet=values["quiet"],
+            certificate=at.certificate,
+            key=at.key,
+            **{name: values[name] for name in ("workers", "proxies", "quiet")},
         )
-        return serve_federation(serving, public, admin)
+        return serve_federation(serving, at.public, at.operator)
 
 
 @contextmanager
@@ -367,14 +360,6 @@ def _secagg_spec(values: dict[str, Any]) -> SecaggSpec | None:
         return SecaggSpec(helper=helper, authority=authority and authority.read_text(), **given)
     except OSError as reason:
         raise SettingError(f"--helper-ca {authority} cannot be read ({reason.strerror}).") from reason
-
-
-def _report(public: str, operator: str, store: str, token: str | None) -> None:
-    click.echo(f"federation   {public}")
-    click.echo(f"operator     {operator}")
-    if token is not None:
-        click.echo(f"admin token  {token}  (shown this once; the store keeps only its hash)")
-    click.echo(f"store        {without_password(store)}")
 
 
 def report_guarantee(store: str, invited_only: bool | None, local: bool = False) -> None:

@@ -96,15 +96,12 @@ class ReadingOptions(NamedTuple):
 
     def refuse_all(self, source: str) -> None:
         """Raise if anything was said of a source that leaves no choice."""
-        self._refuse(source, self.columns.given())
+        self.refuse_layout(source, *self.columns.given())
 
-    def refuse_layout(self, source: str) -> None:
+    def refuse_layout(self, source: str, *said: str) -> None:
         """Raise if a header or a delimiter was spoken of where columns may be chosen but no text is cut."""
-        self._refuse(source, [])
-
-    def _refuse(self, source: str, said: list[str]) -> None:
         layout = {"header": self.header, "delimiter": self.delimiter, "lists": self.lists}
-        said = [*said, *(name for name, value in layout.items() if value is not None)]
+        said = (*said, *(name for name, value in layout.items() if value is not None))
         if said:
             raise SettingError(f"{source} leaves no choice of {' and '.join(said)}; leave that out.")
 
@@ -255,27 +252,25 @@ class Fault(NamedTuple):
     need: str
 
 
-def is_int(value: str) -> bool:
-    """Whether text is written just as a 64-bit integer is."""
-    digits = value.removeprefix("-")
-    plain = digits.isascii() and digits.isdigit() and (value == "0" or not digits.startswith("0"))
-    return plain and -(2**63) <= int(value) < 2**63
-
-
-def check_ints(column: str) -> pl.Expr:
-    """Text as integers, empty where it is not written just as one is."""
+def ints(column: str) -> pl.Expr:
+    """Text as integers, missing where it is not written just as a 64-bit integer is."""
     number = pl.col(column).cast(pl.Int64, strict=False)
     return pl.when(number.cast(pl.String) == pl.col(column)).then(number).alias(column)
 
 
-def words(column: str) -> pl.Expr:
-    """Text as it is, missing where it is empty."""
-    return pl.when(pl.col(column) != "").then(pl.col(column)).alias(column)
+def ids_of_text(column: pl.Series) -> pl.Series:
+    """Ids in a text: integers where each is written just as one is, else words, missing where there is nothing."""
+    numbers = column.to_frame().select(ints(column.name)).to_series()
+    return column.replace("", None) if numbers.null_count() else numbers
 
 
-def numbers(column: str) -> pl.Expr:
-    """Text as numbers, missing where it is none."""
-    return pl.col(column).str.strip_chars().cast(pl.Float32, strict=False)
+def seconds(column: str, form: str | None) -> pl.Expr:
+    """Text as seconds since 1970, from dates of this form or from numbers; missing where it is neither."""
+    text = pl.col(column).str.strip_chars()
+    if form is not None:
+        return text.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s").alias(column)
+    fractional = text.cast(pl.Float64, strict=False).floor().cast(pl.Int64, strict=False)
+    return pl.coalesce(text.cast(pl.Int64, strict=False), fractional).alias(column)
 
 
 def date_format(examples: Iterable[str]) -> str | None:
@@ -289,43 +284,49 @@ def date_format(examples: Iterable[str]) -> str | None:
     return None
 
 
-def seconds(column: str, form: str | None) -> pl.Expr:
-    """Text as seconds since 1970, from dates of this form or from numbers; missing where it is neither."""
-    text = pl.col(column).str.strip_chars()
-    if form is not None:
-        return text.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s").alias(column)
-    fractional = text.cast(pl.Float64, strict=False).floor().cast(pl.Int64, strict=False)
-    return pl.coalesce(text.cast(pl.Int64, strict=False), fractional).alias(column)
+def _as_seconds(column: pl.Series) -> pl.Series:
+    """Dates, numbers or text as seconds since 1970; missing where a value is none of these."""
+    if column.dtype in (pl.Datetime, pl.Date):
+        return column.dt.epoch("s")
+    if column.dtype == pl.String:
+        form = date_format(column.drop_nulls().head(100))
+        return column.to_frame().select(seconds(column.name, form)).to_series()
+    return (column.floor() if column.dtype.is_float() else column).cast(pl.Int64, strict=False)
+
+
+def _as_numbers(column: pl.Series) -> pl.Series:
+    text = column.str.strip_chars() if column.dtype == pl.String else column
+    return text.cast(pl.Float32, strict=False)
 
 
 def checked_columns(series: Mapping[str, pl.Series], refuse: Callable[[str, Fault], object]) -> Columns:
     """The columns of these roles, as ids, numbers and seconds; `refuse` raises for the first fault of a role."""
-    faults = {
-        "users": _first(series["users"].is_null(), "the id of a user is needed"),
-        "items": _first(series["items"].is_null(), "the id of an item is needed"),
-    }
-    ratings, times, categories = (series.get(role) for role in ("ratings", "times", "categories"))
+    ids = {}
+    for role, kind in (("users", "a user"), ("items", "an item")):
+        column = ids[role] = series[role]
+        if column.dtype.is_integer():
+            # Unsigned and 128-bit numbers may be too large for 64 bits with a sign, and would come back as others.
+            ids[role] = column.cast(pl.Int64, strict=False)
+            too_large = ids[role].is_null() & column.is_not_null()
+            _refuse_first(role, too_large, "an id within 64 bits is needed; make these ids text", refuse)
+        _refuse_first(role, column.is_null(), f"the id of {kind} is needed", refuse)
+    ratings, times = series.get("ratings"), series.get("times")
     if ratings is not None:
-        faults["ratings"] = _first(~ratings.is_finite().fill_null(False), "a finite number is needed")
+        ratings = _as_numbers(ratings)
+        _refuse_first("ratings", ~ratings.is_finite().fill_null(False), "a finite number is needed", refuse)
     if times is not None:
-        faults["times"] = _time_fault(times)
-    for role, fault in faults.items():
-        if fault is not None:
-            refuse(role, fault)
-    by_item = None if categories is None else categories_by_item(series["items"], categories)
-    return Columns(series["users"], series["items"], ratings, times, categories=by_item)
-
-
-def _time_fault(column: pl.Series) -> Fault | None:
-    """The first time that is missing, before 1970 or after 2100."""
-    if column.null_count():
+        times = _as_seconds(times)
         need = "seconds since 1970 or a date such as '2012-04-03 18:00:12' is needed, in the same form on every row"
-        return _first(column.is_null(), need)
-    fault = _first((column < 0) | (column >= LATEST), "a time in seconds from 1970 to 2100 is needed")
-    if fault and LATEST <= column[fault.row] < 1000 * LATEST:
-        return Fault(fault.row, f"{fault.need}; if these are milliseconds, divide them by 1000")
-    return fault
+        _refuse_first("times", times.is_null(), need, refuse)
+        wrong, need = (times < 0) | (times >= LATEST), "a time in seconds from 1970 to 2100 is needed"
+        if wrong.any() and LATEST <= times.filter(wrong)[0] < 1000 * LATEST:
+            need += "; if these are milliseconds, divide them by 1000"
+        _refuse_first("times", wrong, need, refuse)
+    categories = series.get("categories")
+    by_item = None if categories is None else categories_by_item(ids["items"], categories)
+    return Columns(ids["users"], ids["items"], ratings, times, categories=by_item)
 
 
-def _first(bad: pl.Series, need: str) -> Fault | None:
-    return Fault(int(bad.arg_true()[0]), need) if bad.any() else None
+def _refuse_first(role: str, wrong: pl.Series, need: str, refuse: Callable[[str, Fault], object]) -> None:
+    if wrong.any():
+        refuse(role, Fault(int(wrong.arg_true()[0]), need))

@@ -25,7 +25,7 @@ from federank.data.columns import (
     Columns,
     categories_by_item,
     find_word,
-    is_int,
+    ids_of_text,
     seconds,
 )
 from federank.data.interactions import Categories, Interactions
@@ -232,9 +232,8 @@ def read_country(folder: Path, country: str) -> Columns:
             f"{folder / CHECK_INS} has a check-in of {bad['user'][0]} with the time {bad['time'][0]!r}; such as "
             "'Tue Apr 03 18:00:06 +0000 2012' is needed."
         )
-    users = frame["user"]
     return Columns(
-        users=users.cast(pl.Int64) if all(is_int(user) for user in users.unique()) else users,
+        users=ids_of_text(frame["user"]),
         items=frame["item"],
         times=frame["seconds"],
         categories=categories_by_item(frame["item"], frame["kind"]),

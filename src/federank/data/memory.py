@@ -14,63 +14,30 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from federank.data import columns as values
 from federank.data.columns import ColumnChoices, Columns, Fault, Roles, assign_roles, checked_columns
 from federank.errors import BadFile, DataError
 
 # Columns that have types already: from frames, from Parquet, from arrays.
 
 
-class Typed:
-    """A table of typed columns under check: what each is called, and which error refuses it."""
+def _columns(
+    label: str, names: Sequence[str], series: dict[int, pl.Series], roles: Roles, error: type[DataError] = DataError
+) -> Columns:
+    """The columns of each role, by their positions, as ids, finite numbers and seconds; `error` refuses a value."""
+    positions = roles.positions()
+    given = {role: series[position].alias(names[position]) for role, position in positions.items()}
 
-    def __init__(self, label: str, names: Sequence[str], error: type[DataError] = DataError) -> None:
-        self.label, self.names, self.error = label, names, error
+    def refuse(role: str, fault: Fault) -> None:
+        value = given[role][fault.row]
+        raise error(
+            f"{label} has {'nothing' if value is None else repr(value)} in row {fault.row + 1} of column "
+            f"{names[positions[role]]!r}, where {fault.need}."
+        )
 
-    def columns(self, series: dict[int, pl.Series], roles: Roles) -> Columns:
-        """The columns of each role, by their positions, as ids, finite numbers and seconds."""
-        positions = roles.positions()
-        given = {role: series[position].alias(self.names[position]) for role, position in positions.items()}
-
-        def refuse(role: str, fault: Fault) -> None:
-            value = given[role][fault.row]
-            raise self.error(
-                f"{self.label} has {'nothing' if value is None else repr(value)} in row {fault.row + 1} of column "
-                f"{self.names[positions[role]]!r}, where {fault.need}."
-            )
-
-        cast = {"users": self._ids, "items": self._ids, "ratings": _as_numbers, "times": as_seconds}
-        columns = checked_columns({role: cast.get(role, _as_is)(column) for role, column in given.items()}, refuse)
-        if not len(columns.users):
-            raise self.error(f"{self.label} has columns but no rows; one row per interaction is needed.")
-        return columns
-
-    def _ids(self, column: pl.Series) -> pl.Series:
-        if not column.dtype.is_integer():
-            return column
-        # Unsigned and 128-bit numbers may be too large for 64 bits with a sign, and would come back as others.
-        integers = column.cast(pl.Int64, strict=False)
-        if integers.null_count() > column.null_count():
-            raise self.error(f"{self.label} has ids beyond 64 bits in column {column.name!r}; make these ids text.")
-        return integers
-
-
-def _as_numbers(column: pl.Series) -> pl.Series:
-    return column.cast(pl.Float32, strict=False)
-
-
-def _as_is(column: pl.Series) -> pl.Series:
-    return column
-
-
-def as_seconds(column: pl.Series) -> pl.Series:
-    """Dates, numbers or text as seconds since 1970; missing where a value is none of these."""
-    if column.dtype in (pl.Datetime, pl.Date):
-        return column.dt.epoch("s")
-    if column.dtype == pl.String:
-        form = values.date_format(column.drop_nulls().head(100))
-        return pl.DataFrame({"time": column}).select(values.seconds("time", form)).to_series()
-    return (column.floor() if column.dtype.is_float() else column).cast(pl.Int64, strict=False)
+    columns = checked_columns(given, refuse)
+    if not len(columns.users):
+        raise error(f"{label} has columns but no rows; one row per interaction is needed.")
+    return columns
 
 
 NAMES = ("user", "item", "rating", "time")
@@ -92,7 +59,7 @@ def read_arrays(source: Sequence[Any] | np.ndarray[Any, Any]) -> Columns:
     if len({len(column) for column in columns.values()}) > 1:
         lengths = ", ".join(f"{len(column)} of {names[position]}" for position, column in columns.items())
         raise DataError(f"The columns differ in length ({lengths}); one value of each is needed per row.")
-    return Typed("The data", names).columns(columns, Roles(*columns))
+    return _columns("The data", names, columns, Roles(*columns))
 
 
 def _as_columns(source: Sequence[Any]) -> Sequence[Any]:
@@ -154,7 +121,7 @@ def read_polars(frame: pl.DataFrame | pl.LazyFrame, choices: ColumnChoices) -> C
     """The columns of a Polars frame."""
     table = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
     roles = assign_roles(table.columns, table.width, choices, FRAME)
-    return Typed(FRAME, table.columns).columns(dict(enumerate(table.get_columns())), roles)
+    return _columns(FRAME, table.columns, dict(enumerate(table.get_columns())), roles)
 
 
 def read_pandas(frame: Any, choices: ColumnChoices) -> Columns:
@@ -163,7 +130,7 @@ def read_pandas(frame: Any, choices: ColumnChoices) -> Columns:
     numbered = list(frame.columns) == list(range(len(names)))
     roles = assign_roles(None if numbered else names, len(names), choices, FRAME)
     series = {position: _from_pandas(frame.iloc[:, position], names[position]) for position in _read(roles)}
-    return Typed(FRAME, names).columns(series, roles)
+    return _columns(FRAME, names, series, roles)
 
 
 def read_parquet(path: Path, choices: ColumnChoices) -> Columns:
@@ -177,7 +144,7 @@ def read_parquet(path: Path, choices: ColumnChoices) -> Columns:
         reason = str(mistake).partition("\n")[0]
         raise BadFile(f"{path} is a Parquet file cut short or damaged ({reason}); get it again.") from None
     series = {position: frame[names[position]] for position in _read(roles)}
-    return Typed(str(path), names, BadFile).columns(series, roles)
+    return _columns(str(path), names, series, roles, BadFile)
 
 
 def _read(roles: Roles) -> list[int]:

@@ -20,11 +20,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from federank.data.interactions import Interactions, id_series
-from federank.data.splits import Split
+from federank.data.splits import Split, numbered_together
 from federank.errors import DataError
 from federank.files import atomic_write, folder_in_place
 
@@ -127,16 +126,10 @@ def read_split(folder: str | os.PathLike[str]) -> Split:
     record = _record_of(folder)
     if record:
         _refuse_changed_files(folder, paths, record["files"])
-    parts = {name: read_part(path) for name, path in paths.items()}
-    columns: dict[str, Any] = {}
-    for name in ("ratings", "times"):
-        values = [getattr(part, name) for part in parts.values()]
-        columns[name] = None if any(value is None for value in values) else np.concatenate(values)
-    users = np.concatenate([part.user_ids[part.users] for part in parts.values()])
-    items = np.concatenate([part.item_ids[part.items] for part in parts.values()])
-    full = Interactions.from_columns(users, items, **columns, repeats="refuse", name=folder.name)
-    full = replace(full, repeats_left_out=int(record.get("repeats_left_out", 0)))
-    return Split(**{name: _renumbered(part, full) for name, part in parts.items()}, how=f"read from {folder}")
+    parts = numbered_together({name: read_part(path) for name, path in paths.items()})
+    repeats = int(record.get("repeats_left_out", 0))
+    named = {name: replace(part, name=folder.name, repeats_left_out=repeats) for name, part in parts.items()}
+    return Split(**named, how=f"read from {folder}")
 
 
 def _record_of(folder: Path) -> dict[str, Any]:
@@ -185,11 +178,3 @@ def _changed(path: Path, how: str) -> str:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _renumbered(part: Interactions, full: Interactions) -> Interactions:
-    """The rows of `full` that are those of `part`."""
-    users = np.array([full.user_index(user) for user in part.user_ids.tolist()], dtype=np.int64)
-    items = np.array([full.item_index(item) for item in part.item_ids.tolist()], dtype=np.int64)
-    wanted = users[part.users] * full.n_items + items[part.items]
-    return full.take(np.isin(full.users.astype(np.int64) * full.n_items + full.items, wanted))

@@ -21,9 +21,18 @@ from typing import NamedTuple
 
 import polars as pl
 
-from federank.data import columns as values
 from federank.data.archives import Text
-from federank.data.columns import ColumnChoices, Columns, Fault, Roles, assign_roles, checked_columns, recognises
+from federank.data.columns import (
+    ColumnChoices,
+    Columns,
+    Fault,
+    Roles,
+    assign_roles,
+    checked_columns,
+    ids_of_text,
+    ints,
+    recognises,
+)
 from federank.errors import BadFile, SettingError
 
 # A table of text one record at a time: slow and exact, for headers, item files and the line at fault.
@@ -316,7 +325,7 @@ def read_lists(text: Text) -> Columns:
     frame = (
         frame.filter(pl.col("field").list.len() > 0).with_columns(user=pl.col("field").list.first()).explode("field")
     )
-    faults = frame.filter(values.check_ints("field").is_null())
+    faults = frame.filter(ints("field").is_null())
     if len(faults):
         line, field = faults["line"][0], faults["field"][0]
         shown = repr(field if len(field) <= 60 else f"{field[:60]}...")
@@ -332,34 +341,31 @@ def read_lists(text: Text) -> Columns:
 
 def read_columns(text: Text, layout: Layout, roles: Roles) -> Columns:
     """The columns with these roles, each checked from its first row to its last."""
-    table = _Table(text, layout, roles)
-    wanted = [_id_expression(layout, roles.users), _id_expression(layout, roles.items)]
-    if roles.ratings is not None:
-        wanted.append(values.numbers(_name(roles.ratings)))
-    if roles.times is not None:
-        form = values.date_format(_examples(layout, roles.times))
-        wanted.append(values.seconds(_name(roles.times), form))
-    if roles.categories is not None:
-        wanted.append(pl.col(_name(roles.categories)))
-    last = _name(layout.width - 1)
-    frame = _collected(table, [*wanted, pl.col(last).is_null().alias("short")])
+    positions = roles.positions()
+    # The columns by which a row counts as blank: all that are read, and the last.
+    read = {*positions.values(), layout.width - 1}
+    blank = pl.all_horizontal(pl.col(_name(position)).fill_null("") == "" for position in sorted(read))
+    wanted = [_name(position) for position in sorted(read)]
+
+    def collect(text: Text, layout: Layout) -> pl.DataFrame:
+        return _scanned(text, layout).filter(~blank).select(wanted).collect(engine="streaming")
+
+    try:
+        frame = collect(text, layout)
+    except pl.exceptions.PolarsError:
+        # Either a row is at fault, or all are well but for a stray quote that Polars cannot follow.
+        frame = collect(*rewritten(text, layout, read))
     if not frame.height:
         raise BadFile(f"{text.label} has a header but no rows; one line per interaction is needed.")
     # A row that ends early looks like one whose last field is empty: only the slow way distinguishes them.
-    if (layout.width - 1) not in roles and frame["short"].any():
-        check_rows(text, layout, table.read)
-    return _checked(table, frame)
+    if layout.width - 1 not in roles and frame[wanted[-1]].null_count():
+        check_rows(text, layout, read)
 
+    def refuse(role: str, fault: Fault) -> None:
+        raise bad_value(text, layout, read, positions[role], fault)
 
-class _Table(NamedTuple):
-    text: Text
-    layout: Layout
-    roles: Roles
-
-    @property
-    def read(self) -> set[int]:
-        """The columns by which a row counts as blank: all that are read, and the last."""
-        return {*self.roles.positions().values(), self.layout.width - 1}
+    series = {role: frame[_name(position)] for role, position in positions.items()}
+    return checked_columns(series | {role: ids_of_text(series[role]) for role in ("users", "items")}, refuse)
 
 
 def _scanned(text: Text, layout: Layout) -> pl.LazyFrame:
@@ -378,41 +384,6 @@ def _scanned(text: Text, layout: Layout) -> pl.LazyFrame:
         missing_columns="insert",  # or a blank line right after the header would be taken for the table's width
         glob=False,
     )
-
-
-def _collected(table: _Table, wanted: list[pl.Expr]) -> pl.DataFrame:
-    blank = pl.all_horizontal(pl.col(_name(position)).fill_null("") == "" for position in sorted(table.read))
-
-    def collect(text: Text, layout: Layout) -> pl.DataFrame:
-        return _scanned(text, layout).filter(~blank).select(wanted).collect(engine="streaming")
-
-    try:
-        return collect(table.text, table.layout)
-    except pl.exceptions.PolarsError:
-        # Either a row is at fault, or all are well but for a stray quote that Polars cannot follow.
-        return collect(*rewritten(table.text, table.layout, table.read))
-
-
-def _checked(table: _Table, frame: pl.DataFrame) -> Columns:
-    positions = table.roles.positions()
-
-    def refuse(role: str, fault: Fault) -> None:
-        raise bad_value(table.text, table.layout, table.read, positions[role], fault)
-
-    series = {role: frame[_name(position)] for role, position in positions.items()}
-    for role in ("users", "items"):
-        if series[role].dtype.is_integer() and series[role].null_count():
-            series[role] = _collected(table, [values.words(_name(positions[role]))]).to_series()
-    return checked_columns(series, refuse)
-
-
-def _id_expression(layout: Layout, position: int) -> pl.Expr:
-    integers = all(values.is_int(example) for example in _examples(layout, position))
-    return values.check_ints(_name(position)) if integers else values.words(_name(position))
-
-
-def _examples(layout: Layout, position: int) -> list[str]:
-    return [row[position] for row in layout.sample if len(row) > position and row[position]]
 
 
 def _name(position: int) -> str:

@@ -117,8 +117,10 @@ def quick(document: Mapping[str, Any]) -> dict[str, Any]:
     # What was published is of the full study: beside a small form it would be a comparison of different things.
     rest = {key: value for key, value in document.items() if key not in ("quick", "paper", "note")}
     small = changed(rest, document["quick"])
-    text = f"{_what_is_smaller(document['quick'])} {_full(document.get('description', ''))}".strip()
-    return small | {"title": f"{small.get('title', 'A study')} (quick form)", "description": text}
+    changes = "; ".join(_written(path, value) for path, value in _leaves(document["quick"]))
+    text = f"A quick form, to see that everything works: it is no replication. Changed: {changes}."
+    full = f"The full study, which this is not: {document.get('description', '').strip()}"
+    return small | {"title": f"{small.get('title', 'A study')} (quick form)", "description": f"{text}\n\n{full}"}
 
 
 def saying_what_changed(document: dict[str, Any], changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -134,23 +136,6 @@ def saying_what_changed(document: dict[str, Any], changes: Sequence[Mapping[str,
     return document | {"description": f"{text}\n\n{document.get('description', '').strip()}".strip()}
 
 
-def _what_is_smaller(changes: Mapping[str, Any]) -> str:
-    left_out: dict[str, list[str]] = {kind: [] for kind in _NAMES}
-    others = []
-    for path, value in _leaves(changes):
-        if path[-1] == "skip" and path[0] in left_out and value:
-            left_out[path[0]].append(path[1])
-        else:
-            others.append(_written(path, value))
-    sentences = [
-        "A quick form, to see that everything works: it is no replication, and nothing is compared with a paper."
-    ]
-    sentences += [f"Changed: {'; '.join(others)}."] if others else []
-    sentences += [f"Data sets left out: {', '.join(left_out['data'])}."] if left_out["data"] else []
-    sentences += [f"Methods left out: {', '.join(left_out['model'])}."] if left_out["model"] else []
-    return " ".join(sentences)
-
-
 def _written(path: tuple[str, ...], value: Any) -> str:
     return f"{'.'.join(path)} = {json.dumps(value, default=str)}"  # TOML has dates and times, JSON has none
 
@@ -160,10 +145,6 @@ def _leaves(changes: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tupl
     for key, value in changes.items():
         results += _leaves(value, (*path, key)) if isinstance(value, Mapping) else [((*path, key), value)]
     return results
-
-
-def _full(description: str) -> str:
-    return f"\n\nThe full study, which this is not: {description.strip()}" if description.strip() else ""
 
 
 def read_change(text: str) -> dict[str, Any]:

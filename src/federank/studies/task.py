@@ -15,7 +15,7 @@ import resource
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -343,30 +343,11 @@ def _peak_memory() -> float:
     return round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)
 
 
-_OF_THE_RUN = (
-    *(
-        "id",
-        "group",
-        "settings",
-        "swept",
-        "chosen",
-        "seed",
-        "fold",
-        "task",
-        "part",
-        "metric",
-        "epochs",
-        "patience",
-        "at",
-    ),
-    *("chosen_on", "repeats_left_out"),
-)
-
-
 def _record(run: Run) -> RunRecord:
-    """What a line has of any run."""
+    """What a line has of any run: all that both records have, by name."""
+    alike = {part.name for part in fields(Run)} & {part.name for part in fields(RunRecord)}
     return RunRecord(
-        **{name: getattr(run, name) for name in _OF_THE_RUN},
+        **{name: getattr(run, name) for name in alike - {"data", "epoch", "metrics", "curve"}},
         data=run.data.name,
         model=run.method,
         versions=dict(_versions()),
