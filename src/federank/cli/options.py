@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import wraps
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -202,22 +203,33 @@ def settings_options(
     """
     hints, texts = get_type_hints(settings), field_texts(settings)
     return [
-        Option(
-            [_flag(option_name(field.name, method, reserved), hints[field.name])],
-            type=_with_extensions(field.name, _kind(hints[field.name])),
-            help=_help(texts.get(field.name, ""), field.default),
-            metavar=_metavar(hints[field.name]),
-            default=None,
-            section=_section_of(field, section),
-        )
+        _option(field, hints[field.name], texts.get(field.name, ""), option_name(field.name, method, reserved), section)
         for field in fields(settings)
     ]
 
 
-def _section_of(field: Field[Any], usual: str) -> str:
+def _option(field: Field[Any], hint: Any, text: str, name: str, section: str) -> Option:
+    """The option of a setting: a choice of words, a switch, a number, a text, or a number or a text."""
+    kinds = {str if get_origin(kind) is Literal else kind for kind in get_args(hint)} - {type(None)} or {hint}
+    flag, metavar = f"--{name.replace('_', '-')}", None
+    kind: Any
+    if get_origin(hint) is Literal:
+        more = extensions.names("policies") if field.name == "sharing" else []  # policies of other packages
+        kind = click.Choice([*map(str, get_args(hint)), *more])
+    elif bool in kinds:
+        flag, kind = f"{flag}/{flag.replace('--', '--no-')}", bool
+    elif str in kinds:
+        kind, metavar = (_NumberOrText() if kinds & {int, float} else str), "TEXT"
+    else:
+        kind, metavar = (float if float in kinds else int), "N" if int in kinds else "X"
+    if field.default is not MISSING and field.default is not None:
+        default = f"{field.default:.4g}" if isinstance(field.default, float) else field.default
+        text += f"  [default: {default}]"
     if field.metadata.get("paper"):
-        return PAPERS
-    return MORE if field.metadata.get("expert") else _SECTIONS.get(field.name, usual)
+        section = PAPERS
+    else:
+        section = MORE if field.metadata.get("expert") else _SECTIONS.get(field.name, section)
+    return Option([flag], type=kind, help=text, metavar=metavar, default=None, section=section)
 
 
 def given_settings(
@@ -242,7 +254,7 @@ def is_given(name: str) -> bool:
 
 def flag_of(name: str) -> str:
     """The flag of an option by its name in Python."""
-    return "--count and --no-count" if name == "count" else f"--{name.replace('_', '-')}"
+    return f"--{name.replace('_', '-')}"
 
 
 def option_name(setting: str, method: str, reserved: frozenset[str]) -> str:
@@ -250,68 +262,20 @@ def option_name(setting: str, method: str, reserved: frozenset[str]) -> str:
     return f"{method.replace('-', '_')}_{setting}" if setting in reserved else setting
 
 
-def _flag(name: str, hint: Any) -> str:
-    """`--name`; for booleans `--name/--no-name`."""
-    flag = name.replace("_", "-")
-    return f"--{flag}/--no-{flag}" if bool in (hint, *get_args(hint)) else f"--{flag}"
-
-
 def field_texts(settings: type[Any]) -> dict[str, str]:
     """The docstring below each field of a dataclass, inherited fields included; read from the source."""
     texts: dict[str, str] = {}
     for part in reversed([part for part in settings.__mro__ if is_dataclass(part)]):
-        texts |= _own_texts(part)
-    names = {field.name for field in fields(settings)}
-    return {name: text for name, text in texts.items() if name in names}
-
-
-def _own_texts(settings: type[Any]) -> dict[str, str]:
-    try:
-        body = ast.parse(textwrap.dedent(inspect.getsource(settings))).body[0]
-    except OSError:  # a class without a file has no texts
-        return {}
-    assert isinstance(body, ast.ClassDef)
-    texts = {}
-    for above, below in zip(body.body, body.body[1:], strict=False):
-        named = isinstance(above, ast.AnnAssign) and isinstance(above.target, ast.Name)
-        if named and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-            texts[above.target.id] = " ".join(str(below.value.value).split())  # type: ignore[attr-defined]
-    return texts
-
-
-def _help(text: str, default: Any) -> str:
-    shown = f"{default:.4g}" if isinstance(default, float) else str(default)
-    return text if default is MISSING or default is None else f"{text}  [default: {shown}]"
-
-
-def _kind(hint: Any) -> Any:
-    if get_origin(hint) is Literal:
-        return click.Choice([str(choice) for choice in get_args(hint)])
-    kinds = _kinds(hint)
-    if str in kinds and kinds & {int, float}:
-        return _NumberOrText()
-    plain: Callable[..., Any] = next((kind for kind in (str, float, int, bool) if kind in kinds), str)
-    return plain
-
-
-def _kinds(hint: Any) -> set[Any]:
-    """The types of a union; a literal text counts as text."""
-    kinds = set(get_args(hint)) - {type(None)} or {hint}
-    return {str if get_origin(kind) is Literal else kind for kind in kinds}
-
-
-def _with_extensions(name: str, kind: Any) -> Any:
-    """Sharing policies may also come from other packages."""
-    if name != "sharing" or not isinstance(kind, click.Choice):
-        return kind
-    return click.Choice([*kind.choices, *extensions.names("policies")])
-
-
-def _metavar(hint: Any) -> str | None:
-    kinds = _kinds(hint)
-    if get_origin(hint) is Literal or bool in kinds:
-        return None
-    return "TEXT" if str in kinds else "N" if int in kinds else "X"
+        try:
+            [record] = ast.parse(textwrap.dedent(inspect.getsource(part))).body
+        except OSError:  # a class without a file has no texts
+            continue
+        assert isinstance(record, ast.ClassDef)
+        for above, below in pairwise(record.body):
+            match above, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=text)):
+                    texts[name] = " ".join(str(text).split())
+    return {field.name: texts[field.name] for field in fields(settings) if field.name in texts}
 
 
 class _NumberOrText(click.ParamType[Any]):

@@ -4,7 +4,7 @@ Where no data set is installed, the city is: for a first try, for demonstrations
 things grow. It looks like the check-in data of the papers (Foursquare): places in nine categories, popularity
 with a long tail, most people active a little and a few very much, and a time for each check-in.
 
-1. Draw the map: neighbourhoods, places, their attraction (map.py) and their names (names.py).
+1. Draw the map: neighbourhoods, places, their attraction and their names.
 2. Decide how many places each person goes to.
 3. Each visit: a category by the person's taste; then, mostly, a neighbourhood near home and one of its places by
    attraction, and now and then any place of that category in the city. A place seen before is no visit:
@@ -18,8 +18,10 @@ beats the most popular places, and how well it does says nothing about how it wo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -28,8 +30,51 @@ from numpy.typing import NDArray
 from federank import checks
 from federank._numerics.arrays import IntVector, LongVector, RealVector
 from federank.data.interactions import Categories, Interactions, frozen, text_ids
-from federank.data.synthetic_names import KINDS, district_names, place_names
 from federank.errors import SettingError
+
+# Names of places and neighbourhoods: "Amber Otter Bakery, Willowgate".
+#
+# A place's name is a colour or mood, a creature or thing, the kind of place, and its neighbourhood. The words are
+# combined by number and never repeat: the n-th place of a category takes the combination n * STRIDE, counted round. A
+# likeness to any real place is chance.
+
+
+_WORDS = tomllib.loads(Path(__file__).with_name("synthetic_names.toml").read_text(encoding="utf-8"))
+MOODS, THINGS, KINDS = _WORDS["moods"], _WORDS["things"], _WORDS["kinds"]
+"""`KINDS`: the nine top categories of Foursquare as the papers name them, and what places of each are called."""
+_STARTS, _ENDS = _WORDS["district_starts"], _WORDS["district_ends"]
+
+STRIDE = 22_247
+"""A prime, so that counting by it meets every combination before any comes again."""
+
+
+def district_names(count: int, offset: int) -> list[str]:
+    """Different names for this many neighbourhoods; another offset gives other names."""
+    combinations = len(_STARTS) * len(_ENDS)
+    names = []
+    for number in range(count):
+        start, end = divmod((offset + number) * STRIDE % combinations, len(_ENDS))
+        names.append(_STARTS[start] + _ENDS[end] + _again(number // combinations))
+    return names
+
+
+def place_names(category: str, neighbourhoods: Iterable[str], offset: int) -> list[str]:
+    """Different names for the places of one category, given the name of each one's neighbourhood."""
+    kinds = KINDS[category]
+    combinations = len(MOODS) * len(THINGS) * len(kinds)
+    names = []
+    for number, neighbourhood in enumerate(neighbourhoods):
+        words, kind = divmod((offset + number) * STRIDE % combinations, len(kinds))
+        mood, thing = divmod(words, len(THINGS))
+        again = _again(number // combinations)
+        names.append(f"{MOODS[mood]} {THINGS[thing]} {kinds[kind]}{again}, {neighbourhood}")
+    return names
+
+
+def _again(times: int) -> str:
+    """The number that distinguishes equal names once all combinations are used up: 2, 3, ..."""
+    return f" {times + 1}" if times else ""
+
 
 # Choices for the synthetic city that come out the same on every machine.
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 Better = Literal["higher", "lower", "nearest to 0"] | None
@@ -47,67 +49,20 @@ _KNOWN_ITEMS: tuple[tuple[str, str, str, str, Better], ...] = (
     ("_advantage", "In - out", "What taking part adds, ", "+.3f", "lower"),
 )
 
-COMPLEXITY = {
-    "vectors_up": Words("Vectors up", "Item vectors that a device sends in a round", ",.1f", "lower"),
-    "vectors_down": Words("Vectors down", "Item vectors that a device receives in a round", ",.0f", None),
-    "bytes_up": Words("Bytes up, as sent", "Bytes that a device sends in a round", ",.0f", "lower"),
-    "bytes_up_written_out": Words(
-        "Bytes up, written out", "Bytes that a device sends in a round, a row for each item", ",.0f", "lower"
-    ),
-    "bytes_down": Words("Bytes down", "Bytes that a device receives in a round", ",.0f", None),
-    "device_bytes": Words("Bytes, as sent", "Bytes of a device in a round, up and down", ",.0f", "lower"),
-    "device_bytes_written_out": Words(
-        "Bytes, written out", "Bytes of a device in a round, a row for each item", ",.0f", "lower"
-    ),
-    "local_passes": Words("T_local", "Passes over the own ratings before a prediction", ",.0f", None),
-    "device_operations": Words("Device operations", "Multiplications of a device in a round", ",.0f", "lower"),
-    "server_operations": Words("Server operations", "Operations of the server in an iteration", ",.0f", "lower"),
-}
+
+def _words(table: str) -> dict[str, Words]:
+    """The words of one table of metric_words.toml."""
+    content = tomllib.loads(Path(__file__).with_name("metric_words.toml").read_text(encoding="utf-8"))
+    rows = content[table].items()
+    return {name: Words(short, axis, digits, better or None) for name, (short, axis, digits, better) in rows}
+
+
+COMPLEXITY = _words("complexity")
 """What a round costs a device and the server (simulation/complexity.py)."""
 
 KNOWN = {
     **COMPLEXITY,
-    "precision": Words("P", "Precision of the first {n}", ".5f", "higher"),
-    "recall": Words("R", "Recall of the first {n}", ".5f", "higher"),
-    "f1": Words("F1", "F1 of the first {n}: precision and recall in one", ".5f", "higher"),
-    "ndcg": Words("nDCG", "nDCG of the first {n}", ".5f", "higher"),
-    "hit_rate": Words("Hit rate", "People with a hit in the first {n}", ".5f", "higher"),
-    "mrr": Words("MRR", "Mean reciprocal rank of the first {n}", ".5f", "higher"),
-    "map": Words("MAP", "Mean average precision of the first {n}", ".5f", "higher"),
-    "sampled_hit_rate": Words("HR, sampled", "People whose item is in the first {n} among 99 others", ".4f", "higher"),
-    "sampled_ndcg": Words("nDCG, sampled", "nDCG of the first {n} among 99 others", ".4f", "higher"),
-    "sampled_mrr": Words("MRR, sampled", "Mean reciprocal rank of the first {n} among 99 others", ".4f", "higher"),
-    "item_coverage": Words("IC", "Different items in all lists of {n}", ",.0f", "higher"),
-    "item_coverage_share": Words("IC share", "Share of the catalogue in all lists of {n}", ".1%", "higher"),
-    "gini_diversity": Words("1 - Gini", "Evenness of the lists of {n} (1 - Gini index)", ".5f", "higher"),
-    "gini": Words("Gini", "Gini index of the lists of {n}", ".4f", "lower"),
-    "epc": Words("EPC", "Novelty of the lists of {n}", ".4f", "higher"),
-    "arp": Words("ARP", "Popularity of the items in the lists of {n}", ",.1f", None),
-    "popularity_lift": Words("Pop. lift", "Popularity of the lists of {n} against histories", "+.2f", "nearest to 0"),
-    "bias": Words("B", "Bias of the lists of {n}", ".3f", None),
-    "bias_train": Words("B_T", "Bias of the training part", ".4f", None),
-    "training_users": Words("Users", "Users of the training part", ",.0f", None),
-    "training_items": Words("Items", "Items of the training part", ",.0f", None),
-    "training_interactions": Words("X+", "Interactions of the training part", ",.0f", None),
-    "bias_disparity": Words("BD", "Bias disparity of the lists of {n}", "+.3f", "nearest to 0"),
-    "mae": Words("MAE", "Error of the ratings (MAE)", ".4f", "lower"),
-    "rmse": Words("RMSE", "Error of the ratings (RMSE)", ".4f", "lower"),
-    "cce": Words("CCE", "Item vectors sent per epoch (CCE)", ",.0f", "lower"),
-    "lifetime_messages": Words("Messages", "Messages of a device over its lifetime", ",.0f", "lower"),
-    "lifetime_megabytes": Words("MB", "Megabytes of a device over its lifetime, up and down", ",.2f", "lower"),
-    "lifetime_up": Words("MB up", "Megabytes that a device sends over its lifetime", ",.2f", "lower"),
-    "lifetime_down": Words("MB down", "Megabytes that a device receives over its lifetime", ",.2f", "lower"),
-    "lifetime_written_out": Words("MB, written out", "Megabytes of a device, messages written out", ",.2f", "lower"),
-    "rounds_per_epoch": Words("Rounds/epoch", "Rounds per epoch", ",.0f", None),
-    "normalised_freshness": Words("Freshness", "Freshness: rounds per training interaction", ".4%", "higher"),
-    "user_coverage": Words("Users served", "Share of the people who get a list", ".1%", "higher"),
-    "noise_epsilon": Words("ε of noise", "Epsilon of the noise, of who took part most", ",.3g", "lower"),
-    "disclosed_share": Words("Sent", "Share of a history that was sent as liked", ".1%", "lower"),
-    "popularity_held_back": Words("Hidden: popularity", "Order of what was held back, by popularity", ".3f", None),
-    "auc_held_back": Words("Hidden: attacker", "Order of what was held back, by the best attack", ".3f", "lower"),
-    "gain_held_back": Words("Hidden: gain", "Best attack on what was held back, above popularity", "+.3f", "lower"),
-    "auc": Words("All: attacker", "Order of full histories, by the best attack", ".3f", "lower"),
-    "gain": Words("All: gain", "Best attack on full histories, above popularity", "+.3f", "lower"),
+    **_words("metrics"),
     **{
         f"known_{attack}{of}": Words(
             f"{short}: {attack}", f"{axis}by {by}" if axis[-1] == " " else axis, digits, better
@@ -115,9 +70,6 @@ KNOWN = {
         for attack, by in _SIDE_KNOWLEDGE.items()
         for of, short, axis, digits, better in _KNOWN_ITEMS
     },
-    "gain_low": Words("All: gain, lower end", "Lower end of the gain's 95 % interval", "+.3f", "lower"),
-    "gain_high": Words("All: gain, upper end", "Upper end of the gain's 95 % interval", "+.3f", "lower"),
-    "precision_defended": Words("P@10 with defences", "Precision with defences, no attack", ".4f", "higher"),
     **{
         f"{name}{undefended}_{percent}": Words(
             f"{short}{', undefended' if undefended else ''}, {percent} %",
@@ -129,7 +81,6 @@ KNOWN = {
         for undefended in ("_undefended", "")
         for name, short, axis, digits, better in POISONED
     },
-    "attack_held_back": Words("Best attack", "Best attack on what was held back", "", None),
 }
 
 

@@ -95,7 +95,7 @@ def test_a_new_federation_needs_a_decision_about_who_reads_uploads(words, explai
 
 def test_a_later_start_needs_no_decision(sqlite_store, monkeypatch):
     establish_small(sqlite_store, {"target": 5})
-    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
+    monkeypatch.setattr("federank.cli.serve.serve_federation", lambda *_: 0)
     outcome = CliRunner().invoke(federank, ["serve", "--port", "0", "--store", sqlite_store])
     assert outcome.exit_code == 0
     assert re.search(r"^uploads +plain\b", outcome.output, re.MULTILINE)
@@ -104,7 +104,7 @@ def test_a_later_start_needs_no_decision(sqlite_store, monkeypatch):
 @pytest.mark.slow
 def test_a_local_helper_is_the_same_one_at_a_later_start(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
+    monkeypatch.setattr("federank.cli.serve.serve_federation", lambda *_: 0)
     words = ["serve", "--data", "city", "--port", "0", "--admin-port", "0", "--local-helper"]
     helpers = []
     for _ in range(2):
@@ -132,7 +132,7 @@ def test_a_port_in_use_is_reported_before_a_federation_is_founded_whose_token_no
 
 def test_settings_of_rounds_can_be_changed_at_a_later_start(sqlite_store, monkeypatch):
     establish_small(sqlite_store, {"target": 5, "deadline": 7.0})
-    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
+    monkeypatch.setattr("federank.cli.serve.serve_federation", lambda *_: 0)
     assert "but 5 reports end a round" in refused("--store", sqlite_store, "--minimum", "6")
     flags = ("--port", "0", "--store", sqlite_store, "--target", "9", "--suggest-pi", "0.3")
     assert CliRunner().invoke(federank, serve_words(*flags)).exit_code == 0
@@ -143,7 +143,7 @@ def test_settings_of_rounds_can_be_changed_at_a_later_start(sqlite_store, monkey
 
 
 def test_items_are_called_as_the_operator_says_or_as_a_known_set_does(tmp_path, monkeypatch):
-    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
+    monkeypatch.setattr("federank.cli.serve.serve_federation", lambda *_: 0)
     store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
     told = []
     for flags in (("--data", "city"), (), ("--noun", "corner / corners"), ()):
@@ -154,7 +154,7 @@ def test_items_are_called_as_the_operator_says_or_as_a_known_set_does(tmp_path, 
 
 
 def test_a_new_federation_takes_an_upload_per_day_by_default(tmp_path, monkeypatch):
-    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
+    monkeypatch.setattr("federank.cli.serve.serve_federation", lambda *_: 0)
     periods = []
     for name, flags in (
         ("a", ()),
@@ -178,7 +178,7 @@ def test_a_period_that_is_no_duration_is_refused(text):
 
 @pytest.mark.parametrize(("flags", "method"), [((), "frugal"), (("--method", "fpl"), "fpl")])
 def test_a_new_federation_is_of_few_messages_and_an_old_one_stays_what_it_is(tmp_path, monkeypatch, flags, method):
-    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
+    monkeypatch.setattr("federank.cli.serve.serve_federation", lambda *_: 0)
     store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
     other = ("--method", "fpl" if method == "frugal" else "frugal")
     for more in (flags, (), other):
@@ -193,7 +193,7 @@ def kept_minimum(store):
 
 
 def test_a_new_federation_has_rounds_of_twenty_at_least_and_smaller_ones_need_to_be_accepted(tmp_path, monkeypatch):
-    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
+    monkeypatch.setattr("federank.cli.serve.serve_federation", lambda *_: 0)
     accepted = "--i-accept-that-outsiders-can-read-updates"
     minima = []
     for number, flags in enumerate(((), ("--target", "60", "--minimum", "50"), ("--target", "5", accepted))):
@@ -206,7 +206,7 @@ def test_a_new_federation_has_rounds_of_twenty_at_least_and_smaller_ones_need_to
 
 
 def test_a_store_with_small_rounds_goes_on_and_a_rehearsal_may_have_them(sqlite_store, tmp_path, monkeypatch):
-    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
+    monkeypatch.setattr("federank.cli.serve.serve_federation", lambda *_: 0)
     establish_small(sqlite_store, {"target": 5})
     assert CliRunner().invoke(federank, serve_words("--port", "0", "--store", sqlite_store)).exit_code == 0
     assert kept_minimum(sqlite_store) == 1

@@ -18,7 +18,7 @@ from tests.service.simulated_clients.test_ratings import (
     written,
 )
 
-from federank.cli.serve import _report_guarantee
+from federank.cli.serve import report_guarantee
 from federank.errors import SettingError
 from federank.methods.fedrec.method import PMF, SVDPlusPlus
 from federank.service.client.federation import fetch_model
@@ -95,7 +95,7 @@ def test_the_operator_is_sent_the_guarantee_and_what_noise_does_to_ratings(
 ):
     store, sums = f"sqlite:///{tmp_path / 'f.sqlite'}", SecaggSpec(helper=helper.origin, sigma=sigma, least_cohort=20)
     open_store(store, FederationSpec(data=people, source="two", method="pmf", sums=sums))
-    _report_guarantee(store)
+    report_guarantee(store, None)
     said = capsys.readouterr()
     assert f"guarantee    {guarantee}" in said.out
     assert ("worse than each user's own mean" in said.err) == is_warned
