@@ -273,11 +273,13 @@ async def test_a_pruned_season_leaves_its_metadata_and_no_versions(sqlite_store)
         await play(running, 2)
         assert (await ask(running, "POST", "/seasons/prune", json={"season": 1}))[0] == 422, "it is the current one"
         await new_season(running)
+        assert stored(sqlite_store, "SELECT COUNT(*) FROM uploads") == [(2,)]
         status, told = await ask(running, "POST", "/seasons/prune", json={"season": 1})
         assert (status, told["pruned"]) == (200, True)
         listed = (await running.client.get("/api/v1/seasons")).json()["seasons"]
         assert [season["pruned"] for season in listed] == [True, False]
         assert stored(sqlite_store, "SELECT version FROM versions ORDER BY version") == [(3,)]
+        assert stored(sqlite_store, "SELECT COUNT(*) FROM uploads") == [(0,)]
         assert (await new_season(running, start_from=2))[0] == 422
         assert (await running.client.get("/api/v1/catalogue?season=1")).status_code == 200
         assert (await ask(running, "POST", "/seasons/prune", json={"season": 9}))[0] == 422

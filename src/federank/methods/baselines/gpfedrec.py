@@ -66,7 +66,7 @@ class GPFedRec(PFedRec):
     """Number of clients; in a simulation that of the users."""
     regulariser: float = setting(1.0, 0)
     """Weight of the squared distance to the table that the server made for the client (lambda)."""
-    threshold: float = setting(1.0, 0)
+    threshold: float = setting(1.0, 0, expert=True)
     """Clients are neighbours from this multiple of the mean cosine similarity on."""
 
     def resolve(self, data: DataSummary) -> Self:

@@ -64,7 +64,7 @@ class PFedRec(FederatedMethod):
     """Sampled items per item of the user, drawn again in every round."""
     local_epochs: int = setting(1, 1)
     """Passes over the examples in a round."""
-    batch_size: int = setting(256, 1)
+    batch_size: int = setting(256, 1, expert=True)
     """Examples per step."""
     initial_scale: float = setting(1.0, 0, expert=True)
     """Standard deviation of the first values of the item vectors."""

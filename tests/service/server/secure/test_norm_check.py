@@ -81,6 +81,23 @@ async def test_what_the_helper_cannot_open_and_a_copy_are_left_out_with_their_ow
     assert np.array_equal(kept_model(sqlite_store).vectors, simulated([[m for m, _ in made]], 5).vectors)
 
 
+@in_a_loop
+async def test_a_copy_of_an_upload_that_was_added_before_is_left_out(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store, {"target": 4}) as (_, running):
+        people = [await running.device() for _ in range(4)]
+        tickets = [await device.ticket() for device in people]
+        made = [await prepared_upload(*one) for one in zip(people[:3], tickets, HISTORIES, strict=False)]
+        bodies = [body for _, body in made]
+        assert (await people[0].send(tickets[0], bodies[0])).status_code == 201
+        while stored(sqlite_store, "SELECT COUNT(*) FROM uploads WHERE outcome = 'counted'") != [(1,)]:
+            await asyncio.sleep(0.02)
+        for device, ticket, body in zip(people[1:], tickets[1:], (bodies[1], bodies[2], bodies[0]), strict=True):
+            assert (await device.send(ticket, body)).status_code == 201
+        await running.version(1)
+        assert (await outcome(people[3], tickets[3])).json()["outcome"] == "copied"
+    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([[m for m, _ in made]], 4).vectors)
+
+
 @pytest.mark.parametrize(("projections", "check"), [(0, None), (64, LIGHT), (None, FULL)])
 @in_a_loop
 async def test_a_federation_plays_with_the_check_that_its_config_names(sqlite_store, tmp_path, projections, check):
