@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 from tests.commands import refused, succeeded
 from tests.service.federations import PATIENT, establish_small, in_a_loop, serving, some_update, stored
+from tests.service.helper.helpers import ThreadedHelper
+from tests.service.server.secure.federations import HISTORIES, establish_sums, take_part
+from tests.service.server.secure.test_verifying import Published
 
 from federank.errors import StoreError
 from federank.service.server.store import schema
@@ -55,6 +58,30 @@ async def test_a_moved_federation_continues(sqlite_store, postgresql_server):
         device.headers = headers[0]
         assert (await device.take_part(some_update(8))).status_code == 201
         await running.version(3)
+
+
+@pytest.mark.slow
+@in_a_loop
+async def test_secure_aggregation_continues_in_the_round_that_was_under_way(sqlite_store, postgresql_server, tmp_path):
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+        token = establish_sums(sqlite_store, helper.origin, sigma=1.0)
+        async with serving(sqlite_store, token=token) as running:
+            clients = [await running.device() for _ in range(3)]
+            for one in zip(clients, HISTORIES, strict=False):
+                await take_part(*one)
+            await running.version(1)
+            await take_part(clients[0], HISTORIES[0])
+        target = postgresql_server.database()
+        succeeded("admin", "move-store", target, "--store", sqlite_store)
+        async with serving(target, token=token) as running, Published(helper, running, versions=0) as published:
+            for client, history in zip(clients[1:], HISTORIES[1:], strict=False):
+                client.client = running.client
+                await take_part(client, history)
+            await running.version(2)
+            found, _ = await published.verify()
+            assert (found.versions, found.recomputed, found.messages, found.findings) == (2, 2, 6, ())
+            counts = stored(target, "SELECT invitations FROM devices WHERE invitations > 0")
+            assert counts == [(2,)] * 3
 
 
 @pytest.mark.slow
