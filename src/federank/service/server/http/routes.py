@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from federank.service.server.http import admin_api as admin
-from federank.service.server.http import admin_api as operating
 from federank.service.server.http import client_api as devices
 from federank.service.server.http import public_api as public
 from federank.service.server.service import Service
@@ -39,137 +38,119 @@ class Entry(NamedTuple):
 
 TENSORS = "application/octet-stream"
 JSON = "application/json"
+_JSON_OR_UNCHANGED, _ONE_TENSOR_FILE = ((200, JSON), (304, "")), ((200, TENSORS),)
 _SEASON = ("season", "The season; the current one unless it is named.")
 _ROUND = ("round", "The round; the newest one unless it is named.")
+_ONLY_CHANGED = "Only rows changed since this version; all of them if it is unknown."
+
+
+def _by_client(method: str, path: str, endpoint: Endpoint, **more: Any) -> Entry:
+    """What a client asks with its token."""
+    return Entry(method, f"{PUBLIC}{path}", endpoint, who="device", **more)
+
+
+def _of_sums(name: str, endpoint: Endpoint, about: tuple[str, str], **more: Any) -> Entry:
+    """What is published under secure aggregation."""
+    return Entry("GET", f"{PUBLIC}/sums/{name}", endpoint, query=(about,), **{"refusals": (404, 409)} | more)
+
+
+def _action(path: str, endpoint: Endpoint, *refusals: int, **more: Any) -> Entry:
+    """What the operator does, stated as JSON."""
+    refused = tuple(sorted({400, 413, 422, *refusals}))
+    return Entry("POST", f"{ADMIN}{path}", endpoint, who="operator", sends=JSON, refusals=refused, **more)
+
+
+_NOISY = {"answers": _ONE_TENSOR_FILE, "refusals": (403, 404, 409)}
+_HEALTH = Entry("GET", "/health", public.health), Entry("GET", "/ready", public.ready)
 
 PUBLIC_ROUTES: tuple[Entry, ...] = (
     Entry("GET", f"{PUBLIC}/federation", public.federation),
     Entry("GET", f"{PUBLIC}/status", public.status),
-    Entry("GET", f"{PUBLIC}/catalogue", public.catalogue, answers=((200, JSON), (304, ""))),
+    Entry("GET", f"{PUBLIC}/catalogue", public.catalogue, answers=_JSON_OR_UNCHANGED),
     Entry(
         "GET",
         f"{PUBLIC}/model",
         public.model,
-        query=(("since", "Only rows changed since this version; all of them if it is unknown."),),
+        query=(("since", _ONLY_CHANGED),),
         answers=((200, TENSORS), (304, "")),
     ),
     Entry("POST", f"{PUBLIC}/devices", devices.enrol_device, sends=JSON, answers=((201, JSON),), refusals=(403, 413)),
-    Entry("DELETE", f"{PUBLIC}/devices/me", devices.leave_federation, who="device", answers=((204, ""),)),
-    Entry(
+    _by_client("DELETE", "/devices/me", devices.leave_federation, answers=((204, ""),)),
+    _by_client(
         "GET",
-        f"{PUBLIC}/work",
+        "/work",
         devices.work,
-        who="device",
         query=(("wait", f"Seconds to wait for work, at most {devices.LONGEST_WAIT}."),),
         answers=((200, JSON), (204, "")),
         refusals=(409,),
     ),
-    Entry(
+    _by_client(
         "GET",
-        f"{PUBLIC}/tasks/{{ticket}}",
+        "/tasks/{ticket}",
         devices.task,
-        who="device",
-        query=(("have", "Only rows changed since this version; all of them if it is unknown."),),
-        answers=((200, TENSORS),),
+        query=(("have", _ONLY_CHANGED),),
+        answers=_ONE_TENSOR_FILE,
         refusals=(404, 410),
     ),
-    Entry(
+    _by_client(
         "POST",
-        f"{PUBLIC}/tasks/{{ticket}}/update",
+        "/tasks/{ticket}/update",
         devices.upload,
-        who="device",
         sends=TENSORS,
         answers=((201, JSON), (200, JSON)),
         refusals=(400, 404, 408, 409, 410, 413, 415, 422),
     ),
-    Entry("GET", f"{PUBLIC}/tasks/{{ticket}}/outcome", devices.outcome, who="device", refusals=(404,)),
-    Entry(
+    _by_client("GET", "/tasks/{ticket}/outcome", devices.outcome, refusals=(404,)),
+    _by_client(
         "POST",
-        f"{PUBLIC}/hits",
+        "/hits",
         devices.evaluate,
-        who="device",
         sends=JSON,
         answers=((201, JSON), (200, JSON)),
         refusals=(404, 409, 413, 422),
     ),
     Entry("GET", f"{PUBLIC}/seasons", public.seasons),
-    Entry("GET", f"{PUBLIC}/sums/config", public.config, query=(_SEASON,), refusals=(404, 409)),
-    Entry("GET", f"{PUBLIC}/sums/settings", public.settings, query=(_SEASON,), refusals=(404, 409)),
-    Entry(
-        "GET",
-        f"{PUBLIC}/sums/first",
-        public.first,
-        query=(_SEASON,),
-        answers=((200, TENSORS),),
-        refusals=(403, 404, 409),
-    ),
-    Entry(
-        "GET",
-        f"{PUBLIC}/sums/rounds",
-        public.rounds,
-        query=(("from", "Rounds from this number on."),),
-        refusals=(404, 409),
-    ),
-    Entry("GET", f"{PUBLIC}/sums/offer", public.offer, query=(_ROUND,), refusals=(404, 409)),
-    Entry("GET", f"{PUBLIC}/sums/record", public.record, query=(_ROUND,), refusals=(404, 409)),
-    Entry("GET", f"{PUBLIC}/sums/helper-record", public.helper_record, query=(_ROUND,), refusals=(404, 409)),
-    *(
-        Entry("GET", f"{PUBLIC}/sums/{name}", act, query=(_ROUND,), answers=((200, TENSORS),), refusals=(403, 404, 409))
-        for name, act in (("total", public.total), ("helper-sum", public.helper_total))
-    ),
+    _of_sums("config", public.config, _SEASON),
+    _of_sums("settings", public.settings, _SEASON),
+    _of_sums("first", public.first, _SEASON, **_NOISY),
+    _of_sums("rounds", public.rounds, ("from", "Rounds from this number on.")),
+    _of_sums("offer", public.offer, _ROUND),
+    _of_sums("record", public.record, _ROUND),
+    _of_sums("helper-record", public.helper_record, _ROUND),
+    _of_sums("total", public.total, _ROUND, **_NOISY),
+    _of_sums("helper-sum", public.helper_total, _ROUND, **_NOISY),
     Entry("GET", f"{PUBLIC}/health", public.health),
     Entry("GET", f"{PUBLIC}/ready", public.ready),
-    Entry("GET", "/health", public.health),
-    Entry("GET", "/ready", public.ready),
+    *_HEALTH,
 )
 
 ADMIN_ROUTES: tuple[Entry, ...] = (
     Entry("GET", f"{ADMIN}/overview", admin.overview, who="operator"),
     Entry("POST", f"{ADMIN}/close", admin.close, who="operator", answers=((202, JSON),), refusals=(409,)),
-    Entry("POST", f"{ADMIN}/accuracy", admin.publish_accuracy, who="operator", sends=JSON, refusals=(400, 413, 422)),
-    Entry("POST", f"{ADMIN}/rounds", admin.pause, who="operator", sends=JSON, refusals=(400, 413, 422)),
-    Entry("GET", f"{ADMIN}/catalogue", public.catalogue, answers=((200, JSON), (304, ""))),
-    Entry("GET", f"{ADMIN}/versions", operating.versions, who="operator"),
-    Entry(
-        "POST", f"{ADMIN}/rollback", operating.rollback, who="operator", sends=JSON, refusals=(400, 404, 409, 413, 422)
-    ),
-    Entry("POST", f"{ADMIN}/ban", operating.ban_device, who="operator", sends=JSON, refusals=(400, 404, 413, 422)),
-    Entry(
-        "POST", f"{ADMIN}/invitations", operating.make_invitations, who="operator", sends=JSON, refusals=(400, 413, 422)
-    ),
+    _action("/accuracy", admin.publish_accuracy),
+    _action("/rounds", admin.pause),
+    Entry("GET", f"{ADMIN}/catalogue", public.catalogue, answers=_JSON_OR_UNCHANGED),
+    Entry("GET", f"{ADMIN}/versions", admin.versions, who="operator"),
+    _action("/rollback", admin.rollback, 404, 409),
+    _action("/ban", admin.ban_device, 404),
+    _action("/invitations", admin.make_invitations),
     Entry("GET", f"{ADMIN}/seasons", public.seasons),
-    Entry(
-        "POST",
-        f"{ADMIN}/seasons",
-        operating.new_season,
-        who="operator",
-        sends=JSON,
-        answers=((201, JSON),),
-        refusals=(400, 413, 422),
-    ),
-    Entry("POST", f"{ADMIN}/seasons/end", operating.end_current_season, who="operator"),
-    Entry(
-        "POST",
-        f"{ADMIN}/seasons/prune",
-        operating.prune_season,
-        who="operator",
-        sends=JSON,
-        refusals=(400, 413, 422),
-    ),
-    Entry("POST", f"{ADMIN}/token", operating.rotate_token, who="operator"),
-    Entry("GET", f"{ADMIN}/log", operating.log, who="operator"),
+    _action("/seasons", admin.new_season, answers=((201, JSON),)),
+    Entry("POST", f"{ADMIN}/seasons/end", admin.end_current_season, who="operator"),
+    _action("/seasons/prune", admin.prune_season),
+    Entry("POST", f"{ADMIN}/token", admin.rotate_token, who="operator"),
+    Entry("GET", f"{ADMIN}/log", admin.log, who="operator"),
     Entry(
         "GET",
         f"{ADMIN}/export",
-        operating.export,
+        admin.export,
         who="operator",
         query=(("version", "Which version; the newest by default."),),
-        answers=((200, TENSORS),),
+        answers=_ONE_TENSOR_FILE,
         refusals=(404,),
     ),
     Entry("GET", "/metrics", admin.metrics, answers=((200, "text/plain"),)),
-    Entry("GET", "/health", public.health),
-    Entry("GET", "/ready", public.ready),
+    *_HEALTH,
 )
 
 
@@ -195,7 +176,6 @@ _PHRASES = {
     429: "Too many requests; Retry-After says when.",
     503: "The store does not answer now; nothing was done.",
 }
-_TOKENS = {"device": "device", "operator": "operator"}
 
 
 @cache
@@ -204,7 +184,7 @@ def openapi_document(entries: tuple[Entry, ...], title: str) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for entry in entries:
         paths.setdefault(entry.path, {})[entry.method.lower()] = _operation(entry)
-    own = {"get": {"operationId": "openapi", "summary": "This document.", "responses": {"200": _answer(200, _JSON)}}}
+    own = {"get": {"operationId": "openapi", "summary": "This document.", "responses": {"200": _answer(200, JSON)}}}
     paths[f"{PUBLIC}/openapi.json"] = own
     return {
         "openapi": "3.1.0",
@@ -234,9 +214,6 @@ def openapi_document(entries: tuple[Entry, ...], title: str) -> dict[str, Any]:
     }
 
 
-_JSON = "application/json"
-
-
 def _operation(entry: Entry) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operationId": _identity(entry),
@@ -261,11 +238,11 @@ def _operation(entry: Entry) -> dict[str, Any]:
         described["parameters"] = parameters
     if entry.sends:
         described["requestBody"] = {
-            "required": entry.sends != _JSON or entry.who == "operator",
+            "required": entry.sends != JSON or entry.who == "operator",
             "content": _content(entry.sends),
         }
-    if entry.who in _TOKENS:
-        described["security"] = [{_TOKENS[entry.who]: []}]
+    if entry.who != "anyone":
+        described["security"] = [{entry.who: []}]
     return described
 
 
@@ -284,11 +261,11 @@ def _answer(status: int, kind: str) -> dict[str, Any]:
 
 def _refusal(status: int) -> dict[str, Any]:
     schema = {"schema": {"$ref": "#/components/schemas/Refusal"}}
-    return {"description": _PHRASES[status], "content": {_JSON: schema}}
+    return {"description": _PHRASES[status], "content": {JSON: schema}}
 
 
 def _content(kind: str) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "object"} if kind == _JSON else {"type": "string"}
-    if kind == "application/octet-stream":
-        schema = {"type": "string", "format": "binary", "description": "safetensors: items, vectors, biases"}
+    schema: dict[str, Any] = {"type": "object"} if kind == JSON else {"type": "string"}
+    if kind == TENSORS:
+        schema = {"type": "string", "format": "binary", "description": "safetensors"}
     return {kind: {"schema": schema}}
