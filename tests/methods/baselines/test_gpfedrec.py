@@ -11,7 +11,7 @@ from federank.errors import SettingError
 from federank.federation.method import DataSummary
 from federank.methods.baselines.gpfedrec import GPFedRec, NamedVectors
 from federank.methods.federated_model import model_class
-from federank.service.server.methods import _settle
+from federank.service.server.methods import server_method
 from federank.simulation.options import TrainingOptions
 
 METHOD = GPFedRec(factors=1).resolve(DataSummary(n_items=2, n_clients=4))
@@ -49,7 +49,7 @@ def test_a_strong_regulariser_leaves_a_client_with_the_table_of_the_server():
 
 def test_servers_and_clusters_have_one_broadcast_for_all():
     world = two_tastes()
-    with pytest.raises(SettingError, match="simulations"):
-        _settle(GPFedRec(), world, None)
+    with pytest.raises(SettingError, match="gpfedrec"):
+        server_method("gpfedrec").settle(GPFedRec(), world, None)
     with pytest.raises(SettingError, match="cluster"):
         model_class(GPFedRec)(rounds=1).fit(world, training_options=TrainingOptions(engine="cluster", cluster="local"))
