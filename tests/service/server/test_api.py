@@ -341,3 +341,11 @@ async def test_the_openapi_document_is_valid_and_describes_every_route(sqlite_st
                 answer = await client.request(method.upper(), path.replace("{ticket}", "x"))
                 assert answer.status_code not in (404, 405, 500), (method, path)
     assert {(path, method) for path, methods in table.routes.items() for method in methods} == described
+
+
+@pytest.mark.parametrize("entry", [entry for entry in ADMIN_ROUTES if entry.method == "POST"], ids=lambda one: one.path)
+@in_a_loop
+async def test_every_action_is_the_operators(sqlite_store, entry):
+    async with serving(sqlite_store) as running:
+        answer = await running.admin.post(entry.path, headers={"Authorization": f"Bearer {'x' * 43}"}, json={})
+        assert (answer.status_code, answer.json()["error"]) == (401, "not-the-operator")

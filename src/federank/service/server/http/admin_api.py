@@ -51,9 +51,8 @@ async def metrics(service: Service, request: Request) -> Response:  # noqa: ARG0
     return bytes_response(text, {}, CONTENT_TYPE)
 
 
-async def overview(service: Service, request: Request) -> Response:
+async def overview(service: Service, request: Request) -> Response:  # noqa: ARG001
     """The latest rounds: reports, dropouts, refusals by reason, bytes, drift, duration, devices; and latency."""
-    await check_operator(service, request)
     rounds, rejected = await service.read(lambda connection: latest_rounds(connection, SHOWN_ROUNDS))
     judged = await service.read(lambda connection: judged_versions(connection, SHOWN_ROUNDS))
     joining = await service.read(lambda connection: get_value(connection, "joining"))
@@ -103,9 +102,8 @@ def hidden(service: Service) -> list[str]:
     return [items[row]["title"] for row in rows]
 
 
-async def close(service: Service, request: Request) -> Response:
+async def close(service: Service, request: Request) -> Response:  # noqa: ARG001
     """End the open round now, as if its time were up."""
-    await check_operator(service, request)
     now = service.latest.round
     if now is None or now.state != "open":
         raise Refusal(409, "not-open", "No round is open.")
@@ -132,7 +130,6 @@ def _is_finite(value: Any) -> bool:
 
 async def publish_accuracy(service: Service, request: Request) -> Response:
     """Publish how good the model is, as measured elsewhere: names of metrics and their values."""
-    await check_operator(service, request)
     given = await read_json(service, request)
     numbers = {name: value for name, value in given.items() if name != "version"}
     fine = all(len(name) <= 40 and _is_finite(value) for name, value in numbers.items())
@@ -151,7 +148,6 @@ async def publish_accuracy(service: Service, request: Request) -> Response:
 
 async def pause(service: Service, request: Request) -> Response:
     """Pause the rounds after the open one, or go on."""
-    await check_operator(service, request)
     paused = (await read_json(service, request)).get("paused")
     if not isinstance(paused, bool):
         raise Refusal(422, "malformed", 'Say {"paused": true} or {"paused": false}.')
@@ -185,15 +181,13 @@ MOST_INVITATIONS = 10_000
 MOST_ITEMS_BYTES = 32 * 2**20
 
 
-async def versions(service: Service, request: Request) -> Response:
+async def versions(service: Service, request: Request) -> Response:  # noqa: ARG001
     """The versions that can be gone back to, newest first."""
-    await check_operator(service, request)
     return json_response({"version": newest(service).version, "versions": await service.read(kept_versions)})
 
 
 async def rollback(service: Service, request: Request) -> Response:
     """Publish an earlier version as a new one; the round that is under way is given up."""
-    await check_operator(service, request)
     wanted = (await read_json(service, request)).get("version")
     if not isinstance(wanted, int) or isinstance(wanted, bool):
         raise Refusal(422, "malformed", 'Say which version to go back to: {"version": 1200}.')
@@ -228,7 +222,6 @@ async def rollback(service: Service, request: Request) -> Response:
 
 async def new_season(service: Service, request: Request) -> Response:
     """Begin another season: its catalogue, uploads per client, epsilon, end, and the version that it continues."""
-    await check_operator(service, request)
     given = await read_json(service, request, MOST_ITEMS_BYTES)
     names = {part.name for part in fields(SeasonSpec)}
     unknown = sorted(set(given) - names)
@@ -242,9 +235,8 @@ async def new_season(service: Service, request: Request) -> Response:
     return json_response(season_lines(season) | {"version": model.version}, 201)
 
 
-async def end_current_season(service: Service, request: Request) -> Response:
+async def end_current_season(service: Service, request: Request) -> Response:  # noqa: ARG001
     """End the current season: its open round is discarded, and no other begins."""
-    await check_operator(service, request)
     season = await _changed(service, end_season)
     service.log.say("season ended", number=season.number)
     _wake(service)
@@ -253,7 +245,6 @@ async def end_current_season(service: Service, request: Request) -> Response:
 
 async def prune_season(service: Service, request: Request) -> Response:
     """Drop the sums and the versions of a closed season, at both servers."""
-    await check_operator(service, request)
     number = (await read_json(service, request)).get("season")
     if not isinstance(number, int) or isinstance(number, bool):
         raise Refusal(422, "malformed", 'Say which season: {"season": 1}.')
@@ -283,7 +274,6 @@ def _wake(service: Service) -> None:
 
 async def ban_device(service: Service, request: Request) -> Response:
     """Take no Update of a device any more, and withdraw the one that is not folded yet."""
-    await check_operator(service, request)
     device = (await read_json(service, request)).get("device")
     if not isinstance(device, str):
         raise Refusal(422, "malformed", 'Say which device to ban: {"device": "..."}, by its name.')
@@ -305,7 +295,6 @@ async def ban_device(service: Service, request: Request) -> Response:
 
 async def make_invitations(service: Service, request: Request) -> Response:
     """New invitations, shown this once: each lets one device enrol where only the invited may."""
-    await check_operator(service, request)
     count = (await read_json(service, request)).get("count", 1)
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_INVITATIONS:
         raise Refusal(422, "malformed", f'Say how many: {{"count": 100}}, from 1 to {MOST_INVITATIONS:,}.')
@@ -319,9 +308,8 @@ async def make_invitations(service: Service, request: Request) -> Response:
     return json_response({"invitations": codes, "needed": service.invited_only})
 
 
-async def rotate_token(service: Service, request: Request) -> Response:
+async def rotate_token(service: Service, request: Request) -> Response:  # noqa: ARG001
     """A new operator's token, shown this once; the one that asked dies."""
-    await check_operator(service, request)
     token = new_token()
 
     def act(connection: Connection) -> None:
@@ -332,9 +320,8 @@ async def rotate_token(service: Service, request: Request) -> Response:
     return json_response({"token": token})
 
 
-async def log(service: Service, request: Request) -> Response:
+async def log(service: Service, request: Request) -> Response:  # noqa: ARG001
     """Everything that operators did, oldest first, and whether no line was changed or taken out."""
-    await check_operator(service, request)
     actions = await service.read(all_actions)
     lines = [{"number": n, "time": when, "action": action, **detail} for n, when, action, detail, _ in actions]
     return json_response({"unbroken": is_unbroken(actions), "actions": lines})
@@ -342,7 +329,6 @@ async def log(service: Service, request: Request) -> Response:
 
 async def export(service: Service, request: Request) -> Response:
     """A version of the model as safetensors, all tables; what it is of stands in the headers."""
-    await check_operator(service, request)
     wanted = check_int(request, "version")
     number = newest(service).version if wanted is None else wanted
     model = await service.read(lambda connection: model_at(connection, number))

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from federank.errors import StoreAway
+from federank.service.server.http.admin_api import check_operator
 from federank.service.server.http.limits import bucket_of, enforce_rate_limit
 from federank.service.server.http.page import DEFAULT, WORKER, bundles, documents, first_sight, preferred
 from federank.service.server.http.responses import (
@@ -31,7 +32,7 @@ from federank.service.server.http.responses import (
     takes_gzip,
     unavailable,
 )
-from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC, PUBLIC_ROUTES, Endpoint, Entry, openapi_document
+from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC, PUBLIC_ROUTES, Entry, openapi_document
 from federank.service.server.service import Service
 
 # The page's files, held in memory as they are and compressed, so that a visit costs a fraction of their bytes.
@@ -132,9 +133,9 @@ class Table:
         async def describe(service: Service, request: Request) -> Response:  # noqa: ARG001
             return json_response(document)
 
-        self.routes: dict[str, dict[str, Endpoint]] = {f"{PUBLIC}/openapi.json": {"GET": describe}}
-        for entry in entries:
-            self.routes.setdefault(entry.path, {})[entry.method] = entry.endpoint
+        self.routes: dict[str, dict[str, Entry]] = {}
+        for entry in (*entries, Entry("GET", f"{PUBLIC}/openapi.json", describe)):
+            self.routes.setdefault(entry.path, {})[entry.method] = entry
 
     def template(self, path: str) -> tuple[str, dict[str, str]] | None:
         """Which route a path is of, and what stands in the place that varies; None if it is of none."""
@@ -189,11 +190,13 @@ class Middleware:
             await self._page(scope, receive, send)
             return
         template, scope["path_params"] = found
-        methods = self.table.routes[template]
-        endpoint = methods.get("GET" if scope["method"] == "HEAD" else scope["method"])
-        if endpoint is None:
+        methods, request = self.table.routes[template], Request(scope, receive, send)
+        entry = methods.get("GET" if scope["method"] == "HEAD" else scope["method"])
+        if entry is None:
             raise HTTPException(405, headers={"Allow": ", ".join(methods)})
-        answer = await endpoint(self._service, Request(scope, receive, send))
+        if entry.who == "operator":
+            await check_operator(self._service, request)
+        answer = await entry.endpoint(self._service, request)
         await answer(scope, receive, send)
 
     def _refusal(self, reason: Exception) -> Refusal:
