@@ -269,6 +269,9 @@ async def test_a_helper_says_itself_why_it_cannot_serve(sqlite_store, tmp_path):
         assert (line["event"], line["state"]) == ("not ready", "certificate")
         assert 'federank_helper_fault{code="certificate"} 1.0' in service.metrics.text({}).decode()
         assert (await client.get("/metrics")).status_code == 404  # at the operator's address only
+        service.certificate = None
+        assert (await client.get("/ready")).status_code == 200
+        assert "federank_helper_fault{" not in service.metrics.text({}).decode()
 
 
 def test_the_folder_of_round_keys_must_be_ones_own_and_goes_when_it_is_empty(tmp_path):
