@@ -18,7 +18,7 @@ from numba.extending import overload
 
 from federank._numerics.arrays import FloatMatrix, FloatVector
 from federank._numerics.compiling import compiled
-from federank._numerics.rows import inlined
+from federank._numerics.rows import inlined, outlined
 
 # ruff: noqa: ARG001 (Numba prescribes the parameters)
 
@@ -141,6 +141,13 @@ def words(seed: Any, user: Any, purpose: int, round_number: Any, counter: Any) -
         _given(seed), _given(user), _given(purpose), zero, _given(round_number), _given(counter), zero, zero
     )
     return np.uint32(a), np.uint32(b), np.uint32(c), np.uint32(d)
+
+
+@outlined
+def first_word(seed: Any, user: Any, purpose: int, round_number: Any, counter: Any) -> Any:
+    """The first word of one draw, for branches that are taken rarely."""
+    word, _, _, _ = words(seed, user, purpose, round_number, counter)
+    return word
 
 
 @inlined

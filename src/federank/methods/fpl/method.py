@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 
 from federank._numerics.arrays import FloatMatrix, FloatVector
-from federank._numerics.rows import dot, inlined, outlined
+from federank._numerics.rows import dot, inlined
 from federank.checks import setting
 from federank.errors import BadMessage, SettingError
 from federank.federation import wire
@@ -42,6 +42,7 @@ from federank.federation.rng import (
     absent_item,
     below,
     first_items,
+    first_word,
     happens,
     holds,
     normal_columns,
@@ -436,15 +437,9 @@ def pair_of_words(first: Any, second: Any, third: Any, draw: Any, profile: Any) 
     if has_item(profile, draw.user, negative):
         negative = below(third, n_items)
         if has_item(profile, draw.user, negative):
-            word = _word_of_negative(draw.seed, draw.user, draw.round_number, draw.counter)
+            word = first_word(draw.seed, draw.user, NEGATIVE, draw.round_number, draw.counter)
             negative = absent_item(items, start, size, below(word, n_items - size))
     return position, negative
-
-
-@outlined
-def _word_of_negative(seed: Any, user: Any, round_number: Any, counter: Any) -> Any:
-    word, _, _, _ = words(seed, user, NEGATIVE, round_number, counter)
-    return word
 
 
 @inlined
@@ -464,11 +459,5 @@ def may_send(allowed: Any, per_row: Any, seed: Any, user: Any, round_number: Any
     if not allowed:
         return False
     if per_row:
-        return happens(_word_of_row(seed, user, round_number, item), pi)
+        return happens(first_word(seed, user, MASK, round_number, item), pi)
     return happens(coin, pi)
-
-
-@outlined
-def _word_of_row(seed: Any, user: Any, round_number: Any, item: Any) -> Any:
-    word, _, _, _ = words(seed, user, MASK, round_number, item)
-    return word

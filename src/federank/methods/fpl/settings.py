@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 
 from federank._numerics.arrays import IntVector, LongVector, RealVector
 from federank._numerics.compiling import compiled
-from federank._numerics.rows import inlined, outlined
+from federank._numerics.rows import inlined
 from federank.checks import Settings, check_int, check_positive, check_range, setting
 from federank.errors import SettingError
-from federank.federation.rng import ONLINE, SELECT, SERVER, below, happens, words
+from federank.federation.rng import ONLINE, SELECT, SERVER, below, first_word, happens, words
 from federank.methods.fpl.method import FPL, FPLRules
 from federank.privacy.policy import Policy, SharingSettings, default_basis
 from federank.privacy.population import AS_HISTORIES_ARE, SharedProfiles
@@ -291,13 +291,7 @@ def is_online(seed: Any, user: Any, round_number: Any, online: Any, trace: Any) 
         return trace[np.int64(round_number) % len(trace), user]
     if online >= 1.0:
         return True
-    return happens(_word_of_device(seed, user, round_number), online)
-
-
-@outlined
-def _word_of_device(seed: Any, user: Any, round_number: Any) -> Any:
-    word, _, _, _ = words(seed, user, ONLINE, round_number, 0)
-    return word
+    return happens(first_word(seed, user, ONLINE, round_number, 0), online)
 
 
 @inlined

@@ -24,9 +24,9 @@ from federank.federation.rng import (
     DROPOUT,
     USER_FACTORS,
     first_items,
+    first_word,
     happens,
     normal_rows,
-    words,
     words_wrap_around,
 )
 from federank.methods.fpl import kernels
@@ -342,8 +342,8 @@ class InMemoryClients:
             result = replace(self.method, pi=pi, triples=int(recipe.triples[user])).client_update(client, broadcast)
             self.vectors[user] = result.state.vector
             with words_wrap_around():
-                word, _, _, _ = words(seed, user, DROPOUT, round_number, 0)
-            if not happens(word, recipe.dropout):
+                lost = happens(first_word(seed, user, DROPOUT, round_number, 0), recipe.dropout)
+            if not lost:
                 assert result.positives is not None
                 self.ledgers[user].record(round_number, taken, result.positives, result.negatives)
                 yield user, clip_and_noise(self.method, recipe, user, round_number, result.update)
