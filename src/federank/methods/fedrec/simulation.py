@@ -180,11 +180,11 @@ class RatingFederation:
         return RatingSpread(self)
 
     def receive(self, message: tuple[int, FloatMatrix]) -> None:
-        """On a shard: the round, and all of V."""
+        """Set the round, and all of V."""
         self.round_number, self.item_vectors[:] = message
 
     def sum_of(self, clients: IntVector) -> Sums:
-        """On a shard: the sums of these clients' gradients."""
+        """The sums of these clients' gradients in a batch round; their vectors move."""
         sums = no_sums(self)
         kernels.sum_pmf_batch(self.run, sums, self.workspace, self.round_number, clients)
         return sums

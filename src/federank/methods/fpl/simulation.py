@@ -167,13 +167,13 @@ class Federation:
         return FPLSpread(self)
 
     def receive(self, message: Changes) -> None:
-        """On a shard: the rows of the model that have changed."""
+        """Set the round, and rows of the model that have changed."""
         self.round_number = message.round_number
         self.item_vectors[message.items, : self.recipe.factors] = message.vectors
         self.item_biases[message.items] = message.biases
 
     def sum_of(self, clients: IntVector) -> FPLUpdate:
-        """On a shard: the sum of these clients' updates."""
+        """The sum of these clients' updates in this round, as they are sent; their vectors move."""
         recipe, run, workspace = self.recipe, self.run, self._workspace
         if recipe.clip == 0:
             return kernels.sum_of_updates(run, self.round_number, clients, workspace)
