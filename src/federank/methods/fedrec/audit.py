@@ -31,7 +31,7 @@ from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.federation.method import ItemGradients
 from federank.methods.fedrec.kernels import RatingRun, Workspace, choose_one, lay_out
-from federank.methods.fedrec.recommender import RatingFactors
+from federank.methods.fedrec.recommender import PMF
 from federank.methods.fedrec.simulation import RatingFederation, choose_raters, play_compiled
 from federank.simulation.options import TrainingOptions
 
@@ -269,7 +269,7 @@ _FIRST_ITERATION, _LAST_ITERATION = 2, 10
 
 
 def audit_training(
-    model: RatingFactors,
+    model: PMF,
     train: Interactions,
     *,
     sees: str = "updates",
@@ -284,7 +284,7 @@ def audit_training(
     return audit_model(model.fit(train, training_options=training_options), sees=sees, people=people)
 
 
-def audit_model(model: RatingFactors, *, sees: str = "updates", people: int | None = None) -> Audited:
+def audit_model(model: PMF, *, sees: str = "updates", people: int | None = None) -> Audited:
     """Audit a trained model: its run's draws are made again, and its first few rounds are played again."""
     _refuse(model, sees)
     started, data = time.perf_counter(), model.training
@@ -316,7 +316,7 @@ def audit_model(model: RatingFactors, *, sees: str = "updates", people: int | No
     return Audited([replace(findings, disclosed_share=1.0, ratings=ratings)], about)
 
 
-def _refuse(model: RatingFactors, sees: str) -> None:
+def _refuse(model: PMF, sees: str) -> None:
     if sees not in RATING_ATTACKS:
         raise SettingError(
             f"Of {model.name} a server that sees {sees} is not audited yet; choose updates or anonymous."
@@ -325,7 +325,7 @@ def _refuse(model: RatingFactors, sees: str) -> None:
         raise SettingError("Without a federation nothing is sent, and everyone's ratings are in one place already.")
 
 
-def _view(model: RatingFactors, observer: RatingObserver, one: RatingObserver, rows: IntVector) -> RatingView:
+def _view(model: PMF, observer: RatingObserver, one: RatingObserver, rows: IntVector) -> RatingView:
     federation, data = observer.federation, model.training
     second = np.zeros(observer.times_named[rows].shape, dtype=np.bool_)
     if federation.recipe.implicit:
@@ -342,9 +342,7 @@ def _view(model: RatingFactors, observer: RatingObserver, one: RatingObserver, r
     )
 
 
-def _ratings_audit(
-    model: RatingFactors, established: RatingFederation, users: IntVector
-) -> dict[str, dict[str, float]]:
+def _ratings_audit(model: PMF, established: RatingFederation, users: IntVector) -> dict[str, dict[str, float]]:
     """How many of these users' ratings are recovered exactly, and the mean error, beside those of the mean rating."""
     data, settings = model.training, model.settings
     assert data.ratings is not None

@@ -37,18 +37,23 @@ from federank.simulation.federated import traffic
 from federank.simulation.options import TrainingOptions
 
 
-class RatingFactors(PredictsRatings, LearnsInRounds):
-    """Predicts r = U_u . V_i, with what SVD++ adds to U_u."""
+class PMF(PredictsRatings, LearnsInRounds):
+    """Probabilistic matrix factorisation (Mnih and Salakhutdinov, 2007; Lin et al., 2020); see `PMFSettings`."""
 
+    name = "pmf"
     audit = "federank.methods.fedrec.audit"
 
     learns_from = "ratings"
     tables: ClassVar = {"item_vectors": 2, "user_vectors": 2}
-    method_type: ClassVar[type[federated.PMF]]
+    method_type: ClassVar[type[federated.PMF]] = federated.PMF
     """The method of real clients that goes on from this model."""
+    settings_type: ClassVar[type[RatingSettings]] = PMFSettings
     settings: RatingSettings
     item_vectors: FloatMatrix
     user_vectors: FloatMatrix
+
+    @made_from(PMFSettings)
+    def __init__(self) -> None: ...
 
     def _learn(self, train: Interactions, training_options: TrainingOptions) -> None:
         refuse_bad_ratings(train, self.settings)
@@ -125,31 +130,12 @@ class RatingFactors(PredictsRatings, LearnsInRounds):
         super()._restore(shared, private)
 
 
-# PMF as a recommender: probabilistic matrix factorisation, federated as in FedRec or not.
-
-
-class PMF(RatingFactors):
-    """Probabilistic matrix factorisation (Mnih and Salakhutdinov, 2007; Lin et al., 2020); see `PMFSettings`."""
-
-    name = "pmf"
-    method_type = federated.PMF
-    settings_type = PMFSettings
-    settings: PMFSettings
-
-    @made_from(PMFSettings)
-    def __init__(self) -> None: ...
-
-
-# SVD++ as a recommender: PMF that also learns from which items a user has rated, federated as in FedRec or not.
-
-
-class SVDPlusPlus(RatingFactors):
+class SVDPlusPlus(PMF):
     """SVD++ (Koren, 2008; Lin et al., 2020) without biases; see `SVDPlusPlusSettings`."""
 
     name = "svdpp"
     method_type = federated.SVDPlusPlus
     settings_type = SVDPlusPlusSettings
-    settings: SVDPlusPlusSettings
     tables: ClassVar = {"item_vectors": 2, "implicit_vectors": 2, "user_vectors": 2}
     implicit_vectors: FloatMatrix
     """W: what having rated an item says about a user."""
