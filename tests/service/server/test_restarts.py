@@ -218,8 +218,7 @@ def test_a_helper_opens_its_store_again(keys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("end", ["stop", "kill"])
-def test_processes_that_ended_or_were_killed_go_on(end, tmp_path, keys):
+def test_processes_that_ended_or_were_killed_go_on(tmp_path, keys):
     model = tmp_path / "model"
     succeeded("train", "frugal", "--data", "city", "--messages", "2", "--factors", "4", "--clip", "1", "--out", model)
     helper = HelperProcess(tmp_path, keys).start()
@@ -227,7 +226,7 @@ def test_processes_that_ended_or_were_killed_go_on(end, tmp_path, keys):
     store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
     with Served(store, *flags, "--clip", "1", "--sigma", "0", folder=tmp_path) as server:
         seen = set()
-        for _ in range(3):
+        for end in ("stop", "kill", "stop"):
             server.until_ready()
             with server.client() as client:
                 federation_id = client.get("/api/v1/federation").json()["federation_id"]

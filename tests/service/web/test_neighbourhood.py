@@ -114,17 +114,11 @@ def make_visit():
 
 
 @pytest.mark.slow
-def test_make_visit_aggregates_rounds_with_all_its_clients(tmp_path):
+def test_make_visit_aggregates_rounds_and_starts_clients_that_die_again(tmp_path):
     with running(make_visit(), tmp_path) as demo:
         status = demo.wait_until(lambda status: status["version"] >= 3)
-    assert status["simulated"] == {"state": "running", "clients": CLIENTS}
-    assert status["devices"] == CLIENTS
-
-
-@pytest.mark.slow
-def test_simulated_clients_that_die_are_started_again(tmp_path):
-    with running(make_visit(), tmp_path) as demo:
-        demo.wait_until(lambda status: status["version"] >= 1)
+        assert status["simulated"] == {"state": "running", "clients": CLIENTS}
+        assert status["devices"] == CLIENTS
         first = demo.clients_process()
         os.kill(first, signal.SIGKILL)
         gone = demo.wait_until(lambda status: status["simulated"]["state"] != "running")

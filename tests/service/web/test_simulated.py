@@ -1,7 +1,5 @@
 """The page of a demo says how its simulated clients are, and claims nothing of them where it does not know."""
 
-import json
-
 import pytest
 from playwright.sync_api import expect
 from tests.service.federations import opened
@@ -41,12 +39,3 @@ def test_a_page_whose_server_is_gone_claims_nothing_of_simulated_clients(server,
     server.stop()
     expect(doing).not_to_contain_text(away, timeout=PATIENCE)
     server.start()
-
-
-def test_words_that_are_no_state_are_not_shown(server, visit, words):
-    report(server, json.dumps({"toString": 1}))
-    doing = taking_part(server, visit)
-    with doing.page.expect_response("**/api/v1/status", timeout=PATIENCE):
-        pass
-    expect(doing).to_be_visible()
-    expect(doing).not_to_contain_text(words["en"]["simulated.away"])
