@@ -61,7 +61,7 @@ class Chain:
         """The next version from a round's sum; it must be the one that the record names."""
         why = implausible(total, offer.columns, record.messages, offer.noise)
         if why is not None:
-            raise BadMessage(f"Round {record.round} was folded, though {why}.")
+            raise BadMessage(f"Round {record.round} was aggregated, though {why}.")
         assert self._model is not None, "sums with noise are always there"
         content = self._served.step_of_sum(self._settings, self._model, record.people, total, record.messages)
         self._model = self._model.followed_by(content)

@@ -1,9 +1,8 @@
 """The published model: what the server hands out, in full or only the rows that changed since a version.
 
-A model is tables with one row for each item, what is true of all of it, and whatever else its served's fold has to
-remember. Each row remembers the version that changed it last, so that "what is new since version V" is one comparison.
-A model is never changed once it is published: a fold makes a new one, and devices that still work on an older one keep
-it.
+A model is tables with one row for each item, what is true of all of it, and the state of its server step. Each row
+remembers the version that changed it last, so that "what is new since version V" is one comparison. A model is never
+changed once it is published: a server step makes a new one, and clients that still work on an older one keep it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ CACHE_BYTES = 64 * 2**20
 
 
 def stored_content(content: Content) -> bytes:
-    """All of a content as bytes, with what the next fold remembers: anyone who has it can fold on."""
+    """All of a content as bytes, with the state of the next server step: anyone who has it can go on."""
     parts = {f"tables.{name}": value for name, value in content.tables.items()}
     parts |= {f"overall.{name}": value for name, value in content.overall.items()}
     return encode_parts(parts | {f"state.{name}": value for name, value in content.state.items()})
@@ -78,7 +77,7 @@ class EncodedRows:
         return content
 
 
-# Signals: what the newest version did to the model, so that an operator sees a push or a broken fold; its extent.
+# Signals: what the newest version did to the model, so that an operator sees a push or a broken step; its extent.
 
 
 SHOWN_ROWS = 5

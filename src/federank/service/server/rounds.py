@@ -61,7 +61,7 @@ FIRST_WAIT, LONGEST_WAIT = 0.3, 30.0
 LONGEST_STOP = 0.2
 """Seconds that the end of a process waits for its leader."""
 LONGEST_DIRTY_SECONDS = 10.0
-"""How long the store's log may hold bytes of Updates that were folded or given up (see `Connection.truncate_log`)."""
+"""How long the store's log may hold bytes of aggregated or discarded uploads (see `Connection.truncate_log`)."""
 
 
 class Abandoned(Exception):
@@ -85,7 +85,7 @@ class PublishedModel:
 
     def __init__(self, config: FederationConfig, connection: Connection, defences: Defences = NO_DEFENCES) -> None:
         self._config, self._connection, self._defences = config, connection, defences
-        self.held = self.capped = 0  # rows that the last fold would have moved or lengthened too much
+        self.held = self.capped = 0  # rows that the last step would have moved or lengthened too much
         self.published, self.round_number = model_to_fold(connection), next_round(connection)
         self.enrolled = 0  # clients that the last server step was scaled to
 

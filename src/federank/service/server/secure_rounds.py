@@ -1,14 +1,15 @@
-"""A round of sums at the leader, from its offer to its fold.
+"""A round of secure aggregation at the leader.
 
-    choose    asks the helper for the round's offer, keeps it, and opens the round
-    train     while it waits for uploads, has them prepared in chunks and adds up the shares of those that stand, and
-              whose proof holds where messages carry one (secagg/proof/); the others are left out of both sums; when
-              the round is closed and every upload prepared, the set is fixed; the helper answers it, and the answer is
-              kept before it is used
-    fold      the leader's own noise is drawn, and goes into the store with the next version, in one transaction
+    offer          has the helper sign the round config, and stores it; then the round is opened
+    confirm        a round that was open when the leader began is still open at the helper
+    prepare_some   while the round waits for uploads, has them prepared in chunks, and adds up the shares of the valid
+                   ones; the others are in neither server's sum
+    finish         when the round is closed and every upload prepared, the set is fixed; the helper answers it, and the
+                   answer is stored before it is used; the leader adds its own noise
+    record         stores record and noisy sum with the next version, in one transaction
 
 A crash leaves the round where it was, and anyone who leads next goes on: every question to the helper may be repeated.
-While the helper is away, uploads are still taken; a round that is closed waits. A round ends folded or abandoned.
+While the helper is away, uploads are still taken; a round that is closed waits. A round ends aggregated or abandoned.
 Where the helper gets a new identity key meanwhile, it signs the same offer again, for devices that come after that.
 """
 
@@ -72,14 +73,14 @@ OFFER_SECONDS = 30 * 86_400
 
 
 class Summed(NamedTuple):
-    """All that a fold takes from a round of sums."""
+    """All that a server step takes from a round of secure aggregation."""
 
     total: IntVector  # the noisy sum, in integers
     messages: int
 
 
 class Unavailable(Exception):
-    """The round cannot be folded; the reason is for the operator."""
+    """The round cannot be aggregated; the reason is for the operator."""
 
 
 class RoundOfSums:
@@ -315,7 +316,7 @@ class RoundOfSums:
         return lambda connection: store.put_record(connection, number, signed, noisy, members)
 
     def abandon_closed(self, number: int) -> None:
-        """End a closed round without a fold, here and at the helper."""
+        """End a closed round without an aggregate, here and at the helper."""
         record = RoundRecord(
             config=self._agreement.name,
             offer=self._offer_of(number).digest().hex(),

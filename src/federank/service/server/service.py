@@ -222,7 +222,7 @@ class Service:
 
 
 def defences_of(config: FederationConfig, trust: TrustSettings) -> Defences:
-    """What one fold may do: as the operator says, or as the method has it."""
+    """What one server step may do: as the operator says, or as the method has it."""
     row, move = config.served.kind.defences
     return Defences(
         row if trust.row_quantile is None else trust.row_quantile,

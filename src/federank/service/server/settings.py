@@ -49,7 +49,7 @@ LEAST_MINIMUM = 20
 
 
 def refuse_few(rounds: RoundSettings) -> None:
-    """Raise where so few reports are folded that anyone who fetches the model could read Updates from it."""
+    """Raise where so few uploads are aggregated that anyone who fetches the model could read Updates from it."""
     if rounds.minimum < LEAST_MINIMUM:
         raise SettingError(
             f"minimum is {rounds.minimum}, and {rounds.target} reports end a round: with fewer than {LEAST_MINIMUM}, "
@@ -66,10 +66,11 @@ class TrustSettings:
     """Longest row of an Update, vector and bias together (fpl), or longest message (frugal); longer ones are
     shortened to it, and counted."""
     row_quantile: float | None = None
-    """After a fold no row that it moved is longer, and no bias higher, than this share of the catalogue (1: no bound).
-    By default 0.8 for fpl and 0.98 for frugal; catalogues below 100 items are left alone."""
+    """After a server step no row that it moved is longer, and no bias higher, than this share of the catalogue (1: no
+    bound). By default 0.8 for fpl and 0.98 for frugal; catalogues below 100 items are left alone."""
     move_quantile: float | None = None
-    """A fold moves no row farther than this share of the rows that it moves (1: no bound). By default 0.88 for fpl."""
+    """A server step moves no row farther than this share of the rows that it moves (1: no bound). By default 0.88 for
+    fpl."""
     refuse_implausible: bool = True
     """Refuse an Update that no device can have sent, whatever its history: its numbers are not those of the
     equations."""
@@ -94,7 +95,7 @@ class TrustSettings:
     header_seconds: float = 10.0
     """Seconds in which a request's headers must have arrived."""
     keep_updates: bool = False
-    """Keep the bytes of folded Updates, to recompute the model from; otherwise they go when they are folded."""
+    """Keep uploads after they are aggregated, to recompute the model; otherwise they are overwritten then."""
 
     def __post_init__(self) -> None:
         check_positive("most_norm", self.most_norm)

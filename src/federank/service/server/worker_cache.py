@@ -57,7 +57,7 @@ class Latest:
         self.extent = Extent()
         self.recent = RecentRounds()
         self.helper_fault = ""  # where a helper takes part
-        self.bounded: dict[str, int] = {}  # rows that the last fold was held to the bounds with
+        self.bounded: dict[str, int] = {}  # rows that the last server step bounded
         self.progress: dict[str, int] = {}  # how far learning has come, in the method's own figures
         self.simulated: dict[str, Any] | None = None  # of a demo: how its simulated clients are
         self.rejected: dict[str, Any] = {}  # aggregates that were not applied: how many, and the last one's reason
@@ -101,7 +101,7 @@ class Latest:
 
     @property
     def folded(self) -> int:
-        """How many rounds were folded: each has made a version."""
+        """How many rounds were aggregated: each has made a version."""
         return 0 if self.model is None else self.model.version - self._skipped
 
     def look(self, connection: Connection) -> bool:

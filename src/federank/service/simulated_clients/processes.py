@@ -44,7 +44,7 @@ class Rehearsal:
     plan: Plan
     data: Interactions
     rounds: int | None = None
-    """End when the server has folded this many more rounds."""
+    """End when the server has aggregated this many more rounds."""
     users: int | None = None
     """The first this many of the data who can take part; everyone where it is not said."""
     seed: int = 1

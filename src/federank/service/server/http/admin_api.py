@@ -273,7 +273,7 @@ def _wake(service: Service) -> None:
 
 
 async def ban_device(service: Service, request: Request) -> Response:
-    """Take no Update of a device any more, and withdraw the one that is not folded yet."""
+    """Take no Update of a device any more, and withdraw the one that is not aggregated yet."""
     device = (await read_json(service, request)).get("device")
     if not isinstance(device, str):
         raise Refusal(422, "malformed", 'Say which device to ban: {"device": "..."}, by its name.')

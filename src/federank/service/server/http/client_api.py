@@ -77,7 +77,7 @@ async def enrol_device(service: Service, request: Request) -> Response:
 
 
 async def leave_federation(service: Service, request: Request) -> Response:
-    """Leave: the device is forgotten, its token dies, and an Update that is not folded yet is withdrawn."""
+    """Leave: the device is forgotten, its token dies, and an Update that is not aggregated yet is withdrawn."""
     device, token_hash = await who_asks(service, request)
     key = service.config.ticket_key
     await service.writer.write(lambda connection: withdraw(connection, device, key))

@@ -217,7 +217,9 @@ class Database:
             raw.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file; others keep theirs
             _turn_on_wal(raw)
             raw.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
-            raw.execute("PRAGMA secure_delete = ON")  # a folded Update is overwritten; see `truncate_log` for its copy
+            raw.execute(
+                "PRAGMA secure_delete = ON"
+            )  # an aggregated upload is overwritten; see `truncate_log` for its copy
         except away as reason:
             raise StoreAway(f"The store {self.path} cannot be opened ({reason}).") from reason
         return Connection(raw, "sqlite", away)
@@ -291,7 +293,7 @@ def _turn_on_wal(raw: sqlite3.Connection) -> None:
 # With SQLite it is a lock on a file beside the store, which the operating system drops when the process ends, however
 # it ends. With PostgreSQL it is an advisory lock of the leader's connection: gone when the connection is.
 #
-# The lock only spares work. That a round is folded once is seen to by the store (store/queries.py), even if two
+# The lock only spares work. That a round is aggregated once is seen to by the store (store/queries.py), even if two
 # workers should both believe that they lead.
 
 

@@ -299,7 +299,7 @@ def _why_not(connection: Connection, upload: Upload) -> Outcome:
 
 
 def withdraw(connection: Connection, device: str, ticket_key: bytes) -> None:
-    """Take a device's Update out of the round that is open, where it has one; one that is closed is being folded.
+    """Take a device's Update out of the round that is open, where it has one; one that is closed is being aggregated.
 
     In a federation of sums a share that was prepared is in its round's sum already, and stays there.
     """
@@ -342,7 +342,7 @@ def bodies_in_order(connection: Connection, number: int) -> Iterator[tuple[str, 
     for (ticket,) in tickets:
         row = connection.one("SELECT kind, body FROM uploads WHERE ticket = ?", ticket)
         if row is None:
-            raise StoreAway("An upload has left the store while its round was folded.")
+            raise StoreAway("An upload has left the store while its round was aggregated.")
         yield str(row[0]), bytes(row[1])
 
 

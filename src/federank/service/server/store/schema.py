@@ -6,11 +6,11 @@
     rounds     one row each: open -> closed -> folded, or open -> abandoned; `skipped` after a restored backup; when it
                ended, and how many devices there were and had left by then
     grants     how many devices have been given a round's task
-    uploads    one row per device and round: the digest, and until it is folded the bytes (any kind:
+    uploads    one row per device and round: the digest, and until it is aggregated the bytes (any kind:
                see federation/server.py); where only sums are read, whether it was counted or why not (secure.py)
     tallies    one row: how many devices there are, how many have left, how many rounds were abandoned
     versions   the rows of the model that a version changed; now and then the full model; with the newest, what the
-               next fold has to remember, if anything
+               next step has to remember, if anything
     refusals   how many uploads were refused in a round, by reason
     sums       where no single server reads uploads: a round's offer, its sum of shares, and what is published of it
     reports    which uploads of such a round the helper has looked at, until the round has ended

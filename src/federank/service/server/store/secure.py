@@ -49,7 +49,7 @@ class SumRow(NamedTuple):
     """What is kept of a round of sums."""
 
     offer: bytes
-    members: bytes  # ids of the reports in the sum, ascending; empty until the round is folded
+    members: bytes  # ids of the reports in the sum, ascending; empty until the round is aggregated
     helper_record: bytes
     record: bytes
 
@@ -182,7 +182,7 @@ def put_record(connection: Connection, number: int, record: bytes, noisy: bytes,
 
 
 def published_sums(connection: Connection, number: int) -> tuple[bytes, bytes]:
-    """The leader's noisy sum of shares and the helper's noisy sum of masks, of a round that was folded."""
+    """The leader's noisy sum of shares and the helper's noisy sum of masks, of a round that was aggregated."""
     row = connection.one("SELECT noisy, helper_sum FROM sums WHERE round = ?", number)
     return (b"", b"") if row is None else (bytes(row[0]), bytes(row[1]))
 
@@ -214,7 +214,7 @@ def listed_rounds(connection: Connection, first: int, most: int) -> list[ListedR
 
 
 def abandon_closed(connection: Connection, number: int, record: bytes) -> None:
-    """End a closed round without a fold: its uploads' bytes and its sum go."""
+    """End a closed round without an aggregate: its uploads' bytes and its sum go."""
     with connection.transaction():
         rounds.abandon_closed(connection, number)
         put_record(connection, number, record, b"", b"")

@@ -1,9 +1,9 @@
 """The versions in the store: what each changed, and now and then the full model.
 
-A fold and the end of its round are one transaction. A worker follows by reading the rows that each newer version has
-changed; one that begins again reads the last full model and what came after it. What the next fold has to remember
-besides is kept with the newest versions and with full ones, so that a rollback goes on as it was; only the leader
-reads it.
+A server step and the end of its round are one transaction. A worker follows by reading the rows that each newer version
+has changed; one that begins again reads the last full model and what came after it. What the next step has to remember
+besides is kept with the newest versions and with full ones, so that a rollback goes on as it was; only the leader reads
+it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def publish(
             number,
         )
         if folded != 1:
-            raise Overtaken(f"Round {number} is not closed: it was folded, or given up, by someone else.")
+            raise Overtaken(f"Round {number} is not closed: it was aggregated or discarded by another worker.")
         if also is not None:
             also(connection)
         _insert_version(connection, number, model, is_full=False)
@@ -134,7 +134,7 @@ def newest_model(connection: Connection, known: Published | None = None) -> Publ
 
 
 def model_at(connection: Connection, version: int) -> Published | None:
-    """The model as of an earlier version, with what its fold left to remember; None where it was dropped."""
+    """The model as of an earlier version, with the state of its server step; None where it was dropped."""
     model: Published | None = None
     state: bytes | None = None
     for number, is_full, body, changed, remembered in connection.all(
@@ -154,7 +154,7 @@ def model_at(connection: Connection, version: int) -> Published | None:
 
 
 def model_to_fold(connection: Connection) -> Published:
-    """The newest version, with what its fold left to remember."""
+    """The newest version, with the state of its server step."""
     model = newest_model(connection)
     assert model is not None, "a federation is established with a model"
     row = connection.one("SELECT state FROM versions WHERE version = ?", model.version)
@@ -183,7 +183,7 @@ def kept_versions(connection: Connection) -> list[dict[str, Any]]:
         if not is_full and reached != int(version) - 1:
             continue
         reached = int(version)
-        # Where a fold remembers something, a version without that memory cannot be gone on from.
+        # Where a server step remembers something, a version without that memory cannot be gone on from.
         if remembers and not has_state:
             continue
         folded = state == "folded" and int(version) > 0  # version 0 was there before the first round
