@@ -142,7 +142,7 @@ def test_a_round_is_folded_exactly_once(database):
         model = versions.newest_model(connection)
         after = moved(model)
         versions.publish(connection, 0, after, {"drift": 0.0, "seconds": 0.0}, True)
-        with pytest.raises(StoreAway, match="someone else"):
+        with pytest.raises(versions.Overtaken):
             versions.publish(connection, 0, after, {"drift": 0.0, "seconds": 0.0}, True)
         assert versions.newest_model(connection).version == 1
         assert connection.all("SELECT version FROM versions ORDER BY version") == [(0,), (1,)]
