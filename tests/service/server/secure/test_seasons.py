@@ -19,6 +19,7 @@ from federank.privacy.accountant import epsilon_of_mu
 from federank.secagg.config import check_follows, check_signed, config_from
 from federank.service.server.helper_line import HelperRefused
 from federank.service.server.seasons import SeasonSpec, _registered, propose
+from federank.service.server.store.secure import put_offer
 
 ITEMS = [{"id": f"item-{number:02d}", "categories": ["Museum" if number % 2 else "Café"]} for number in range(1, 12)]
 NEXT = [*ITEMS, {"id": "new-0", "categories": ["Museum"]}]
@@ -63,6 +64,18 @@ async def test_a_season_is_signed_by_both_servers_and_names_the_one_before(sqlit
         first = (await running.client.get("/api/v1/sums/first?season=2")).content
         assert len(first)
         assert (await running.client.get("/api/v1/sums/config?season=1")).content == before.to_bytes()
+
+
+@in_a_loop
+async def test_a_round_offered_before_a_season_and_never_opened_is_used_up(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
+        await running.open_round()
+        with opened(sqlite_store) as connection:
+            offer = bytes(connection.one("SELECT offer FROM sums WHERE round = 0")[0])
+            put_offer(connection, 1, offer, 1)
+        await begin(running)
+        await running.until(lambda view: view.round.number > 0 and view.round.state == "open")
+        assert stored(sqlite_store, "SELECT state FROM rounds WHERE number = 1") == [("abandoned",)]
 
 
 @in_a_loop
