@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from tests.secagg.worlds import secagg_config
 from tests.squares_worlds import devices_of, some_people, squares_federation
 
 from federank.errors import BadFile
+from federank.federation.client import epsilon_promised, epsilon_so_far
 from federank.methods.frugal.reference import FrugalFleetInMemory, play_round
+from federank.privacy.accountant import epsilon_of_mu
 from federank.privacy.ledger import Entry, Ledger, SentMessage
 from federank.privacy.policy import SharedProfile
 
@@ -109,3 +112,11 @@ def test_the_ledgers_of_the_reference_engine_tell_every_message_and_what_it_was_
         assert all(message.allowed == device.messages for message in kept.messages)
         expected = device.shared_profile.profile if device.spent else []
         np.testing.assert_array_equal(kept.liked(), expected)
+
+
+def test_the_guarantee_of_a_season_is_that_of_its_noise():
+    config, quiet = secagg_config(), secagg_config(noise=0)
+    assert epsilon_promised(config) == epsilon_of_mu(config.mu(), float(config.delta))
+    assert epsilon_promised(secagg_config(noise=900)) < epsilon_promised(config)
+    assert epsilon_promised(quiet) is None
+    assert epsilon_so_far(config, Ledger()) == 0
