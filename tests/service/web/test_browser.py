@@ -180,6 +180,17 @@ def test_a_list_that_grows_keeps_to_its_share_and_what_has_left_counts(server, v
     expect(visitor.page.locator("#lock")).to_contain_text("2")
 
 
+def test_a_reload_goes_on_where_it_was(server, visit):
+    visitor = visit(server).open().pick(5).take_part().wait_for_rounds(2)
+    before = visitor.stored()
+    visitor.open().wait_for_rounds(len(before["rounds"]) + 2)
+    after = visitor.stored()
+    assert after["records"]["identity"] == before["records"]["identity"]
+    assert ids(after["history"]) == ids(before["history"])
+    assert {played["ticket"] for played in before["rounds"]} <= {played["ticket"] for played in after["rounds"]}
+    assert server.get("status").json()["devices"] == 1
+
+
 def test_leaving_erases_everything_here_and_the_client_there(server, visit):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     page = visitor.page
@@ -226,6 +237,28 @@ def test_what_goes_out_first_waits_and_can_be_stopped(visit, tmp_path):
         visitor.wait_until(lambda kept: kept["records"]["policy"]["neverIds"] == [added])
         visitor.wait_for_rounds(visitor.received(visitor.stored()) + 8)
         assert added not in {item for played in visitor.stored()["rounds"] for item in played["liked"]}
+
+
+TOO_SMALL = """() => [...document.querySelectorAll("button, a, label.button, input:not(.unseen), summary, select")]
+  .filter((made) => made.checkVisibility() && !made.closest(".skip, details:not([open]) > :not(summary)"))
+  .filter((made) => !made.matches(".skip, input[type=checkbox], p a, dd a"))
+  .map((made) => [made.textContent || made.id, made.getBoundingClientRect()])
+  .filter(([, { width, height }]) => width < 44 || height < 44)
+  .map(([words, { width, height }]) => [words, width, height])"""
+
+
+def test_it_fits_a_narrow_phone_with_posters_at_once(server, visit):
+    visitor = visit(server, viewport={"width": 320, "height": 640}).open()
+    page = visitor.page
+    assert page.locator("#grid .tile").first.bounding_box()["y"] < 330
+    wide = "() => document.documentElement.scrollWidth"
+    visitor.pick(7).take_part().wait_for_rounds(1)
+    for screen in ("wall", "for-you", "mine", "leaves"):
+        visitor.go(screen)
+        for summary in page.locator("summary:visible").all():
+            summary.click()
+        assert page.evaluate(wide) == 320, screen
+        assert page.evaluate(TOO_SMALL) == [], screen
 
 
 def test_sharing_is_reached_with_the_keyboard_in_twenty_stops(server, visit):
@@ -285,6 +318,18 @@ def test_one_file_takes_the_list_and_the_record_to_another_browser(visit, tmp_pa
         assert "identity" not in theirs["records"] or theirs["records"]["identity"]["token"] is None
         expect(other.go("leaves").page.locator(".timeline li")).to_have_count(3)
         assert other.page.locator('[data-key="pause"]').count() == 0, "its messages are spent here too"
+
+
+def test_the_last_message_can_be_looked_at(server, visit):
+    visitor = visit(server).open().pick(4).take_part().wait_for_rounds(1).pause()
+    visitor.wait_until(lambda kept: kept["pending"] == [])
+    page = visitor.page
+    page.locator("#curious summary").click()
+    expect(page.locator("#raw pre")).to_be_visible()
+    kept = visitor.stored()["last"][0]
+    [(body,)] = server.rows("SELECT body FROM uploads WHERE round = ?", kept["round"])
+    assert bytes(kept["body"]) == bytes(body)
+    assert bytes.fromhex(page.locator("#raw pre").inner_text()) == bytes(body)[:256]
 
 
 OTHER_VERSION = """async (version) => {
