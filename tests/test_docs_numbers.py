@@ -25,8 +25,14 @@ ELSEWHERE = {
     },
     "frugal.md": {
         "federank audit frugal, the commands above its table": ".74 .75 .77 .83 .94",
-        "federank train frugal --item-weights ridge, three seeds; Gowalla one": ".0024 .52 .0204 .0401 .1117 .1236 "
-        ".1261 .1275 .1549 .1721",
+        "federank train frugal --item-weights ridge, three seeds; Gowalla and the larger city one": ".0024 .52 .0204 "
+        ".0401 .1117 .1236 .1261 .1275 .1549 .1721 .1799 .1844",
+        "the same with other constants, validation and test part": ".0335 .0344 .0352 .0356 .0414 .1021 .1031 .1043 "
+        ".1278 .1287",
+        "item-item weights from noisy sums, validation part": ".0978 .0981 .1009 .1011 .1016 .1196 .1199",
+        "federank audit frugal --sees outsider on cities": ".304 .326 .335 .336 .365 .383",
+        "federank audit poison --sees checked --item-weights ridge": ".097 .260 .275 .302 .306 .322 .329 .333 .334 "
+        ".338 .355 .362 .366 .367 .370 .529",
         "federank train frugal --epsilon 1, newest round alone": ".1136",
         "benchmarks/frugal_defaults.py": ".965 .975 .989 .992 .998 1.001",
     },

@@ -1,13 +1,14 @@
 """Poisoned federations in a rehearsal: lies work without the defences, and are stopped by them."""
 
 import json
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from federank.audit.audit import rehearse_poisoning
+from federank.audit.audit import play, rehearse_poisoning
 from federank.audit.poisoning import Attack, PoisonSettings, make_world, measured
 from federank.cli import federank
 from federank.data.splits import split_random
@@ -123,6 +124,21 @@ def test_a_norm_is_checked_of_messages_that_are_summed():
         PoisonSettings(method="frugal", recipe="private")
     with pytest.raises(SettingError, match="twin"):
         PoisonSettings(method="frugal", attack="twin")
+
+
+def test_honest_users_may_be_recommended_from_item_weights(town):
+    settings = PoisonSettings(method="frugal", attack="twin", sees="checked", share=0.02)
+    world = make_world(town, settings, malicious_users=False)
+    plain = play(world, settings, None)
+    weighted = play(world, replace(settings, item_weights="ridge"), None)
+    assert weighted.precision != plain.precision
+    assert weighted.precision == pytest.approx(plain.precision, rel=0.3)
+
+
+@pytest.mark.parametrize("beside", [{"method": "fpl"}, {"method": "frugal", "sees": "checked", "recipe": "private"}])
+def test_only_frugals_own_recipe_has_item_weights(beside):
+    with pytest.raises(SettingError, match="item_weights"):
+        PoisonSettings(item_weights="ridge", **beside)
 
 
 @pytest.mark.slow
