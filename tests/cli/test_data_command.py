@@ -1,5 +1,6 @@
 """`federank data ...` as a user types it."""
 
+import gzip
 import hashlib
 import json
 import subprocess
@@ -16,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from federank.cli import federank
 from federank.data.datasets import KNOWN
-from federank.errors import DataError, DownloadError, FedeRankError, SettingError
+from federank.errors import BadFile, DataError, DownloadError, FedeRankError, SettingError
 
 
 @pytest.fixture(autouse=True)
@@ -361,3 +362,39 @@ def test_the_examples_of_every_help_work_as_they_stand(words):
     assert shown
     for example in shown:
         told(*example)
+
+
+def test_get_refuses_a_copy_with_another_sum(folder, tmp_path):
+    (tmp_path / "copy.zip").write_bytes(b"something else")
+    message = complaint(BadFile, "data", "get", "ml-1m", "--from", tmp_path / "copy.zip")
+    assert str(folder / "ml-1m" / "ml-1m.zip") in message
+    assert files_in(folder) == []
+
+
+def test_get_reads_a_copy_whose_sum_is_unknown_before_installing_it(folder, tmp_path):
+    told("data", "get", "librarything", "--from", ratings_file(tmp_path / "books.tsv"))
+    assert files_in(folder) == ["librarything/LibraryThing.tsv"]
+    assert json.loads(told("data", "stats", "librarything", "--json"))["interactions"] == 24
+    (tmp_path / "garbage.tsv").write_bytes(bytes(range(256)) * 10)
+    complaint(BadFile, "data", "get", "foursquare-italy", "--from", tmp_path / "garbage.tsv")
+    assert files_in(folder) == ["librarything/LibraryThing.tsv"]
+
+
+def test_get_does_not_hide_one_copy_behind_another(folder, tmp_path):
+    told("data", "get", "librarything", "--from", ratings_file(tmp_path / "books.tsv"))
+    (tmp_path / "books.tsv.gz").write_bytes(gzip.compress((tmp_path / "books.tsv").read_bytes()))
+    message = complaint(DataError, "data", "get", "librarything", "--from", tmp_path / "books.tsv.gz")
+    assert "LibraryThing.tsv" in message
+
+
+def test_stats_keep_likes_and_cores_where_asked(tmp_path):
+    table = ratings_file(tmp_path / "ratings.tsv")
+    likes = json.loads(told("data", "stats", table, "--min-rating", 5, "--json"))
+    assert (likes["interactions"], likes["ratings"]) == (4, None)
+    assert "Nothing of" in complaint(DataError, "data", "stats", table, "--k-core", 7)
+
+
+@pytest.mark.slow
+def test_stats_draw_a_picture_where_asked(tmp_path):
+    told("data", "stats", "city", "--plot", tmp_path / "city.png")
+    assert (tmp_path / "city.png").read_bytes().startswith(b"\x89PNG")

@@ -2,6 +2,7 @@
 
 import json
 
+import polars as pl
 import pytest
 
 import federank as fr
@@ -152,3 +153,17 @@ def test_models_of_different_splits_are_not_compared(run, models, tmp_path):
     MostPopular().fit(other.train).save(tmp_path / "other", other)
     code, _, _err = run("compare", models / "popular", tmp_path / "other")
     assert code == 2
+
+
+def test_validation_can_be_judged_by(run, models, split):
+    _, out, _ = run("evaluate", models / "popular", "--part", "validation", "--json")
+    expected = fr.evaluate(MostPopular().fit(split.train), split.development, at=10).means
+    assert json.loads(out)["ndcg@10"] == pytest.approx(expected["ndcg@10"])
+
+
+def test_values_of_users_are_written(run, models, tmp_path):
+    code, out, _ = run("evaluate", models / "popular", "--per-user", tmp_path / "users.parquet")
+    table = pl.read_parquet(tmp_path / "users.parquet")
+    assert code == 0
+    assert "users.parquet" in out
+    assert {"user", "precision@10", "ndcg@10"} <= set(table.columns)

@@ -1,5 +1,7 @@
 """PMF and SVD++ as a person meets them: what they learn, predict, refuse, and keep."""
 
+import signal
+
 import numpy as np
 import pytest
 from tests.rated_worlds import rated_world, two_opinions
@@ -9,6 +11,8 @@ from federank.data.interactions import Interactions
 from federank.errors import DataError, Diverged, ModelError, UnknownId
 from federank.evaluation.evaluate import prediction_errors
 from federank.methods.model_folder import load_model
+from federank.simulation.options import TrainingOptions
+from federank.simulation.training import Stopped
 
 QUICK = {"factors": 4, "initial_range": 0.5, "decay": 0.98}
 KINDS = {
@@ -148,3 +152,28 @@ def test_a_folder_whose_tables_do_not_fit_is_refused(tmp_path):
 def test_a_rate_that_is_too_large_is_named(kind):
     with pytest.raises(Diverged, match=r"learning_rate.*9"):
         new(kind, learning_rate=9.0, decay=1.0).fit(two_opinions())
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_model(kind, tmp_path):
+    data, checkpoint = rated_world(), tmp_path / "run.checkpoint"
+    settings = {"filling": "hybrid", "rho": 1, "t_predict": 2, "iterations": 8}
+    whole = new(kind, **settings).fit(data)
+
+    def stop_in_the_fourth(now):
+        if now.epoch == 4:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(Stopped):
+        new(kind, **settings).fit(
+            data, training_options=TrainingOptions(checkpoint=checkpoint, progress=stop_in_the_fourth)
+        )
+    epochs = []
+    resumed = new(kind, **settings).fit(
+        data,
+        training_options=TrainingOptions(
+            checkpoint=checkpoint, resume=True, progress=lambda now: epochs.append(now.epoch)
+        ),
+    )
+    assert epochs[0] >= 4
+    np.testing.assert_array_equal(resumed.item_vectors, whole.item_vectors)
+    np.testing.assert_array_equal(resumed.user_vectors, whole.user_vectors)

@@ -208,3 +208,15 @@ def test_own_pairs_are_kept_with_a_model(tmp_path):
 
 def policy(**chosen):
     return Policy(sharing="all", pi=1.0, basis="history", **chosen)
+
+
+def test_a_new_user_gets_their_taste_without_touching_the_model():
+    model = FPL(factors=4, epochs=30).fit(TASTES)
+    before = model.item_vectors.copy(), model.item_biases.copy(), model.user_vectors.copy()
+    person = enrol(model, history=[1, 3, 5, 7, 9])
+    listed = person.recommend(5)
+    assert all(recommended.item % 2 == 1 for recommended in listed)
+    assert not {recommended.item for recommended in listed} & {1, 3, 5, 7, 9}
+    assert person.score([listed[0].item])[0] == pytest.approx(listed[0].score)
+    for table, was in zip((model.item_vectors, model.item_biases, model.user_vectors), before, strict=True):
+        np.testing.assert_array_equal(table, was)

@@ -1,5 +1,8 @@
 """Frugal with FPL's loss: few messages for its lifetime, anyone who asks; and all that a method of pairs can do."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 from tests.worlds import two_tastes
@@ -9,6 +12,7 @@ from federank.errors import SettingError
 from federank.methods.frugal.recommender import Frugal
 from federank.privacy.policy import Policy
 from federank.simulation.options import TrainingOptions
+from federank.simulation.training import Stopped
 
 DATA = two_tastes()
 SETTINGS = {"loss": "pairs", "messages": 30, "factors": 4}
@@ -98,3 +102,18 @@ def test_a_population_that_cannot_keep_the_guarantee_is_refused(settings, policy
     policies = None if policy is None else [policy] * DATA.n_users
     with pytest.raises(SettingError, match=complaint):
         Frugal(**SETTINGS | settings).fit(DATA, policies=policies)
+
+
+def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_bits(tmp_path):
+    kept = tmp_path / "run.checkpoint"
+
+    def stop(epoch):
+        if epoch == 7:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    whole = Frugal(**SETTINGS).fit(DATA)
+    with pytest.raises(Stopped):
+        Frugal(**SETTINGS).fit(DATA, training_options=TrainingOptions(checkpoint=kept, after_epoch=stop))
+    resumed = Frugal(**SETTINGS).fit(DATA, training_options=TrainingOptions(checkpoint=kept, resume=True))
+    np.testing.assert_array_equal(whole.item_vectors, resumed.item_vectors)
+    np.testing.assert_array_equal(whole.home_vectors, resumed.home_vectors)

@@ -1,9 +1,15 @@
 """Frugal with noise as a method: it learns, tells its guarantee, can be stopped, kept, opened and evaluated."""
 
+import os
+import signal
+
+import numpy as np
 import pytest
 
 import federank as fr
 from federank.methods.frugal.recommender import Frugal
+from federank.simulation.options import TrainingOptions
+from federank.simulation.training import Stopped
 
 pytestmark = pytest.mark.slow
 
@@ -28,3 +34,21 @@ def test_little_noise_costs_little_and_much_noise_costs_much():
     }
     assert found[0.05] > 0.9 * found[0.0]
     assert found[40.0] < 0.7 * found[0.0]
+
+
+def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_bits(tmp_path):
+    kept = tmp_path / "run.checkpoint"
+
+    def stop(epoch):
+        if epoch == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    whole = Frugal(min_support=1, epsilon=8.0).fit(SPLIT.train)
+    with pytest.raises(Stopped):
+        Frugal(min_support=1, epsilon=8.0).fit(
+            SPLIT.train, training_options=TrainingOptions(checkpoint=kept, after_epoch=stop)
+        )
+    resumed = Frugal(min_support=1, epsilon=8.0).fit(
+        SPLIT.train, training_options=TrainingOptions(checkpoint=kept, resume=True)
+    )
+    np.testing.assert_array_equal(whole.item_vectors, resumed.item_vectors)

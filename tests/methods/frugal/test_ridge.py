@@ -1,5 +1,8 @@
 """Item-item weights from the sums of all messages."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 
@@ -11,6 +14,7 @@ from federank.methods.frugal.item_weights import ItemWeights, most_bytes, no_wei
 from federank.methods.frugal.protocol import LEVELS
 from federank.methods.frugal.ridge import Block, co_occurrences, nearest, ridge_weights
 from federank.methods.frugal.side_knowledge import side_knowledge
+from federank.simulation.training import Stopped
 
 SPLIT = fr.split_temporal(fr.city(people=300, places=120, checkins=9000, seed=4), test=0.2)
 SETTINGS = {"item_weights": "ridge", "factors": 12, "min_support": 5}
@@ -173,3 +177,15 @@ def test_only_downloads_grow(model):
 def test_what_it_cannot_be_made_from_is_refused(beside):
     with pytest.raises(SettingError):
         fr.Frugal(item_weights="ridge", **beside)
+
+
+def test_a_resumed_run_has_the_same_weights(model, tmp_path):
+    def stop(epoch):
+        if epoch == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    kept = tmp_path / "checkpoint"
+    with pytest.raises(Stopped):
+        fr.Frugal(**SETTINGS).fit(SPLIT.train, training_options=fr.TrainingOptions(checkpoint=kept, after_epoch=stop))
+    resumed = fr.Frugal(**SETTINGS).fit(SPLIT.train, training_options=fr.TrainingOptions(checkpoint=kept, resume=True))
+    np.testing.assert_array_equal(resumed.ridge.codes, model.ridge.codes)
