@@ -30,7 +30,7 @@ ELSEWHERE = {
         "the same with other constants, validation and test part": ".0335 .0344 .0352 .0356 .0414 .1021 .1031 .1043 "
         ".1278 .1287",
         "item-item weights from noisy sums, validation part": ".0978 .0981 .1009 .1011 .1016 .1196 .1199",
-        "federank audit frugal --sees outsider on cities": ".304 .326 .335 .336 .365 .383",
+        "side_knowledge.py, an outsider on cities and Gowalla": ".262 .304 .326 .335 .336 .365 .383",
         "federank audit poison --sees checked --item-weights ridge": ".097 .260 .275 .302 .306 .322 .329 .333 .334 "
         ".338 .355 .362 .366 .367 .370 .529",
         "federank train frugal --epsilon 1, newest round alone": ".1136",
