@@ -44,9 +44,8 @@ export function restored({ stored }, content) {
   const rounds = records("rounds", "ticket").map((round) =>
     waiting.has(round.outcome) ? { ...round, outcome: "unknown" } : round,
   );
-  const later = [
-    ...new Set([...(stored.later ?? []), ...(Array.isArray(content.later) ? content.later.map(String) : [])]),
-  ];
+  const saved = Array.isArray(content.later) ? content.later.map(String) : [];
+  const later = [...new Set([...(stored.later ?? []), ...saved])];
   return {
     changes: {
       history,

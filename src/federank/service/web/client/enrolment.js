@@ -196,19 +196,9 @@ export async function enrolled(client) {
   const { device: id, token } = await register();
   const joined = client.stored.joined ?? client.catalogue.digest;
   const seasons = client.stored.seasons ?? [seasonTerms(client, config)];
-  await write(
-    client.database,
-    {
-      records: {
-        identity: { ...identity, device: id, token },
-        joined,
-        federation_id,
-        seasons,
-        ...(pinned && { sums: pinned }),
-      },
-    },
-    { revision: client.stored.revision },
-  );
+  const records = { identity: { ...identity, device: id, token }, joined, federation_id, seasons };
+  const changes = { records: pinned ? { ...records, sums: pinned } : records };
+  await write(client.database, changes, { revision: client.stored.revision });
   await client.reload();
   return token;
 }

@@ -137,13 +137,8 @@ export async function fetchOutcome(token, ticket, signal) {
   needed(typeof outcome === "string" && outcome.length <= rules.LONGEST_TEXT, "outcome");
   needed(typeof message === "string" && message.length <= rules.LONGEST_TEXT, "outcome");
   needed(typeof record === "string" && typeof members === "string", "outcome");
-  return {
-    outcome,
-    message,
-    record,
-    members,
-    uploads: isIntegerIn(answer.uploads, 1, rules.MOST_ROUND) ? answer.uploads : null,
-  };
+  const uploads = isIntegerIn(answer.uploads, 1, rules.MOST_ROUND) ? answer.uploads : null;
+  return { outcome, message, record, members, uploads };
 }
 
 /** Send an Update. Idempotent: the same bytes may be sent again with the same ticket, and the server keeps them once.

@@ -16,9 +16,6 @@ export function guesses(client) {
   const hidden = new Set(history.filter((item) => !known.has(item)));
   /** @type {(values: Float32Array) => number} */
   const right = (values) => topN(values, hidden.size, known).filter((item) => hidden.has(item)).length;
-  return {
-    hidden: hidden.size,
-    named: right(method.scores(stored.vector.values, model)),
-    namedByPopularity: right(method.popularity(model)),
-  };
+  const named = right(method.scores(stored.vector.values, model));
+  return { hidden: hidden.size, named, namedByPopularity: right(method.popularity(model)) };
 }

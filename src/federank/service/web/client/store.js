@@ -34,6 +34,13 @@ const settled = (request) =>
     request.onerror = () => reject(request.error);
   });
 
+/** @type {(transaction: IDBTransaction) => Promise<unknown>} */
+const completed = (transaction) =>
+  new Promise((resolve, reject) => {
+    transaction.oncomplete = resolve;
+    transaction.onabort = () => reject(transaction.error ?? new Outdated(["fault.outdated"]));
+  });
+
 /** @type {() => Promise<IDBDatabase>} */
 export async function openStore() {
   const request = indexedDB.open(NAME, VERSION);
@@ -79,10 +86,7 @@ With `revision`, only if that is still the owner's latest choice; with `device`,
 export async function write(database, changes, { revision = null, device: client = null, choice = false } = {}) {
   const stores = [...new Set(["records", ...Object.keys(changes)])];
   const transaction = database.transaction(stores, "readwrite", { durability: "strict" });
-  const done = new Promise((resolve, reject) => {
-    transaction.oncomplete = resolve;
-    transaction.onabort = () => reject(transaction.error ?? new Outdated(["fault.outdated"]));
-  });
+  const done = completed(transaction);
   done.catch(() => {}); // it is awaited below; a failure before that is not an unhandled one
   const records = transaction.objectStore("records");
   const [latest = 0, identity] = await Promise.all([
@@ -120,8 +124,5 @@ export async function noteShown(database, ids) {
 export async function eraseEverything(database) {
   const transaction = database.transaction(STORES, "readwrite", { durability: "strict" });
   STORES.forEach((store) => transaction.objectStore(store).clear());
-  await new Promise((resolve, reject) => {
-    transaction.oncomplete = resolve;
-    transaction.onabort = () => reject(transaction.error);
-  });
+  await completed(transaction);
 }

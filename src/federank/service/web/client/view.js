@@ -97,10 +97,9 @@ export async function viewOf(client, progress) {
     plain: isPlain(info), // whether the server reads messages
     guarantee: await guaranteeFor(client),
     seasons: linesOf(client),
-    categories: client.catalogue.categories.map((name) => ({
-      name,
-      count: client.catalogue.membersOf.get(name)?.length ?? 0,
-    })),
+    categories: client.catalogue.categories.map((name) => {
+      return { name, count: client.catalogue.membersOf.get(name)?.length ?? 0 };
+    }),
     decades: client.catalogue.decades,
     history: history.sort((one, other) => other.at - one.at),
     down: listed(client.stored.dismissed.toSorted((one, other) => other.at - one.at).map(({ id }) => id)),

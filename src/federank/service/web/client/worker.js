@@ -91,11 +91,8 @@ async function canGoOn() {
  * @param {Changes} changes */
 async function choose(changes) {
   // Who chooses has read the notice.
-  await write(
-    client.database,
-    { ...changes, records: { ...changes.records, restarted: undefined, seasonBegun: undefined } },
-    { choice: true },
-  );
+  const records = { ...changes.records, restarted: undefined, seasonBegun: undefined };
+  await write(client.database, { ...changes, records }, { choice: true });
   if (!client.met.isAway) client.met.complaint = null;
   if (client.isErased) {
     client.isErased = false;

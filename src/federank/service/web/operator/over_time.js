@@ -14,12 +14,6 @@ const PER_CENT = 100;
 /** @type {(round: Round, value: number) => Point} */
 const at = ({ number: round, ended }, value) => ({ round, time: ended ?? null, value });
 
-/** @type {(value: number, words: string) => { value: number, words: string }} */
-const limit = (value, words) => ({ value, words });
-
-/** @type {(values: number[]) => number} */
-const sum = (values) => values.reduce((total, value) => total + value, 0);
-
 /** @type {(overview: Overview, rounds: Round[]) => HTMLElement[]} */
 export function chartsOf({ limits }, rounds) {
   const ended = rounds.filter(({ state }) => state === "folded" || state === "abandoned");
@@ -29,7 +23,12 @@ export function chartsOf({ limits }, rounds) {
     typeof round.devices === "number" ? { ...round, devices: round.devices, departures: round.departures ?? 0 } : [],
   );
   const reports = ended.map((round) => ({ ...at(round, round.reports ?? 0), bad: round.dropouts ?? 0 }));
-  const rejected = ended.map((round) => at(round, sum(Object.values(round.rejected ?? {}))));
+  const rejected = ended.map((round) =>
+    at(
+      round,
+      Object.values(round.rejected ?? {}).reduce((total, count) => total + count, 0),
+    ),
+  );
   const drift = folded.map((round) => at(round, PER_CENT * (round.drift ?? 0)));
   // How many came and went from one round's end to the next; before round 0 there was no client.
   const moves = counted.flatMap((round, index) => {
@@ -38,8 +37,8 @@ export function chartsOf({ limits }, rounds) {
     const left = round.departures - before.departures;
     return { ...at(round, round.devices - before.devices + left), bad: -left };
   });
-  const enough = limits && limit(limits.enough, say("limit.enough", { count: limits.enough }));
-  const least = limits && limit(limits.minimum, say("limit.minimum", { count: limits.minimum }));
+  const enough = limits && { value: limits.enough, words: say("limit.enough", { count: limits.enough }) };
+  const least = limits && { value: limits.minimum, words: say("limit.minimum", { count: limits.minimum }) };
   const clients = { unit: say("unit.devices"), integers: true };
   return [
     chart(say("chart.reports"), reports, {
@@ -66,7 +65,7 @@ export function chartsOf({ limits }, rounds) {
     chart(say("chart.drift"), drift, {
       unit: say("unit.per-cent"),
       line: true,
-      limits: [limit(PER_CENT * FAR, say("limit.drift", { far: number(PER_CENT * FAR) }))],
+      limits: [{ value: PER_CENT * FAR, words: say("limit.drift", { far: number(PER_CENT * FAR) }) }],
     }),
     chart(
       say("chart.bytes"),
@@ -79,7 +78,7 @@ export function chartsOf({ limits }, rounds) {
       {
         unit: say("unit.seconds"),
         line: true,
-        limits: limits && [limit(limits.deadline, say("limit.deadline", { count: limits.deadline }))],
+        limits: limits && [{ value: limits.deadline, words: say("limit.deadline", { count: limits.deadline }) }],
       },
     ),
   ];

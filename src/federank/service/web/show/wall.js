@@ -19,11 +19,8 @@ let view = null;
 /** @type {Act} */
 let act;
 /** Settled when the first view is there: what is pressed before waits for it.
- * @type {() => void} */
-let begin;
-const begun = new Promise((resolve) => {
-  begin = () => resolve(null);
-});
+ * @type {PromiseWithResolvers<void>} */
+const { promise: begun, resolve: begin } = Promise.withResolvers();
 /** What is searched, and the ids that stand first without a text.
  * @type {{ text: string, category: string, decade: number, first: string[] }} */
 const query = { text: "", category: "", decade: 0, first: [] };
