@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.worlds import random_world
 
+from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.privacy.policy import Policy, shared_profile
 from federank.privacy.population import Choices, shared_profile_of, shared_profiles_of_all
@@ -69,3 +70,14 @@ def test_each_has_a_pi_of_their_own():
 def test_home_vectors_are_for_those_whose_rounds_do_not_follow_their_history():
     paused = Policy(sharing="fixed-subset", pi=1.0, basis="history", paused=True)
     assert Choices.of_users([KINDS[0], KINDS[5], KINDS[7], paused]).at_home.tolist() == [False, True, True, True]
+
+
+def test_answers_follow_ones_own_history_alone():
+    """The next user's first item is a later one: a reader that runs on takes it for one's own."""
+    data = Interactions.from_columns([0, 1, 1, 2], [0, 1, 3, 2])
+    for seed in range(20):
+        everyone = shared_profiles_of_all(Choices.of_users([KINDS[7]] * 3), seed, data.profiles, data.n_items)
+        for user in range(3):
+            alone = shared_profile(KINDS[7], seed, user, data.profiles.of(user), data.n_items)
+            for one, other in zip(shared_profile_of(everyone, data.profiles, user), alone, strict=True):
+                np.testing.assert_array_equal(one, other)
