@@ -24,10 +24,9 @@ import polars as pl
 
 from federank import extensions
 from federank.checks import check_type, unknown_name
-from federank.data import datasets as known
 from federank.data.archives import PARQUET, ZIP, Files, Text, file_and_neighbours, files_in, first_bytes, read_text
 from federank.data.columns import ColumnChoice, ColumnChoices, Columns, ReadingOptions, as_interactions
-from federank.data.datasets import KNOWN, KnownSet
+from federank.data.datasets import KNOWN, KnownSet, find, find_parts, locate
 from federank.data.formats import (
     EDITIONS,
     find_movielens,
@@ -55,13 +54,13 @@ def read_path(path: Path, options: ReadingOptions) -> Columns:
     """The columns of the data at a path."""
     if path.is_dir():
         files = files_in(path)
-        known = _read_known(files, path, options)
-        return known or read_path(path / _only_table(files, path, (*TABLES, ".zip", ".parquet")), options)
+        return _read_known(files, path, options) or read_path(
+            path / _only_table(files, path, (*TABLES, ".zip", ".parquet")), options
+        )
     start = first_bytes(path)
     if start.startswith(ZIP):
         files = files_in(path)
-        known = _read_known(files, path, options)
-        return known or _read_table(files[_only_table(files, path, TABLES)](), options)
+        return _read_known(files, path, options) or _read_table(files[_only_table(files, path, TABLES)](), options)
     if start.startswith(PARQUET):
         options.refuse_layout("A Parquet file")
         return read_parquet(path, options.columns)
@@ -161,21 +160,26 @@ def read_with(reader: Reader, path: Path) -> Any:
 # Where a data set is: a known set's name, or a path.
 
 
+def _known(source: Any) -> KnownSet | None:
+    """The known set that a source names, if it does."""
+    return KNOWN.get(source) if isinstance(source, str) else None
+
+
 def find_path(source: str | os.PathLike[str]) -> Path:
     """The file or folder that a name or a path stands for."""
     path = Path(source).expanduser()
-    if isinstance(source, str) and source in known.KNOWN:
-        return known.find(source) or (path if _exists(path) else known.locate(source))
+    if isinstance(source, str) and source in KNOWN:
+        return find(source) or (path if _exists(path) else locate(source))
     if _exists(path):
         return path
     if not isinstance(source, str) or path.suffix or "/" in source or os.sep in source:
         raise BadFile(f"There is no file or folder {path}; check the path.")
-    raise UnknownDataset(unknown_name("dataset", source, known.KNOWN, otherwise="; or give a file's path"))
+    raise UnknownDataset(unknown_name("dataset", source, KNOWN, otherwise="; or give a file's path"))
 
 
 def name_of(source: str | os.PathLike[str], path: Path) -> str:
     """What a data set is called: its known name, or its file's name without endings."""
-    if isinstance(source, str) and source in known.KNOWN:
+    if isinstance(source, str) and source in KNOWN:
         return source
     bare = path.resolve().name
     for ending in (".gz", ".zst"):
@@ -237,7 +241,7 @@ def read_part(source: Any, *, lists: bool | None = None) -> Interactions:
 
 def _text_file(source: Any) -> Path | None:
     """The path of a source that is one text file, of no reader of its own."""
-    if not isinstance(source, str | os.PathLike) or (isinstance(source, str) and source in KNOWN):
+    if not isinstance(source, str | os.PathLike) or _known(source) is not None:
         return None
     path = find_path(source)
     plain = path.is_file() and reader_of(path) is None and not first_bytes(path).startswith((ZIP, PARQUET))
@@ -250,9 +254,12 @@ def _read(
     """The interactions of a source, and what to call it in a complaint."""
     if repeats not in get_args(Repeats):
         raise SettingError(f"repeats is {repeats!r}; it must be one of {', '.join(map(repr, get_args(Repeats)))}.")
-    if isinstance(source, str) and source in KNOWN and KNOWN[source].generated:
+    known = _known(source)
+    if known is not None and known.people is not None:
+        from federank.data.synthetic import city
+
         options.refuse_all(f"{source} is generated, which")
-        return _generated(KNOWN[source]), source
+        return city(known.people, checkins=40 * known.people), source
     columns, name, label = _columns(source, options)
     if item_file is not None:
         columns = _with_items(columns, item_file)
@@ -261,21 +268,18 @@ def _read(
 
 def _columns(source: Any, options: ReadingOptions) -> tuple[Columns, str, str]:
     """The columns of a source, its name, and what to call it in a complaint."""
-    if isinstance(source, str) and source in KNOWN and KNOWN[source].parts:
+    known = _known(source)
+    if known is not None and known.parts:
         options.refuse_all(f"{source} is a set of adjacency lists, which")
-        parts = [read_lists(read_text(path)) for path in known.find_parts(source).values()]
-        return (
-            Columns(*(pl.concat(column) for column in zip(*(part[:2] for part in parts), strict=True))),
-            source,
-            source,
-        )
+        parts = [read_lists(read_text(path)) for path in find_parts(source).values()]
+        users, items = pl.concat([part.users for part in parts]), pl.concat([part.items for part in parts])
+        return Columns(users, items), source, source
     if isinstance(source, str | os.PathLike):
         path = find_path(source)
         brought = reader_of(path)
-        country = KNOWN[source].country if isinstance(source, str) and source in KNOWN else None
-        if country is not None and find_worldwide(path) == path:
+        if known is not None and known.country is not None and find_worldwide(path) == path:
             options.refuse_all(f"{source} is taken from the check-ins of all countries, which")
-            columns = read_country(path, country)
+            columns = read_country(path, known.country)
         else:
             columns = read_path(path, options) if brought is None else _read_memory(read_with(brought, path), options)
         return columns, name_of(source, path), str(path)
@@ -307,10 +311,3 @@ def _with_items(columns: Columns, item_file: str | os.PathLike[str]) -> Columns:
         titles=columns.titles if details.titles is None else details.titles,
         categories=columns.categories if details.categories is None else details.categories,
     )
-
-
-def _generated(known: KnownSet) -> Interactions:
-    from federank.data.synthetic import city
-
-    assert known.people is not None, "what is generated has a size"
-    return city(known.people, checkins=40 * known.people)

@@ -221,7 +221,9 @@ def fit(
     stop = best_epoch(
         kind, settings, data.development, patience=patience, metric=metric, training_options=training_options
     )
-    return fit_to(kind, settings, train, stop, training_options)
+    model = kind(**settings | {str(epochs_setting(kind)): stop.epoch}).fit(train, training_options=training_options)
+    model.report["early_stopping"] = stop.as_dict()
+    return model
 
 
 def refuse_ambiguous(function: str, kind: type[Recommender], **given: Any) -> None:
@@ -233,21 +235,6 @@ def refuse_ambiguous(function: str, kind: type[Recommender], **given: Any) -> No
                 f"{name} is an argument of fr.{function} and a setting of {kind.name}, so it is not clear which is "
                 f"meant. Give the setting to the method itself: {kind.__name__}({name}={value!r}).fit(train)."
             )
-
-
-def fit_to(
-    kind: type[Recommender],
-    settings: dict[str, Any],
-    train: Interactions,
-    stop: Stop,
-    training_options: TrainingOptions | None = None,
-) -> Recommender:
-    """Learn up to the epoch that was best, and say so in the report."""
-    name = epochs_setting(kind)
-    assert name is not None
-    model = kind(**settings | {name: stop.epoch}).fit(train, training_options=training_options)
-    model.report["early_stopping"] = stop.as_dict()
-    return model
 
 
 def best_epoch(

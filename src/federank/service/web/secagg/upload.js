@@ -1,4 +1,4 @@
-/* The device's message (secagg/forms.py): integers in, an upload out that neither server can read alone.
+/* The device's message (secagg/upload.py): integers in, an upload out that neither server can read alone.
 
     context  H("report", round config, id)                  what everything else of the report is tied to
     share    x - mask(seed, context)                 for the leader: uniform, whatever x is
