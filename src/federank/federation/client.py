@@ -39,7 +39,6 @@ from federank.secagg.upload import bytes_of_message
 MOST_FACTORS = 1024
 MOST_TRIPLES = 1_000_000
 MOST_PASSES = 10_000
-MOST_MESSAGES = 1000  # a guarantee of more would be none
 MOST_SUPPORT = 10_000_000  # users that an item may need
 
 

@@ -46,6 +46,8 @@ LOW = 0.1
 """New items start where this share of the items is below them."""
 _CLOSE = 1e-4
 NO_ITEMS: IntVector = np.zeros(0, dtype=np.int32)
+MOST_MESSAGES = 1000
+"""Most uploads of a client in a season: a guarantee of more would be none."""
 NO_RATINGS = np.zeros(0, dtype=np.float32)
 
 

@@ -34,11 +34,13 @@ from federank.privacy.accountant import mu_of_noise
 from federank.secagg.canonical import canonical, digest, has_fields, hexadecimal, read_canonical
 from federank.secagg.keys import PUBLIC_BYTES, SUITE, public_key, sign, verify
 from federank.secagg.proof.parameters import Parameters
-from federank.secagg.ring import C_INT, FARTHEST, LEAST_DEVIATION, MOST_DEVIATION
+from federank.secagg.ring import C_INT, FARTHEST, LEAST_DEVIATION, MOST_DEVIATION, RECIPES
+from federank.secagg.ring import GRADIENTS as GRADIENTS
+from federank.secagg.ring import PRIVATE as PRIVATE
+from federank.secagg.ring import SPECTRAL as SPECTRAL
 
 FORMAT = "federank sums 1"
 RING_BITS = 32
-PRIVATE, SPECTRAL, GRADIENTS = RECIPES = ("private", "spectral", "gradients")
 
 _NAME = "The federation config of sums"
 _DIGEST_BYTES = 32

@@ -64,6 +64,8 @@ def ring_from(content: bytes | memoryview) -> RingVector:
 # Rounding: a message becomes integers of bounded length, which add up in the ring of 32-bit words.
 
 
+PRIVATE, SPECTRAL, GRADIENTS = RECIPES = ("private", "spectral", "gradients")
+"""The recipes of uploads (config.py), here because methods name them without the packages of the service."""
 C_INT = 4096
 """The largest L2 norm of a message in integers."""
 FARTHEST = 9.1

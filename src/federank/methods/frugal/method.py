@@ -28,9 +28,9 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
 from federank.checks import check_int, check_range
 from federank.errors import BadMessage, ModelError, SettingError
 from federank.federation import wire
-from federank.federation.client import MOST_MESSAGES
 from federank.federation.defences import Defences, Shortened
 from federank.federation.method import (
+    MOST_MESSAGES,
     Client,
     ClientResult,
     DataSummary,
@@ -100,8 +100,7 @@ from federank.methods.frugal.wire import (
     frugal_update_bytes,
     why_implausible_frugal,
 )
-from federank.secagg.config import SPECTRAL
-from federank.secagg.ring import C_INT
+from federank.secagg.ring import C_INT, SPECTRAL
 
 if TYPE_CHECKING:
     from federank.federation.server import Guarantee

@@ -35,7 +35,7 @@ from federank.methods.frugal.records import FrugalModel, ItemRows, PrivateParts,
 from federank.methods.frugal.server_steps import CALM_ROUNDS, USUAL_JOINED, USUAL_PRIVATE
 from federank.methods.frugal.server_update import FEWEST_ITEMS, HALF, placed
 from federank.methods.frugal.settings import FrugalRules, ImplicitSettings, Step, shrinkage_for
-from federank.secagg.config import PRIVATE
+from federank.secagg.ring import PRIVATE
 
 if TYPE_CHECKING:
     from federank.federation.server import Guarantee

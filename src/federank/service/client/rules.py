@@ -7,10 +7,10 @@ protocol itself fixes (draws, steps, messages) is in protocol/.
 from __future__ import annotations
 
 from federank.federation.client import MOST_FACTORS as MOST_FACTORS
-from federank.federation.client import MOST_MESSAGES as MOST_MESSAGES
 from federank.federation.client import MOST_PASSES as MOST_PASSES
 from federank.federation.client import MOST_SUPPORT as MOST_SUPPORT
 from federank.federation.client import MOST_TRIPLES as MOST_TRIPLES
+from federank.federation.method import MOST_MESSAGES as MOST_MESSAGES
 
 API = 1
 """Version of the interface."""

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from federank.errors import BadMessage, SettingError
-from federank.federation.client import MOST_MESSAGES
+from federank.federation.method import MOST_MESSAGES
 from federank.federation.server import Content, Guarantee, Published
 from federank.secagg.config import SecaggConfig, config_from, is_date, is_over, sign_config
 from federank.service.server.config import (
