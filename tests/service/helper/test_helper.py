@@ -106,13 +106,14 @@ async def test_attack_a_cohort_that_is_too_small_or_filled_up_with_repeats(sqlit
 
 @in_a_loop
 async def test_what_does_not_stand_is_reported_and_why_is_not(sqlite_store, tmp_path):
-    async with helping(sqlite_store, tmp_path) as (_, client):
+    async with helping(sqlite_store, tmp_path) as (service, client):
         leader = await Leader.of(client)
         played = Played(await leader.offer(0))
         one, other = played.reports[:2]
         spoilt = [one._replace(part_leader=other.part_leader), one._replace(sealed=other.sealed), one, one]
         answers = [(await leader.prepare(0, [report])).json() for report in spoilt]
         assert answers == [{"stands": digit} for digit in "0011"]
+        assert b'federank_helper_reports_total{outcome="does not stand"} 2.0' in service.metrics.text({})
 
 
 @in_a_loop

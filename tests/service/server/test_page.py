@@ -132,6 +132,7 @@ async def test_the_page_names_the_federation_in_the_visitors_language(sqlite_sto
         assert 'content="Films &amp; &quot;more&quot; &lt;b&gt;"' in pages["en"]
         assert re.search(r'id="name"[^>]* lang="en">', pages["it"]), "what is not translated says its language"
         for page in pages.values():
+            assert "{" not in re.sub("<script.*?</script>", "", page, flags=re.DOTALL), "words wait for their values"
             scripts = re.findall(r'<script [^>]*src="([^"]+)"', page)
             assert scripts == [START]
         answers = await asyncio.gather(*(running.client.get(f"/{name}") for name in (START, WORKER)))
