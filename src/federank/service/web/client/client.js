@@ -238,14 +238,8 @@ export class Client {
     const { numberOf, items } = this.catalogue;
     if (!byHand) return { ...policy, neverItems: neverIds.flatMap((id) => numberOf.get(id) ?? []) };
     const stored = this.history.filter((item) => !byHand.includes(items[item].id));
-    return {
-      ...policy,
-      sharing: "fixed-subset",
-      pi: 1,
-      item_epsilon: null,
-      budget: null,
-      neverItems: Array.from(stored),
-    };
+    const all = { sharing: "fixed-subset", pi: 1, item_epsilon: null, budget: null };
+    return { ...policy, ...all, neverItems: Array.from(stored) };
   }
 
   /** What has left because it was its owner's, by number; what the catalogue no longer has gets a number that none has. */

@@ -37,12 +37,8 @@ export async function play(client, task, signal) {
   if (!sums) return { ...message, from };
   if (!terms || !message.values) throw new BadAnswer(["detail.unsplit"]);
   const { body, before } = await sums.split(terms, model, sharedProfile.profile, message.values);
-  const signed = {
-    noise: terms.roundConfig.noise,
-    roundConfig: await sums.roundConfigName(terms),
-    id: sums.idOf(body),
-  };
-  return { ...message, from, body, before, ...signed };
+  const { noise } = terms.roundConfig;
+  return { ...message, from, body, before, noise, roundConfig: await sums.roundConfigName(terms), id: sums.idOf(body) };
 }
 
 // How this device takes part while the page is open, round after round.
@@ -196,12 +192,7 @@ async function holdBack(client, say) {
   const { pending, identity } = client.stored;
   const { profile, allowed } = await client.sharedProfile();
   const { items } = client.catalogue;
-  const may = new Set(
-    Array.from(
-      profile.filter((_, index) => allowed[index]),
-      (item) => items[item].id,
-    ),
-  );
+  const may = new Set([...profile].flatMap((item, index) => (allowed[index] ? items[item].id : [])));
   const most = client.method.pairs?.(client.policy) ?? Infinity;
   for (const { ticket, liked, from, pairs = 0 } of pending)
     if (!client.stands(from, profile) || !liked.every((id) => may.has(id)) || pairs > most)

@@ -301,12 +301,8 @@ const calls = {
       numbers: Array.from(values.subarray(row * columns, (row + 1) * columns)),
     }));
     rows.sort((one, other) => Math.hypot(...other.numbers) - Math.hypot(...one.numbers));
-    return {
-      ...message,
-      columns,
-      covered: rows.length,
-      rows: rows.slice(0, 6).filter(({ numbers }) => numbers.some(Boolean)),
-    };
+    const largest = rows.slice(0, 6).filter(({ numbers }) => numbers.some(Boolean));
+    return { ...message, columns, covered: rows.length, rows: largest };
   },
   async status() {
     const status = await fetchStatus();
