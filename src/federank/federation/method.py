@@ -311,8 +311,7 @@ class FederatedMethod:
         return 0.0
 
     def secured(self, guarantee: Guarantee, clients: int) -> Self:  # noqa: ARG002
-        """The method under secure aggregation in rounds of this many clients, with nothing left open. There is no
-        default of `clip`."""
+        """The method under secure aggregation in rounds of this many clients, with nothing left open but `clip`."""
         method = replace(self, uploads="secure", uploads_per_client=self.uploads_per_client or 20)
         return replace(method, noise=guarantee.noise(method.uploads_per_client))
 

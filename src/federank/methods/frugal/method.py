@@ -151,8 +151,8 @@ class Frugal(FrugalRules, FederatedMethod):
 
     def public_settings(self) -> dict[str, Any]:
         """The settings that clients need; lambda and the weights of items come with each broadcast."""
-        near = {} if self.item_weights == "none" else {"item_weights": self.item_weights}
-        return {name: getattr(self, name) for name in ANNOUNCED} | near
+        names = ANNOUNCED if self.item_weights == "none" else (*ANNOUNCED, "item_weights")
+        return {name: getattr(self, name) for name in names}
 
     def resolve(self, data: DataSummary) -> Self:
         """The method for this catalogue. How many users there will be is not known."""
@@ -175,10 +175,7 @@ class Frugal(FrugalRules, FederatedMethod):
     def refuse_factors(self) -> None:
         """Refuse vectors of more numbers than there are items."""
         if self.factors > self.n_items:
-            raise SettingError(
-                f"factors is {self.factors}, but there are only {self.n_items:,} items; ask for at most as many "
-                "factors."
-            )
+            raise SettingError(f"factors is {self.factors}, but there are only {self.n_items:,} items; ask for fewer.")
 
     def secured(self, guarantee: Guarantee, clients: int) -> Self:
         """With a clip, uploads are clipped, and all get the same noise; without one they are private."""
@@ -362,8 +359,7 @@ class Frugal(FrugalRules, FederatedMethod):
 
     def broadcast(self, state: ServerState) -> FrugalModel:
         """Vectors, weights and lambda; and item-item weights."""
-        names = [part.name for part in wire.arrays(FrugalModel)]
-        return FrugalModel(**{name: getattr(state, name) for name in names})
+        return FrugalModel(**{part.name: getattr(state, part.name) for part in wire.arrays(FrugalModel)})
 
     def stage(self, state: ServerState) -> int:
         """0: counts; 1: the supported items."""
