@@ -3,10 +3,11 @@
 import numpy as np
 
 from federank.data.interactions import Interactions
-from federank.methods.frugal.protocol import FrugalPrivate
+from federank.federation.method import Client
+from federank.methods.frugal.reference import method_of, model_of
 from federank.methods.frugal.settings import ImplicitSettings, frugal_recipe
 from federank.methods.frugal.simulation import FrugalFederation
-from federank.privacy.population import AS_HISTORIES_ARE, Choices, shared_profile_of, shared_profiles_of_all
+from federank.privacy.population import AS_HISTORIES_ARE, Choices, shared_profiles_of_all
 from tests.worlds import random_world
 
 
@@ -33,15 +34,15 @@ def people_with(histories, n_items):
     return Interactions(users, items, np.arange(len(histories)), np.arange(n_items))
 
 
-def devices_of(federation):
-    """Everyone's device before its first message."""
-    recipe, profiles = federation.recipe, federation.profiles
-    return [
-        FrugalPrivate(
-            user,
-            profiles.of(user),
-            shared_profile_of(recipe.shared_profile, profiles, user),
-            int(recipe.messages[user]),
-        )
-        for user in range(len(federation.spent))
-    ]
+def update_of(recipe, broadcast, profile):
+    """What a client with this profile uploads."""
+    model = model_of(broadcast, recipe.n_items)
+    stage = int(recipe.min_support == 1 or model.weights.any())
+    client = Client(0, 0, 0, np.asarray(profile, dtype=np.int32), stage=stage)
+    return method_of(recipe).client_update(client, model).update
+
+
+def vector_of(recipe, broadcast, history):
+    """The vector that explains this history best."""
+    client = Client(0, 0, 0, np.asarray(history, dtype=np.int32))
+    return method_of(recipe).fold_in(client, model_of(broadcast, recipe.n_items))

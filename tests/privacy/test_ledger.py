@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from tests.secagg.worlds import secagg_config
-from tests.squares_worlds import devices_of, some_people, squares_federation
+from tests.squares_worlds import some_people, squares_federation
 
 from federank.errors import BadFile
 from federank.federation.client import epsilon_promised, epsilon_so_far
-from federank.methods.frugal.reference import FrugalFleetInMemory, play_round
+from federank.methods.frugal.reference import FrugalClients, play_round
 from federank.privacy.accountant import epsilon_of_mu
 from federank.privacy.ledger import Entry, Ledger, SentMessage
 from federank.privacy.policy import SharedProfile
@@ -103,14 +103,15 @@ def test_messages_survive_their_rows():
 
 def test_the_ledgers_of_the_reference_engine_tell_every_message_and_what_it_was_made_from():
     federation = squares_federation(some_people(), messages=2, cohorts=2, dropout=0.5, allowed=np.arange(80) % 3)
-    fleet = FrugalFleetInMemory(federation.recipe, devices_of(federation))
+    fleet = FrugalClients(federation)
     for _ in range(federation.recipe.rounds):
         play_round(federation.recipe, federation.shared, fleet)
         federation.round_number += 1
-    for device, kept in zip(fleet.devices, fleet.ledgers, strict=True):
-        assert kept.spent == len(kept.messages) == device.spent <= device.messages
-        assert all(message.allowed == device.messages for message in kept.messages)
-        expected = device.shared_profile.profile if device.spent else []
+    columns = fleet.ledgers, fleet.spent, federation.recipe.messages, fleet.shared_profiles
+    for kept, spent, allowed, taken in zip(*columns, strict=True):
+        assert kept.spent == len(kept.messages) == spent <= allowed
+        assert all(message.allowed == allowed for message in kept.messages)
+        expected = taken.profile if spent else []
         np.testing.assert_array_equal(kept.liked(), expected)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.squares_worlds import devices_of, some_people, squares_federation
+from tests.squares_worlds import some_people, squares_federation
 from tests.worlds import random_world, two_tastes
 
 from federank import FCF, Frugal
@@ -15,7 +15,7 @@ from federank.methods.frugal.attacks import UNSEEN, WITH, WITHOUT, MessagesView,
 from federank.methods.frugal.audit import MessageReader, profiles_of, strengths_of
 from federank.methods.frugal.objective import Objective
 from federank.methods.frugal.protocol import rows_of
-from federank.methods.frugal.reference import FrugalFleetInMemory
+from federank.methods.frugal.reference import FrugalClients
 from federank.privacy.policy import Policy
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def fixed_subset(pi):
 def reference_messages(federation):
     """Every message of the reference engine as (round, user, Broadcast, Update), in order."""
     recipe, shared = federation.recipe, federation.shared
-    fleet = FrugalFleetInMemory(recipe, devices_of(federation))
+    fleet = FrugalClients(federation)
     for number in range(recipe.rounds):
         broadcast = shared.distribute(recipe)
         sent = [(int(u), update) for u in fleet.choose(number) for update in fleet.train(np.array([u]), broadcast)]

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from tests.rated_worlds import rated_world, rating_federation
-from tests.squares_worlds import devices_of, some_people, squares_federation
+from tests.squares_worlds import some_people, squares_federation
 
 from federank.methods.fedrec.recommender import rating_cost
 from federank.methods.frugal.communication import count_frugal_communication, fcf_cost, fcf_of_paper
 from federank.methods.frugal.protocol import FrugalUpdate
-from federank.methods.frugal.reference import FrugalFleetInMemory
+from federank.methods.frugal.reference import FrugalClients
 from federank.methods.frugal.wire import encode_frugal_broadcast, encode_frugal_update
 
 PEOPLE = some_people()
@@ -26,7 +26,7 @@ PEOPLE = some_people()
 def test_bytes_are_those_of_the_messages_of_the_reference_engine(settings):
     federation = squares_federation(PEOPLE, **settings)
     recipe, shared = federation.recipe, federation.shared
-    fleet = FrugalFleetInMemory(recipe, devices_of(federation))
+    fleet = FrugalClients(federation)
     sent, asked, whole = [], 0, 0
     for number in range(recipe.rounds):
         clients, broadcast = fleet.choose(number), shared.distribute(recipe)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.squares_worlds import devices_of, people_with, some_people, squares_federation
+from tests.squares_worlds import people_with, some_people, squares_federation
 
 from federank.federation.wire import values
 from federank.methods.frugal import reference
 from federank.methods.frugal import simulation as compiled
-from federank.methods.frugal.protocol import FrugalUpdate, dense, message_norm, send
-from federank.methods.frugal.reference import FrugalFleetInMemory
+from federank.methods.frugal.method import Frugal
+from federank.methods.frugal.protocol import FrugalUpdate, dense, message_norm
+from federank.methods.frugal.reference import FrugalClients
 from federank.privacy.policy import Policy
 
 PEOPLE = some_people()
@@ -32,7 +33,7 @@ LIVES = {
 def played(federation):
     """Every message of a run as {(round, user): Update}, lost ones left out, and the fleet."""
     recipe, shared = federation.recipe, federation.shared
-    fleet, sent = FrugalFleetInMemory(recipe, devices_of(federation)), {}
+    fleet, sent = FrugalClients(federation), {}
     for number in range(recipe.rounds):
         broadcast = shared.distribute(recipe)
         for user in fleet.choose(number):
@@ -73,12 +74,12 @@ def test_every_user_who_is_there_sends_all_they_allow():
 
 def test_a_client_that_has_spent_its_messages_sends_no_more():
     federation = squares_federation(PEOPLE, messages=1)
-    device = devices_of(federation)[0]
-    message = np.ones(PEOPLE.n_items, np.float32), np.ones(5, np.float32), 1.0
-    send(federation.recipe, device, *message)
+    clients, broadcast = FrugalClients(federation), federation.shared.distribute(federation.recipe)
+    one = np.zeros(1, np.int32)
+    assert len(list(clients.train(one, broadcast))) == 1
     with pytest.raises(AssertionError):
-        send(federation.recipe, device, *message)
-    assert device.spent == 1
+        list(clients.train(one, broadcast))
+    assert clients.spent[0] == 1
 
 
 def test_nothing_that_is_held_back_changes_any_message():
@@ -144,15 +145,8 @@ def norm_of(update):
     clip=st.floats(0.01, 100),
 )
 def test_no_message_is_longer_than_the_clip(strengths, vector, clip):
-    federation = squares_federation(PEOPLE, messages=1, clip=clip)
-    update = send(
-        federation.recipe,
-        devices_of(federation)[0],
-        np.array(strengths, np.float32),
-        np.array(vector, np.float32),
-        1.0,
-    )
-    assert norm_of(update) <= clip * (1 + 1e-5)
+    update = FrugalUpdate.of(np.array(strengths, np.float32), np.array(vector, np.float32), 1.0)
+    assert norm_of(Frugal(clip=clip).bounded(update, clip)) <= clip * (1 + 1e-5)
 
 
 def test_a_clip_that_no_message_reaches_changes_nothing():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.squares_worlds import devices_of, people_with, some_people, squares_federation
+from tests.squares_worlds import people_with, some_people, squares_federation
 
 from federank.errors import BadMessage, SettingError
 from federank.federation.rng import HELPER, ROUNDING, SERVER, words, words_wrap_around
@@ -31,7 +31,7 @@ from federank.methods.frugal.private_server import (
     received_from,
     with_both_noises,
 )
-from federank.methods.frugal.protocol import PrivateUpdate, check_private_update
+from federank.methods.frugal.protocol import check_private_update
 from federank.methods.frugal.simulation import sum_in_ring
 from federank.privacy.accountant import mu_for
 from federank.privacy.policy import Policy
@@ -113,8 +113,8 @@ def test_what_is_held_back_is_in_no_message():
     sums = []
     for world in worlds:
         federation = squares_federation(world, policies=[policy] * 3, messages=3, sigma=1.0, factors=4)
-        for device in devices_of(federation):
-            assert 3 not in items[device.shared_profile.profile]
+        for user in range(3):
+            assert 3 not in items[federation.shared_profile.of(user)]
         sums.append(sum_in_ring(federation, np.array([1], dtype=np.int32)))
     # The share of four items is two, of three items two as well; what is forbidden is in neither.
     np.testing.assert_array_equal(*sums)
@@ -250,7 +250,7 @@ def test_as_many_messages_as_the_refusal_names_are_accepted(mu, messages):
 )
 def test_messages_of_another_form_or_too_long_are_refused(whole):
     with pytest.raises(BadMessage):
-        check_private_update(PrivateUpdate(whole), 6)
+        check_private_update(whole, 6)
 
 
 ITEMS, FACTORS, STAGES = 30, 5, 3

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from tests.squares_worlds import devices_of, people_with, some_people, squares_federation
+from tests.squares_worlds import people_with, some_people, squares_federation, update_of, vector_of
 from tests.worlds import random_world, two_tastes
 
 import federank as fr
@@ -18,17 +18,14 @@ from federank.methods.frugal.objective import Objective, gram_matrix, residuals,
 from federank.methods.frugal.protocol import (
     LEVELS,
     FrugalUpdate,
-    compute_frugal,
     dense,
     make_frugal_broadcast,
-    own_vector,
     published,
     restored,
     rounded,
     rows_of,
-    send,
 )
-from federank.methods.frugal.reference import FrugalFleetInMemory
+from federank.methods.frugal.reference import FrugalClients
 from federank.methods.frugal.server_update import fold
 from federank.methods.frugal.settings import ImplicitSettings, factors_for
 
@@ -125,14 +122,12 @@ def test_someone_who_shares_nothing_with_those_before_still_has_something_to_say
     data = people_with([[0, 1], [0, 1], [2, 3], [2, 3]], 6)
     federation = squares_federation(data, factors=4, messages=1)
     recipe, shared = federation.recipe, federation.shared
-    devices = devices_of(federation)
     for first in (0, 2):
         told = shared.distribute(recipe)
-        pair = devices[first : first + 2]
-        updates = [send(recipe, device, *compute_frugal(recipe, device, told)) for device in pair]
+        updates = [update_of(recipe, told, data.profiles.of(user)) for user in (first, first + 1)]
         assert all(update.vector.any() for update in updates)
         shared.aggregate(recipe, updates)
-    others = own_vector(recipe, shared.distribute(recipe), np.array([2], np.int32)) @ shared.vectors.T
+    others = vector_of(recipe, shared.distribute(recipe), [2]) @ shared.vectors.T
     assert others[3] > 3 * np.abs(others[[0, 1, 4, 5]]).max()
 
 
@@ -188,9 +183,9 @@ def test_the_sums_are_all_that_a_fold_takes():
 
 def test_the_sums_of_the_compiled_engine_are_those_of_the_messages_written_out():
     federation = squares_federation(PEOPLE, messages=1, clip=2.0, encoding="float32")
-    recipe, told, seen = federation.recipe, federation.shared.distribute(federation.recipe), []
+    told, seen = federation.shared.distribute(federation.recipe), []
     compiled.play(federation, 1, watch=lambda _, sums: seen.append(sums))
-    fleet = FrugalFleetInMemory(recipe, devices_of(squares_federation(PEOPLE, messages=1)))
+    fleet = FrugalClients(squares_federation(PEOPLE, messages=1, clip=2.0, encoding="float32"))
     messages = [dense(update) for update in fleet.train(fleet.choose(0), told)]
     [sums] = seen
     np.testing.assert_allclose(sums.residuals, sum(message.residuals for message in messages), atol=1e-3)

@@ -4,18 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.squares_worlds import devices_of, squares_federation
+from tests.squares_worlds import squares_federation, update_of
 from tests.worlds import random_world
 
 import federank as fr
 from federank.errors import BadMessage, DataError, SettingError
+from federank.federation import wire
 from federank.methods.frugal import reference
 from federank.methods.frugal import simulation as compiled
 from federank.methods.frugal.communication import count_frugal_communication
 from federank.methods.frugal.method import Frugal
-from federank.methods.frugal.protocol import FrugalUpdate, check_frugal_update, compute_frugal, supported_items
+from federank.methods.frugal.protocol import FrugalUpdate, check_frugal_update, supported_items
 from federank.methods.frugal.records import FrugalModel
-from federank.methods.frugal.reference import FrugalFleetInMemory
+from federank.methods.frugal.reference import FrugalClients
 from federank.methods.frugal.wire import encode_frugal_broadcast, encode_frugal_update
 
 ITEMS, SUPPORT = 90, 9
@@ -67,19 +68,17 @@ def test_what_only_few_have_changes_no_later_message():
     rare, common = np.flatnonzero(~ENOUGH), np.flatnonzero(ENOUGH)[:9]
     played = federation()
     compiled.play(played, 2)
-    broadcast, device = played.shared.distribute(played.recipe), devices_of(played)[0]
+    broadcast = played.shared.distribute(played.recipe)
     sent = []
     for extra in (rare[:1], rare[-4:]):
         profile = np.sort(np.concatenate((common, extra))).astype(np.int32)
-        device.shared_profile = device.shared_profile._replace(profile=profile)
-        sent.append(compute_frugal(played.recipe, device, broadcast))
-    for one, two in zip(*sent, strict=True):
-        np.testing.assert_array_equal(one, two)
+        sent.append(wire.values(update_of(played.recipe, broadcast, profile)))
+    np.testing.assert_equal(*sent)
 
 
 def test_messages_name_counts_first_and_then_the_supported_items():
     played = federation()
-    fleet, shared = FrugalFleetInMemory(played.recipe, devices_of(played)), played.shared
+    fleet, shared = FrugalClients(played), played.shared
     shapes = []
     for number in range(3):
         broadcast = shared.distribute(played.recipe)
@@ -93,7 +92,7 @@ def test_messages_name_counts_first_and_then_the_supported_items():
 def test_bytes_are_those_of_the_messages():
     played = federation(dropout=0.3, min_support=6)
     recipe, shared = played.recipe, played.shared
-    fleet, up, down = FrugalFleetInMemory(recipe, devices_of(played)), 0, 0
+    fleet, up, down = FrugalClients(played), 0, 0
     for number in range(recipe.rounds):
         clients, broadcast = fleet.choose(number), shared.distribute(recipe)
         answers = list(fleet.train(clients, broadcast))

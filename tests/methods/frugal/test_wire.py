@@ -10,7 +10,8 @@ from safetensors.numpy import save
 
 from federank.errors import BadMessage
 from federank.federation import wire
-from federank.methods.frugal.protocol import FrugalBroadcast, FrugalPrivate, FrugalUpdate, rounded, rows_of
+from federank.federation.method import Client
+from federank.methods.frugal.protocol import FrugalBroadcast, FrugalUpdate, rounded, rows_of
 from federank.methods.frugal.wire import (
     decode_frugal_broadcast,
     decode_frugal_update,
@@ -57,8 +58,8 @@ def test_a_broadcast_survives_the_wire_complete_or_in_part(items, as_codes):
 def test_nothing_private_can_be_encoded():
     everything = np.ones(1, np.bool_)
     shared_profile = SharedProfile(np.array([1], np.int32), everything, everything, True)
-    private = FrugalPrivate(0, np.array([1], np.int32), shared_profile, 5)
-    for thing in (private, private.history, shared_profile, {"history": private.history}, a_broadcast()):
+    private = Client(1, 0, 0, np.array([1], np.int32))
+    for thing in (private, private.items, shared_profile, {"history": private.items}, a_broadcast()):
         with pytest.raises(TypeError):
             encode_frugal_update(thing)
     for thing in (private, an_update()):

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from tests.service.client.worlds import FACTORS, ITEMS, packed, scripted_federation, squares_rows
+from tests.squares_worlds import update_of, vector_of
 
 from federank.cli import federank
 from federank.errors import BadAnswer, SettingError
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.protocol import FrugalPrivate, compute_frugal, own_vector, rows_of, send
+from federank.methods.frugal.protocol import rows_of
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update, encode_frugal_update
-from federank.privacy.policy import Policy, SharedProfile, shared_profile
+from federank.privacy.policy import Policy, shared_profile
 from federank.service.client.client import take_part
 from federank.service.client.enrolment import enrol
 from federank.service.client.federation import read_info
@@ -80,11 +81,7 @@ def the_model(version=0):
 
 
 def expected(federation, profile):
-    items = np.array(profile, dtype=np.int32)
-    everything = np.ones(len(items), dtype=np.bool_)
-    device = FrugalPrivate(0, items, SharedProfile(items, everything, everything, True), 1)
-    recipe = recipe_of(federation)
-    return send(recipe, device, *compute_frugal(recipe, device, the_model()))
+    return update_of(recipe_of(federation), the_model(), profile)
 
 
 def sent_by(federation):
@@ -206,7 +203,7 @@ def test_a_message_that_was_interrupted_is_sent_again_with_the_same_bytes_and_co
 
 def test_recommendations_come_from_the_complete_history_in_closed_form(federation, tmp_path):
     home = Home(federation, tmp_path, HALF)
-    vector = own_vector(recipe_of(federation), the_model(), np.array(HISTORY, dtype=np.int32))
+    vector = vector_of(recipe_of(federation), the_model(), HISTORY)
     scores = rows_of(the_model()) @ vector
     best = [item for item in np.argsort(-scores, kind="stable") if item not in HISTORY][:3]
     listed = home.read(recommend, 3)

@@ -18,17 +18,17 @@ from tests.service.federations import (
     small_world,
     stored,
 )
+from tests.squares_worlds import update_of
 
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import ModelError, SettingError
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import Frugal
-from federank.methods.frugal.protocol import FrugalPrivate, FrugalUpdate, compute_frugal, message_norm, send
+from federank.methods.frugal.protocol import FrugalUpdate, message_norm
 from federank.methods.frugal.server_update import first_shared
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
-from federank.privacy.policy import SharedProfile
 from federank.service.server.bootstrap import FederationSpec, open_store
 from federank.service.server.model_versions import first_model
 from federank.service.server.store.versions import jump_ahead, model_to_fold
@@ -55,11 +55,7 @@ def alone(**given):
 
 def message_of(broadcast, history, **given):
     """What a device with this history sends."""
-    profile = np.array(history, dtype=np.int32)
-    everything = np.ones(len(profile), dtype=np.bool_)
-    device = FrugalPrivate(0, profile, SharedProfile(profile, everything, everything, True), 1)
-    recipe = alone(**given)
-    return send(recipe, device, *compute_frugal(recipe, device, broadcast))
+    return update_of(alone(**given), broadcast, history)
 
 
 async def take_part(device, history):

@@ -22,16 +22,15 @@ from tests.service.federations import (
 )
 from tests.service.server.test_few_messages import few, settings_of
 from tests.service.server.test_operating import ask, play
+from tests.squares_worlds import update_of
 
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.federation.server import Content
 from federank.methods.fpl.method import FPL
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.protocol import FrugalPrivate, compute_frugal, send
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
-from federank.privacy.policy import SharedProfile
 from federank.service.operator import recommender_of
 from federank.service.server.bootstrap import FederationSpec, open_store, renew_admin_token
 from federank.service.server.logs import Log
@@ -61,11 +60,8 @@ async def in_season(running, number):
 
 def message_to(told, history, messages=5):
     """What a client of few messages with this history sends, whatever the size of the catalogue."""
-    profile, n_items = np.array(history, dtype=np.int32), len(told.items)
-    everything = np.ones(len(profile), dtype=np.bool_)
-    device = FrugalPrivate(0, profile, SharedProfile(profile, everything, everything, True), 1)
-    recipe = frugal_recipe(settings_of(FrugalSettings, messages=messages), np.ones(1, dtype=np.int64), n_items)
-    return encode_frugal_update(send(recipe, device, *compute_frugal(recipe, device, told)))
+    recipe = frugal_recipe(settings_of(FrugalSettings, messages=messages), np.ones(1, dtype=np.int64), len(told.items))
+    return encode_frugal_update(update_of(recipe, told, history))
 
 
 @in_a_loop

@@ -8,16 +8,15 @@ import httpx
 import numpy as np
 import pytest
 from tests.service.client.worlds import FACTORS, ITEMS, scripted_federation, served, squares_rows
+from tests.squares_worlds import update_of
 
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.federation.wire import values
 from federank.methods.frugal.losses import FrugalSettings
-from federank.methods.frugal.protocol import FrugalPrivate, compute_frugal, send
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast, decode_frugal_update
-from federank.privacy.policy import SharedProfile
 from federank.service.client.federation import fetch_model, read_info, read_rows
 from federank.service.client.http import Client
 from federank.service.simulated_clients.methods import Models, Plan, SimulatedClients
@@ -58,9 +57,7 @@ def test_a_virtual_client_sends_what_the_protocol_computes(federation, specs):
     recipe = frugal_recipe(FrugalSettings(**info.settings.public_settings()), np.ones(1, np.int64), ITEMS)
     for user in devices.participants.tolist():
         profile = devices._shared.of(user)
-        everything = np.ones(len(profile), dtype=np.bool_)
-        twin = FrugalPrivate(user, profile, SharedProfile(profile, everything, everything, True), 1)
-        expected = send(recipe, twin, *compute_frugal(recipe, twin, told))
+        expected = update_of(recipe, told, profile)
         sent = decode_frugal_update(devices.message(user, 0, model), FACTORS, ITEMS)
         for one, other in zip(values(sent).values(), values(expected).values(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)

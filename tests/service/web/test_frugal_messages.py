@@ -7,17 +7,15 @@ Blocks and bytes must be equal, sums of products to the last places of a double;
 import numpy as np
 import pytest
 from tests.service.web.questions import CLOSE
+from tests.squares_worlds import update_of
 
 from federank.errors import BadMessage
 from federank.methods.frugal.objective import Objective, gram_matrix
 from federank.methods.frugal.protocol import (
-    FrugalPrivate,
     FrugalUpdate,
-    compute_frugal,
     dense,
     make_frugal_broadcast,
     rows_of,
-    send,
 )
 from federank.methods.frugal.settings import ImplicitSettings, frugal_recipe
 from federank.methods.frugal.wire import (
@@ -26,7 +24,6 @@ from federank.methods.frugal.wire import (
     encode_frugal_broadcast,
     encode_frugal_update,
 )
-from federank.privacy.policy import SharedProfile
 
 ITEMS, FACTORS = 90, 12
 PROFILE = np.array([0, 3, 4, 17, 40, 41, 77, 89], dtype=np.int32)
@@ -64,9 +61,7 @@ def plain_objective(objective):
 
 def question_of(recipe, broadcast):
     """One device's message: the question, and what Python makes of it."""
-    truth = np.ones(len(PROFILE), dtype=np.bool_)
-    device = FrugalPrivate(0, PROFILE, SharedProfile(PROFILE, truth, truth, True), messages=1)
-    expected = send(recipe, device, *compute_frugal(recipe, device, broadcast))
+    expected = update_of(recipe, broadcast, PROFILE)
     question = {
         "kind": "squares",
         "objective": plain_objective(recipe.objective),

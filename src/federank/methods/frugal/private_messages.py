@@ -27,7 +27,6 @@ from federank._numerics.compiling import compiled
 from federank._numerics.rows import inlined
 from federank.errors import BadMessage
 from federank.federation.rng import ROUNDING, words
-from federank.methods.frugal.protocol import FrugalBroadcast, FrugalPrivate, PrivateUpdate, covered, rows_of
 from federank.secagg.ring import C_INT, rounded
 
 _LARGEST = float(C_INT * C_INT)
@@ -67,11 +66,6 @@ def new_scratch(n_items: int, columns: int) -> Scratch:
     return Scratch(
         np.zeros(n_items), np.zeros(columns), np.zeros(cells + 8, dtype=np.uint16), np.zeros(cells, dtype=np.int32)
     )
-
-
-def known_from(broadcast: FrugalBroadcast) -> Directions:
-    """What every device of a round works out alike from its Broadcast."""
-    return directions_of(rows_of(broadcast), broadcast.weights)
 
 
 @inlined
@@ -168,18 +162,6 @@ def private_message(
 ) -> bool:
     """One device's message into `workspace.whole`; whether it is other than zeros."""
     return bool(_message(known, profile, 0, len(profile), seed, user, round_number, workspace))
-
-
-def sent_privately(
-    broadcast: FrugalBroadcast, device: FrugalPrivate, seed: int, known: Directions, workspace: Scratch
-) -> PrivateUpdate:
-    """The device's message for this round, from what its owner lets out; it has one message less from now on."""
-    assert device.spent < device.messages, "a device that has spent its messages is not asked"
-    device.spent += 1
-    profile = covered(broadcast.items, device.shared_profile.profile)
-    if not private_message(known, profile, seed, device.user, broadcast.round_number, workspace):
-        workspace.whole[:] = 0
-    return PrivateUpdate(workspace.whole.copy())
 
 
 @compiled(allocates=False)

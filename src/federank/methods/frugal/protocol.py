@@ -7,7 +7,6 @@ the seed and the round alone.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +16,8 @@ from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, RealV
 from federank.errors import BadMessage
 from federank.federation.rng import DROPOUT, ONLINE, happens, words, words_wrap_around
 from federank.methods.frugal.item_weights import LEVELS as LEVELS
-from federank.methods.frugal.objective import gram_matrix, residuals, solve_user
 from federank.methods.frugal.records import FrugalUpdate as FrugalUpdate
 from federank.methods.frugal.settings import FrugalRecipe
-from federank.privacy.policy import SharedProfile
 from federank.secagg.ring import C_INT
 
 # What crosses the wire when squares are learnt, and what never does.
@@ -47,23 +44,6 @@ class FrugalBroadcast(NamedTuple):
 def is_count(update: FrugalUpdate) -> bool:
     """Whether an upload carries counts: 1 for each item of a profile, and no vector."""
     return not len(update.vector)
-
-
-class PrivateUpdate(NamedTuple):
-    """A device's message where sums carry noise: it is split before it leaves, and only sums are ever put together."""
-
-    whole: IntVector  # items x columns, row by row; norm at most C_INT
-
-
-@dataclass(eq=False)
-class FrugalPrivate:
-    """What never leaves a device. It is not a message: nothing in the protocol sends it."""
-
-    user: int
-    history: IntVector
-    shared_profile: SharedProfile  # what stands for the history in messages
-    messages: int  # how many the owner allows over a lifetime
-    spent: int = 0  # how many have left
 
 
 class Dense(NamedTuple):
@@ -124,20 +104,19 @@ def check_frugal_update(update: FrugalUpdate, factors: int, n_items: int) -> Non
         raise BadMessage(f"An Update is scaled down or not at all; its scale is {scale[0]:g}, and 0 to 1 is needed.")
 
 
-def check_private_update(update: PrivateUpdate, length: int) -> None:
-    """Refuse a message of integers that is of another length, or longer than a message may be."""
-    whole = update.whole
-    if whole.dtype != np.int32 or whole.shape != (length,):
+def check_private_update(update: IntVector, length: int) -> None:
+    """Refuse a private upload of another length, or one that is longer than an upload may be."""
+    if update.dtype != np.int32 or update.shape != (length,):
         raise BadMessage(
-            f"A message of this round has {length:,} integers of 32 bits; found {whole.shape} of {whole.dtype}."
+            f"An upload of this round has {length:,} integers of 32 bits; found {update.shape} of {update.dtype}."
         )
     # No number may be above C_INT either, so that squares cannot overflow.
-    if len(whole) and (np.abs(whole.astype(np.int64)).max() > C_INT or _squared(whole) > C_INT**2):
-        raise BadMessage(f"A message is longer than it may be: its norm in integers is above {C_INT:,}.")
+    if len(update) and (np.abs(update.astype(np.int64)).max() > C_INT or _squared(update) > C_INT**2):
+        raise BadMessage(f"An upload is longer than it may be: its norm in integers is above {C_INT:,}.")
 
 
-def _squared(whole: IntVector) -> int:
-    return int(np.dot(whole.astype(np.int64), whole.astype(np.int64)))
+def _squared(update: IntVector) -> int:
+    return int(np.dot(update.astype(np.int64), update.astype(np.int64)))
 
 
 def choose_cohort(recipe: FrugalRecipe, round_number: int, spent: IntVector) -> IntVector:
@@ -235,31 +214,6 @@ def make_frugal_broadcast(
     return FrugalBroadcast(*head, no_codes, np.zeros(0, dtype=np.float32), rows)
 
 
-# Computation: on the device, with what its owner lets it take part with; the history itself stays there.
-
-
-def own_vector(recipe: FrugalRecipe, broadcast: FrugalBroadcast, profile: IntVector) -> FloatVector:
-    """The vector that explains this profile best: in a message the shared one, at home the full history."""
-    rows, places = np.ascontiguousarray(rows_of(broadcast)), covered(broadcast.items, profile)
-    gram = gram_matrix(rows, broadcast.weights)
-    return solve_user(recipe.objective, broadcast.regulariser, rows, broadcast.weights, gram, places)
-
-
-def compute_frugal(
-    recipe: FrugalRecipe, device: FrugalPrivate, broadcast: FrugalBroadcast
-) -> tuple[FloatVector, FloatVector, float]:
-    """How strongly each item should move towards the device's vector, that vector, and how much the device counts.
-
-    Where counts are asked for: the profile itself, no vector, and 1.
-    """
-    profile = device.shared_profile.profile
-    if recipe.min_support > 1 and not len(broadcast.items):
-        return counts_of(recipe.n_items, profile), np.zeros(0, dtype=np.float32), 1.0
-    vector, places = own_vector(recipe, broadcast, profile), covered(broadcast.items, profile)
-    strengths = residuals(recipe.objective, rows_of(broadcast), vector, places)
-    return strengths, vector, user_weight(recipe.activity, len(places))
-
-
 def counts_of(n_items: int, profile: IntVector) -> FloatVector:
     """1 for each item of a profile, 0 for all others."""
     counts = np.zeros(n_items, dtype=np.float32)
@@ -272,22 +226,8 @@ def user_weight(activity: float, items: int) -> float:
     return float(items**-activity) if items else 0.0
 
 
-# Transmission: what a device lets the server see, at most `messages` times over its lifetime.
-
-
 def message_norm(strengths: FloatVector, vector: FloatVector) -> float:
     """The L2 norm of all numbers of the message, written out: of w [x, 1]' and of [x, 1] [x, 1]' together."""
     length = 1 + float(np.dot(vector.astype(np.float64), vector.astype(np.float64)))
     pulled = float(np.dot(strengths.astype(np.float64), strengths.astype(np.float64)))
     return math.sqrt(length * (pulled + length))
-
-
-def send(
-    recipe: FrugalRecipe, device: FrugalPrivate, strengths: FloatVector, vector: FloatVector, scale: float
-) -> FrugalUpdate:
-    """The Update, weighted and clipped; the device has one message less from now on. Counts are never clipped."""
-    assert device.spent < device.messages, "a device that has spent its messages is not asked"
-    device.spent += 1
-    if recipe.clip > 0 and len(vector):
-        scale = min(scale, recipe.clip / message_norm(strengths, vector))
-    return FrugalUpdate.of(strengths, vector, scale)

@@ -32,8 +32,6 @@ from federank.methods.frugal.private_server import (
 )
 from federank.methods.frugal.protocol import (
     FrugalBroadcast,
-    FrugalUpdate,
-    PrivateUpdate,
     check_frugal_update,
     check_private_update,
     dense,
@@ -100,17 +98,16 @@ class FrugalState:
         """All item vectors, for anyone who takes part."""
         return make_frugal_broadcast(recipe, self.round_number, self.regulariser, self.vectors, self.weights)
 
-    def aggregate(self, recipe: FrugalRecipe, updates: Iterable[FrugalUpdate | PrivateUpdate]) -> None:
-        """Fold a round's Updates into the shared model: all of them, or none if one breaks the protocol."""
+    def aggregate(self, recipe: FrugalRecipe, updates: Iterable[Any]) -> None:
+        """Fold a round's uploads into the shared model: all of them, or none if one breaks the protocol."""
         if recipe.private is not None:
-            fold(recipe, self, _sum_of_updates(recipe, self.round_number, self.weights, updates))
+            fold(recipe, self, _sum_of_integers(recipe, self.round_number, self.weights, updates))
             return
         rows, factors = len(supported_items(recipe, self.weights)), recipe.factors
         if is_counting(recipe, self.weights):
             rows, factors = recipe.n_items, 0
         residuals, squares, count = np.zeros((rows, factors + 1)), np.zeros((factors + 1, factors + 1)), 0
         for update in updates:
-            assert isinstance(update, FrugalUpdate), "only rounds with a plan have messages of integers"
             check_frugal_update(update, factors, rows)
             message = dense(update)
             residuals += message.residuals
@@ -238,17 +235,15 @@ def refuse_few_items(recipe: FrugalRecipe, supported: NDArray[np.bool_]) -> None
         )
 
 
-def _sum_of_updates(
-    recipe: FrugalRecipe, round_number: int, weights: FloatVector, updates: Iterable[FrugalUpdate | PrivateUpdate]
+def _sum_of_integers(
+    recipe: FrugalRecipe, round_number: int, weights: FloatVector, updates: Iterable[IntVector]
 ) -> SummedMessages:
-    """What two servers publish of these messages: their sum in the ring, with noise of both."""
+    """What two servers publish of these uploads: their sum in the ring, with noise of both."""
     columns = private_columns(recipe, round_number)
-    rows = len(supported_items(recipe, weights))
-    total, count = np.zeros(rows * columns, dtype=np.uint32), 0
+    total, count = np.zeros(len(supported_items(recipe, weights)) * columns, dtype=np.uint32), 0
     for update in updates:
-        assert isinstance(update, PrivateUpdate), "rounds with a plan have messages of integers"
         check_private_update(update, len(total))
-        total += in_ring(update.whole)
+        total += in_ring(update)
         count += 1
     return published_sum(recipe, round_number, total, count)
 

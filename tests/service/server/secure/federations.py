@@ -8,15 +8,15 @@ import numpy as np
 from tests.secagg.proof.uploads import liars_upload
 from tests.service.federations import FRUGAL_SERVER, ITEMS, PATIENT, establish_in, serving
 from tests.service.helper.helpers import ThreadedHelper
+from tests.squares_worlds import update_of
 
 from federank.errors import BadMessage
 from federank.federation.secure import model_digest
 from federank.methods.frugal.losses import FrugalSettings
 from federank.methods.frugal.method import Frugal
-from federank.methods.frugal.protocol import FrugalPrivate, compute_frugal, dense, flat, rows_of, send
+from federank.methods.frugal.protocol import dense, flat, rows_of
 from federank.methods.frugal.settings import frugal_recipe
 from federank.methods.frugal.wire import decode_frugal_broadcast
-from federank.privacy.policy import SharedProfile
 from federank.secagg.config import config_from
 from federank.secagg.proof.proof import wires_of
 from federank.secagg.ring import round_message
@@ -56,12 +56,7 @@ def recipe_of(**given):
 
 def whole_message(broadcast, history, clip, random=os.urandom, **given):
     """What a device with this history sends, as integers."""
-    profile = np.array(history, dtype=np.int32)
-    everything = np.ones(len(profile), dtype=np.bool_)
-    device = FrugalPrivate(0, profile, SharedProfile(profile, everything, everything, True), 1)
-    recipe = recipe_of(**given)
-    update = send(recipe, device, *compute_frugal(recipe, device, broadcast))
-    values = flat(dense(update))
+    values = flat(dense(update_of(recipe_of(**given), broadcast, history)))
     return round_message(values, clip, rounding_chances(len(values), random))
 
 
