@@ -1,6 +1,6 @@
 """What few messages send, counted from who took part when.
 
-Upwards a device sends a number for each item and its vector; written out, as sums that no one may
+Upwards a client sends a number for each item and its vector; written out, as sums that no one may
 read the parts of need it, that is a row for every item. Downwards it gets the full model the first time and then the
 rows that changed (all of them), and the last model once more, to recommend from.
 Bytes are those of the messages as they are encoded.
@@ -26,13 +26,13 @@ from federank.simulation.federated import traffic
 def count_frugal_communication(
     recipe: FrugalRecipe, n_users: int, interactions: int, rounds: int, supported: int | None = None
 ) -> dict[str, Any]:
-    """The traffic of the first rounds of a run: totals, means per round, what a device has sent over its lifetime.
+    """The traffic of the first rounds of a run: totals, means per round, what a client has sent over its lifetime.
 
     `supported` is how many items later messages cover, where that is not all of them.
     """
     covered = recipe.n_items if supported is None else supported
     spent, uploads, rows_up, bytes_up, bytes_dense = np.zeros(n_users, dtype=np.int32), 0, 0, 0, 0
-    last_seen = np.full(n_users, -1, dtype=np.int64)  # the version that each device has; -1: none
+    last_seen = np.full(n_users, -1, dtype=np.int64)  # the version that each client has; -1: none
     model = _Model(recipe, 0 if _counts_first(recipe) else recipe.n_items)
     down_rows, down_bytes, down_dense, down_full, downloads = 0, 0, 0, 0, 0
     for number in range(rounds + 1):  # then the last model, for everyone
@@ -126,7 +126,7 @@ def fcf_cost(item_vectors: FloatMatrix, profiles: Sequence[IntVector]) -> Cost:
 
 
 def fcf_of_paper(*, size: float, users: int, items: int, factors: int) -> Cost:
-    """The paper's formulas, for devices that have this many items in the mean."""
+    """The paper's formulas, for clients that have this many items in the mean."""
     m, d = items, factors
     return Cost(
         vectors_up=m,

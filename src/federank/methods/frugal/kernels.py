@@ -18,7 +18,7 @@ from federank.methods.frugal.objective import Objective
 
 
 class RoundContext(NamedTuple):
-    """What every device of a round knows, and what follows from it for all of them alike."""
+    """What every client of a round knows, and what follows from it for all of them alike."""
 
     objective: Objective
     vectors: FloatMatrix  # items x padded factors, as published

@@ -1,4 +1,4 @@
-"""What can be chosen about Frugal, whose devices send few messages over their lifetime, with one of two losses.
+"""What can be chosen about Frugal, whose clients send few messages over their lifetime, with one of two losses.
 
 The guarantee of messages, cohorts, availability and policies are the same for both. What belongs to one loss alone is
 refused for the other. Frugal with the loss pairs is a federation of pair-wise learning (`as_pairs`): everyone whose
@@ -105,7 +105,7 @@ class FrugalSettings(ImplicitSettings):
             budget=self.budget,
             policies=self.policies,
             clip=self.clip,
-            # What pulls item vectors towards zero is the server: devices that send the pull along would repeat it.
+            # What pulls item vectors towards zero is the server: clients that send the pull along would repeat it.
             positive_regulariser=0.0,
             negative_regulariser=0.0,
             initial_scale=self.initial_scale,

@@ -1,15 +1,15 @@
 """Implicit least squares (Hu et al., 2008): learning from the items a user has and from those the user has not.
 
-A person either has an item (p_ui = 1) or not (p_ui = 0), and the second may only mean that they have not met: so
+A user either has an item (p_ui = 1) or not (p_ui = 0), and the second may only mean that they have not met: so
 each guess x_u . y_i counts with a confidence c_ui. What is to be made small is
 
     sum over u, i of  a_u d_i c_ui (p_ui - x_u . y_i)^2   +   lambda (sum |x_u|^2 + sum |y_i|^2)
 
-with weights a_u of people and d_i of items (1 in FCF; server_steps.py has Frugal's), and c_ui =
-1 + alpha for what the person has and w for all else: w = 1, but 0 in the variant behind the tables of the FPL papers,
-where nothing is learnt from what a person does not have.
+with weights a_u of users and d_i of items (1 in FCF; server_steps.py has Frugal's), and c_ui =
+1 + alpha for what the user has and w for all else: w = 1, but 0 in the variant behind the tables of the FPL papers,
+where nothing is learnt from what a user does not have.
 
-1. The person's own vector, in closed form. Y'DY serves everyone; only the own items are added to it:
+1. The user's own vector, in closed form. Y'DY serves everyone; only the own items are added to it:
                                x_u = (w Y'DY + (1 + alpha - w) Y_u'DY_u + lambda I)^-1  (1 + alpha) sum of D Y_u
 2. How strongly each item should be pulled towards x_u, one number per item:
                                w_ui = c_ui (p_ui - x_u . y_i)
@@ -33,7 +33,7 @@ class Objective(NamedTuple):
     """What counts how much."""
 
     liked: np.float32
-    """1 + alpha: the confidence that a person likes what they have."""
+    """1 + alpha: the confidence that a user likes what they have."""
     unobserved: np.float32
     """w: the confidence that they dislike what they do not have."""
 
@@ -46,7 +46,7 @@ def solve_user(
     gram: RealMatrix,
     profile: IntVector,
 ) -> FloatVector:
-    """The vector that explains this person's history best; `gram` is Y'DY."""
+    """The vector that explains this user's history best; `gram` is Y'DY."""
     own = item_vectors[profile].astype(np.float64)
     weighted = own * weights[profile, None]
     sides = objective.unobserved * gram
@@ -58,7 +58,7 @@ def solve_user(
 
 
 def refuse_singular(sides: RealMatrix) -> None:
-    """Say so where no person's vector can be solved for: without regularisation, item vectors must span all factors."""
+    """Say so where no user's vector can be solved for: without regularisation, item vectors must span all factors."""
     values = np.linalg.eigvalsh(sides)
     if not values[0] > _NOTHING * values[-1]:
         raise Diverged(
@@ -68,7 +68,7 @@ def refuse_singular(sides: RealMatrix) -> None:
 
 
 def residuals(objective: Objective, item_vectors: FloatMatrix, vector: FloatVector, profile: IntVector) -> FloatVector:
-    """How strongly each of these items should move towards the person's vector: w_ui, one number per item."""
+    """How strongly each of these items should move towards the user's vector: w_ui, one number per item."""
     scores = item_vectors @ vector
     strengths: FloatVector = -objective.unobserved * scores
     strengths[profile] = objective.liked * (1 - scores[profile])

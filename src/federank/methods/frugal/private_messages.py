@@ -1,4 +1,4 @@
-"""The device's part: a message of length 1 in integers, which says nothing that a longer history would not hide.
+"""The client's part: a message of length 1 in integers, which says nothing that a longer history would not hide.
 
     first     p / sqrt(n): which items someone has who has n of them
     later     the history, weighted by D and without what is popular anyway, times where it points among the directions
@@ -7,10 +7,10 @@
                   c = D p - (q . D p) q      x = V'c      message = c x' / (|c| |x|)        items x directions
 
               q is the direction of popularity. The sum of these messages is C V for C = sum of c c' / (|c| |x|): one
-              step of subspace iteration on what people's items have in common.
+              step of subspace iteration on what users' items have in common.
 
 A history that gives no direction (c or x is zero) sends zeros. Rounding is that of secagg/ring.py, written
-out for a matrix of rank one: the chances are named draws here, and the operating system's on a real device. Compiled
+out for a matrix of rank one: the chances are named draws here, and the operating system's on a real client. Compiled
 once and called by both engines: the same text makes one message, or adds up everyone's.
 """
 
@@ -35,7 +35,7 @@ _CHANCES = 2.0**-16
 
 
 class Directions(NamedTuple):
-    """What a device of a later round knows, worked out from the Broadcast once for all of them."""
+    """What a client of a later round knows, worked out from the Broadcast once for all of them."""
 
     scales: RealVector  # D
     wanted: RealMatrix  # items x directions: V
@@ -52,7 +52,7 @@ class Scratch(NamedTuple):
 
 
 def directions_of(vectors: FloatMatrix, weights: FloatVector) -> Directions:
-    """From a Broadcast: its vectors are D^-1 [V, q], its weights D^2."""
+    """From a broadcast: its vectors are D^-1 [V, q], its weights D^2."""
     scales = np.sqrt(weights.astype(np.float64))
     placed = vectors.astype(np.float64) * scales[:, None]
     popular = placed[:, -1]
@@ -160,7 +160,7 @@ def _message(
 def private_message(
     known: Directions, profile: IntVector, seed: int, user: int, round_number: int, workspace: Scratch
 ) -> bool:
-    """One device's message into `workspace.whole`; whether it is other than zeros."""
+    """One client's message into `workspace.whole`; whether it is other than zeros."""
     return bool(_message(known, profile, 0, len(profile), seed, user, round_number, workspace))
 
 
@@ -175,7 +175,7 @@ def sum_private(
     total: NDArray[np.uint32],
     workspace: Scratch,
 ) -> None:
-    """Add these people's messages to a sum in the ring; in which order makes no difference."""
+    """Add these users' messages to a sum in the ring; in which order makes no difference."""
     for place in range(len(people)):
         user = people[place]
         if _message(known, items, starts[user], starts[user + 1], seed, user, round_number, workspace):
@@ -183,14 +183,14 @@ def sum_private(
                 total[cell] += np.uint32(workspace.whole[cell])
 
 
-# One device's message, outside of a simulation: the steps above, in the order in which a browser does them.
+# One client's message, outside of a simulation: the steps above, in the order in which a browser does them.
 
 
 _NOTHING = 1e-20
 
 
 def directions_at_home(vectors: FloatMatrix, weights: FloatVector) -> Directions:
-    """What a device of a later round works out from the model: vectors are D^-1 [V, q], weights D^2."""
+    """What a client of a later round works out from the model: vectors are D^-1 [V, q], weights D^2."""
     scales = np.sqrt(weights.astype(np.float64))
     placed = vectors.astype(np.float64) * scales[:, None]
     popular = placed[:, -1]

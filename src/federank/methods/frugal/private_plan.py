@@ -1,13 +1,13 @@
 """The plan of a guarantee: how much noise each of a client's messages gets, and what is asked for under it.
 
-A person's guarantee is one number mu (accountant.py): what all their messages may tell together, to anyone who runs
+A user's guarantee is one number mu (accountant.py): what all their messages may tell together, to anyone who runs
 one of
 the two servers or sees all sums and models. It is divided over the messages by their shares of mu^2. The first one,
 which says what is popular, gets a tenth; of the others each gets e^(2/3) times what the one before got, since the
 last decides about the model, and the first about where to look. A message has length 1 (of `C_INT` in integers),
 so a share s means noise of deviation 1 / (mu sqrt(s)) from *each* server. The model carries both.
 
-The noise is the same for any number of people, so what can be learnt depends on people x mu / sqrt(items), the signal
+The noise is the same for any number of users, so what can be learnt depends on users x mu / sqrt(items), the signal
 over the noise. It decides about three things, and all are public:
 
     factors   how many directions are looked for: 15 to 25 where there is much noise, else 40 to 64

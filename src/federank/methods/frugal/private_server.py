@@ -6,9 +6,9 @@
              Nystrom's formula gives C in the span of A, C ~ A (V'A)^-1 A' = U diag(sigma^2) U', as in server_steps.py;
              what noise alone would make of V'A is the least that its eigenvalues may be.
 
-A person's scores are D^-1 (U f U' + q q' / 2) D p with f = 1 - lambda / sigma and lambda = shrinkage x sigma_F: of the
+A user's scores are D^-1 (U f U' + q q' / 2) D p with f = 1 - lambda / sigma and lambda = shrinkage x sigma_F: of the
 smallest direction, which is mostly noise, a tenth is left. Popularity counts half, since it is known better than tastes
-are, and would drown them. As vectors that devices solve with (objective.py, with weights D^2 and regularisation 1):
+are, and would drown them. As vectors that clients solve with (objective.py, with weights D^2 and regularisation 1):
 
     Y = D^-1 [U sqrt(f / (1 - f)), q]
 
@@ -71,7 +71,7 @@ def received_also(received: RoundBuffer, asked: RealMatrix, answered: RealMatrix
 
 
 def sketch_of_received(received: RoundBuffer, expected: RealVector) -> RealMatrix:
-    """What people's items have in common, as all rounds together tell it: items x directions, C ~ S S'."""
+    """What users' items have in common, as all rounds together tell it: items x directions, C ~ S S'."""
     s = np.linalg.norm(received.asked, axis=0)
     sides, seen, noise = received.asked / s, received.answered / s, 1 / s
     turned = _strongest(sides.T @ seen)[1]
@@ -177,9 +177,9 @@ def fold_histories(
     sums: RealMatrix,
     received: RoundBuffer,
 ) -> tuple[FloatMatrix, RealMatrix, RoundBuffer]:
-    """After a later round: the vectors of the next model, what people's items have in common, and what was heard.
+    """After a later round: the vectors of the next model, what users' items have in common, and what was received.
 
-    `sent_vectors` are the vectors as devices had them.
+    `sent_vectors` are the vectors as clients had them.
     """
     space, noise = _Space(popularity, plan.power), plan.noise(round_number)
     known = directions_of(sent_vectors, space.weights())
@@ -196,7 +196,7 @@ def fold_histories(
 
 
 def _sketch_of(space: _Space, wanted: RealMatrix, seen: RealMatrix, noise: float) -> RealMatrix:
-    """What people's items have in common, as the sums of one round tell it: items x directions, C ~ S S'."""
+    """What users' items have in common, as the sums of one round tell it: items x directions, C ~ S S'."""
     seen = seen * _kept_of_rows(space.expected, seen, noise)[:, None]
     inside = wanted.T @ seen
     values, turned = np.linalg.eigh((inside + inside.T) / 2)
@@ -207,7 +207,7 @@ def _sketch_of(space: _Space, wanted: RealMatrix, seen: RealMatrix, noise: float
 
 
 def vectors_of_sketch(plan: PrivatePlan, shrinkage: float, popularity: RealVector, sketch: RealMatrix) -> FloatMatrix:
-    """The vectors of a model from what people's items have in common."""
+    """The vectors of a model from what users' items have in common."""
     left, sigma, _ = np.linalg.svd(sketch, full_matrices=False)
     pivot = sigma[(len(sigma) - 1) // 2] if plan.joined else sigma[-1]
     kept = np.clip(1 - shrinkage * pivot / np.maximum(sigma, 1e-12), _LEAST_FILTER, 1 - _LEAST_FILTER)
@@ -259,10 +259,10 @@ def fold_of_cohort(
     rounds: int = 1,
     is_calm: bool = False,
 ) -> PrivateModel:
-    """The model after one more fold; `folds` have been before, and `sent_vectors` are the vectors as devices had them.
+    """The model after one more fold; `folds` have been before, and `sent_vectors` are the vectors as clients had them.
 
     At the first stage `sums` are those of all cohorts' first rounds together, of which there were `rounds`.
-    No item is shown to a larger share of people than `most_shown`, as soon as there is more than popularity to show.
+    No item is shown to a larger share of users than `most_shown`, as soon as there is more than popularity to show.
     Once the season `is_calm`, items whose predicted audience jumps are hidden.
     """
     stage = folds % len(plan.deviations)
@@ -313,20 +313,20 @@ Curve = tuple[tuple[float, float], ...]
 """Signals, and the share of P@10 that was kept there, against Frugal without noise on the same data."""
 
 CITIES: Curve = (
-    *((16.0, 0.365), (30.4, 0.476), (56.8, 0.619), (103.8, 0.719)),  # 2,624 people, 1,500 places, epsilon 1, 2, 4, 8
-    *((160.0, 0.783), (304.0, 0.864), (567.0, 0.920), (1037.0, 0.951)),  # 26,229 people
-    *((534.0, 0.915), (1012.0, 0.947), (1891.0, 0.962), (3458.0, 0.964)),  # 87,422 people
-    *((1603.0, 0.960), (3037.0, 0.966), (5672.0, 0.964), (10375.0, 0.964)),  # 262,260 people, one seed
+    *((16.0, 0.365), (30.4, 0.476), (56.8, 0.619), (103.8, 0.719)),  # 2,624 users, 1,500 places, epsilon 1, 2, 4, 8
+    *((160.0, 0.783), (304.0, 0.864), (567.0, 0.920), (1037.0, 0.951)),  # 26,229 users
+    *((534.0, 0.915), (1012.0, 0.947), (1891.0, 0.962), (3458.0, 0.964)),  # 87,422 users
+    *((1603.0, 0.960), (3037.0, 0.966), (5672.0, 0.964), (10375.0, 0.964)),  # 262,260 users, one seed
 )
 FILMS: Curve = (
     *((5.6, 0.568), (10.6, 0.731), (19.9, 0.768), (36.3, 0.815)),  # MovieLens 100K, epsilon 1, 2, 4, 8
     *((23.6, 0.919), (44.7, 0.944), (83.6, 0.975), (152.8, 0.985)),  # MovieLens 1M
 )
-ITALY: Curve = ((2.01, 0.227), (3.80, 0.439), (7.10, 0.572), (12.98, 0.652))  # 1,353 people, 25,498 venues
-AMAZON: Curve = ((2.34, 0.005), (4.43, 0.016), (8.27, 0.080), (15.12, 0.275))  # 1,835 people, 34,526 items
+ITALY: Curve = ((2.01, 0.227), (3.80, 0.439), (7.10, 0.572), (12.98, 0.652))  # 1,353 users, 25,498 venues
+AMAZON: Curve = ((2.34, 0.005), (4.43, 0.016), (8.27, 0.080), (15.12, 0.275))  # 1,835 users, 34,526 items
 """Test parts, means of three seeds, noise of both servers: the study `privacy-price` (docs/results)."""
 MEASURED_MESSAGES = 5
-"""Of each person in all of them."""
+"""Of each user in all of them."""
 _COST = 0.1
 _ROUNDED = 0.005
 """Signals are noted to so much of themselves."""
@@ -347,8 +347,8 @@ class Forecast(NamedTuple):
     bytes_up: int  # the largest message
     kept_cities: float | None  # the share of P@10 without noise to expect, as in cities: tastes matter much
     kept_films: float | None  # the same, as on MovieLens: popularity explains much
-    kept_italy: float | None  # the same, as in Italy: few people, many items
-    kept_amazon: float | None  # the same, as on Amazon: few people, many items, and hardly anything is popular
+    kept_italy: float | None  # the same, as in Italy: few users, many items
+    kept_amazon: float | None  # the same, as on Amazon: few users, many items, and hardly anything is popular
     measured_messages: int  # how many everyone sent where these shares were measured
     affordable: float | None  # the smallest epsilon that costs less than a tenth, as in cities
 

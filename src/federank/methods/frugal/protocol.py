@@ -1,6 +1,6 @@
-"""Distribution: the server asks one cohort, and tells it the item vectors.
+"""Distribution: the server asks one cohort, and sends it the item vectors.
 
-Round t asks cohort t mod cohorts; of its people, those who are there and have a message left. Who is asked follows from
+Round t asks cohort t mod cohorts; of its users, those who are there and have a message left. Who is asked follows from
 the seed and the round alone.
 """
 
@@ -20,7 +20,7 @@ from federank.methods.frugal.records import FrugalUpdate as FrugalUpdate
 from federank.methods.frugal.settings import FrugalRecipe
 from federank.secagg.ring import C_INT
 
-# What crosses the wire when squares are learnt, and what never does.
+# What crosses the wire when implicit least squares are learnt, and what never does.
 
 
 SMALLEST_ROW = 1e-30
@@ -28,14 +28,14 @@ SMALLEST_ROW = 1e-30
 
 
 class FrugalBroadcast(NamedTuple):
-    """The server's message to a device: the item vectors as of a round."""
+    """The server's message to a client: the item vectors as of a round."""
 
     round_number: int
     version: int  # of the model: how many rounds have been folded into it
-    regulariser: float  # lambda: regularisation of a device's own vector
-    items: IntVector  # which rows, ascending: those of the supported items unless the device has some already;
+    regulariser: float  # lambda: regularisation of a client's own vector
+    items: IntVector  # which rows, ascending: those of the supported items unless the client has some already;
     # none while counts are asked for
-    weights: FloatVector  # d: how much each of these items counts when a device solves for its own vector
+    weights: FloatVector  # d: how much each of these items counts when a client solves for its own vector
     codes: NDArray[np.int8]  # one row of integers per item; no columns where vectors are sent as they are
     scales: FloatVector  # what a row's integers are multiples of
     vectors: FloatMatrix  # the rows as they are; no rows where codes are sent
@@ -80,7 +80,7 @@ def restored(codes: NDArray[np.int8], scales: FloatVector) -> FloatMatrix:
 
 
 def rows_of(broadcast: FrugalBroadcast) -> FloatMatrix:
-    """The rows that a Broadcast tells, in either form."""
+    """The rows of a broadcast, in either form."""
     return restored(broadcast.codes, broadcast.scales) if broadcast.codes.shape[1] else broadcast.vectors
 
 
@@ -120,7 +120,7 @@ def _squared(update: IntVector) -> int:
 
 
 def choose_cohort(recipe: FrugalRecipe, round_number: int, spent: IntVector) -> IntVector:
-    """The people who take part in this round, ascending."""
+    """The users who take part in this round, ascending."""
     asked = recipe.participants[recipe.cohort[recipe.participants] == round_number % recipe.cohorts]
     able: IntVector = asked[spent[asked] < recipe.messages[asked]]
     if len(recipe.trace):
@@ -153,7 +153,7 @@ def who_answers(recipe: FrugalRecipe, round_number: int, people: IntVector) -> I
 
 
 def draws_of_users(seed: int, people: IntVector, purpose: int, round_number: int) -> Any:
-    """One random word for each of these people."""
+    """One random word for each of these users."""
     with words_wrap_around():
         return words(np.uint32(seed), people.astype(np.uint32), purpose, np.uint32(round_number), np.uint32(0))[0]
 
@@ -191,7 +191,7 @@ def covered(items: IntVector, profile: IntVector) -> IntVector:
 
 
 def published(recipe: FrugalRecipe, vectors: FloatMatrix) -> FloatMatrix:
-    """The item vectors as devices read them: rounded where Broadcasts carry bytes."""
+    """The item vectors as clients read them: rounded where broadcasts carry bytes."""
     return restored(*rounded(vectors)) if recipe.as_codes else vectors.copy()
 
 

@@ -56,7 +56,7 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
     learns_from = "interactions"
     tables: ClassVar = {"item_vectors": 2, "item_weights": 1, "user_vectors": 2}
     item_vectors: FloatMatrix
-    """As published: what devices have, and recommend from."""
+    """As published: what clients have, and recommend from."""
     regulariser: float
     """lambda: regularisation of a user's own vector."""
     item_weights: FloatVector
@@ -143,7 +143,7 @@ class FewMessages(ChoosingUsers, LearnsInRounds):
         self.user_vectors = vectors_at_home(recipe, *self._model(), federation.profiles, threads)
 
     def _model(self) -> tuple[FloatMatrix, FloatVector, float]:
-        """What a device needs to solve for a vector."""
+        """What a client needs to solve for a vector."""
         return self.item_vectors, self.item_weights, self.regulariser
 
     def _alone(self) -> FrugalRecipe:
@@ -405,7 +405,7 @@ class FCF(FewMessages):
         return self.settings.as_least()
 
     def complexity(self) -> dict[str, float]:
-        """What a round costs a device and the server, counted, beside the formulas of FedRec's authors for it."""
+        """What a round costs a client and the server, counted, beside the formulas of FedRec's authors for it."""
         data = self._fitted()
         profiles = [data.profiles.of(int(user)) for user in np.flatnonzero(data.profiles.sizes)]
         size, (items, factors) = len(data) / len(profiles), self.item_vectors.shape

@@ -1,17 +1,17 @@
 """What the server does with the two sums of a round: three ways, each a function of sums and of its own memory.
 
 The sums are S = sum of a_u w_u x_u' (items x factors) and H = sum of a_u x_u x_u' (factors x factors); a constant 1 at
-the end of every x_u adds a column to S from which the number of people n_i of each item follows.
+the end of every x_u adds a column to S from which the number of users n_i of each item follows.
 
 **spectral** (where alpha = 0, the default). With Y as it was sent, A = S + Y H = P'X: what everyone's items have in
 common, seen through Y. A round is so a step of subspace iteration on C = P'P, and C itself is known inside the span by
-Nystrom's formula, C ~ A H^-1 A'. Items weigh d_i = n_i^-popularity (1 - 1/n_i): what one person alone has says nothing
+Nystrom's formula, C ~ A H^-1 A'. Items weigh d_i = n_i^-popularity (1 - 1/n_i): what one user alone has says nothing
 about anyone else, and what everyone has says little. With C = V diag(sigma^2) V' and V'DV = I, the solution of the
 whole problem in that span follows at once:
 
     lambda = shrinkage x sigma_F        Y = V diag(sqrt(sigma - lambda))
 
-so a person's scores become V (1 - lambda / sigma) V'D p. Alternating solves reach the same, but creep there. A cohort's
+so a user's scores become V (1 - lambda / sigma) V'D p. Alternating solves reach the same, but creep there. A cohort's
 C is added to what is known of the others'; once everyone has spoken, what is known fades as much as is added.
 
 **solve**: Y + damping (S - lambda Y)(H + lambda I)^-1, the step of alternating least squares; also for alpha > 0, where
@@ -65,9 +65,9 @@ def spectrum_of(products: RealMatrix, squares: RealMatrix, threads: int = 1) -> 
 
 
 def item_weights(counts: RealVector, popularity: float, received: float = 1.0) -> FloatVector:
-    """How much items count that this many people have: d, 1 for items of mean popularity that many share.
+    """How much items count that this many users have: d, 1 for items of mean popularity that many share.
 
-    What one person alone has weighs nothing, or a little less than the rest where only a share of people was `heard`.
+    What one user alone has weighs nothing, or a little less than the rest where only a share of users was `received`.
     """
     if popularity == 0:
         return np.ones(len(counts), dtype=np.float32)
@@ -119,7 +119,7 @@ def smallest_singular_value(recipe: FrugalRecipe, gram: RealMatrix, squares: Rea
     kept = values > _NOTHING * max(values[-1], 0.0)
     half = directions[:, kept] / np.sqrt(values[kept])
     inside = np.linalg.eigvalsh(half.T @ back @ squares @ back @ half)
-    # A few people span few directions: what is zero in the others is not small, but unknown.
+    # A few users span few directions: what is zero in the others is not small, but unknown.
     known = inside[inside > _NOTHING * max(inside[-1], 0.0)] if len(inside) else inside
     return float(np.sqrt(known[0])) if len(known) else 0.0
 
@@ -144,21 +144,21 @@ def solved(
     return moved
 
 
-# Bounds for anyone who reads only sums: no row that people cannot have made, and no item that nearly everyone is shown.
+# Bounds for anyone who reads only sums: no row that users cannot have made, and no item that nearly everyone is shown.
 
 
 LIST = 10
-"""Items that people are shown at a time."""
+"""Items that users are shown at a time."""
 LEAST_ITEMS = 200
 """Below this many items nothing is bounded."""
 ROW_QUANTILE = 0.95
-"""Rows of a sum may be as long, for each person who has the item, as this many of the rows of well-known items are."""
+"""Rows of a sum may be as long, for each user who has the item, as this many of the rows of well-known items are."""
 LENGTH_QUANTILE = 0.9
 """This many vectors are shorter than one is ever made."""
 POPULAR_PART = 0.1
 """Sums with noise: the part of a history's length that lies in the direction of popularity; .05 to .17 as measured."""
 USUAL_SPECTRAL, USUAL_PRIVATE, USUAL_JOINED = 0.15, 0.2, 0.3
-"""To how large a share of people an item may be shown: what costs at most 2 % of P@10 with no one lying. Under much
+"""To how large a share of users an item may be shown: costs at most 2 % of P@10 without malicious clients. Under much
 noise lists are alike, and so the best items shown to more."""
 SMALL_AUDIENCE, LARGE_AUDIENCE = 0.01, 0.05
 FEWEST_UPLOADS = 100
@@ -170,16 +170,16 @@ _LITTLE = 1e-15
 
 
 class Tastes(NamedTuple):
-    """How people's vectors are spread, as far as the model shows."""
+    """How users' vectors are spread, as far as the model shows."""
 
     mean: RealVector
     covariance: RealMatrix
 
 
 def bound_rows(sums: SummedMessages, sent_vectors: FloatMatrix, threads: int = 1) -> SummedMessages:
-    """No row is longer than the people who seem to have the item can make it, and no one has an item more than once.
+    """No row is longer than the users who seem to have the item can make it, and no one has an item more than once.
 
-    The last column of S + Y H says how many people have each item, each with their weight (server_steps.py). What a row
+    The last column of S + Y H says how many users have each item, each with their weight (server_steps.py). What a row
     may have for each of them is what rows of the better known half of the catalogue have.
     """
     if len(sent_vectors) < LEAST_ITEMS or len(sums.residuals) != len(sent_vectors):
@@ -200,8 +200,8 @@ def bound_rows(sums: SummedMessages, sent_vectors: FloatMatrix, threads: int = 1
 def spectral_tastes(
     vectors: FloatMatrix, weights: FloatVector, regulariser: float, having: RealVector, weight: float, threads: int = 1
 ) -> Tastes:
-    """People's vectors under a model of Frugal's own recipe: `having` is the share of people who have each item, and
-    `weight` what all people weigh together."""
+    """Users' vectors under a model of Frugal's own recipe: `having` is the share of users who have each item, and
+    `weight` what all users weigh together."""
     placed = vectors.astype(np.float64)
     gram = weighted_gram(placed, weights, threads)
     sides = gram + regulariser * np.eye(len(gram))
@@ -212,7 +212,7 @@ def spectral_tastes(
 def private_tastes(vectors: FloatMatrix, weights: FloatVector, threads: int = 1) -> Tastes:
     """The same under a model of sums with noise, Y = D^-1 [U sqrt(f / (1 - f)), q], a history being of length 1.
 
-    With f = 1 - lambda / sigma the vector of a person with history c is sqrt(f (1 - f)) U'c, and c has the mean square
+    With f = 1 - lambda / sigma the vector of a user with history c is sqrt(f (1 - f)) U'c, and c has the mean square
     sigma^2 in a direction: all of them together are what popularity leaves. Of popularity half is counted
     (private_server.py).
     """
@@ -227,7 +227,7 @@ def private_tastes(vectors: FloatMatrix, weights: FloatVector, threads: int = 1)
 def usual_length(vectors: FloatMatrix) -> float:
     """The length that most vectors stay below: no vector of Frugal's own recipe need be held back to less.
 
-    Malicious clients who turn many well-liked rows around make a model look as if people lay far apart in that
+    Malicious clients who turn many well-liked rows around make a model look as if users lay far apart in that
     direction, so that
     all that they like would be shortened to nothing.
     """
@@ -283,7 +283,7 @@ def _shown(vectors: FloatMatrix, tastes: Tastes, most: float, threads: int) -> t
 def hold_back(
     vectors: FloatMatrix, tastes: Tastes, most: float, threads: int = 1, *, least: float = 0.0
 ) -> FloatMatrix:
-    """The vectors, with those shortened that would be shown to a larger share of people than `most`.
+    """The vectors, with those shortened that would be shown to a larger share of users than `most`.
 
     None is shortened below the length `least`.
     """

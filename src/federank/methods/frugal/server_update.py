@@ -84,8 +84,8 @@ class FrugalState:
     # private: the rounds, where they are read together (private_server.py)
     mean: FloatMatrix  # adam: past gradients; no rows for the other steps
     square: FloatMatrix
-    weights: FloatVector  # d: how much each item counts when a device solves for its own vector
-    counts: RealVector  # spectral: how many of those who were heard have each item; private: popularity, of at most 1
+    weights: FloatVector  # d: how much each item counts when a client solves for its own vector
+    counts: RealVector  # spectral: users of each item, by the uploads received; private: popularity, of at most 1
     received: float = 0.0  # spectral: how many messages sketch and counts stand for
     round_number: int = 0
     seen: FloatMatrix = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
@@ -119,7 +119,7 @@ class FrugalState:
 def first_shared(recipe: FrugalRecipe, initial_scale: float, draw: Draw = normal_rows) -> FrugalState:
     """What the server begins with: vectors drawn from the seed, and no memory."""
     vectors = draw(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=initial_scale)
-    # Before anyone has spoken nothing is known of the data: devices weigh the catalogue and the regularisation alike.
+    # Before the first upload nothing is known of the data: clients weigh the catalogue and the regularisation alike.
     own = first_regulariser(recipe._replace(initial_scale=initial_scale))
     moments = vectors.shape if recipe.step == "adam" else (0, recipe.factors)
     kept = (recipe.n_items, recipe.rounds * (recipe.factors + 1)) if recipe.ridge else (0, 0)
@@ -160,7 +160,7 @@ def _empty_sketch(recipe: FrugalRecipe) -> RealMatrix:
 def fold(recipe: FrugalRecipe, shared: FrugalState, sums: SummedMessages, threads: int = 1) -> None:
     """The next version of the model, from the sums of a round; the number of threads changes no bit of it.
 
-    There is nothing to learn without a message, from people who weigh nothing, or whose vectors are all zero.
+    There is nothing to learn without a message, from users who weigh nothing, or whose vectors are all zero.
     """
     if is_counting(recipe, shared.weights):
         _fold_counts(recipe, shared, sums)
@@ -292,7 +292,7 @@ def _fold_spectral(
     recipe: FrugalRecipe, shared: FrugalState, sent_vectors: FloatMatrix, sums: SummedMessages, threads: int
 ) -> None:
     all_users = max(len(recipe.participants), 1)
-    # S + Y H = P'X, with the column of the constant 1: how many people have each item, each person with their weight.
+    # S + Y H = P'X, with the column of the constant 1: how many users have each item, each user with their weight.
     products = sums.residuals + tall_product(sent_vectors, sums.squares[:-1], threads)
     mean_weight = sums.squares[-1, -1] / sums.messages
     if recipe.ridge:
@@ -301,7 +301,7 @@ def _fold_spectral(
         shared.seen[:, first : first + columns] = products * (all_users / sums.messages)
         seen_through = through_model(sent_vectors, shared.weights, shared.regulariser)
         shared.through[:, first : first + recipe.factors] = seen_through
-    # Nystrom's sketch of what these people's items have in common joins what is known.
+    # Nystrom's sketch of what these users' items have in common joins what is known.
     now = spectrum_of(products[:, :-1], sums.squares[:-1, :-1], threads)
     kept = faded(shared.received, sums.messages, all_users)
     is_calm = shared.round_number >= shared.began + CALM_ROUNDS and 2 * shared.received >= all_users
@@ -314,7 +314,7 @@ def _fold_spectral(
     if recipe.min_support > 1:  # what weighs nothing is in no message
         weights = np.maximum(weights, LEAST_WEIGHT)
     said = np.einsum("ij,ij->i", together, together)
-    # Where no two people share an item yet, what they said is kept: a model of it would be nothing, and lead nowhere.
+    # Where no two users share an item yet, what they said is kept: a model of it would be nothing, and lead nowhere.
     informative = float(weights @ said) > _LITTLE * float(said.sum())
     spectrum = strongest(together, weights if informative else np.ones_like(weights), recipe.factors, threads)
     shared.sketch = spectrum.vectors * spectrum.singular_values
@@ -324,7 +324,7 @@ def _fold_spectral(
     shared.vectors, shared.regulariser = balanced(spectrum, recipe.shrinkage, recipe.regulariser)
     unknown = spectrum.singular_values == 0
     if unknown.any():
-        # A few people fill few directions. Anyone who shares nothing with them must be seen through the others.
+        # A few users fill few directions. Anyone who shares nothing with them must be seen through the others.
         scale = float(np.sqrt(LEAST * spectrum.singular_values[~unknown][-1] / recipe.n_items))
         drawn = normal_columns(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=scale)
         shared.vectors[:, unknown] = drawn[:, unknown]

@@ -1,8 +1,8 @@
 """Recipes of few messages: Frugal, and FCF as its special case, each as one value.
 
-A recipe is settings worked out for a population. `messages` is a guarantee of each device, for its lifetime;
+A recipe is settings worked out for a population. `messages` is a guarantee of each client, for its lifetime;
 `cohorts` divides
-the people, for its lifetime too, so that a round needs only one cohort and everyone still speaks `messages` times.
+the users, for its lifetime too, so that a round needs only one cohort and every client still uploads `messages` times.
 """
 
 from __future__ import annotations
@@ -255,15 +255,15 @@ class FrugalRecipe(NamedTuple):
     regulariser: float  # lambda; negative: it follows from the sums
     shrinkage: float  # lambda over the smallest singular value, where it follows from the sums
     step: Step
-    activity: float  # people who take part with n items weigh n^-activity
-    popularity: float  # items of n people weigh n^-popularity (1 - 1/n)
+    activity: float  # users who take part with n items weigh n^-activity
+    popularity: float  # items of n users weigh n^-popularity (1 - 1/n)
     damping: float
     learning_rate: float
     beta1: float
     beta2: float
-    as_codes: bool  # Broadcasts
+    as_codes: bool  # broadcasts
     clip: float  # the most length of a message; 0 where none is clipped
-    participants: IntVector  # the people who can take part: all who have something to take part with
+    participants: IntVector  # the users who can take part: all who have something to take part with
     cohort: IntVector  # per user: the one they belong to for its lifetime; -1 for those who never take part
     cohorts: int
     messages: IntVector  # per user: how many they allow over their lifetime
@@ -274,7 +274,7 @@ class FrugalRecipe(NamedTuple):
     dropout: float
     private: PrivatePlan | None = None  # the noise of each round, where sums carry any
     rounds_on_average: bool = False  # messages of sums with noise count as what their rounding is on average
-    most_shown: float = 1.0  # the share of people to whom one item may be shown; 1: no bound
+    most_shown: float = 1.0  # the share of users to whom one item may be shown; 1: no bound
     ridge: bool = False  # item-item weights follow from the sums of all rounds, which are kept for it
     min_support: int = 1  # items of fewer users are in no message after the first; 1: all are in all of them
     initial_scale: float = 0.1  # deviation of the first values of item vectors
@@ -289,7 +289,7 @@ def frugal_recipe(
     shared_profile: SharedProfiles = AS_HISTORIES_ARE,
     trace: NDArray[np.bool_] | None = None,
 ) -> FrugalRecipe:
-    """Work the settings out for people with histories of these sizes over a catalogue of `n_items`.
+    """Work the settings out for users with histories of these sizes over a catalogue of `n_items`.
 
     `messages` is how many each of them allows, where that is fewer than the settings; `shared` is what they take part
     with, where their policies make that another thing than their history.
@@ -378,7 +378,7 @@ def rules_of(rules: FrugalRules, n_items: int, users: int) -> FrugalRecipe:
 
 
 def factors_for(settings: FrugalRules, people: int | None, n_items: int, most: int = MOST_DEFAULT_FACTORS) -> int:
-    """The length of vectors for this many people (None where that is not known yet) and a catalogue of this size."""
+    """The length of vectors for this many users (None where that is not known yet) and a catalogue of this size."""
     if settings.factors is not AUTO:
         return settings.factors
     filled = n_items // _ITEMS_A_FACTOR
@@ -403,7 +403,7 @@ def weight_for(settings: FrugalRules, chosen: float | None, usual: float) -> flo
 
 
 def cohorts_of(run_seed: int, participants: IntVector, cohorts: int, n_users: int) -> IntVector:
-    """Everyone's cohort, for its lifetime: as even as can be, in an order drawn from each person's own word."""
+    """Everyone's cohort, for its lifetime: as even as can be, in an order drawn from each user's own word."""
     cohort = np.full(n_users, -1, dtype=np.int32)
     if cohorts == 1:
         cohort[participants] = 0

@@ -1,7 +1,7 @@
 """A federation of few messages, in memory: the shared model, how many messages everyone has sent, and how far it is.
 
 What an engine works on. `item_vectors`, `regulariser`, `sketch`, `mean` and `square` are the server's (see
-server_update.py); profiles and `spent` are the devices'. A device keeps no vector between rounds: it is
+server_update.py); profiles and `spent` are the clients'. A client keeps no vector between rounds: it is
 solved again from the history whenever it is needed.
 """
 
@@ -35,7 +35,7 @@ from federank.simulation.federated import EngineName, Open, Tables
 
 @dataclass(eq=False)
 class FrugalFederation:
-    """Server and devices of a simulation between two rounds."""
+    """Server and clients of a simulation between two rounds."""
 
     recipe: FrugalRecipe
     profiles: Profiles  # full histories
@@ -47,7 +47,7 @@ class FrugalFederation:
     weights: FloatVector
     counts: RealVector
     received: RealVector  # one number: how many messages the sketch stands for
-    spent: IntVector  # messages that each device has sent
+    spent: IntVector  # messages that each client has sent
     seen: FloatMatrix
     through: FloatMatrix
     round_number: int = 0
@@ -262,7 +262,7 @@ def as_broadcast(
     regulariser: float,
     threads: int = 1,
 ) -> RoundContext:
-    """What every device of a round works out alike, once for all of them."""
+    """What every client of a round works out alike, once for all of them."""
     width = padded_width(recipe.factors + 1)
     padded = np.zeros((len(vectors), width), dtype=np.float32)
     padded[:, : recipe.factors] = vectors
@@ -317,7 +317,7 @@ def play(federation: FrugalFederation, rounds: int, threads: int = 1, watch: Wat
 def play_with(
     federation: FrugalFederation, rounds: int, fill: Fill, threads: int = 1, watch: Watch | None = None
 ) -> None:
-    """Play this many rounds, the partitions' sums coming from wherever the devices are."""
+    """Play this many rounds, the partitions' sums coming from wherever the clients are."""
     for _ in range(rounds):
         _play_round(federation, fill, threads, watch)
     if not rounds and federation.recipe.private is None:  # whatever needs compiling is compiled now

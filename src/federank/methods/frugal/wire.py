@@ -194,7 +194,7 @@ def frugal_update_bytes(n_items: int, factors: int) -> int:
 
 @cache
 def frugal_broadcast_bytes(rows: int, factors: int, *, all_rows: bool, as_codes: bool, weighted: bool) -> int:
-    """How many bytes a Broadcast of this many rows takes on the wire; `all_rows`: they are all there are."""
+    """How many bytes a broadcast of this many rows takes on the wire; `all_rows`: they are all there are."""
     codes = np.zeros((rows, factors if as_codes else 0), dtype=np.int8)
     scales = np.zeros(rows if as_codes else 0, dtype=np.float32)
     vectors = np.zeros((0 if as_codes else rows, factors), dtype=np.float32)
@@ -226,7 +226,7 @@ def why_implausible_frugal(
     gram: RealMatrix,
     regulariser: float,
 ) -> str | None:
-    """Why no device can have sent this message, in a sentence; `vectors` as published, `gram` is their Y'DY."""
+    """Why no client can have sent this message, in a sentence; `vectors` as published, `gram` is their Y'DY."""
     scores = vectors @ update.vector
     liked, unobserved = float(recipe.objective.liked), float(recipe.objective.unobserved)
     own = update.strengths + unobserved * scores
@@ -259,7 +259,7 @@ def _surely_solves(
     regulariser: float,
     profile: IntVector,
 ) -> bool:
-    """Whether a vector is near the one that a history gives, as far as its residual tells without solving for that.
+    """Whether a vector is near the one that a history gives, as far as its residual shows without solving for that.
 
     No eigenvalue of the equations is below the regulariser, so the distance is at most |residual| / regulariser.
     """
