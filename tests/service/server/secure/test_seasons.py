@@ -12,9 +12,8 @@ from tests.service.server.secure.test_verifying import Published
 from tests.service.server.test_operating import ask
 
 from federank.errors import BadMessage, SettingError
-from federank.federation.wire import zeros
 from federank.methods.frugal.private import PrivateFrugal
-from federank.methods.frugal.records import PrivateState
+from federank.methods.frugal.records import PrivateState, without_ridge
 from federank.privacy.accountant import epsilon_of_mu
 from federank.secagg.config import check_follows, check_signed, config_from
 from federank.service.server.helper_line import HelperRefused
@@ -171,7 +170,7 @@ async def test_a_helper_that_is_away_changes_nothing(sqlite_store, tmp_path):
 
 def test_items_without_popularity_are_as_popular_as_the_least_popular_one():
     method = PrivateFrugal(n_items=3, factors=2, messages=3, uploads="secure", noises=(400, 400, 400), min_support=1)
-    state = zeros(PrivateState, method, earlier_columns=0, newest_columns=0, joined_columns=0)
+    state = without_ridge(PrivateState, method, earlier_columns=0, newest_columns=0, joined_columns=0)
     state = replace(state, counts=np.array([1.0, 0.0, 0.25]), folds=np.array([3]))
     now = method.new_plan(state, (800, 800), method.noises)
     assert now.counts.tolist() == [1.0, 0.25, 0.25]
