@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 
@@ -312,8 +312,8 @@ class FederatedMethod:
 
     def secured(self, guarantee: Guarantee, clients: int) -> Self:  # noqa: ARG002
         """The method under secure aggregation in rounds of this many clients, with nothing left open but `clip`."""
-        method = replace(self, uploads="secure", uploads_per_client=self.uploads_per_client or 20)
-        return replace(method, noise=guarantee.noise(method.uploads_per_client))
+        uploads = self.uploads_per_client or 20
+        return replace(self, uploads="secure", uploads_per_client=uploads, noise=guarantee.noise(uploads))
 
     @classmethod
     def affordable(cls, clients: int, n_items: int, delta: float) -> float | None:  # noqa: ARG003
@@ -323,8 +323,7 @@ class FederatedMethod:
     @classmethod
     def made(cls, settings: Mapping[str, Any]) -> Self:
         """The method of these settings, as a federation keeps them."""
-        method: Self = from_configuration(cls, settings)
-        return method
+        return cast("Self", from_configuration(cls, settings))
 
     @classmethod
     def announced(cls, settings: Mapping[str, Any], n_items: int, *, secure: bool) -> Self:
@@ -408,8 +407,7 @@ class FederatedMethod:
     def check_form(self, update: Any, broadcast: Any) -> None:  # noqa: ARG002
         """Raise BadMessage where an update has another form than one for this broadcast; None: it is too old."""
         for name in wire.indices(update):
-            rows = len(getattr(update, name))
-            if rows > self.max_rows():
+            if (rows := len(getattr(update, name))) > self.max_rows():
                 raise BadMessage(f"The update has {rows} rows; the task allows {self.max_rows()} at most.")
 
     def max_upload(self) -> int:
