@@ -18,12 +18,12 @@
     ├── StoreAway            the server's database does not answer now
     │   └── Overtaken        a round was ended by someone else
     ├── TLSError             a certificate or its key cannot be used
-    ├── BadState             a device's file is missing, in use, damaged, or cannot be written
-    ├── BadAnswer            a server answered a device with something that it must not take
+    ├── BadState             a client's file is missing, in use, damaged, or cannot be written
+    ├── BadAnswer            a server answered a client with something that it must not take
     ├── NoAnswer             a server could not be reached for as long as the device was willing to retry
     │   └── HelperAway       the second of two servers could not be reached
-    ├── Refused              a server understood a device and said no
-    └── Withdrawn            what a device was to send is no longer wanted
+    ├── Refused              a server understood a client and said no
+    └── Withdrawn            what a client was to send is no longer wanted
 
 Each message says what was wrong, what is needed and what to do next. The command line
 prints it and ends with exit code 2; no other exception is meant for a user.
@@ -110,11 +110,11 @@ class TLSError(FedeRankError):
 
 
 class BadState(FedeRankError):
-    """A device's file is missing, in use, damaged, of another version, or cannot be written."""
+    """A client's file is missing, in use, damaged, of another version, or cannot be written."""
 
 
 class BadAnswer(FedeRankError):
-    """The server answered with something that a device must not take."""
+    """The server answered with something that a client must not take."""
 
 
 class NoAnswer(FedeRankError):

@@ -27,7 +27,7 @@ class Attacked(NamedTuple):
 
     view: Any
     histories: list[IntVector]
-    sent: NDArray[np.bool_]  # users x items: what of their histories has left their devices
+    sent: NDArray[np.bool_]  # users x items: what of their histories has left their clients
 
 
 def judge_attacks(

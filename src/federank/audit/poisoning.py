@@ -49,7 +49,7 @@ class PoisonSettings:
     reports: int = setting(100, 1)
     """Reports in a round of fpl."""
     sees: Literal["updates", "sums", "checked"] = "updates"
-    """What the server can read: single Updates, of which it refuses what no device can have sent; only sums; or only
+    """What the server can read: single Updates, of which it refuses what no client can have sent; only sums; or only
     sums of messages whose norm was checked (frugal)."""
     bounds: Literal["all", "rows", "caps"] = "all"
     """Checked sums only: what else defends, bounds on rows of the sum (rows), caps on how many users an item is shown
@@ -151,7 +151,7 @@ def _history(
     if settings.aim == "sabotage":
         dull = np.argsort(popularity, kind="stable")[: max(2 * mean, 20)]
         return np.sort(rng.choice(dull, min(mean, len(dull)), replace=False)).astype(np.int32)
-    if settings.method == "fpl":  # every pair that such a device draws has the target on its liked side
+    if settings.method == "fpl":  # every pair that such a client draws has the target on its liked side
         return np.array([target], dtype=np.int32)
     liked = np.argsort(-popularity, kind="stable")[: max(4 * mean, 20)]
     size = min(mean, len(liked)) - 1
@@ -186,7 +186,7 @@ class Measured(NamedTuple):
 
 
 def measured(world: World, scores: FloatMatrix) -> Measured:
-    """Judge the scores that honest users' devices give the catalogue, a row for each user."""
+    """Judge the scores that honest users' clients give the catalogue, a row for each user."""
     people = np.arange(world.honest, dtype=np.int32)
     can_be_shown = world.popularity > 0
     can_be_shown[world.target] = True

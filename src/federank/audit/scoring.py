@@ -48,7 +48,7 @@ def claim(items: NDArray[np.bool_]) -> Guess:
 
 
 def claim_typical(scores: FloatMatrix, typical_size: int) -> Guess:
-    """The answer of an attack that only ranks: it claims as many items as a device has on average."""
+    """The answer of an attack that only ranks: it claims as many items as a client has on average."""
     return Guess(scores, np.full(len(scores), typical_size, dtype=np.int64))
 
 
@@ -219,9 +219,9 @@ def judge_shares(
 
 
 THREAT_MODELS = {
-    "updates": "each device's Updates, linkable over rounds, and the public model",
-    "anonymous": "one Update at a time, from a device it cannot recognise again, and the public model",
-    "sums": "the sum over each round's devices, who they were, and the public model",
+    "updates": "each client's uploads, linkable over rounds, and the public model",
+    "anonymous": "one upload at a time, from a client it cannot recognise again, and the public model",
+    "sums": "the sum over each round's clients, who they were, and the public model",
     "outsider": "the public model before and after each round, and so the round's sum; not who was in it",
 }
 """What the server sees, or someone outside who fetches the model around every round."""

@@ -1,7 +1,7 @@
 """A model card: what a kept model is, as a page of Markdown for anyone who gets it.
 
 What it has learnt from, with which settings, how it was trained, how good it is on the test part it was kept with, and
-what left the devices. All of it comes from the model's folder; nothing is claimed that is not in there.
+what left the clients. All of it comes from the model's folder; nothing is claimed that is not in there.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def model_card(folder: str | Path, *, at: int = 10) -> str:
         _table(_training(model, about)),
         "## How good it is",
         *_metrics(model, split, at),
-        "## What left the devices",
+        "## What left the clients",
         *_privacy(model, folder),
     ]
     return "\n\n".join(parts) + "\n"
@@ -98,8 +98,8 @@ def _privacy(model: Recommender, folder: Path) -> Iterable[str]:
     down = sent.get("down_changed", sent["down_dense"])
     yield (
         f"{sent['uploads']:,} messages, {sent['up']['bytes'] / people / 1e6:,.3f} MB up and "
-        f"{down['bytes'] / people / 1e6:,.3f} MB down for each person. `devices.safetensors` and `training/` in its "
-        "folder belong to the devices; hand on `model.safetensors` alone."
+        f"{down['bytes'] / people / 1e6:,.3f} MB down per user. `devices.safetensors` and `training/` in its "
+        "folder belong to the clients; hand on `model.safetensors` alone."
     )
     noise = model.report.get("privacy")
     if noise and noise.get("epsilon") is not None:

@@ -218,7 +218,7 @@ class Played(NamedTuple):
 
 
 class SecureClientMethod(NamedTuple):
-    """What a device must know of a method whose messages no single server reads, to check what the federation config
+    """What a client must know of a method whose messages no single server reads, to check what the federation config
     says.
     """
 

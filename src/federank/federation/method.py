@@ -92,7 +92,7 @@ class DataSummary(NamedTuple):
 class Client:
     """One client in one round. Nothing of it crosses the wire."""
 
-    seed: int  # seed, user and round name the client's random numbers; on a device, seed and user are its secret
+    seed: int  # seed, user and round name the client's random numbers; in the service, seed and user are its secret
     user: int
     round: int
     items: IntVector  # ascending; what the owner's policy lets stand for the history

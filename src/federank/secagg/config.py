@@ -1,7 +1,7 @@
-"""The federation config of sums: what a federation guarantees once, and devices pin by its digest when they enrol.
+"""The federation config of sums: what a federation guarantees once, and clients pin by its digest when they enrol.
 
 It names the federation, the catalogue, the ring and the bounds of a message; the plan (methods/frugal/private_plan.py),
-which is how many messages a device sends over its lifetime, and each server's noise on each of them; how small and how
+which is how many messages a client sends over its lifetime, and each server's noise on each of them; how small and how
 large a cohort may be, both servers' keys and the helper's address. Another federation config has another digest, so
 nothing in it can change unnoticed.
 
@@ -12,7 +12,7 @@ A plan has stages, one for each message per client. There are three recipes:
     gradients   ratings: gradients and a count for every item (ratings/sums.py), clipped to a length; one noise for all
 
 Its noises are deviations of one server's, in units of the ring. What a lifetime's messages disclose together is `mu`
-(accountant.py), and a device keeps to it whatever is requested. No sum may wrap:
+(accountant.py), and a client keeps to it whatever is requested. No sum may wrap:
 
     largest cohort x bound + 2 x 9.1 x noise < 2^31       (no noise is farther than 9.1 deviations)
 
@@ -72,13 +72,13 @@ class SecaggConfig:
     delta: str
     """The probability with which epsilon may fail, as decimal text."""
     messages: int
-    """How many messages a device sends over its lifetime."""
+    """How many messages a client sends over its lifetime."""
     least_cohort: int
     """No sum of fewer messages is ever opened."""
     largest_cohort: int
     """No sum of more is."""
     helper_origin: str
-    """Where the helper is; devices fetch its key there and nowhere else."""
+    """Where the helper is; clients fetch its key there and nowhere else."""
     helper_key: str
     """The helper's public key, in hexadecimal digits."""
     leader_key: str
@@ -210,7 +210,7 @@ class SecaggConfig:
         return canonical(values)
 
     def digest(self) -> bytes:
-        """What devices pin."""
+        """What clients pin."""
         return digest("federation config", self.to_bytes())
 
     def helper_public(self) -> bytes:

@@ -55,7 +55,7 @@ class Terms:
     config.
     """
     seconds: int
-    """How long devices may take the offer."""
+    """How long clients may take the offer."""
 
     def to_bytes(self) -> bytes:
         """The one way to write these terms."""
@@ -243,7 +243,7 @@ class RoundRecord:
     model: str = ""
     """Digest of the model that the fold made; the helper, who has no model, leaves it out."""
     people: int = 0
-    """How many devices the fold scaled the sum to; the helper does not know."""
+    """How many clients the fold scaled the sum to; the helper does not know."""
 
 
 _FIELDS_records: dict[str, type] = {

@@ -2,7 +2,7 @@
 
 A public key is its 65 bytes of the uncompressed point, and a signature the 64 bytes of r and s, as WebCrypto has them.
 What is signed is a digest of the statement for one purpose, so a signature for an offer cannot serve as another's.
-A key that takes the place of an older one is signed by the older one, so that devices which pinned the old key can
+A key that takes the place of an older one is signed by the older one, so that clients which pinned the old key can
 follow; everyone else compares fingerprints.
 """
 

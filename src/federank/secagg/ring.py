@@ -169,7 +169,7 @@ def _added_up(cells: NDArray[np.float64]) -> tuple[NDArray[np.uint64], NDArray[n
     return (limbs[0] << _HALF) | limbs[1], (limbs[2] << _HALF) | limbs[3]
 
 
-# Sums that no cohort of honest devices can have made.
+# Sums that no cohort of honest clients can have made.
 #
 # Every honest message has a norm of at most C_INT in integers, so the sum of K of them has at most K C_INT, and so has
 # every row of it. Noise adds to that: the length of n normal numbers of deviation s exceeds s (sqrt(n) + t) with a

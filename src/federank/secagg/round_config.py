@@ -1,7 +1,7 @@
 """The offer: what the helper signs once a round, the same for everyone.
 
     federation config   digest of the federation's federation config           model    digest of the model, as
-    devices read it
+    clients read it
     round     numbers only rise                             version  of the model
     stage     which of a client's messages it asks for        length   d, numbers a message
     columns   numbers a row of it
@@ -9,7 +9,7 @@
     noise     deviation of one server's noise on the sum, in integers
     key       a fresh HPKE key, of this round alone         expires  seconds since 1970, by the helper's clock
 
-A device takes an offer if the key it pinned has signed it, if the federation config is the one it pinned, if stage,
+A client takes an offer if the key it pinned has signed it, if the federation config is the one it pinned, if stage,
 clip, scale
 and noise are of the federation config's plan, and if the model is the one in its hands. So the leader cannot single a
 person out
@@ -26,7 +26,7 @@ from federank.secagg.config import SecaggConfig
 from federank.secagg.keys import PUBLIC_BYTES, SIGNATURE_BYTES, public_key, sign, verify
 
 CLOCKS_APART = 600
-"""Seconds by which a device's clock may be ahead of the helper's."""
+"""Seconds by which a client's clock may be ahead of the helper's."""
 
 _NAME = "An offer"
 

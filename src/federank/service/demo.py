@@ -115,7 +115,7 @@ class Watched:
             return self._process
 
 
-# Joining from another device of the same network: an address, a code to scan, and a certificate's fingerprint.
+# Joining from another client of the same network: an address, a code to scan, and a certificate's fingerprint.
 
 
 ANY = ("0.0.0.0", "::")

@@ -1,4 +1,4 @@
-"""The circuit: what must be true of a device's wires, as one sum of products that must be zero.
+"""The circuit: what must be true of a client's wires, as one sum of products that must be zero.
 
 With bits b (all wires), y_j the value that 16 bits of projection j write, w_j its wrap bit, s the number that the last
 bits write, L_j and H_j the two servers' projections as numbers below 2^32 (the leader's moved up by 2^31), and random
@@ -9,7 +9,7 @@ rho, sigma, kappa:
     each value is the one projected        sum sigma_j (L_j + H_j - 2^31 - 2^32 w_j - y_j)
 
 Products are the gates; the rest is linear, and each server takes it of its own share. What is constant is the leader's:
-`one` is 1 for the leader and for the device, which knows all of it, and 0 for the helper.
+`one` is 1 for the leader and for the client, which knows all of it, and 0 for the helper.
 """
 
 from __future__ import annotations

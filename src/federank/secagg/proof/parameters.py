@@ -52,7 +52,7 @@ class Parameters:
 
     @property
     def wires(self) -> int:
-        """How many bits a device proves things about."""
+        """How many bits a client proves things about."""
         return (RANGE_BITS + 1) * self.projections + self.slack_bits
 
     @property

@@ -1,4 +1,4 @@
-"""The device's proof: wires and a polynomial, split in two as the message is.
+"""The client's proof: wires and a polynomial, split in two as the message is.
 
     1. project    both shares of the message, with a key that follows from their digests
     2. wires      the bits of each projection, its wrap bit, and the bits of what is left below T
@@ -7,7 +7,7 @@
     5. prove      a polynomial for each input of the gadget: a random value at 1, the calls' values at the other roots
                   of unity; and the polynomial that the gadget makes of them
 
-Honest messages are outside of what can be proved with a probability below 2^-40. Then there is no proof, and the device
+Honest messages are outside of what can be proved with a probability below 2^-40. Then there is no proof, and the client
 draws its secrets again.
 """
 
@@ -89,7 +89,7 @@ def prove_wires(
 
 
 def wires_of(parameters: Parameters, leader: RingVector, helper: RingVector) -> Elements | None:
-    """The bits that a device proves things about, from both servers' projections."""
+    """The bits that a client proves things about, from both servers' projections."""
     total = leader_numbers(leader) + helper.astype(np.uint64)
     values = (total & np.uint64(2**32 - 1)).astype(np.int64) - 2**31
     left = parameters.limit - sum(value * value for value in values.tolist())

@@ -1,4 +1,4 @@
-"""A person's device: it waits for work, learns at home, sends what its owner allows, and remembers what it sent.
+"""A person's client: it waits for work, learns at home, sends what its owner allows, and remembers what it sent.
 
     1. an Update that was interrupted is sent again, the very same bytes
     2. wait for work (a long poll), get a ticket for one round
@@ -10,8 +10,8 @@
        period of the federation, and after discarded rounds only after a wait that grows each time
 
 Whatever the server says, steps 4 and 5 follow the owner's policy, which only its owner can change, and the number of
-messages that was promised: a device that has sent them sends no more, and still fetches models to recommend from. A
-server that breaks the protocol ends the device's work with a sentence; a server that is away is asked again with
+messages that was promised: a client that has sent them sends no more, and still fetches models to recommend from. A
+server that breaks the protocol ends the client's work with a sentence; a server that is away is asked again with
 patience.
 """
 
@@ -54,11 +54,11 @@ from federank.service.client.secure import NOTHING_CAN_BE_SENT, fetch_offer
 from federank.service.client.state import REFUSED, UNCHARGED, Identity, Pending
 from federank.service.client.store import DeviceStore
 
-# A device's part of one round: what it takes part with, computation, transmission, the ledger; nothing is sent yet.
+# A client's part of one round: what it takes part with, computation, transmission, the ledger; nothing is sent yet.
 
 
 def can_take_part(taken: SharedProfile, policy: Policy, info: FederationInfo) -> bool:
-    """Whether its owner lets the device, and with something: neither paused, nor nothing, nor everything to show."""
+    """Whether its owner lets the client, and with something: neither paused, nor nothing, nor everything to show."""
     most = info.n_items - 1 if info.rules.needs_others else info.n_items
     return not policy.paused and 0 < len(taken.profile) <= most
 
@@ -66,7 +66,7 @@ def can_take_part(taken: SharedProfile, policy: Policy, info: FederationInfo) ->
 def shared_profile_of(
     identity: Identity, policy: Policy, history: IntVector, ledger: Ledger, ended: Sequence[int] = ()
 ) -> SharedProfile:
-    """What the device would take part with now."""
+    """What the client would take part with now."""
     info = identity.info
     kept = info.rules.sharing_policy(policy)
     taken = shared_profile(kept, identity.seed, identity.user, history, info.n_items, ledger.really_liked())
@@ -77,7 +77,7 @@ def shared_profile_of(
 
 
 def messages_left(identity: Identity, policy: Policy, ledger: Ledger) -> int | None:
-    """How many messages may still leave this device in this season; None where no number was promised."""
+    """How many messages may still leave this client in this season; None where no number was promised."""
     allowed = identity.info.rules.messages(identity.info.settings, season_policy(policy, ledger))
     return None if allowed is None else max(0, allowed - ledger.spent)
 
@@ -116,7 +116,7 @@ _CHANCE = random.SystemRandom().random
 
 
 def found(store: DeviceStore, identity: Identity, model: Model, held_back: int) -> bool:
-    """Whether the held-back item is among the first ten that this device would recommend without knowing it."""
+    """Whether the held-back item is among the first ten that this client would recommend without knowing it."""
     info, history = identity.info, store.training_history()
     vector = info.rules.home_vector(info.settings, identity.seed, identity.user, history, model)
     scores = info.rules.scores(info.settings, model, vector)
@@ -180,19 +180,19 @@ def send_evaluation(
 
 
 SECONDS_BETWEEN_LOOKS = 5.0
-"""How often a device that takes no part looks whether it may go on."""
+"""How often a client that takes no part looks whether it may go on."""
 SECONDS_BETWEEN_MODELS = 600.0
-"""How often such a device, unless it is paused, asks whether there is a newer model."""
+"""How often such a client, unless it is paused, asks whether there is a newer model."""
 SECONDS_BETWEEN_CHECKS = 3600.0
-"""How often a device that waits for its next upload asks for the model and the period again."""
+"""How often a client that waits for its next upload asks for the model and the period again."""
 LOOKS_BETWEEN_OUTCOMES = 6
 """How many such looks there are between two questions about an upload whose round has not ended."""
 
 UNINVITED = (
-    "The server has invited this device as often as it will in this season; the device sends nothing more, and still "
+    "The server has invited this client as often as it will in this season; the client sends nothing more, and still "
     "gets models, and recommends from them."
 )
-WAITS_FOR_HELPER = f"{NOTHING_CAN_BE_SENT}; the device goes on by itself when the server is back."
+WAITS_FOR_HELPER = f"{NOTHING_CAN_BE_SENT}; the client goes on by itself when the server is back."
 Note = Callable[[str], None]
 
 
@@ -269,12 +269,12 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
                 continue
             identity = settle_again(store, client, identity, refusal, note)
     if ask_last_outcomes(store, client, identity, note):
-        note("A round that this device took part in has not ended yet; its outcome is asked for at the next start.")
+        note("A round that this client took part in has not ended yet; its outcome is asked for at the next start.")
     return stored
 
 
 def note_absent_helper(client: Client, identity: Identity, noted: str, note: Note) -> str:
-    """Note once why a device waits where two servers take part and one does not answer; what was noted last."""
+    """Note once why a client waits where two servers take part and one does not answer; what was noted last."""
     if identity.sums is None or not helper_is_away(client):
         return ""
     if noted != WAITS_FOR_HELPER:
@@ -283,7 +283,7 @@ def note_absent_helper(client: Client, identity: Identity, noted: str, note: Not
 
 
 def ask_last_outcomes(store: DeviceStore, client: Client, identity: Identity, note: Note) -> bool:
-    """Ask about uploads of a device that takes no part now; what is refused is met again when it does."""
+    """Ask about uploads of a client that takes no part now; what is refused is met again when it does."""
     try:
         return ask_outcomes(store, client, identity, note)
     except Refused:
@@ -291,32 +291,32 @@ def ask_last_outcomes(store: DeviceStore, client: Client, identity: Identity, no
 
 
 def reason_to_stay_out(store: DeviceStore, identity: Identity) -> str | None:
-    """Why the owner's policy keeps the device from asking for work, if it does."""
+    """Why the owner's policy keeps the client from asking for work, if it does."""
     if store.policy().policy.paused:
-        return "This device is paused; `federank client resume` lets it go on."
+        return "This client is paused; `federank client resume` lets it go on."
     ledger, policy, until = store.ledger(), store.policy().policy, identity.info.until
     if is_over(until, time.strftime("%Y-%m-%d", time.gmtime(time.time()))):
-        return f"The season has ended on {until}; the device recommends, and waits for another."
+        return f"The season has ended on {until}; the client recommends, and waits for another."
     if messages_left(identity, policy, ledger) == 0:
         uploads = store.uploads()
         waits = identity.sums is not None and any(sent.outcome is None for sent in uploads)
         return spent_line(ledger.spent, sum(sent.outcome in UNCHARGED for sent in uploads), waits=waits)
     if shared_items(store, identity) is None:
-        return "The owner's policy leaves nothing to take part with; the device recommends, and sends nothing."
+        return "The owner's policy leaves nothing to take part with; the client recommends, and sends nothing."
     return None
 
 
 def spent_line(spent: int, released: int = 0, *, waits: bool = False) -> str:
-    """What a device says that sends nothing more, unless the round of its last message is discarded."""
+    """What a client says that sends nothing more, unless the round of its last message is discarded."""
     sent = f"sent {spent} {'message' if spent == 1 else 'messages'}" if spent else "sent no message"
     sent += f" (and {released} that are in no sum, not charged)" if released else ""
     if waits:
-        return f"This device has {sent}, all that it may; the last round has not ended yet."
-    return f"This device has {sent} and may send no more this season; it still gets models, and recommends from them."
+        return f"This client has {sent}, all that it may; the last round has not ended yet."
+    return f"This client has {sent} and may send no more this season; it still gets models, and recommends from them."
 
 
 def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: Note) -> Identity:
-    """Fetch the newest model, to recommend from, and who the device is then; a server that is away is asked later.
+    """Fetch the newest model, to recommend from, and who the client is then; a server that is away is asked later.
 
     The operator may have changed the upload period meanwhile, or begun another season.
     """
@@ -336,7 +336,7 @@ def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: 
 
 
 def shared_items(store: DeviceStore, identity: Identity) -> SharedProfile | None:
-    """What the device would take part with now, if with anything."""
+    """What the client would take part with now, if with anything."""
     policy = store.policy().policy
     ended = store.catalogue().ended
     taken = shared_profile_of(identity, policy, store.training_profile(), store.ledger(), ended)
@@ -344,17 +344,17 @@ def shared_items(store: DeviceStore, identity: Identity) -> SharedProfile | None
 
 
 def pass_over(ticket: Ticket, have: int, times: int, note: Note) -> None:
-    """A round on an older model than the device has is not for it: one of the server's workers may lag behind.
+    """A round on an older model than the client has is not for it: one of the server's workers may lag behind.
 
     Only a server that offers nothing else, time after time, has gone back.
     """
     if times == MOST_OLDER_OFFERS:
         raise BadAnswer(
-            f"The server keeps offering work on version {ticket.version} of its model, and this device has version "
+            f"The server keeps offering work on version {ticket.version} of its model, and this client has version "
             f"{have} already: versions never go back. Nothing was sent; ask the operator whether a backup was put "
             "back without --restored."
         )
-    note(f"Round {ticket.round_number}: it is on an older model than this device has; asking again.")
+    note(f"Round {ticket.round_number}: it is on an older model than this client has; asking again.")
 
 
 def prepare(
@@ -363,7 +363,7 @@ def prepare(
     """Fetch the model, play the round and keep all of it; nothing if the round is over or nothing may leave."""
     info = identity.info
     if ticket.ticket == store.last_ticket():
-        note(f"Round {ticket.round_number}: this device has made its Update already, and makes no other.")
+        note(f"Round {ticket.round_number}: this client has made its upload already, and makes no other.")
         return None
     have = store.model(info)
     try:

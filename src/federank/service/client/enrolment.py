@@ -1,15 +1,15 @@
 """Joining a federation, finding it changed, and leaving it.
 
-**Enrolling.** Everything is read and checked before the server is asked for an id, and the device's file gets its name
+**Enrolling.** Everything is read and checked before the server is asked for an id, and the client's file gets its name
 only once it is complete: an enrolment that fails leaves nothing behind. The server learns that there is one more
-device, and nothing else; the words that name the device's draws are made here and never sent (anyone who knows them
+client, and nothing else; the words that name the client's draws are made here and never sent (anyone who knows them
 could replay its choices).
 
-**Settling.** Is the federation at this address still the one that the device enrolled in? The
+**Settling.** Is the federation at this address still the one that the client enrolled in? The
 `federation_id` of GET /federation says which one it is.
 
-    the same                        the device goes on; a season that has begun meanwhile is followed (seasons.py)
-    begun again, the same catalogue  the device enrols in it: history, policy and ledger stay, and so do the words that
+    the same                        the client goes on; a season that has begun meanwhile is followed (seasons.py)
+    begun again, the same catalogue  the client enrols in it: history, policy and ledger stay, and so do the words that
                                     name its draws, so that what was chosen once for its lifetime stays chosen; its
                                     token, the
                                     model, the vector of rounds and an Update on its way were the old federation's
@@ -62,12 +62,12 @@ def enrol(
     evaluates: bool = False,
     random_bits: Callable[[int], int] = secrets.randbits,
 ) -> tuple[Matched, ChosenPolicy, FederationInfo]:
-    """Make a device of this history at this path; what of the history the federation knows, and the policy.
+    """Make a client of this history at this path; what of the history the federation knows, and the policy.
 
     `random_bits` makes the secret words that name its draws: a rehearsal that must come out the same gives its own.
     """
     if path.exists():
-        raise BadState(f"{path} is there already; a new device needs another --state.")
+        raise BadState(f"{path} is there already; a new client needs another --state.")
     info = fetch_info(client, _ATTEMPTS)
     catalogue = fetch_catalogue(client, info, _ATTEMPTS)
     matched = read_profile(profile, catalogue, info.scale)
@@ -120,10 +120,10 @@ def refuse_empty(profile: Path, matched: Matched, info: FederationInfo) -> None:
 
 
 def settle(store: DeviceStore, client: Client, note: Callable[[str], None]) -> Identity:
-    """Who this device is in the federation that is at its address now."""
+    """Who this client is in the federation that is at its address now."""
     identity = store.identity()
     if not identity.token:
-        raise BadState(f"The device of {store.path} has left its federation; enrol again with another --state.")
+        raise BadState(f"The client of {store.path} has left its federation; enrol again with another --state.")
     now = fetch_info(client)
     if has_new_season(identity.info, now):
         identity = follow_season(store, client, identity, note)
@@ -131,7 +131,7 @@ def settle(store: DeviceStore, client: Client, note: Callable[[str], None]) -> I
     refuse_another_catalogue(identity.info, now)
     if identity.info.federation_id and now.federation_id and now.federation_id != identity.info.federation_id:
         note(
-            "The federation was begun again: this device enrols in the new one. Its history, policy and ledger stay; "
+            "The federation was begun again: this client enrols in the new one. Its history, policy and ledger stay; "
             "the old model and what was on its way to the old federation are dropped."
         )
         return enrol_again(store, client, identity, now)
@@ -143,10 +143,10 @@ def settle(store: DeviceStore, client: Client, note: Callable[[str], None]) -> I
 def settle_again(
     store: DeviceStore, client: Client, identity: Identity, refusal: Refused, note: Callable[[str], None]
 ) -> Identity:
-    """Who this device is after its token was refused: another, if the federation was begun again or has forgotten it.
+    """Who this client is after its token was refused: another, if the federation was begun again or has forgotten it.
 
-    A server whose store was restored from a backup does not know the devices that came since. It is the same
-    federation: the device enrols again and keeps what it has, its vector, its ledger and what it chose for its
+    A server whose store was restored from a backup does not know the clients that came since. It is the same
+    federation: the client enrols again and keeps what it has, its vector, its ledger and what it chose for its
     lifetime. It
     does so once.
     """
@@ -157,7 +157,7 @@ def settle_again(
         return renewed
     if refusal.slug != "unknown-device" or client.has_enrolled_again:
         raise refusal
-    note("The server does not know this device any more (its store was restored, perhaps): it enrols again.")
+    note("The server does not know this client any more (its store was restored, perhaps): it enrols again.")
     client.token = None
     device, token = register(client)
     client.has_enrolled_again = True
@@ -168,7 +168,7 @@ def settle_again(
 
 
 def refuse_another_catalogue(before: FederationInfo, now: FederationInfo) -> None:
-    """A catalogue or vectors of another shape make a federation that this device can take no part in."""
+    """A catalogue or vectors of another shape make a federation that this client can take no part in."""
     if (now.method, now.is_summed, now.catalogue, now.n_items, now.state_size) != (
         before.method,
         before.is_summed,
@@ -177,12 +177,12 @@ def refuse_another_catalogue(before: FederationInfo, now: FederationInfo) -> Non
         before.state_size,
     ):
         raise BadAnswer(
-            "The server's federation is not the one that this device enrolled in: its method, its catalogue or the "
+            "The server's federation is not the one that this client enrolled in: its method, its catalogue or the "
             "size of its vectors has changed. Enrol again with another --state."
         )
     if before.is_summed and before.federation_id == now.federation_id and before.settings != now.settings:
         raise BadAnswer(
-            "The server's settings are not those of the federation config that this device has pinned. Nothing was "
+            "The server's settings are not those of the federation config that this client has pinned. Nothing was "
             "sent; ask the "
             "operator."
         )
@@ -210,7 +210,7 @@ def enrol_again(store: DeviceStore, client: Client, identity: Identity, info: Fe
 
 
 def leave(path: Path, note: Callable[[str], None]) -> None:
-    """Ask the server to forget this device; a device that it does not know any more has left already."""
+    """Ask the server to forget this client; one that it does not know any more has left already."""
     with taking_part(path) as store:
         identity = store.identity()
         if not identity.token:
@@ -225,5 +225,5 @@ def leave(path: Path, note: Callable[[str], None]) -> None:
 
 
 def client_of(identity: Identity, note: Callable[[str], None]) -> Client:
-    """A client for the server that a device is enrolled at."""
+    """An HTTP client for the server that this client is enrolled at."""
     return Client(identity.server, ca=identity.ca, insecure=identity.insecure, token=identity.token, note=note)

@@ -1,16 +1,16 @@
-"""The federation as a device sees it: every request there is, and the record that its answer becomes, or a refusal.
+"""The federation as a client sees it: every request there is, and the record that its answer becomes, or a refusal.
 
     GET /federation          FederationInfo: what the federation is, its recipe, what it suggests
     GET /catalogue           Catalogue: the items, in the order of their numbers
     GET /model               the full shared model
-    POST /devices            an id and a token; nothing about the person is said
+    POST /devices            an id and a token; nothing about the user is in it
     GET /work                Ticket: leave to take part in one round (a long poll)
-    GET /tasks/TICKET        Broadcast: what changed in the model since the version that the device has
+    GET /tasks/TICKET        Broadcast: what changed in the model since the version that the client has
     POST .../update          the Update; its receipt
     GET .../outcome          what became of it
     DELETE /devices/me       the token dies
 
-A device trusts no answer. Numbers must be numbers in their range, arrays must have the shapes that the catalogue and
+A client trusts no answer. Numbers must be numbers in their range, arrays must have the shapes that the catalogue and
 the number of factors ask for, every value must be finite, item numbers must ascend, and the model must be of the
 version and the round that were promised. What would be refused is never half used: a reader gives a complete record, or
 raises.
@@ -65,12 +65,12 @@ class FederationInfo:
     season: int = 1
     until: str = ""  # the last day on which a round of the season may begin; empty: no end
     invited_only: bool = False  # whether its operator lets in invited clients alone
-    upload_period: float = 0.0  # seconds: the device uploads at most once in each such period
-    document: str = field(repr=False, compare=False)  # the very answer, which a device keeps
+    upload_period: float = 0.0  # seconds: the client uploads at most once in each such period
+    document: str = field(repr=False, compare=False)  # the very answer, which a client keeps
 
     @property
     def rules(self) -> ClientMethod:
-        """What this device knows of the method."""
+        """What this client knows of the method."""
         rules = client_method(self.method, secure=self.is_summed)
         assert rules is not None, "what an answer names was known when it was read"
         return rules
@@ -150,7 +150,7 @@ def fetch_model(client: Client, info: FederationInfo, attempts: int | None = Non
 
 
 def register(client: Client, attempts: int | None = None) -> tuple[str, str]:
-    """A new device's id there and its token. The server learns that one more device is there, and nothing else."""
+    """A new client's id there and its token. The server learns that one more client is there, and nothing else."""
     headers = {"Content-Type": "application/json"}
     invited = {} if client.invitation is None else {"invitation": client.invitation}
     body = json.dumps(invited).encode()
@@ -174,7 +174,7 @@ def wait_for_work(client: Client) -> Ticket | None:
 
 
 def fetch_rows(client: Client, info: FederationInfo, ticket: Ticket, have: int | None, deadline: float) -> Rows:
-    """The rows that a ticket's round is played on: those that changed since the version that the device has."""
+    """The rows that a ticket's round is played on: those that changed since the version that the client has."""
     path = _task_path(ticket.ticket) + ("" if have is None else f"?have={have}")
     response = client.request("GET", path, most_bytes=info.most_model_bytes, deadline=deadline)
     rows = read_rows(response.content, info)
@@ -232,7 +232,7 @@ def read_info(content: bytes) -> FederationInfo:
     if not is_summed and answer.get("uploads", "plain") != "plain":
         # A message that the server could read must never go where people were promised that it cannot.
         raise BadAnswer(
-            "This federation takes only messages that no single server can read, and this device cannot make them. "
+            "This federation takes only messages that no single server can read, and this client cannot make them. "
             "Nothing was sent; another version of federank may be needed."
         )
     return FederationInfo(
@@ -272,7 +272,7 @@ def read_catalogue(content: bytes, info: FederationInfo) -> Catalogue:
 
 
 def read_enrolment(content: bytes) -> tuple[str, str]:
-    """The answer to POST /devices: the device's id there and its token."""
+    """The answer to POST /clients: the client's id there and its token."""
     answer = json_object(content, "to an enrolment")
     return text(answer.get("device")), text(answer.get("token"))
 
@@ -337,17 +337,17 @@ def read_rows(content: bytes, info: FederationInfo) -> Rows:
 
 
 def merged(rows: Rows, have: Model | None, n_items: int) -> Model:
-    """The full model: the rows received over those that the device has already."""
+    """The full model: the rows received over those that the client has already."""
     if have is None:
         if len(rows.items) != n_items:
             raise BadAnswer(
-                f"The server sent {len(rows.items):,} of {n_items:,} rows of its model to a device that has none."
+                f"The server sent {len(rows.items):,} of {n_items:,} rows of its model to a client that has none."
             )
         return rows.model
     received = rows.model
     if received.version < have.version:
         raise BadAnswer(
-            f"The server offers version {received.version} of its model, and this device has version {have.version} "
+            f"The server offers version {received.version} of its model, and this client has version {have.version} "
             "already: versions never go back. Nothing was sent; ask the operator whether the federation was reset, "
             "and if so enrol again with another --state."
         )

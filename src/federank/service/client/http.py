@@ -1,6 +1,6 @@
-"""The device's HTTP client: one request at a time, retried with backoff, and never more read than was asked for.
+"""The client's HTTP client: one request at a time, retried with backoff, and never more read than was asked for.
 
-A device is on bad networks and trusts no one. So here, and nowhere else in the device:
+A client is on bad networks and trusts no one. So here, and nowhere else in the client:
 
 1. The address is https, with the server's certificate checked (against the operator's own authority where `ca` names
    one). Plain http is for this very machine, or with an explicit `insecure`.
@@ -90,7 +90,7 @@ class Client:
         self.token, self.note, self.sleep, self.jitter, self.clock = token, note, sleep, jitter, clock
         self.invitation = invitation  # where only the invited may enrol
         self._ca_flag = ca_flag
-        self.has_enrolled_again = False  # a server that forgets a device twice is not asked a third time
+        self.has_enrolled_again = False  # a server that forgets a client twice is not asked a third time
         secure = self.address.startswith("https")
         self._http = self._httpx.Client(
             verify=trusted_certificates(ca, ca_flag) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),

@@ -1,6 +1,6 @@
 """What became of uploads, and when the next one may leave.
 
-The server is asked until every round has ended, and the owner is informed once for each. A device uploads at most
+The server is asked until every round has ended, and the owner is informed once for each. A client uploads at most
 once per period of its federation; after discarded rounds it waits longer, twice as long after each.
 """
 
@@ -31,9 +31,9 @@ from federank.service.client.store import DeviceStore
 DISCARDED = {
     RELEASED: "it was discarded. The helper's signed record shows that no sum has its uploads: this one is not charged",
     "unproven": "it was discarded. No record of the helper shows that no sum has its uploads: this one stays charged",
-    "read": "it was discarded. The server has read this device's upload, so it stays charged",
-    "uncounted": "it was discarded, and this device's upload with it",
-    LATE: "this device's upload came too late. The helper's signed record shows that no sum has it: it is not charged",
+    "read": "it was discarded. The server has read this client's upload, so it stays charged",
+    "uncounted": "it was discarded, and this client's upload with it",
+    LATE: "this client's upload came too late. The helper's signed record shows that no sum has it: it is not charged",
 }
 """What it means for an upload that its round was discarded, or had ended."""
 
@@ -83,7 +83,7 @@ def _word_of(found: Outcome, sent: Upload, pinned: Pinned | None) -> str:
 def line_of(word: str, identity: Identity) -> str:
     """What is said of an upload that is in the model, or was discarded with its round; nothing of others."""
     if word == COUNTED:
-        return "aggregated; this device's upload is in the model."
+        return "aggregated; this client's upload is in the model."
     if word not in (ABANDONED, *UNCHARGED):
         return ""
     is_charged = identity.info.rules.counts_messages
@@ -92,7 +92,7 @@ def line_of(word: str, identity: Identity) -> str:
 
 
 class Wait(NamedTuple):
-    """How long a device waits before it takes part again."""
+    """How long a client waits before it takes part again."""
 
     rounds: int  # in a row that were discarded
     seconds: float  # after the last of them, or after the last upload where none was
@@ -100,7 +100,7 @@ class Wait(NamedTuple):
 
 
 def wait_after(uploads: list[Upload], now: float, period: float = 0.0) -> Wait:
-    """The wait after the last uploads of a device: one upload per period, and longer after discarded rounds.
+    """The wait after the last uploads of a client: one upload per period, and longer after discarded rounds.
 
     Each further discarded round doubles the wait; a round that was aggregated ends that.
     """
@@ -126,8 +126,8 @@ def _left(since: float, wait: float, now: float) -> float:
 
 
 def wait_line(wait: Wait) -> str:
-    """What a device says that waits for its next upload."""
+    """What a client says that waits for its next upload."""
     if not wait.rounds:
-        return f"This federation takes one upload per {wait.seconds:,.0f} s; the device waits that long for the next."
+        return f"This federation takes one upload per {wait.seconds:,.0f} s; the client waits that long for the next."
     rounds = "The last round was" if wait.rounds == 1 else f"The last {wait.rounds} rounds were"
-    return f"{rounds} discarded; this device waits {wait.seconds:,.0f} s before it takes part again."
+    return f"{rounds} discarded; this client waits {wait.seconds:,.0f} s before it takes part again."

@@ -1,4 +1,4 @@
-"""Taking one's things along: all that a device knows, as plain values, with items under their ids and titles."""
+"""Taking one's things along: all that a client knows, as plain values, with items under their ids and titles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEDGER_COLUMNS = ("item", "title", "first_round", "last_round", "times_liked", "
 
 
 def exported(store: DeviceStore) -> dict[str, Any]:
-    """All that a device knows, but for the token."""
+    """All that a client knows, but for the token."""
     identity = store.identity()
     info = identity.info
     model = store.model(info)
@@ -115,7 +115,7 @@ class Matched(NamedTuple):
 
     @property
     def history(self) -> History:
-        """The same as a device keeps it."""
+        """The same as a client keeps it."""
         return History(self.profile, self.ratings)
 
 
@@ -237,7 +237,7 @@ def _no_ratings(path: Path, scale: Scale) -> str:
     )
 
 
-# Recommending on the device: the best items of the cached model that its owner does not have; no network.
+# Recommending on the client: the best items of the cached model that its owner does not have; no network.
 
 
 class Suggestion(NamedTuple):
@@ -308,7 +308,7 @@ class Rated(NamedTuple):
 
 
 def rate(store: DeviceStore, item: str, stars: str) -> Rated:
-    """Keep a rating, or take one back (`none`); a device that runs follows from its next round."""
+    """Keep a rating, or take one back (`none`); a client that runs follows from its next round."""
     scale = needed_scale(store)
     number = _number(store, item)
     catalogue, history = store.catalogue(), store.history()
@@ -321,7 +321,7 @@ def rate(store: DeviceStore, item: str, stars: str) -> Rated:
         raise SettingError(f"{catalogue.titles[number]} is not rated, so there is nothing to take back.")
     if not known:
         raise SettingError(
-            "This is the only rating, and a device without any cannot take part; `federank client leave --erase` "
+            "This is the only rating, and a client without any cannot take part; `federank client leave --erase` "
             "removes the device."
         )
     if len(known) == len(catalogue.ids) and store.identity().info.rules.needs_others:
@@ -355,7 +355,7 @@ def needed_scale(store: DeviceStore) -> Scale:
     scale = store.identity().info.scale
     if scale is None:
         raise SettingError(
-            "This device's federation is of likes: it knows no ratings and predicts none. `federank client recommend` "
+            "This client's federation is of likes: it knows no ratings and predicts none. `federank client recommend` "
             "lists what it would recommend."
         )
     return scale

@@ -1,6 +1,6 @@
-"""Messages that no single server can read, on a device: what it pins, what it checks, and how a message is split.
+"""Messages that no single server can read, on a client: what it pins, what it checks, and how a message is split.
 
-When it enrols, a device reads the federation config of sums from the leader and the helper's key from the helper's
+When it enrols, a client reads the federation config of sums from the leader and the helper's key from the helper's
 own address;
 it keeps the federation config, and from then on trusts no other. Before it makes a message it checks the round's
 offer: signed by
@@ -40,7 +40,7 @@ NOTHING_CAN_BE_SENT = (
 
 
 class Pinned(NamedTuple):
-    """What a device keeps of a federation of sums."""
+    """What a client keeps of a federation of sums."""
 
     config: SecaggConfig
     helper_ca: str | None
@@ -115,7 +115,7 @@ def pin_season(before: Pinned, client: Client, info: FederationInfo) -> Pinned:
 
 
 def pin_again(before: Pinned, client: Client, info: FederationInfo) -> Pinned:
-    """The federation config of a federation that was begun again, if it is no weaker than the one that this device
+    """The federation config of a federation that was begun again, if it is no weaker than the one that this client
     knows.
     """
     config, known = _agreed(client, info), before.config
@@ -124,7 +124,7 @@ def pin_again(before: Pinned, client: Client, info: FederationInfo) -> Pinned:
         config.helper_public() not in (known.helper_public(), helper_key(known, before.helper_ca))
     ):
         raise BadAnswer(
-            "The federation was begun again with another helper than the one that this device knows. Nothing was sent; "
+            "The federation was begun again with another helper than the one that this client knows. Nothing was sent; "
             "ask the operator, compare fingerprints, and enrol again with another --state."
         )
     weaker = [
@@ -146,7 +146,7 @@ def pin_again(before: Pinned, client: Client, info: FederationInfo) -> Pinned:
 
 
 def refuse_another_list(config: SecaggConfig, catalogue: str) -> None:
-    """The items that a device received must be those of the federation config: the same for everyone."""
+    """The items that a client received must be those of the federation config: the same for everyone."""
     if config.catalogue != catalogue:
         raise BadAnswer("The list of items is not the one that the federation config of sums names; nothing was sent.")
 

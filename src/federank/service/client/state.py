@@ -1,4 +1,4 @@
-"""A device's state as values: who it is, the Update on its way, what its owner allows.
+"""A client's state as values: who it is, the Update on its way, what its owner allows.
 
 The store (store.py) keeps them and gives them back; a round (client.py) works on them. What a federation hands out has
 its records in federation.py.
@@ -35,17 +35,17 @@ SECONDS_TO_WAIT = 10.0
 def new_file(path: Path) -> Iterator[Path]:
     """An empty file under another name, to be filled inside the `with`; it gets its own name once it is complete."""
     if path.exists():
-        raise BadState(f"{path} is there already; a new device needs another --state.")
+        raise BadState(f"{path} is there already; a new client needs another --state.")
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.new")
     path.parent.mkdir(parents=True, exist_ok=True)
     os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
     try:
         yield unfinished
         try:
-            os.link(unfinished, path)  # unlike a rename, it never replaces a device that another process enrolled
+            os.link(unfinished, path)  # unlike a rename, it never replaces a client that another process enrolled
         except FileExistsError:
             raise BadState(
-                f"{path} was made by another process in the meantime; a new device needs another --state."
+                f"{path} was made by another process in the meantime; a new client needs another --state."
             ) from None
     finally:
         for left in (unfinished, unfinished.with_name(f"{unfinished.name}-journal")):
@@ -67,7 +67,7 @@ def locked(path: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BadState(
-                f"Another process takes part with {path} already; stop that one first, or give each device a --state "
+                f"Another process takes part with {path} already; stop that one first, or give each client a --state "
                 "of its own."
             ) from None
         yield
@@ -76,10 +76,10 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def refuse_absence(path: Path) -> None:
-    """A device that is not there must be enrolled first."""
+    """A client that is not there must be enrolled first."""
     if not path.is_file():
         raise BadState(
-            f"There is no device at {path}. `federank client --server ... --profile ...` enrols one; --state names its "
+            f"There is no client at {path}. `federank client --server ... --profile ...` enrols one; --state names its "
             "file."
         )
 
@@ -120,7 +120,7 @@ def _sentence(path: Path, reason: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """Who this device is: to the server (a random id and a token) and to its own draws (two words no one else has)."""
+    """Who this client is: to the server (a random id and a token) and to its own draws (two words no one else has)."""
 
     server: str
     device: str
@@ -152,13 +152,13 @@ ABSENT = "absent"
 
 
 class Upload(NamedTuple):
-    """An upload that has left this device, and what became of it; None while its round has not ended."""
+    """An upload that has left this client, and what became of it; None while its round has not ended."""
 
     ticket: str
     round_number: int
     offer: str | None  # digest of the offer that it was made for, under secure aggregation
     outcome: str | None
-    ended: float | None  # when this device learnt of that, in seconds since 1970
+    ended: float | None  # when this client learnt of that, in seconds since 1970
     sent: float = 0.0  # when it was made, to be sent at once
     identifier: str | None = None  # the random id of the upload, under secure aggregation
 
@@ -211,7 +211,7 @@ def suggested_policy(info: FederationInfo) -> ChosenPolicy:
     """The federation's suggestion, for an owner who named no policy."""
     if info.suggested_policy is None:
         raise SettingError(
-            "What may leave this device? This federation suggests nothing; say it with --pi, from 0 (no liked item) to "
+            "What may leave this client? This federation suggests nothing; say it with --pi, from 0 (no liked item) to "
             "1 (all of them), and --sharing fixed-subset so that it holds for its lifetime."
         )
     values: dict[str, Any] = {name: value for name, value in info.suggested_policy.items() if value is not None}

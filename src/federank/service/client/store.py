@@ -1,20 +1,20 @@
-"""A device's store: everything private in one file that only its owner can read. All of the device's SQL is beside it.
+"""A client's store: everything private in one file that only its owner can read. All of the client's SQL is beside it.
 
 The file is an SQLite database (rollback journal, every commit flushed to the disk), so a crash or a power cut leaves
 either all of a step or none of it. It holds
 
-    identity    the server, this device's id and token there, and two random words that its draws are named by
+    identity    the server, this client's id and token there, and two random words that its draws are named by
     person      the owner's policy and who chose it, the vector used in rounds and what it was learnt from, the home
                 vector
     profile     the items of the owner's history, and their ratings where it has any
-    ledger      what has left this device, item by item
+    ledger      what has left this client, item by item
     messages    where a number of them was promised: each message that counts, the how-many-th of how many
     seasons     what each season that the client was in has promised: uploads, mu of its noise, its last day
     uploads     each Update that has left, and what became of it once its round has ended (outcomes.py)
     pending     an Update that is recorded as sent and whose receipt has not come yet: the very bytes
     model       the shared model as last received, and its version
     catalogue   the items' ids, titles and categories
-    sums        where no single server reads uploads: the federation config that the device has pinned
+    sums        where no single server reads uploads: the federation config that the client has pinned
 
 A round is one transaction: the new vector, the ledger's lines, the model and the pending Update are written
 together, before a byte is sent. A second one removes the pending Update when its receipt or a definite refusal has
@@ -59,7 +59,7 @@ from federank.service.client.state import (
 )
 from federank.service.client.store_reading import StoredState
 
-# The tables of a device's file, and the number of their format.
+# The tables of a client's file, and the number of their format.
 
 
 FORMAT = 12
@@ -92,17 +92,17 @@ CREATE TABLE evaluation (one INTEGER PRIMARY KEY CHECK (one = 1), item INTEGER N
 
 
 def make_tables(sql: sqlite3.Connection) -> None:
-    """Make the tables of a new file, and mark it as a device's; they reach the disk with the first state."""
+    """Make the tables of a new file, and mark it as a client's; they reach the disk with the first state."""
     marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {FORMAT};"
     sql.executescript(f"PRAGMA synchronous = OFF; BEGIN; {_SCHEMA} {marks} COMMIT;")
 
 
 def check_format(sql: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file that is not a device's, incomplete, or of another format."""
+    """Refuse a file that is not a client's, incomplete, or of another format."""
     (application,) = sql.execute("PRAGMA application_id").fetchone()
     (version,) = sql.execute("PRAGMA user_version").fetchone()
     if application != _APPLICATION:
-        raise BadState(f"{path} is not a device's file; --state names one that `federank client` made.")
+        raise BadState(f"{path} is not a client's file; --state names one that `federank client` made.")
     if version != FORMAT:
         raise BadState(
             f"{path} has format {version}, and this program reads format {FORMAT}; use the version of "
@@ -133,9 +133,9 @@ def created(path: Path) -> Iterator[DeviceStore]:
 
 @contextmanager
 def taking_part(path: Path) -> Iterator[DeviceStore]:
-    """The store of a device that takes part: no other process does with the same file meanwhile.
+    """The store of a client that takes part: no other process does with the same file meanwhile.
 
-    Looking and changing one's policy need no such lock, so an owner can read the ledger or pause while the device runs.
+    Looking and changing one's policy need no such lock, so an owner can read the ledger or pause while the client runs.
     """
     # The lock goes after SQLite's connection: closing its file drops the locks that SQLite holds in this process.
     with locked(path), DeviceStore(path) as store:
@@ -200,7 +200,7 @@ class DeviceStore(StoredState):
     def write_first(
         self, identity: Identity, chosen: ChosenPolicy, history: History, vector: FloatVector, catalogue: Catalogue
     ) -> None:
-        """Write a new device's first state; what is left out here has its own writer."""
+        """Write a new client's first state; what is left out here has its own writer."""
         info = identity.info
         own = (identity.server, identity.device, identity.token, identity.seed, identity.user)
         person = (policy_as_text(chosen.policy), chosen.chosen_by, vector.tobytes())
@@ -275,7 +275,7 @@ class DeviceStore(StoredState):
             self._sql.execute("UPDATE evaluation SET answers = answers + 1, last_version = ?", (version,))
 
     def write_policy(self, policy: Policy, chosen_by: str = "owner") -> None:
-        """Keep another policy; a device that is running follows it from its next round.
+        """Keep another policy; a client that is running follows it from its next round.
 
         An Update that waits to be sent again was made under the old policy: it is dropped. It may have left before, and
         so it stays in the ledger.

@@ -1,4 +1,4 @@
-"""Queries of a device's store: every question that is asked of its file, and its answer.
+"""Queries of a client's store: every question that is asked of its file, and its answer.
 
 store.py describes the file, opens and writes it. A damaged file ends in an error message: nothing is invented for
 what it lacks.
@@ -40,7 +40,7 @@ class StoredState:
     _sql: sqlite3.Connection
 
     def identity(self) -> Identity:
-        """Who this device is."""
+        """Who this client is."""
         columns = "server, device, token, seed, user, federation, ca, insecure"
         server, device, token, seed, user, document, ca, insecure = self._needed(f"SELECT {columns} FROM identity")
         return Identity(
@@ -127,7 +127,7 @@ class StoredState:
         return None if row is None else self._floats(row[0], len(row[0]) // 4)
 
     def rounds(self) -> int:
-        """How many rounds this device has taken part in."""
+        """How many rounds this client has taken part in."""
         (rounds,) = self._needed("SELECT rounds FROM person")
         return int(rounds)
 
@@ -160,7 +160,7 @@ class StoredState:
             raise BadState(f"{self.path} is damaged: its catalogue cannot be read ({reason}).") from reason
 
     def ledger(self) -> Ledger:
-        """All that has left this device."""
+        """All that has left this client."""
         names = ("item", "first_round", "last_round", "times_liked", "times_compared", "real")
         rows = self._rows(f"SELECT {', '.join(names)} FROM ledger ORDER BY item")
         sent = [field.name for field in fields(SentMessage)]

@@ -63,7 +63,7 @@ MOST_TERMS = 2000
 MOST_PREPARED = 1024
 """Reports that may be prepared in one request."""
 MOST_LISTED = 1000
-# Any page may read who the helper is: a device in a browser fetches it from here, and from nowhere else.
+# Any page may read who the helper is: a client in a browser fetches it from here, and from nowhere else.
 OPEN_TO_PAGES = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-cache"}
 
 
@@ -315,7 +315,7 @@ def _integer(text: Any) -> int:
 _ROUND = "/federations/{config}/rounds/{number}"
 ROUTES: tuple[tuple[str, str, Endpoint], ...] = (
     ("GET", "/identity", identity),
-    ("GET", "/api/v1/identity", identity),  # where a device's client looks
+    ("GET", "/api/v1/identity", identity),  # where a user's client looks
     ("POST", "/federations", register),
     ("POST", "/federations/{config}/prune", prune),
     ("GET", "/federations/{config}/rounds", listing),

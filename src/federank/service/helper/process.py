@@ -50,7 +50,7 @@ _STATUS = {"unknown": 404, "full": 507, "not-allowed": 403}
 
 
 class HelperApp:
-    """One application for leaders, devices and anyone who watches."""
+    """One application for leaders, clients and anyone who watches."""
 
     def __init__(self, service: HelperService, routes: tuple[tuple[str, str, Endpoint], ...] = ROUTES) -> None:
         self._service = service

@@ -341,11 +341,11 @@ def _refuse_idle_settings(served: ServerMethod, spec: FederationSpec) -> None:
 
 
 def _refuse_sharing(served: ServerMethod, spec: FederationSpec) -> None:
-    """A suggestion that devices could not follow is not made."""
+    """A suggestion that clients could not follow is not made."""
     suggested = (spec.suggested_policy or {}).get("sharing")
     if suggested not in (None, *served.kind.sharing_policies):
         raise SettingError(
-            f"--suggest-sharing is {suggested}, but devices of {served.name} decide once for its lifetime; "
+            f"--suggest-sharing is {suggested}, but clients of {served.name} decide once for its lifetime; "
             f"{' or '.join(served.kind.sharing_policies)} is needed."
         )
 

@@ -199,7 +199,7 @@ def read_config(connection: Connection) -> FederationConfig | None:
 
 
 def _suggested(served: ServerMethod, settings: Any, named: dict[str, Any] | None) -> dict[str, Any] | None:
-    """What devices are suggested: what the operator has named, over what goes with the method's settings."""
+    """What clients are suggested: what the operator has named, over what goes with the method's settings."""
     usual = served.suggests(settings)
     return named if usual is None else usual | (named or {})
 
@@ -215,7 +215,7 @@ def suggested_policy(pi: float | None, sharing: str | None, item_epsilon: float 
     values: dict[str, Any] = {"sharing": sharing, "pi": pi, "basis": default_basis(sharing)}
     if item_epsilon is not None:
         values["item_epsilon"] = item_epsilon
-    Policy(**values)  # what devices could not follow is refused here
+    Policy(**values)  # what clients could not follow is refused here
     return values
 
 

@@ -1,7 +1,7 @@
 """Structured logs: one JSON object a line, on stderr, without anything personal.
 
 Each line has a level (info, warning, error) and the number of the worker that writes it; 0 is the process that was
-started, others are its workers. A line says what happened and how often; never who: no address, no device, no token, no
+started, others are its workers. A line says what happened and how often; never who: no address, no client, no token, no
 item. That is seen to by what is handed in (see the calls), and by this: text of exceptions is not logged, only their
 kind and where in our code.
 """

@@ -2,7 +2,7 @@
 
 Each process counts its own requests and uploads; with several workers on one machine their counts are added up through
 a folder that they share (the Prometheus client's own way). What is true of the federation itself (version, reports,
-devices) comes from the store.
+clients) comes from the store.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Metrics:
     def request(self, route: str, status: int, seconds: float) -> None:
         """A request was answered."""
         self._requests.labels(route, str(status)).inc()
-        if not route.endswith("/work"):  # whose time is the device's choice to wait
+        if not route.endswith("/work"):  # whose time is the client's choice to wait
             self._seconds.labels(route).observe(seconds)
             self._times.setdefault(route, deque(maxlen=REMEMBERED)).append(seconds)
 
@@ -86,8 +86,8 @@ def _federation_gauges(registry: CollectorRegistry, latest: Latest, waiting: int
         "health": ("0: ok, 1: needs attention, 2: failing; the overview has the reasons.", LEVELS[health.state]),
         "round_open": ("Whether a round is open.", int(bool(now and now.state == "open"))),
         "reports": ("Reports in the newest round.", now.reports if now else 0),
-        "devices": ("Devices enrolled.", latest.devices),
-        "waiting_devices": ("Devices that wait for work at this worker.", waiting),
+        "devices": ("Clients enrolled.", latest.devices),
+        "waiting_devices": ("Clients that wait for work at this worker.", waiting),
         "rounds_folded": ("Rounds folded.", latest.folded),
         "rounds_abandoned": ("Rounds abandoned.", latest.abandoned),
         "aggregates_rejected": ("Aggregates that were not applied.", latest.rejected.get("count", 0)),

@@ -19,7 +19,7 @@ from federank.federation.server import Content, Published, read_stored
 from federank.federation.wire import Array, encode_parts
 
 CACHE_BYTES = 64 * 2**20
-"""Memory for encoded messages, so that devices that ask for the same rows are handed the same bytes."""
+"""Memory for encoded messages, so that clients that ask for the same rows are handed the same bytes."""
 
 
 def stored_content(content: Content) -> bytes:

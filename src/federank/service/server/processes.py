@@ -200,7 +200,7 @@ def _start_worker(
 def _plain(serving: Serving) -> dict[str, Any]:
     """One worker's part of it: the connections of an address are divided over the workers, and so is what it may ask.
 
-    A device holds one connection, so each worker allows it all that one device may ask.
+    A client holds one connection, so each worker allows it all that one client may ask.
     """
     trust, workers = serving.trust, serving.workers
     part = replace(

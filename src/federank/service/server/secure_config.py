@@ -203,7 +203,7 @@ def agree(
     if len(method.noises) > MOST_MESSAGES:
         raise SettingError(
             f"{method.quota} is {len(method.noises):,}; a federation of sums has {MOST_MESSAGES:,} at most, because "
-            "the federation config that every device reads names the noise of each. Choose fewer."
+            "the federation config that every client reads names the noise of each. Choose fewer."
         )
     line = HelperLine(spec.helper.rstrip("/"), private, spec.authority)
     try:

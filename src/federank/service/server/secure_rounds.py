@@ -10,7 +10,7 @@
 
 A crash leaves the round where it was, and anyone who leads next goes on: every question to the helper may be repeated.
 While the helper is away, uploads are still taken; a round that is closed waits. A round ends aggregated or abandoned.
-Where the helper gets a new identity key meanwhile, it signs the same offer again, for devices that come after that.
+Where the helper gets a new identity key meanwhile, it signs the same offer again, for clients that come after that.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class RoundOfSums:
         self._next_identity = time.monotonic() + IDENTITY_PAUSE
 
     def _renew_offer(self, number: int) -> None:
-        """Have the offer of an open round signed again where the helper has a new key: devices know no other."""
+        """Have the offer of an open round signed again where the helper has a new key: clients know no other."""
         if time.monotonic() < self._next_identity:
             return
         self._learn_key()

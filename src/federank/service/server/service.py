@@ -164,7 +164,7 @@ class Service:
         return device
 
     def remember(self, token_hash: bytes, device: Owner) -> None:
-        """This token is a device's."""
+        """This token is a client's."""
         self._known[token_hash] = device
         if len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)

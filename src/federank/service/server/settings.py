@@ -1,7 +1,7 @@
 """What an operator chooses about a federation, beside the method's own settings.
 
 `RoundSettings` say when a round begins and ends; they are kept in the store, so that every worker follows the same.
-`TrustSettings` say how much a device, an address or an upload may ask of this server; each process has its own.
+`TrustSettings` say how much a client, an address or an upload may ask of this server; each process has its own.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ class RoundSettings:
     """When a round begins, who may take part, and when it ends."""
 
     target: int = 20
-    """Reports that end a round."""
+    """Uploads that end a round."""
     minimum: int = 1
-    """Reports below which a round whose time is up is abandoned, leaving no trace in the model. A federation that
-    `serve` establishes begins with 20; 50 are better."""
+    """Minimum number of uploads. A round that reaches its deadline with fewer is discarded. A federation that `serve`
+    establishes begins with 20. Recommended: 50 or more."""
     over_selection: float = 1.3
-    """How many devices are given a round's task, as a multiple of the target: some will never answer. A federation of
-    frugal begins with 1: anyone who is invited spends a message."""
+    """Clients invited to a round, as a multiple of the target, because some never answer. 1 where each upload counts
+    against a quota."""
     deadline: float = 60.0
     """Seconds after which a round ends."""
 
@@ -35,12 +35,12 @@ class RoundSettings:
         check_positive("deadline", self.deadline)
         if self.minimum > self.target:
             raise SettingError(
-                f"minimum is {self.minimum}, but {self.target} reports end a round (target); it cannot be more."
+                f"minimum is {self.minimum}, but {self.target} uploads end a round (target); it cannot be more."
             )
 
     @property
     def most_tickets(self) -> int:
-        """How many devices are given a round's task."""
+        """Clients invited to a round at most."""
         return math.ceil(self.target * self.over_selection)
 
 
@@ -49,18 +49,18 @@ LEAST_MINIMUM = 20
 
 
 def refuse_few(rounds: RoundSettings) -> None:
-    """Raise where so few uploads are aggregated that anyone who fetches the model could read Updates from it."""
+    """Raise where so few uploads are aggregated that anyone who fetches the model could read uploads from it."""
     if rounds.minimum < LEAST_MINIMUM:
         raise SettingError(
-            f"minimum is {rounds.minimum}, and {rounds.target} reports end a round: with fewer than {LEAST_MINIMUM}, "
-            "someone who fetches the public model before and after a round can read what devices have sent. Let "
+            f"minimum is {rounds.minimum}, and {rounds.target} uploads end a round: with fewer than {LEAST_MINIMUM}, "
+            "someone who fetches the public model before and after a round can read what clients have sent. Let "
             f"rounds have at least {LEAST_MINIMUM} (50 are better), or add --i-accept-that-outsiders-can-read-updates."
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrustSettings:
-    """How much a device, an address or an upload may ask of the server."""
+    """How much a client, an address or an upload may ask of the server."""
 
     most_norm: float = 100.0
     """Longest row of an Update, vector and bias together (fpl), or longest message (frugal); longer ones are
@@ -72,22 +72,22 @@ class TrustSettings:
     """A server step moves no row farther than this share of the rows that it moves (1: no bound). By default 0.88 for
     fpl."""
     refuse_implausible: bool = True
-    """Refuse an Update that no device can have sent, whatever its history: its numbers are not those of the
+    """Refuse an Update that no client can have sent, whatever its history: its numbers are not those of the
     equations."""
     device_rate: float = 10.0
-    """Requests a second of one device, over time (0: no limit)."""
+    """Requests a second of one client, over time (0: no limit)."""
     address_rate: float = 100.0
     """Requests a second from one address, over time (0: no limit)."""
     enrolment_rate: float = 0.2
-    """Devices enrolled a second from one address, over time (0: no limit)."""
+    """Clients enrolled a second from one address, over time (0: no limit)."""
     range_rate: float = 1.0
-    """Devices enrolled a second from one range of addresses (/24 of IPv4, /48 of IPv6), over time, after the first 200
+    """Clients enrolled a second from one range of addresses (/24 of IPv4, /48 of IPv6), over time, after the first 200
     (0: no limit)."""
     invited_only: bool | None = None
     """Enrol only clients that bring an invitation (`federank admin invite`). Default: with a helper and without noise,
     because there anyone who controls all other clients of a round learns the upload of the last one."""
     roll_back_when_worse: bool = False
-    """Go back to an earlier version by itself when devices that evaluate say that the newest are worse."""
+    """Go back to an earlier version by itself when clients that evaluate say that the newest are worse."""
     address_connections: int = 500
     """Connections that one address may hold at a time (0: no limit); those of --proxies are not counted."""
     body_seconds: float = 30.0

@@ -1,8 +1,8 @@
 """Secrets: tokens that say who, tickets that say for which round. All are random or keyed, made at run time.
 
 A token is 256 random bits, shown once; the store keeps its SHA-256, from which it cannot be worked out. A ticket is a
-round, a version and a keyed digest (BLAKE2) of both and of the device it was given to: any worker can check it without
-asking the store, no one can make one, and a device that asks twice in a round is given the same.
+round, a version and a keyed digest (BLAKE2) of both and of the client it was given to: any worker can check it without
+asking the store, no one can make one, and a client that asks twice in a round is given the same.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Ticket(NamedTuple):
     round_number: int
     version: int
     content: bytes
-    use: bytes  # names the use of it in the store: one for each device and round
+    use: bytes  # names the use of it in the store: one for each client and round
 
     def __str__(self) -> str:
         return base64.urlsafe_b64encode(self.content).rstrip(b"=").decode()
 
 
 def new_token() -> str:
-    """A secret for a device or the operator."""
+    """A secret for a client or the operator."""
     return secrets.token_urlsafe(32)
 
 
@@ -48,13 +48,13 @@ def hash_of_token(token: str) -> bytes:
 
 
 def make_ticket(key: bytes, device: str, round_number: int, version: int) -> Ticket:
-    """The one ticket of this device for this round and version."""
+    """The one ticket of this client for this round and version."""
     signed = _SIGNED.pack(round_number, version)
     return Ticket(round_number, version, signed + _mac(key, device, signed), use_of(key, device, round_number))
 
 
 def read_ticket(key: bytes, device: str, text: str) -> Ticket | None:
-    """The ticket that a device shows, if it was given to it."""
+    """The ticket that a client shows, if it was given to it."""
     try:
         content = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
@@ -69,7 +69,7 @@ def read_ticket(key: bytes, device: str, text: str) -> Ticket | None:
 
 
 def use_of(key: bytes, device: str, round_number: int) -> bytes:
-    """A device's one voice in a round, as the store knows it: a keyed digest that says nothing about other rounds."""
+    """A client's one voice in a round, as the store knows it: a keyed digest that says nothing about other rounds."""
     return _mac(key, f"use of {device}", round_number.to_bytes(8, "big"))
 
 

@@ -1,4 +1,4 @@
-"""What a worker knows: the published model, the newest round, how many devices there are.
+"""What a worker knows: the published model, the newest round, how many clients there are.
 
 A thread reads it from the store, at once when this process has changed something and every tenth of a second otherwise,
 so that every worker sees what any of them did. Requests read it without waiting for anything.

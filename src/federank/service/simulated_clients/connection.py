@@ -1,4 +1,4 @@
-"""A lean HTTP connection for each of thousands of virtual devices in one process.
+"""A lean HTTP connection for each of thousands of simulated clients in one process.
 
 It is kept alive (HTTP/1.1), on asyncio's own transports, with httptools reading the responses: a load test on the
 machine of its server must not spend the processor on its client. No pools, no redirects, no retries; a cut connection
@@ -34,7 +34,7 @@ def needed_httptools() -> Any:
 
 
 class Connection(asyncio.Protocol):
-    """A device's connection; one request at a time."""
+    """A client's connection; one request at a time."""
 
     def __init__(self, address: str, trusted: ssl.SSLContext | None = None) -> None:
         parts = urlsplit(address)

@@ -187,13 +187,13 @@ class Plan:
     address: str
     trusted: ssl.SSLContext | None = None
     last_version: int | None = None
-    """End when the server has published this version; no device takes part in a round beyond it."""
+    """End when the server has published this version; no client takes part in a round beyond it."""
     seconds: float | None = None
     """End after this long."""
     vanish: float = 0.0
-    """Share of devices that vanish in a round before they reply."""
+    """Share of clients that vanish in a round before they reply."""
     rate: float | None = None
-    """Ask for work at most this many times a second, all devices together."""
+    """Ask for work at most this many times a second, all clients together."""
     attempts: int = ATTEMPTS
     """How often a request is tried while the server is away or busy: 6 times are twelve seconds."""
 

@@ -1,7 +1,7 @@
 """A fleet on several processes: people are dealt out, each process plays its own, and the counts are added up.
 
-The processes share nothing but the server. Every device's draws are named by its user's number, so how many processes
-there are changes no choice of any device.
+The processes share nothing but the server. Every client's draws are named by its user's number, so how many processes
+there are changes no choice of any client.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: i
     devices = made(info, ids)
     all_users = devices.participants.tolist()
     if rehearsal.users is not None and rehearsal.users > len(all_users):
-        raise SettingError(f"{rehearsal.users:,} devices are asked for, and {len(all_users):,} people can take part.")
+        raise SettingError(f"{rehearsal.users:,} clients are asked for, and {len(all_users):,} people can take part.")
     users = all_users[: rehearsal.users][part::parts]
     if plan.address.startswith("https"):
         plan = replace(plan, trusted=trusted_certificates(rehearsal.ca))
@@ -122,7 +122,7 @@ def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: i
 
 
 def _pinned(rehearsal: Rehearsal, info: FederationInfo) -> Pinned | None:
-    """What every device of the fleet pins, where no single server reads uploads: they enrol in the same moment."""
+    """What every client of the fleet pins, where no single server reads uploads: they enrol in the same moment."""
     if not info.is_summed:
         return None
     with Client(rehearsal.plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure) as client:
@@ -144,13 +144,13 @@ def _loop_factory() -> Any:
     return uvloop.new_event_loop
 
 
-# How good a rehearsed federation recommends or predicts: everyone's device against what a split holds out.
+# How good a rehearsed federation recommends or predicts: everyone's client against what a split holds out.
 
 
 def recommendations(
     rehearsal: Rehearsal, federation: Federation, model: Model, vectors: FloatMatrix, n: int
 ) -> Recommendations:
-    """What everyone's device would recommend after the rehearsal: the best of the items that someone has."""
+    """What everyone's client would recommend after the rehearsal: the best of the items that someone has."""
     devices = SimulatedClients(federation.info, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.specs)
     scores = devices.scores(model, vectors)
     scores[:, np.bincount(devices.profiles.items, minlength=federation.info.n_items) == 0] = -np.inf

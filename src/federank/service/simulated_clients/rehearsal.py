@@ -1,6 +1,6 @@
 """Simulated clients against a real server: a rehearsal before users come, and a load test.
 
-Each device behaves as a user's does: it enrols, waits for work, fetches the rows that changed, plays its part, sends
+Each client behaves as a user's does: it enrols, waits for work, fetches the rows that changed, plays its part, sends
 its Update, waits until its round has ended, and keeps nothing on disk. A share of them may vanish in each round after
 they have learnt, as phones do. The fleet ends after a number of the server's rounds or of seconds, or when no one has a
 message left. A fleet with successors does not run out: a client that has sent its uploads leaves, and the next user's
@@ -52,7 +52,7 @@ from federank.service.simulated_clients.methods import (
 ENROLLING_AT_ONCE = 32
 SECONDS_TO_FINISH = 20
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 7.0
-"""A fleet's backoff begins sooner than that of people's devices: someone waits for its figures."""
+"""A fleet's backoff begins sooner than that of users' clients: someone waits for its figures."""
 FIRST_LOOK, LONGEST_LOOK = 0.05, 0.4
 """Seconds between two questions about a round that has not ended."""
 MOST_RELEASED = 3
@@ -60,11 +60,11 @@ MOST_RELEASED = 3
 ever.
 """
 SECONDS_UNTIL_ANOTHER = 0.4
-"""After a round that is not for a device, because its model is older than the device's, the next is asked for."""
+"""After a round that is not for a client, because its model is older than the client's, the next is asked for."""
 
 
 class Fleet:
-    """Devices of one process, and the server they talk to.
+    """Clients of one process, and the server they talk to.
 
     `made` makes the same users' clients for another season, and `repin` checks its config.
     With `successors`, a client that has sent all its uploads leaves and the next of these users' clients joins; all
@@ -87,9 +87,9 @@ class Fleet:
         self.plan, self.users, self._made = plan, users, made
         self.era, self._growing = Era(models.info, devices, models), asyncio.Lock()
         self._pinned = pinned
-        self._offers: dict[int, Offer] = {}  # of the newest round: every device is offered the same
+        self._offers: dict[int, Offer] = {}  # of the newest round: every client is offered the same
         self._sent: dict[int, Sent] = {}  # by user: one upload each
-        self._rounds: dict[int, asyncio.Task[str]] = {}  # what became of a round's uploads: asked once for all devices
+        self._rounds: dict[int, asyncio.Task[str]] = {}  # what became of a round's uploads: asked once for all clients
         self._discarded: dict[int, int] = {}  # by user: uploads in a row that were discarded
         self.charged: dict[int, list[Charge]] = {}  # by user: the uploads of all seasons that are charged
         self.tally = Tally()
@@ -142,7 +142,7 @@ class Fleet:
             # These tasks end only by a fault, or once the end has come.
             done, _ = await asyncio.wait((ending, *places), return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                task.result()  # a device that has met a broken protocol ends the rehearsal
+                task.result()  # a client that has met a broken protocol ends the rehearsal
             await self._finish()
         finally:
             running: list[asyncio.Task[Any]] = [ending, *places, *self._rounds.values()]
@@ -308,11 +308,11 @@ class Fleet:
                 raise _broken(reply, "work")
 
     async def _pass_over(self, ticket: Ticket, times: int) -> None:
-        """A round from before the model that a device has is not for it; a server that offers no other is broken."""
+        """A round from before the model that a client has is not for it; a server that offers no other is broken."""
         if times == MOST_OLDER_OFFERS:
             raise BadAnswer(
-                f"The server has offered a device work on version {ticket.version} of its model {times} times in a "
-                "row, and the device has a newer one: versions never go back. Was a backup restored without --restored?"
+                f"The server has offered a client work on version {ticket.version} of its model {times} times in a "
+                "row, and the client has a newer one: versions never go back. Was a backup restored without --restored?"
             )
         self.tally.counts["older round"] += 1
         await asyncio.sleep(SECONDS_UNTIL_ANOTHER)
@@ -324,7 +324,7 @@ class Fleet:
         await asyncio.sleep(max(0.0, self._turn - now))
 
     async def _interact(self, user: int, connection: Connection, ticket: Ticket, have: Model | None) -> Model | None:
-        """One interaction; the model that the device has afterwards."""
+        """One interaction; the model that the client has afterwards."""
         began, era = time.monotonic(), self.era
         path = f"/tasks/{ticket.ticket}"
         reply = await self._request(connection, "GET", path if have is None else f"{path}?have={have.version}")
@@ -364,7 +364,7 @@ class Fleet:
         return model
 
     async def _body(self, era: Era, user: int, connection: Connection, ticket: Ticket, model: Model) -> bytes | None:
-        """What a device sends; nothing where a round is over, or would disclose more than was guaranteed."""
+        """What a client sends; nothing where a round is over, or would disclose more than was guaranteed."""
         if self._pinned is None:
             return era.devices.message(user, ticket.round_number, model)
         offer = await self._offer(connection, self._pinned, ticket.round_number, model)
@@ -376,7 +376,7 @@ class Fleet:
         return body
 
     async def _offer(self, connection: Connection, pinned: Pinned, number: int, model: Model) -> Offer | None:
-        """A round's offer, checked as a person's device checks it; nothing where the round is over."""
+        """A round's offer, checked as a person's client checks it; nothing where the round is over."""
         if number not in self._offers:
             reply = await self._request(connection, "GET", f"/sums/offer?round={number}")
             if reply.status != 200:
@@ -386,7 +386,7 @@ class Fleet:
         return self._offers[number]
 
     async def _settle(self, user: int, connection: Connection) -> bool:
-        """Wait until the round of a device's upload has ended, after discarded ones longer each time; whether there
+        """Wait until the round of a client's upload has ended, after discarded ones longer each time; whether there
         was one.
         """
         sent = self._sent.pop(user, None)
@@ -421,7 +421,7 @@ class Fleet:
             await asyncio.sleep(min(left, 0.5))
 
     async def _outcome(self, connection: Connection, sent: Sent) -> str:
-        """What became of a round that has ended, in the device's words."""
+        """What became of a round that has ended, in the client's words."""
         for look in itertools.count():
             reply = await self._request(connection, "GET", f"/tasks/{sent.ticket}/outcome")
             if reply.status != 200:

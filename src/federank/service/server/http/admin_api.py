@@ -52,7 +52,7 @@ async def metrics(service: Service, request: Request) -> Response:  # noqa: ARG0
 
 
 async def overview(service: Service, request: Request) -> Response:  # noqa: ARG001
-    """The latest rounds: reports, dropouts, refusals by reason, bytes, drift, duration, devices; and latency."""
+    """The latest rounds: reports, dropouts, refusals by reason, bytes, drift, duration, clients; and latency."""
     rounds, rejected = await service.read(lambda connection: latest_rounds(connection, SHOWN_ROUNDS))
     judged = await service.read(lambda connection: judged_versions(connection, SHOWN_ROUNDS))
     joining = await service.read(lambda connection: get_value(connection, "joining"))
@@ -273,10 +273,10 @@ def _wake(service: Service) -> None:
 
 
 async def ban_device(service: Service, request: Request) -> Response:
-    """Take no Update of a device any more, and withdraw the one that is not aggregated yet."""
+    """Take no Update of a client any more, and withdraw the one that is not aggregated yet."""
     device = (await read_json(service, request)).get("device")
     if not isinstance(device, str):
-        raise Refusal(422, "malformed", 'Say which device to ban: {"device": "..."}, by its name.')
+        raise Refusal(422, "malformed", 'Say which client to ban: {"device": "..."}, by its name.')
 
     def act(connection: Connection) -> bool | None:
         is_new = ban(connection, device)
@@ -286,7 +286,7 @@ async def ban_device(service: Service, request: Request) -> Response:
 
     is_new = await service.writer.write(act, TALLIES)
     if is_new is None:
-        raise Refusal(404, "unknown", "No device of this federation has this name.")
+        raise Refusal(404, "unknown", "No client of this federation has this name.")
     key = service.config.ticket_key
     await service.writer.write(lambda connection: withdraw(connection, device, key))
     service.leader.mark_log_dirty()
@@ -294,7 +294,7 @@ async def ban_device(service: Service, request: Request) -> Response:
 
 
 async def make_invitations(service: Service, request: Request) -> Response:
-    """New invitations, shown this once: each lets one device enrol where only the invited may."""
+    """New invitations, shown this once: each lets one client enrol where only the invited may."""
     count = (await read_json(service, request)).get("count", 1)
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_INVITATIONS:
         raise Refusal(422, "malformed", f'Say how many: {{"count": 100}}, from 1 to {MOST_INVITATIONS:,}.')

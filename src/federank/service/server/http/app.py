@@ -1,4 +1,4 @@
-"""The two applications: one for devices and browsers, one for the operator. Both stand behind the same middleware."""
+"""The two applications: one for clients and browsers, one for the operator. Both stand behind the same middleware."""
 
 from __future__ import annotations
 
@@ -225,11 +225,11 @@ def _http_refusal(reason: HTTPException) -> Refusal:
 
 PAGE = Path(__file__).parents[2] / "web"
 OPERATORS = ("admin.", "operator/")
-"""How the names of the operator's files begin: devices and browsers do not get them."""
+"""How the names of the operator's files begin: clients and browsers do not get them."""
 
 
 def public_app(service: Service) -> Middleware:
-    """What devices and browsers talk to."""
+    """What clients and browsers talk to."""
     assets = {name: asset for name, asset in read_assets(PAGE).items() if not name.startswith(OPERATORS)}
     files = {name: asset.content for name, asset in assets.items()}
     for name, text in bundles(files).items():

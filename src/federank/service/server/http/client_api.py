@@ -1,6 +1,6 @@
-"""What a device does: enrol, wait for work, fetch its task, send its Update, leave.
+"""What a client does: enrol, wait for work, fetch its task, send its Update, leave.
 
-A device is a random name and a token. The server knows nothing else of it: no account, no profile, no address kept.
+A client is a random name and a token. The server knows nothing else of it: no account, no profile, no address kept.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ TYPES = ("application/octet-stream", "application/vnd.safetensors")
 _REFUSED: dict[Outcome, tuple[int, str]] = {
     "repeated": (409, "This ticket has been used for another Update; the first one counts."),
     "late": (410, "The round has ended without this Update; wait for the next."),
-    "gone": (401, "The device has left; enrol again to take part."),
-    "banned": (403, "The operator takes no Update of this device any more."),
+    "gone": (401, "The client has left; enrol again to take part."),
+    "banned": (403, "The operator takes no upload of this client any more."),
 }
 
 _STAYS_SPENT = "It is in no sum, and stays spent."
@@ -60,7 +60,7 @@ _LEFT_OUT = {
 
 
 async def enrol_device(service: Service, request: Request) -> Response:
-    """A new device: a random id and a token, shown this once."""
+    """A new client: a random id and a token, shown this once."""
     enforce_rate_limit(service.enrolment_limit, _address(request))
     enforce_rate_limit(service.range_limit, range_of(_address(request)))
     code = _invitation(await read_body(request, SMALL_BODY, service.trust.body_seconds))
@@ -77,7 +77,7 @@ async def enrol_device(service: Service, request: Request) -> Response:
 
 
 async def leave_federation(service: Service, request: Request) -> Response:
-    """Leave: the device is forgotten, its token dies, and an Update that is not aggregated yet is withdrawn."""
+    """Leave: the client is forgotten, its token dies, and an Update that is not aggregated yet is withdrawn."""
     device, token_hash = await who_asks(service, request)
     key = service.config.ticket_key
     await service.writer.write(lambda connection: withdraw(connection, device, key))
@@ -88,7 +88,7 @@ async def leave_federation(service: Service, request: Request) -> Response:
 
 
 async def work(service: Service, request: Request) -> Response:
-    """Wait for a task; a ticket for it, or nothing within the wait; no more once the device's messages are spent."""
+    """Wait for a task; a ticket for it, or nothing within the wait; no more once the client's messages are spent."""
     device, token_hash = await who_asks(service, request)
     if service.invited_only:
         owner = await service.device_of_token(token_hash)
@@ -100,7 +100,7 @@ async def work(service: Service, request: Request) -> Response:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    # Even a device that will not wait is given the moment that asking the store takes.
+    # Even a client that will not wait is given the moment that asking the store takes.
     ticket = await service.selection.wait(device, max(seconds, 0.25), gone)
     if ticket is None:
         return Response(None, 204)
@@ -108,7 +108,7 @@ async def work(service: Service, request: Request) -> Response:
         raise Refusal(
             409,
             "spent",
-            f"This device has been invited {ticket.invitations} times, as often as this season allows; "
+            f"This client has been invited {ticket.invitations} times, as often as this season allows; "
             "models are still there for it.",
         )
     return json_response(
@@ -124,7 +124,7 @@ async def work(service: Service, request: Request) -> Response:
 
 
 async def task(service: Service, request: Request) -> Response:
-    """The Broadcast of a ticket: the rows changed since the version that the device has."""
+    """The Broadcast of a ticket: the rows changed since the version that the client has."""
     device, _ = await who_asks(service, request)
     ticket = _ticket(service, request, device)
     now = service.latest.round
@@ -245,7 +245,7 @@ async def evaluate(service: Service, request: Request) -> Response:
 
 
 def _invitation(body: bytes) -> str | None:
-    """The invitation that a device brings, where it brings one."""
+    """The invitation that a client brings, where it brings one."""
     try:
         answer = json.loads(body or b"{}").get("invitation")
     except (ValueError, AttributeError, RecursionError):
@@ -254,7 +254,7 @@ def _invitation(body: bytes) -> str | None:
 
 
 async def who_asks(service: Service, request: Request) -> tuple[str, bytes]:
-    """The device whose token a request carries, and the token's hash."""
+    """The client whose token a request carries, and the token's hash."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not 20 <= len(token) <= 100:
         raise _no_users()
@@ -282,7 +282,7 @@ def _judge(service: Service, ticket: Ticket, body: bytes) -> int:
 
 
 def _refuse_implausible(service: Service, ticket: Ticket, body: bytes) -> None:
-    """Refuse what no device can have computed from the version of its ticket."""
+    """Refuse what no client can have computed from the version of its ticket."""
     model = service.latest.models.get(ticket.version)
     if model is None or not service.trust.refuse_implausible or service.config.kind != "plain":
         return
@@ -311,7 +311,7 @@ def _no_users() -> Refusal:
     return Refusal(
         401,
         "unknown-device",
-        "No device has this token; enrol with POST /api/v1/devices.",
+        "No client has this token; enrol with POST /api/v1/devices.",
         {"WWW-Authenticate": "Bearer"},
     )
 

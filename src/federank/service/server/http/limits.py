@@ -1,7 +1,7 @@
 """Rate limits: how often someone may ask, and how much they may send.
 
 Requests are counted by token buckets: a bucket holds a burst, fills at a steady rate, and a request takes one from it.
-There is one per device and one per address, in this process's memory only; addresses are kept nowhere else. Of an IPv6
+There is one per client and one per address, in this process's memory only; addresses are kept nowhere else. Of an IPv6
 address the first half counts: the other half is its owner's to choose again for every request. A body is counted while
 it is read, whatever its length was announced as, and has a timeout.
 """

@@ -50,7 +50,7 @@ class ConnectionLimits:
 
 
 def proxies_of(proxies: str | None) -> Callable[[str], bool]:
-    """Whether an address is one of --proxies, through which many devices come."""
+    """Whether an address is one of --proxies, through which many clients come."""
     named = [] if proxies is None else [proxy.strip() for proxy in proxies.split(",")]
     networks = [ip_network(proxy) for proxy in named if proxy != "*"]
 
@@ -246,7 +246,7 @@ def self_signed(folder: Path, hosts: tuple[str, ...]) -> tuple[Path, Path]:
         .issuer_name(name)
         .public_key(secret.public_key())
         .serial_number(x509.random_serial_number())
-        # A day early: a device whose clock is slow must not take it for one of the future.
+        # A day early: a client whose clock is slow must not take it for one of the future.
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=VALID_DAYS))
         .add_extension(x509.SubjectAlternativeName([_named(host) for host in hosts]), critical=False)
@@ -269,7 +269,7 @@ def hosts_of(certificate: Path) -> list[str]:
 
 
 def _refuse_unavailable(certificate: Path, host: str) -> None:
-    """Devices would refuse a certificate of another host, or one whose time is over."""
+    """Clients would refuse a certificate of another host, or one whose time is over."""
     ends = _read(certificate).not_valid_after_utc
     if ends < datetime.datetime.now(datetime.UTC):
         wrong = f"was valid until {ends:%-d %B %Y}"
@@ -383,7 +383,7 @@ async def stop_soon(stop: Awaitable[None], log: Log) -> None:
 
 
 def allow_many_connections() -> None:
-    """As many open connections as the machine allows: every device that waits holds one."""
+    """As many open connections as the machine allows: every client that waits holds one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with suppress(ValueError, OSError):

@@ -166,7 +166,7 @@ _PHRASES = {
     400: "Not understood.",
     401: "The token is missing or unknown.",
     403: "Not invited.",
-    404: "Not there, or another device's.",
+    404: "Not there, or another client's.",
     408: "Too slow.",
     409: "Contradicts what was done before.",
     410: "Too late.",
@@ -199,7 +199,7 @@ def openapi_document(entries: tuple[Entry, ...], title: str) -> dict[str, Any]:
                 "device": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A device's token, given when it enrolled.",
+                    "description": "A client's token, given when it enrolled.",
                 },
                 "operator": {"type": "http", "scheme": "bearer", "description": "The operator's token."},
             },

@@ -1,7 +1,7 @@
-"""Federated evaluation: answers of devices on whether an item that they hold back was among their first ten.
+"""Federated evaluation: answers of clients on whether an item that they hold back was among their first ten.
 
-Each answer is randomised on its device (privacy/accountant.py), and counted once for a device and version. A
-device is in the table by a word that is another for every version, so its answers are not linked here. Where ratings
+Each answer is randomised on its client (privacy/accountant.py), and counted once for a client and version. A
+client is in the table by a word that is another for every version, so its answers are not linked here. Where ratings
 are held back an answer is about how far off the prediction is, or about the square of that: MAE and RMSE follow.
 """
 
@@ -24,7 +24,7 @@ _JUDGED_FROM = "judged from"  # the version with which the comparison began agai
 
 
 class Judged(NamedTuple):
-    """What devices have said about a version."""
+    """What clients have said about a version."""
 
     version: int
     answers: int
@@ -34,7 +34,7 @@ class Judged(NamedTuple):
 
 
 def keep_hit(connection: Connection, version: int, reporter: bytes, hit: bool, is_squared: bool = False) -> bool:
-    """Count an answer, within the caller's transaction; whether it is the device's first about this version."""
+    """Count an answer, within the caller's transaction; whether it is the client's first about this version."""
     return bool(
         connection.run(
             "INSERT INTO hits (version, reporter, hit, squared) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -62,7 +62,7 @@ def keep_answer(
 
 
 def judged_versions(connection: Connection, most: int, since: int = 0) -> list[Judged]:
-    """The newest versions that devices have said something about, newest first."""
+    """The newest versions that clients have said something about, newest first."""
     rows = connection.all(
         "SELECT version, SUM(1 - squared), SUM((1 - squared) * hit), SUM(squared), SUM(squared * hit) FROM hits"
         " WHERE version >= ? GROUP BY version"

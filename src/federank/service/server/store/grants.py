@@ -13,8 +13,8 @@ class Granted(NamedTuple):
     """What became of those who asked for a ticket."""
 
     tickets: list[Ticket]  # may be handed out
-    used: set[bytes]  # uses of those whose device has reported already
-    spent: set[Ticket]  # whose device has been invited as often as can be
+    used: set[bytes]  # uses of those whose client has reported already
+    spent: set[Ticket]  # whose client has been invited as often as can be
     held: bool = False  # whether places were left to clients of other workers that were asked less often
 
 
@@ -28,10 +28,10 @@ def grant(
     version: int | None = None,
     worker: str = "",
 ) -> Granted:
-    """Which of these devices' tickets may be handed out, no more than `most` in a round; all are of a `version`.
+    """Which of these clients' tickets may be handed out, no more than `most` in a round; all are of a `version`.
 
     Those in `again` were handed out before and are not counted twice. A round that is no longer open has none to give,
-    whatever the worker that asks has seen so far; nor has one that is of another version. With `invitations` a device
+    whatever the worker that asks has seen so far; nor has one that is of another version. With `invitations` a client
     is invited to this many rounds in a season, counted here, and those who were invited least often come first; to be
     given the ticket of the same round again is no other invitation. Places are left for clients that wait
     at other workers and were invited less often.
@@ -106,7 +106,7 @@ def waiting_elsewhere(connection: Connection, worker: str) -> dict[int, int]:
 
 
 def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes]:
-    """The uses of those tickets whose device has reported in their round."""
+    """The uses of those tickets whose client has reported in their round."""
     used: set[bytes] = set()
     for part in _in_parts(ticket.use for ticket in tickets):
         marks = ", ".join("?" * len(part))
@@ -117,7 +117,7 @@ def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes
 
 
 def _invitations(connection: Connection, devices: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """How often these devices were invited, and to which round last."""
+    """How often these clients were invited, and to which round last."""
     found: dict[str, tuple[int, int]] = {}
     for part in _in_parts(devices):
         marks = ", ".join("?" * len(part))
@@ -127,7 +127,7 @@ def _invitations(connection: Connection, devices: Iterable[str]) -> dict[str, tu
 
 
 def _invite(connection: Connection, number: int, devices: list[str]) -> None:
-    """Count one more invitation of each of these devices."""
+    """Count one more invitation of each of these clients."""
     for part in _in_parts(devices):
         marks = ", ".join("?" * len(part))
         connection.run(
@@ -136,7 +136,7 @@ def _invite(connection: Connection, number: int, devices: list[str]) -> None:
 
 
 def uncharge(connection: Connection, number: int) -> None:
-    """Give the devices that were invited to this round last their invitation back, within the caller's transaction."""
+    """Give the clients that were invited to this round last their invitation back, within the caller's transaction."""
     connection.run(
         "UPDATE devices SET invitations = invitations - 1, invited_to = -1 WHERE invited_to = ? AND invitations > 0",
         number,

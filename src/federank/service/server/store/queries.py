@@ -59,7 +59,7 @@ def lock_metadata(connection: Connection) -> None:
         connection.run("LOCK TABLE metadata IN EXCLUSIVE MODE")
 
 
-# Devices: how they are invited, enrol, are known by their tokens, leave and are banned.
+# Clients: how they are invited, enrol, are known by their tokens, leave and are banned.
 
 
 def enrol(
@@ -95,13 +95,13 @@ def device_of(connection: Connection, token_hash: bytes) -> Owner | None:
 
 
 def leave(connection: Connection, device: str) -> None:
-    """Forget a device; its token dies. One that is banned stays known."""
+    """Forget a client; its token dies. One that is banned stays known."""
     if connection.run("DELETE FROM devices WHERE device = ? AND banned = 0", device):
         connection.run("UPDATE tallies SET devices = devices - 1, departures = departures + 1")
 
 
 def ban(connection: Connection, device: str) -> bool | None:
-    """Take no Update of a device any more; whether it was not banned before, None if there is no such device."""
+    """Take no Update of a client any more; whether it was not banned before, None if there is no such client."""
     if connection.run("UPDATE devices SET banned = 1 WHERE device = ? AND banned = 0", device):
         connection.run("UPDATE tallies SET devices = devices - 1, departures = departures + 1")
         return True
@@ -117,13 +117,13 @@ class Tallies(NamedTuple):
 
 
 def tallies(connection: Connection) -> Tallies:
-    """How many devices there are, how many have left, how many rounds were abandoned."""
+    """How many clients there are, how many have left, how many rounds were abandoned."""
     row = connection.one("SELECT devices, departures, abandoned FROM tallies")
     assert row is not None, "the migration that makes the table makes its row"
     return Tallies(*map(int, row))
 
 
-# When a round ended, and how many devices the federation had then: what the operator's page draws over time.
+# When a round ended, and how many clients the federation had then: what the operator's page draws over time.
 
 
 _NOTE = (
@@ -299,7 +299,7 @@ def _why_not(connection: Connection, upload: Upload) -> Outcome:
 
 
 def withdraw(connection: Connection, device: str, ticket_key: bytes) -> None:
-    """Take a device's Update out of the round that is open, where it has one; one that is closed is being aggregated.
+    """Take a client's Update out of the round that is open, where it has one; one that is closed is being aggregated.
 
     In a federation of sums a share that was prepared is in its round's sum already, and stays there.
     """

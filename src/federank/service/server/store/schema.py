@@ -1,21 +1,21 @@
 """The store's tables, and the name of their format.
 
     metadata   what the federation is: recipe, catalogue, round settings, key of the tickets, hash of the admin token
-    devices    a random id, the hash of its token and whether it brought an invitation; where uploads are counted, how
+    clients    a random id, the hash of its token and whether it brought an invitation; where uploads are counted, how
                often it was asked for one and in which round last; how often it has evaluated; nothing else
     rounds     one row each: open -> closed -> folded, or open -> abandoned; `skipped` after a restored backup; when it
-               ended, and how many devices there were and had left by then
-    grants     how many devices have been given a round's task
-    uploads    one row per device and round: the digest, and until it is aggregated the bytes (any kind:
+               ended, and how many clients there were and had left by then
+    grants     how many clients have been given a round's task
+    uploads    one row per client and round: the digest, and until it is aggregated the bytes (any kind:
                see federation/server.py); where only sums are read, whether it was counted or why not (secure.py)
-    tallies    one row: how many devices there are, how many have left, how many rounds were abandoned
+    tallies    one row: how many clients there are, how many have left, how many rounds were abandoned
     versions   the rows of the model that a version changed; now and then the full model; with the newest, what the
                next step has to remember, if anything
     refusals   how many uploads were refused in a round, by reason
     sums       where no single server reads uploads: a round's offer, its sum of shares, and what is published of it
     reports    which uploads of such a round the helper has looked at, until the round has ended
     actions    what the operator did, in order (writer.py)
-    hits       randomised answers on whether an item was among a device's first ten (evaluation.py)
+    hits       randomised answers on whether an item was among a client's first ten (evaluation.py)
     waiting    where uploads are counted: how many clients wait at each worker, by how often they were asked so far
     invites    hashes of invitations that no one has used yet
 
