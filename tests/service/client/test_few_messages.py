@@ -101,7 +101,7 @@ def test_a_client_sends_its_messages_and_then_no_other_however_often_it_is_invit
     assert home.take_part(9) == MESSAGES
     assert home.take_part(9) == 0
     assert len(home.federation.uploads) == MESSAGES
-    assert home.told[-1].startswith("This device has sent 3 messages")
+    assert home.told[-1].startswith("This client has sent 3 messages")
     assert [(sent.number, sent.allowed, sent.items) for sent in home.read(DeviceStore.ledger).messages] == [
         (1, 3, 4),
         (2, 3, 4),

@@ -118,7 +118,7 @@ def test_another_users_database_is_refused(tmp_path):
     sql.execute("CREATE TABLE things (one INTEGER)")
     sql.close()
     path.chmod(0o600)
-    with pytest.raises(BadState, match="not a device's file"):
+    with pytest.raises(BadState, match="not a client's file"):
         DeviceStore(path)
 
 
@@ -132,7 +132,7 @@ def test_a_damaged_file_is_an_error(path, damage):
     else:
         content[4096 : len(content)] = b"\xff" * (len(content) - 4096)
     path.write_bytes(content)
-    with pytest.raises(BadState, match=r"damaged|not a device's file"):
+    with pytest.raises(BadState, match=r"damaged|not a client's file"):
         DeviceStore(path)
 
 

@@ -50,8 +50,9 @@ def iterations(model):
 
 
 def step_of(chosen, clients):
-    """What a server step of `chosen` follows with this many enrolled clients."""
-    return SERVED_PMF.recipe(settle(chosen, two_opinions(), None), ITEMS, clients)
+    """A server step of `chosen` with this many enrolled clients: (model, uploads) -> content."""
+    method = settle(chosen, two_opinions(), None)
+    return lambda model, uploads: SERVED_PMF.step(method, model, clients, uploads)
 
 
 @asynccontextmanager
@@ -72,30 +73,30 @@ def test_the_scale_is_found_in_the_data_and_ratings_off_the_range_are_refused():
     assert settle(settings(), data, None).step == 1.0
     assert settle(settings(step=0.5), data, None).step == 0.5
     assert settle(settings(), data, None).learning_rate == 0.2
-    assert settle(SERVED_SVDPP.settings(), data, None).learning_rate == 0.1
+    assert settle(SERVED_SVDPP.kind(), data, None).learning_rate == 0.1
     assert settle(settings(lowest=0.0, highest=100.0), data, None).learning_rate == 0.01
     with pytest.raises(DataError, match="outside the declared range"):
         settle(settings(highest=4.0), data, None)
 
 
 def test_an_iteration_passes_with_as_many_reports_as_there_are_clients():
-    model, recipe = published(), step_of(settings(), 4)
+    model, step = published(), step_of(settings(), 4)
     for _ in range(3):
-        model = model.followed_by(SERVED_PMF.fold(recipe, model, 0, [update(), update(1)]))
+        model = model.followed_by(step(model, [update(), update(1)]))
     assert iterations(model) == 1, "six reports of four devices"
-    model = model.followed_by(SERVED_PMF.fold(recipe, model, 0, [update(), update(1)]))
+    model = model.followed_by(step(model, [update(), update(1)]))
     assert iterations(model) == 2
     assert np.flatnonzero(model.content.tables["reported"]).tolist() == [1, 4, 9]
 
 
 def test_with_every_client_and_no_prior_count_an_item_steps_by_the_mean_of_its_reports():
-    model, recipe = published(), step_of(settings(prior_count=0.0, learning_rate=0.8), 2)
+    model, step = published(), step_of(settings(prior_count=0.0, learning_rate=0.8), 2)
     one, other = update(), update(1, items=(4, 7))
-    after = model.followed_by(SERVED_PMF.fold(recipe, model, 0, [one, other]))
+    after = model.followed_by(step(model, [one, other]))
     moves = model.vectors - after.vectors
     np.testing.assert_allclose(moves[4], 0.8 * (one.vectors[1] + other.vectors[0]) / 2, atol=1e-6)
     np.testing.assert_allclose(moves[7], 0.8 * other.vectors[1], atol=1e-6)
-    again = after.followed_by(SERVED_PMF.fold(recipe, after, 1, [one, other]))
+    again = after.followed_by(step(after, [one, other]))
     np.testing.assert_allclose((after.vectors - again.vectors)[7], 0.72 * other.vectors[1], atol=1e-6)
 
 
@@ -103,13 +104,13 @@ def test_small_rounds_move_an_item_as_far_as_one_round_with_every_client():
     """Ten rounds of two are an iteration of twenty clients; item 4 is in every upload, item 7 in one of five."""
     uploads = [update(n, items=(4, 7) if n % 5 == 0 else (4,)) for n in range(20)]
     all_users, small = published(), published()
-    chosen = step_of(settings(prior_count=0.0, decay=1.0), 20)
+    step = step_of(settings(prior_count=0.0, decay=1.0), 20)
     before = all_users.vectors
-    all_users = all_users.followed_by(SERVED_PMF.fold(chosen, all_users, 0, uploads))
+    all_users = all_users.followed_by(step(all_users, uploads))
     for iteration in range(3):
         start = small.vectors
         for n in range(0, 20, 2):
-            small = small.followed_by(SERVED_PMF.fold(chosen, small, 0, uploads[n : n + 2]))
+            small = small.followed_by(step(small, uploads[n : n + 2]))
         assert iterations(small) == iteration + 1
     # The first iteration is an estimate from few uploads; afterwards the counts are those of the iteration before.
     full, share = (all_users.vectors - before)[[4, 7]], (small.vectors - start)[[4, 7]]
@@ -122,9 +123,9 @@ def test_prior_count_slows_items_with_few_reports():
     moved = {}
     for prior_count in (0.0, 9.0):
         model = published()
-        recipe = step_of(settings(prior_count=prior_count), 10)
+        step = step_of(settings(prior_count=prior_count), 10)
         uploads = [update(n, items=(1, 4) if n == 0 else (4,)) for n in range(10)]
-        after = SERVED_PMF.fold(recipe, model, 0, uploads).tables["vectors"]
+        after = step(model, uploads).tables["vectors"]
         moved[prior_count] = np.linalg.norm(after - model.vectors, axis=1)
     assert moved[9.0][1] == pytest.approx(moved[0.0][1] / 10, rel=1e-3)
     assert moved[9.0][4] == pytest.approx(moved[0.0][4] * 10 / 19, rel=1e-3)
@@ -150,15 +151,16 @@ def test_items_that_are_added_start_as_the_mean_of_the_others():
         assert extended.tables["reported"][-2:].tolist() == [0, 0]
         after = first_model(extended)
         bodies = [update(items=(1, ITEMS + 1))]
-        content = served.fold(served.recipe(chosen, ITEMS + 2, 5), after, 0, bodies)
+        content = served.step(chosen, after, 5, bodies)
         assert content.state["reports"][[1, ITEMS, ITEMS + 1]].tolist() == [1, 0, 1]
 
 
 def test_rows_that_are_too_long_are_counted_and_shortened():
-    form = SERVED_PMF.form(settings(), ITEMS, 2.0)
-    body, kind = wire.encode(update(length=50.0)), SERVED_PMF.kinds["plain"]
-    assert kind.judge(body, form) > 0
-    lengths = np.linalg.norm(kind.summand(body, form).vectors, axis=1)
+    method, model = settle(settings(), two_opinions(), None), published()
+    form = SERVED_PMF.form_of(method, SERVED_PMF.form(method, ITEMS, 2.0), model)
+    body = wire.encode(update(length=50.0))
+    assert SERVED_PMF.judge(body, form) > 0
+    lengths = np.linalg.norm(SERVED_PMF.summand(body, form).vectors, axis=1)
     assert lengths.max() == pytest.approx(2.0, rel=1e-5)
 
 
@@ -169,7 +171,7 @@ def test_a_federation_goes_on_from_a_trained_model_of_its_own_method():
     np.testing.assert_array_equal(content.tables["vectors"], trained.item_vectors)
     assert (content.overall["iteration"][0], content.tables["reported"].min()) == (7, 1)
     with pytest.raises(ModelError, match="svdpp"):
-        settle(SERVED_SVDPP.settings(factors=FACTORS), data, trained)
+        settle(SERVED_SVDPP.kind(factors=FACTORS), data, trained)
 
 
 def test_what_a_federation_of_ratings_cannot_be_is_refused(tmp_path):
@@ -253,13 +255,13 @@ def test_a_model_leaves_the_scale_by_long_rows_or_no_numbers(served):
     data = two_opinions()
     chosen = settle(served.kind(factors=FACTORS), data, None)
     first = first_content(chosen, data, None)
-    assert served.out_of_scale(chosen, first, first) is None
+    assert served.why_wrong(chosen, first, first) is None
     for name in ("vectors", *(("implicit_vectors",) if chosen.implicit else ())):
         for value in (10.0, np.inf, np.nan):
             table = first.tables[name].copy()
             table[3, 0] = value
             worse = first._replace(tables={**first.tables, name: table})
-            assert served.out_of_scale(chosen, first, worse) is not None
+            assert served.why_wrong(chosen, first, worse) is not None
     # A model that began so may go on as long as it gets no worse.
     long = first._replace(tables={**first.tables, "vectors": first.tables["vectors"] + 20})
-    assert served.out_of_scale(chosen, long, long) is None
+    assert served.why_wrong(chosen, long, long) is None

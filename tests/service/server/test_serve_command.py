@@ -36,7 +36,7 @@ def refused(*flags):
         (("--store", "sqlite:////no/such/folder/f.sqlite"), "cannot be opened"),
         (("--minimum", "50"), "it cannot be more"),
         (("--minimum", "19"), "--i-accept-that-outsiders-can-read-updates"),
-        (("--target", "5"), "minimum is 5, and 5 reports end a round"),
+        (("--target", "5"), "minimum is 5, and 5 uploads end a round"),
         (("--tls-cert", "there-is-none.pem"), "go together"),
         (("--tls-cert", "there-is-none.pem", "--tls-key", "nor-this.pem"), "is not there"),
         (("--tls-cert", "a.pem", "--tls-key", "b.pem", "--self-signed"), "leave it out"),
@@ -133,7 +133,7 @@ def test_a_port_in_use_is_reported_before_a_federation_is_founded_whose_token_no
 def test_settings_of_rounds_can_be_changed_at_a_later_start(sqlite_store, monkeypatch):
     establish_small(sqlite_store, {"target": 5, "deadline": 7.0})
     monkeypatch.setattr("federank.cli.serve.serve_federation", lambda *_: 0)
-    assert "but 5 reports end a round" in refused("--store", sqlite_store, "--minimum", "6")
+    assert "but 5 uploads end a round" in refused("--store", sqlite_store, "--minimum", "6")
     flags = ("--port", "0", "--store", sqlite_store, "--target", "9", "--suggest-pi", "0.3")
     assert CliRunner().invoke(federank, serve_words(*flags)).exit_code == 0
     kept = dict(stored(sqlite_store, "SELECT name, value FROM metadata"))

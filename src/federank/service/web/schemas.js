@@ -1,8 +1,8 @@
 /* What Python declares. Written by `python -m tests.service.web.schemas --write`; a test compares. */
 
 export const MOST_FACTORS = 1024;
-export const MOST_MESSAGES = 1000;
 export const MOST_SUPPORT = 10000000;
+export const MOST_MESSAGES = 1000;
 export const API = 1;
 export const METHODS = ["fpl", "frugal", "pmf"];
 export const SUMMED_METHODS = ["frugal", "pmf"];
