@@ -31,7 +31,8 @@ TRUST = (
 )
 FRUGAL = (
     "--messages 3 --factors 4 --alpha 0 --unobserved-weight 1 --regulariser 0.1 --shrinkage 0.1 --activity 0.2 "
-    "--popularity 0.2 --damping 1 --encoding int8 --initial-scale 0.2 --most-shown 0.5 --min-support 1 --seed 4"
+    "--popularity 0.2 --damping 1 --encoding int8 --initial-scale 0.2 --most-shown 0.5 --min-support 1 "
+    "--item-weights none --seed 4"
 )
 FPL = (
     "--factors 4 --learning-rate 0.1 --user-regulariser 0.1 --positive-regulariser 0.1 --negative-regulariser 0.1 "
