@@ -29,7 +29,6 @@ ELSEWHERE = {
         ".0401 .1117 .1236 .1261 .1275 .1549 .1721 .1799 .1844",
         "the same with other constants, validation and test part": ".0335 .0344 .0352 .0356 .0414 .1021 .1031 .1043 "
         ".1278 .1287",
-        "item-item weights from noisy sums, validation part": ".0978 .0981 .1009 .1011 .1016 .1196 .1199",
         "side_knowledge.py, an outsider on cities and Gowalla": ".262 .304 .326 .335 .336 .365 .383",
         "federank audit poison --sees checked --item-weights ridge": ".097 .260 .275 .302 .306 .322 .329 .333 .334 "
         ".338 .355 .362 .366 .367 .370 .529",
@@ -39,7 +38,6 @@ ELSEWHERE = {
     "norm-proof.md": {"arithmetic in the page": ".43 .56 1.98 2.61 2.84"},
     "operating.md": {
         "federank audit poison": ".124 .132 .134 .161 .330 .352 .55",
-        "benchmarks/dropouts.py": "1.67 1.82 2.02",
     },
     "page.md": {"benchmarks/page.py": "0.80 1.10"},
     "privacy.md": {"Phi(mu / sqrt 2), tests/privacy": ".57 .72 .86"},
