@@ -13,6 +13,7 @@ from io import TextIOWrapper
 
 import click
 
+from federank import __version__
 from federank.checks import unknown_name
 from federank.errors import FedeRankError, SettingError
 from federank.extras import need
@@ -68,7 +69,7 @@ class CommandsOnDemand(click.Group):
 
 
 @click.command(cls=CommandsOnDemand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="federank", message="federank %(version)s")
+@click.version_option(__version__, message="federank %(version)s")
 def federank() -> None:
     """FedeRank: a recommender that learns without collecting anyone's history.
 
