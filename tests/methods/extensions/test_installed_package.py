@@ -55,7 +55,7 @@ def test_the_command_line_the_library_and_studies_find_them(python, tmp_path):
     python("-m", "federank", "train", "recent", "--data", data, "--days", 2, "--out", "runs/recent")
     found = json.loads(python("-m", "federank", "evaluate", "runs/recent", "--at", 5, "--json"))
     assert 0 <= found["first_place@5"] <= found["hit_rate@5"]
-    assert "first_place" in python("-m", "federank", "evaluate", "runs/recent", "--at", 5)
+    assert "first place" in python("-m", "federank", "evaluate", "runs/recent", "--at", 5)
     program = (
         "import federank as fr; print(fr.load_model('runs/recent'), len(fr.load_model('runs/recent').recommend(1)))"
     )

@@ -24,9 +24,9 @@ def recorded(monkeypatch):
     """Everything that either server is handed of a message, while they play."""
     uploads, reports, keys = [], {}, set()
 
-    def note_upload(check, content, length, read=leader_rounds.upload_from):
+    def note_upload(content, length, check, read=leader_rounds.decode_upload):
         uploads.append(bytes(content))
-        return read(check, content, length)
+        return read(content, length, check)
 
     def note_reports(private, terms, told, judge=helper_rounds.standing):
         keys.add(private)
@@ -38,7 +38,7 @@ def recorded(monkeypatch):
         reports[report.id] = report
         return look(check, private, terms, length, report)
 
-    monkeypatch.setattr(leader_rounds, "upload_from", note_upload)
+    monkeypatch.setattr(leader_rounds, "decode_upload", note_upload)
     monkeypatch.setattr(helper_rounds, "standing", note_reports)
     monkeypatch.setattr(helper_rounds, "look_at", note_report)
     return uploads, reports, keys
