@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +22,7 @@ from federank.secagg.config import sign_config
 from federank.service.client import secure
 from federank.service.client.client import messages_left, refresh_model, shared_items, take_part
 from federank.service.client.enrolment import enrol, settle
-from federank.service.client.federation import Catalogue, read_ticket
+from federank.service.client.federation import Catalogue, fetch_info, read_ticket
 from federank.service.client.http import Client
 from federank.service.client.owner import recommend
 from federank.service.client.seasons import closed_to_new_items, follow_season
@@ -254,6 +255,33 @@ def test_clients_follow_a_signed_season_and_mu_squared_adds_up(tmp_path):
             told = json.loads(result.stdout)
             assert told["in_total"]["epsilon"] == epsilon_of_mu(sum(costs) ** 0.5, 1e-6)
             assert HISTORIES[0][0] not in [one.item for one in home.read(lambda store: recommend(store, 20))]
+
+
+@pytest.mark.slow
+def test_a_season_that_begins_between_two_answers_is_followed(tmp_path, monkeypatch):
+    with two_servers(tmp_path, sigma=1.0, messages=1) as (leader, _):
+        homes = [SecureHome(leader.address, tmp_path, number) for number in range(3)]
+        assert everybody_once(homes) == [1, 1, 1]
+        with Client(leader.address) as client:
+            before = fetch_info(client)
+        begin(leader, items=[{"id": f"item-{number:02d}"} for number in range(1, 12)] + [{"id": "new"}], uploads=1)
+        for module in ("client", "enrolment"):
+            answers = [before] * 3  # of a worker that does not know the new season yet
+            monkeypatch.setattr(
+                f"federank.service.client.{module}.fetch_info",
+                lambda client, *args, answers=answers, **more: (
+                    answers.pop() if answers else fetch_info(client, *args, **more)
+                ),
+            )
+        while has_old_model(leader, before):
+            time.sleep(0.05)
+        assert everybody_once(homes) == [1, 1, 1]
+
+
+def has_old_model(leader, info):
+    """Whether the server still publishes a model of this season."""
+    with Client(leader.address) as client:
+        return fetch_info(client).season == info.season
 
 
 @pytest.mark.slow

@@ -325,7 +325,14 @@ def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: 
         if has_new_season(identity.info, now):
             return follow_season(store, client, identity, note)
         identity = replace(identity, info=replace(identity.info, upload_period=now.upload_period))
-        model = fetch_model(client, identity.info, attempts=1)
+        try:
+            model = fetch_model(client, identity.info, attempts=1)
+        except BadAnswer:
+            # A season that begins between the two answers has another catalogue.
+            client.sleep(BETWEEN_POLLS)
+            if not has_new_season(identity.info, fetch_info(client, attempts=1)):
+                raise
+            return follow_season(store, client, identity, note)
     except (Refused, NoAnswer) as reason:
         note(f"The newest model could not be fetched ({reason})")
         return identity
