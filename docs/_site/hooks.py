@@ -77,7 +77,7 @@ def bent(text: str) -> str:
     text = re.sub(r"\]\((?:\.\./)?benchmarks/README\.md", "](benchmarks.md", text)
     text = text.replace("](CONTRIBUTING.md", "](contributing.md").replace("](CHANGELOG.md", "](changelog.md")
     text = text.replace("](results)", "](results/README.md)")
-    return re.sub(r"\[([^\]]+)\]\((?:\.\./)?(?:benchmarks/)?[\w-]+\.json\)", r"`\1`", text)
+    return re.sub(r"\[([^\]]+)\]\((?:\.\./)?(?:benchmarks/)?[\w-]+\.(?:json|cff)\)", r"`\1`", text)
 
 
 def reference() -> str:
