@@ -167,6 +167,19 @@ def test_the_runs_that_go_to_the_end_are_those_of_the_complete_grid(tmp_path):
     assert whole.rungs == ()
 
 
+def test_a_larger_grid_is_sampled_and_a_smaller_one_tried_completely(tmp_path):
+    chosen = {
+        trials: [
+            runs[0].chosen for runs in plan_study(small_study(tmp_path, choose={"trials": trials})).cases[1].candidates
+        ]
+        for trials in (1, 2, 100)
+    }
+    assert len(chosen[1]) == 1
+    assert chosen[1][0] in chosen[100]
+    assert chosen[2] == chosen[100]
+    assert len(chosen[100]) == 2
+
+
 def test_an_unknown_search_is_refused(tmp_path):
     with pytest.raises(SettingError):
         small_study(tmp_path, choose={"search": "guess"})

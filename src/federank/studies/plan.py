@@ -20,6 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from random import Random
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from federank.data.datasets import KNOWN, find, how_to_get
@@ -280,7 +281,7 @@ def plan_study(study: Study) -> Plan:
 def _cases(study: Study, data: DataSet, model: ModelEntry, number: int) -> list[Case]:
     fold = number if data.split.way == FOLDS else None
     choose = study.choosing(data, model)
-    grid = crossed(model.grid)
+    grid = _tried(crossed(model.grid), choose.trials)
     learns_in_epochs = epochs_setting(model.method) is not None
     has_choice = len(grid) > 1 or model.best or (learns_in_epochs and choose.best_epoch)
     if has_choice:
@@ -309,6 +310,13 @@ def _cases(study: Study, data: DataSet, model: ModelEntry, number: int) -> list[
             run_that_tests(case, case.fixed, None, case.seeds[0])  # refuses impossible settings before anything is run
         cases.append(case)
     return cases
+
+
+def _tried(grid: list[dict[str, Any]], trials: int | None) -> list[dict[str, Any]]:
+    """The combinations that are tried: all, or as many as there are trials, always the same ones."""
+    if trials is None or len(grid) <= trials:
+        return grid
+    return [grid[number] for number in sorted(Random(0).sample(range(len(grid)), trials))]
 
 
 def _rungs(case: Case, grid: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> tuple[Rung, ...]:

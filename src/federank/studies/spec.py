@@ -65,6 +65,8 @@ class Choose(Settings):
     """Choose the epoch as well; otherwise the last of the budget counts."""
     search: Literal["grid", "halving"] = "grid"
     """Try every combination to the end, or drop those that are behind after a few epochs."""
+    trials: int | None = setting(None, 1)
+    """The most combinations of a grid that are tried: of a larger grid this many, drawn at random (none: all)."""
     seeds: tuple[int, ...] = ()
     """The seeds that choose: the mean over them decides (by default the study's first seed)."""
 
