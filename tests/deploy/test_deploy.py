@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import pytest
 import yaml
-from tests.service.federations import in_a_loop, serving
+from tests.service.federations import serving
 
 from federank.cli.helper import helper
 from federank.cli.serve import serve
@@ -37,7 +37,6 @@ def names_in(expressions):
     return {name for text in expressions for name in re.findall(r"federank_[a-z_]+", text)}
 
 
-@in_a_loop
 async def test_alerts_and_dashboard_ask_only_for_what_the_server_measures(tmp_path):
     rules = [rule for group in yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"] for rule in group["rules"]]
     panels = json.loads((DEPLOY / "dashboard.json").read_text())["panels"]

@@ -11,7 +11,6 @@ import os
 import signal
 import time
 from contextlib import asynccontextmanager, contextmanager
-from functools import wraps
 
 import httpx
 import numpy as np
@@ -53,16 +52,6 @@ NO_LIMITS = {
     "row_quantile": 1.0,
     "move_quantile": 1.0,
 }
-
-
-def in_a_loop(test):
-    """Run a test that waits for things."""
-
-    @wraps(test)
-    def run(*arguments, **values):
-        asyncio.run(test(*arguments, **values))
-
-    return run
 
 
 def same_bits(one, other):

@@ -68,7 +68,7 @@ def precision(federation, split):
 
 @pytest.fixture
 def helper(tmp_path):
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as running:
+    with ThreadedHelper(tmp_path) as running:
         yield running
 
 

@@ -77,7 +77,7 @@ def test_it_is_served_with_plain_uploads(gradients, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gradients", "fpl"])
 def test_it_is_served_under_secure_aggregation_and_verified(gradients, name, tmp_path):
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+    with ThreadedHelper(tmp_path) as helper:
         spec = SecaggSpec(helper=helper.origin, sigma=0.05, least_cohort=CLIENTS)
         settings = {"factors": 4, "clip": 20.0, "uploads_per_client": 2}
         method = gradients(**settings) if name == "gradients" else FPL(triples=3, **settings)

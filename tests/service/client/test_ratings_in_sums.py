@@ -37,7 +37,7 @@ PEOPLE = {
 @pytest.fixture
 def servers(tmp_path):
     address = f"sqlite:///{tmp_path / 'leader.sqlite'}"
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+    with ThreadedHelper(tmp_path) as helper:
         rounds = {"target": 3, "minimum": 3, "over_selection": 1.0} | PATIENT
         sums = SecaggSpec(helper=helper.origin, sigma=0.0, least_cohort=3)
         establish_in(address, PMF(**SETTINGS), SERVER_METHODS["pmf"], rounds, two_opinions(40, ITEMS), sums=sums)

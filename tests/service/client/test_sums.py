@@ -83,7 +83,7 @@ class Leader:
 @contextmanager
 def two_servers(tmp_path, **given):
     store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+    with ThreadedHelper(tmp_path) as helper:
         establish_sums(store, helper.origin, **given)
         leader = Leader(store)
         try:
@@ -280,7 +280,7 @@ def test_attack_starting_a_new_federation_with_less_noise_or_another_helper(tmp_
             store = f"sqlite:///{tmp_path / name / 'leader.sqlite'}"
             other = None
             if origin_of is None:
-                other = ThreadedHelper(f"sqlite:///{tmp_path / name / 'helper.sqlite'}", tmp_path / name).start()
+                other = ThreadedHelper(tmp_path / name).start()
             establish_sums(store, other.origin if other else origin_of(), sigma=1.0 if other else 0.0)
             again = Leader(store, leader.port)
             try:
@@ -309,7 +309,7 @@ def test_without_noise_two_servers_publish_the_simulations_model_to_the_last_bit
     data = many_people() if recipe == "few items" else fr.load(town_rows())
     store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
     asked = {"factors": 6, "messages": 3}
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+    with ThreadedHelper(tmp_path) as helper:
         rounds = {"target": data.n_users, "minimum": 12}
         establish_sums(store, helper.origin, rounds, least=12, data=data, clip=None, **asked)
         leader = Leader(store)

@@ -133,8 +133,8 @@ class HelperProcess:
 class ThreadedHelper:
     """A helper on a port of this machine, in a thread; away and back again at the same port."""
 
-    def __init__(self, store, folder, **settings):
-        self.store, self.folder, self.port = store, folder, free_ports(1)[0]
+    def __init__(self, folder, **settings):
+        self.store, self.folder, self.port = f"sqlite:///{folder / 'helper.sqlite'}", folder, free_ports(1)[0]
         self.settings = HelperSettings(**(OPEN_TO_ALL | settings))
 
     def start(self):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from tests.service.federations import in_a_loop, small_world, stored
+from tests.service.federations import small_world, stored
 from tests.service.helper.helpers import Leader, Played, ThreadedHelper, helping
 
 from federank.cli import federank
@@ -26,7 +26,6 @@ async def registration(client, private):
     return leader, await leader.post("/federations", leader.config.to_bytes())
 
 
-@in_a_loop
 async def test_strangers_take_no_places(store, tmp_path):
     """Any number of self-signed registrations leaves the helper empty, and an allowed leader gets in."""
     async with helping(store, tmp_path, most_federations=2, **CLOSED) as (service, client):
@@ -45,7 +44,6 @@ async def test_strangers_take_no_places(store, tmp_path):
         assert (await leader.get(0, "offer")).status_code == 200  # what was published stays
 
 
-@in_a_loop
 async def test_copies_of_a_report_are_refused(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (_, client):
         leader = await Leader.of(client, noise=0)
@@ -59,7 +57,6 @@ def test_work_is_priced_by_length():
     assert price(78_000, is_checked=True) > price(78_000, is_checked=False)
 
 
-@in_a_loop
 async def test_who_has_used_least_goes_first():
     """One leader has ten slices waiting; another one's first slice does not wait for them."""
     share, order = FairShare(1), []
@@ -79,7 +76,6 @@ async def test_who_has_used_least_goes_first():
     assert order[:6].count("modest") == 3
 
 
-@in_a_loop
 async def test_one_leader_has_a_bounded_queue_and_others_none_of_it():
     share = FairShare(1)
     share.admit("greedy", MOST_QUEUED_SECONDS)  # however long, the first is taken
@@ -90,7 +86,6 @@ async def test_one_leader_has_a_bounded_queue_and_others_none_of_it():
     share.admit("greedy", 1.0)
 
 
-@in_a_loop
 async def test_a_large_request_is_answered_in_slices(sqlite_store, tmp_path, monkeypatch):
     monkeypatch.setattr("federank.service.helper.service.SLICE_SECONDS", 0.0)
     async with helping(sqlite_store, tmp_path) as (service, client):
@@ -106,7 +101,7 @@ async def test_a_large_request_is_answered_in_slices(sqlite_store, tmp_path, mon
 
 def test_a_leader_that_is_not_allowed_keeps_its_key_until_it_is(tmp_path):
     store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path, **CLOSED) as helper:
+    with ThreadedHelper(tmp_path, **CLOSED) as helper:
         sums = SecaggSpec(helper=helper.origin, sigma=0.0, least_cohort=3)
         spec = FederationSpec(data=small_world, source="small", method="frugal", sums=sums, settings={"min_support": 1})
         keys = []

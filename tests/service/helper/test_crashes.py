@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 from tests.secagg.worlds import LENGTH
-from tests.service.federations import WAITS, in_a_loop
+from tests.service.federations import WAITS
 from tests.service.helper.helpers import HelperProcess, Leader, Played, helping
 
 from federank.errors import SettingError
@@ -41,7 +41,6 @@ STEPS = {
 
 
 @pytest.mark.parametrize("step", STEPS)
-@in_a_loop
 async def test_a_crash_at_any_step_leaves_a_round_that_ends_once(sqlite_store, tmp_path, monkeypatch, step):
     act, place, name, when = STEPS[step]
     async with helping(sqlite_store, tmp_path) as (_, client):
@@ -83,7 +82,6 @@ async def test_a_crash_at_any_step_leaves_a_round_that_ends_once(sqlite_store, t
         assert not list((tmp_path / "keys").iterdir())
 
 
-@in_a_loop
 async def test_attack_a_helper_restored_from_a_backup(sqlite_store, tmp_path):
     """The store of before the answer comes back; the key does not, so that no other set can be answered."""
     kept = tmp_path / "federation.sqlite"
@@ -107,7 +105,6 @@ async def test_attack_a_helper_restored_from_a_backup(sqlite_store, tmp_path):
         await leader.offer(1)
 
 
-@in_a_loop
 async def test_a_round_whose_key_was_lost_is_abandoned(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (_, client):
         leader = await Leader.of(client)
@@ -120,7 +117,6 @@ async def test_a_round_whose_key_was_lost_is_abandoned(sqlite_store, tmp_path):
         await leader.offer(1)
 
 
-@in_a_loop
 async def test_two_who_ask_at_once_get_one_answer(store, tmp_path):
     async with helping(store, tmp_path) as (_, client):
         leader = await Leader.of(client, noise=4096)
@@ -132,7 +128,6 @@ async def test_two_who_ask_at_once_get_one_answer(store, tmp_path):
         assert {answer.status_code for answer in answers} == {200, 409}
 
 
-@in_a_loop
 async def test_two_helpers_processes_on_one_store_give_one_answer(store, tmp_path):
     async with helping(store, tmp_path) as (_, client), helping(store, tmp_path) as (_, other):
         leader = await Leader.of(client, noise=4096)
@@ -147,7 +142,6 @@ async def test_two_helpers_processes_on_one_store_give_one_answer(store, tmp_pat
 
 
 @pytest.mark.parametrize("moment", ["the round is looked up", "its key is looked for"])
-@in_a_loop
 async def test_who_is_overtaken_by_another_process_gets_the_same_answer(store, tmp_path, monkeypatch, moment):
     """The other process answers, and destroys the key, right after this one has found the round open."""
     async with helping(store, tmp_path) as (service, client), helping(store, tmp_path) as (other, _):
@@ -221,7 +215,6 @@ def memory():
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_killed_again_and_again_it_answers_every_round_once(tmp_path, memory):
     """SIGKILL at moments that no one chose; anyone who asks tries again."""
     process = HelperProcess(tmp_path, memory).start()

@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 from tests.secagg.worlds import LENGTH
-from tests.service.federations import in_a_loop
 from tests.service.helper.helpers import ORIGIN, Leader, Played, helping
 
 from federank.secagg.exchange import (
@@ -26,7 +25,6 @@ from federank.service.helper.store import count_rounds
 from federank.service.server.logs import Log
 
 
-@in_a_loop
 async def test_a_round_is_offered_prepared_and_answered(store, tmp_path):
     async with helping(store, tmp_path) as (_, client):
         leader = await Leader.of(client, noise=0)
@@ -49,7 +47,6 @@ async def test_a_round_is_offered_prepared_and_answered(store, tmp_path):
         assert listed.json() == {"rounds": [{"round": 0, "state": "answered"}], "successor": ""}
 
 
-@in_a_loop
 async def test_noise_of_the_config_is_on_the_answer(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (_, client):
         leader = await Leader.of(client, noise=4096)
@@ -60,7 +57,6 @@ async def test_noise_of_the_config_is_on_the_answer(sqlite_store, tmp_path):
         assert (await leader.get(0, "sum")).content == masks.tobytes()  # anyone may fetch it
 
 
-@in_a_loop
 async def test_attack_asking_again_and_again_for_fresh_noise(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (_, client):
         leader = await Leader.of(client, noise=4096)
@@ -70,7 +66,6 @@ async def test_attack_asking_again_and_again_for_fresh_noise(sqlite_store, tmp_p
         assert {answer.content for answer in again} == {first.content}
 
 
-@in_a_loop
 async def test_attack_a_set_and_then_the_set_without_one(store, tmp_path):
     async with helping(store, tmp_path) as (_, client):
         leader = await Leader.of(client)
@@ -84,7 +79,6 @@ async def test_attack_a_set_and_then_the_set_without_one(store, tmp_path):
         assert (await leader.prepare(0, played.reports)).status_code == 409
 
 
-@in_a_loop
 async def test_attack_a_cohort_that_is_too_small_or_filled_up_with_repeats(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (_, client):
         leader = await Leader.of(client, least_cohort=5, largest_cohort=6)
@@ -104,7 +98,6 @@ async def test_attack_a_cohort_that_is_too_small_or_filled_up_with_repeats(sqlit
         assert (await leader.answer(0, played.reports)).status_code == 200
 
 
-@in_a_loop
 async def test_what_does_not_stand_is_reported_and_why_is_not(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (service, client):
         leader = await Leader.of(client)
@@ -116,7 +109,6 @@ async def test_what_does_not_stand_is_reported_and_why_is_not(sqlite_store, tmp_
         assert b'federank_helper_reports_total{outcome="does not stand"} 2.0' in service.metrics.text({})
 
 
-@in_a_loop
 async def test_attack_another_offer_for_one_user(sqlite_store, tmp_path):
     """A round has one offer: another model, version, stage or time for the same number is refused."""
     async with helping(sqlite_store, tmp_path) as (_, client):
@@ -137,7 +129,6 @@ async def test_attack_another_offer_for_one_user(sqlite_store, tmp_path):
         assert fresh.key != read_offer(first.content, leader.key).key
 
 
-@in_a_loop
 async def test_an_abandoned_round_tells_nothing_more(store, tmp_path):
     async with helping(store, tmp_path) as (service, client):
         leader = await Leader.of(client)
@@ -153,7 +144,6 @@ async def test_an_abandoned_round_tells_nothing_more(store, tmp_path):
         assert service.metrics.text({}).count(b'reason="ended"') > 0
 
 
-@in_a_loop
 async def test_a_stranger_cannot_ask_for_a_leader(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (_, client):
         leader = await Leader.of(client)
@@ -170,7 +160,6 @@ async def test_a_stranger_cannot_ask_for_a_leader(sqlite_store, tmp_path):
         assert (await leader.answer(0, played.reports)).status_code == 200
 
 
-@in_a_loop
 async def test_bodies_of_strangers_are_not_read(sqlite_store, tmp_path):
     """A set may have 22 MB: a hundred connections of a stranger would fill the helper's memory."""
     async with helping(sqlite_store, tmp_path) as (_, client):
@@ -187,7 +176,6 @@ async def test_bodies_of_strangers_are_not_read(sqlite_store, tmp_path):
             assert (answer.status_code, read) == (401, [])
 
 
-@in_a_loop
 async def test_several_federations_are_kept_apart_and_bounded(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path, most_federations=2) as (_, client):
         one, other = await Leader.of(client), await Leader.of(client, federation_id="0" * 32, private=new_private_key())
@@ -201,7 +189,6 @@ async def test_several_federations_are_kept_apart_and_bounded(sqlite_store, tmp_
         await Leader.of(client)  # one that is served already may ask again
 
 
-@in_a_loop
 async def test_a_config_of_another_helper_is_refused(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (_, client):
         for change in (
@@ -245,7 +232,6 @@ def plain(statement):
     return json.dumps(statement, sort_keys=True, separators=(",", ":")).encode()
 
 
-@in_a_loop
 async def test_what_is_not_of_the_protocol_is_refused_and_a_count(sqlite_store, tmp_path):
     log = io.StringIO()
     async with helping(sqlite_store, tmp_path, log=Log(log)) as (service, client):
@@ -273,7 +259,6 @@ async def test_what_is_not_of_the_protocol_is_refused_and_a_count(sqlite_store, 
     )
 
 
-@in_a_loop
 async def test_anyone_sees_who_it_is_and_how_it_is(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (service, client):
         told = await client.get("/identity")
@@ -285,7 +270,6 @@ async def test_anyone_sees_who_it_is_and_how_it_is(sqlite_store, tmp_path):
         assert service.helper.identity.private.hex() not in told.text
 
 
-@in_a_loop
 async def test_a_new_identity_is_signed_by_the_old_one_and_rounds_go_on(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (_, client):
         leader = await Leader.of(client, noise=0)
@@ -306,7 +290,6 @@ async def test_a_new_identity_is_signed_by_the_old_one_and_rounds_go_on(sqlite_s
         assert read_record(record, now).messages == 5
 
 
-@in_a_loop
 async def test_an_address_that_asks_too_often_waits(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path, address_rate=0.1) as (_, client):
         codes = [(await client.get("/identity")).status_code for _ in range(8)]
@@ -314,7 +297,6 @@ async def test_an_address_that_asks_too_often_waits(sqlite_store, tmp_path):
         assert codes[-1] == 429
 
 
-@in_a_loop
 async def test_a_round_that_is_not_of_the_configs_plan_is_not_offered(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (_, client):
         leader = await Leader.of(client)

@@ -4,7 +4,6 @@ import shutil
 
 import numpy as np
 from tests.secagg.worlds import LENGTH, bytes_from, messages
-from tests.service.federations import in_a_loop
 from tests.service.helper.helpers import Leader, Played, helping
 
 from federank.secagg.config import fields_of_check
@@ -28,7 +27,6 @@ def leading(client):
     return Leader.of(client, noise=0, **fields_of_check(64))
 
 
-@in_a_loop
 async def test_a_look_at_each_report_that_stands_tells_the_leader_that_its_proof_holds(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (service, client):
         leader = await leading(client)
@@ -48,7 +46,6 @@ async def test_a_look_at_each_report_that_stands_tells_the_leader_that_its_proof
         assert b'federank_helper_reports_total{outcome="does not stand"} 1.0' in service.metrics.text({})
 
 
-@in_a_loop
 async def test_attack_asking_for_looks_in_two_places(sqlite_store, tmp_path):
     """Asked again, asked after a crash, asked of a store that came back from a backup: the same look or none."""
     kept, backup = tmp_path / "federation.sqlite", tmp_path / "backup"
@@ -73,7 +70,6 @@ async def test_attack_asking_for_looks_in_two_places(sqlite_store, tmp_path):
         assert (await leader.prepare(0, played.reports)).status_code == 409  # the key is gone, and so is the point
 
 
-@in_a_loop
 async def test_reports_without_a_proof_are_refused_where_one_is_asked_for(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (_, client):
         leader = await leading(client)

@@ -12,7 +12,6 @@ from tests.service.federations import (
     ITEMS,
     PATIENT,
     WAITS,
-    in_a_loop,
     rows_sent,
     serving,
     small_world,
@@ -28,7 +27,6 @@ from federank.service.server.http.routes import ADMIN_ROUTES, PUBLIC_ROUTES, ope
 from federank.service.server.logs import Log
 
 
-@in_a_loop
 async def test_a_federation_says_what_it_is(sqlite_store):
     async with serving(sqlite_store, {"target": 7, "minimum": 2, "deadline": 9.0}) as running:
         told = (await running.client.get("/api/v1/federation")).json()
@@ -48,7 +46,6 @@ async def test_a_federation_says_what_it_is(sqlite_store):
     assert told["trained"] is False, "no one has been learnt from yet"
 
 
-@in_a_loop
 async def test_a_federation_started_again_is_distinguished_from_the_old_one_by_all_that_a_client_asks(
     sqlite_store, tmp_path
 ):
@@ -65,7 +62,6 @@ async def test_a_federation_started_again_is_distinguished_from_the_old_one_by_a
     assert told[0][0] != told[2][0]
 
 
-@in_a_loop
 async def test_the_catalogue_comes_in_the_order_of_item_numbers_once(sqlite_store):
     async with serving(sqlite_store) as running:
         answer = await running.client.get("/api/v1/catalogue", headers={"Accept-Encoding": "identity"})
@@ -80,7 +76,6 @@ async def test_the_catalogue_comes_in_the_order_of_item_numbers_once(sqlite_stor
         assert small.json() == answer.json()
 
 
-@in_a_loop
 async def test_the_page_comes_compressed_to_who_can_unpack_it_and_once(sqlite_store):
     async with serving(sqlite_store) as running:
         plain = await running.client.get("/app.js", headers={"Accept-Encoding": "identity"})
@@ -100,7 +95,6 @@ async def test_the_page_comes_compressed_to_who_can_unpack_it_and_once(sqlite_st
         assert (await running.admin.get("/admin")).headers["Content-Type"].startswith("text/html")
 
 
-@in_a_loop
 async def test_the_model_comes_complete_or_as_the_rows_changed_since_a_version(sqlite_store):
     async with serving(sqlite_store, {"target": 1} | PATIENT) as running:
         first = await running.client.get("/api/v1/model")
@@ -122,7 +116,6 @@ async def test_the_model_comes_complete_or_as_the_rows_changed_since_a_version(s
         assert same.status_code == 304
 
 
-@in_a_loop
 async def test_a_left_client_is_forgotten_and_its_token_dies(store):
     async with serving(store, {"target": 2} | PATIENT) as running:
         device, other = await running.device(), await running.device()
@@ -133,7 +126,6 @@ async def test_a_left_client_is_forgotten_and_its_token_dies(store):
         assert stored(store, "SELECT device FROM devices") == [(other.name,)]
 
 
-@in_a_loop
 async def test_the_store_holds_no_token_and_no_history(sqlite_store, tmp_path):
     async with serving(sqlite_store) as running:
         device = await running.device()
@@ -145,7 +137,6 @@ async def test_the_store_holds_no_token_and_no_history(sqlite_store, tmp_path):
         assert secret.encode() not in content
 
 
-@in_a_loop
 async def test_status_counts_what_has_happened(sqlite_store):
     async with serving(sqlite_store, {"target": 1} | PATIENT) as running:
         await (await running.device()).take_part(some_update(1))
@@ -171,7 +162,6 @@ async def test_status_counts_what_has_happened(sqlite_store):
 
 
 @pytest.mark.parametrize("path", ["/api/v1/work", "/api/v1/tasks/x", "/api/v1/tasks/x/update", "/api/v1/devices/me"])
-@in_a_loop
 async def test_no_client_takes_part_without_a_token(sqlite_store, path):
     method = {"update": "POST", "me": "DELETE"}.get(path.rsplit("/", 1)[-1], "GET")
     async with serving(sqlite_store) as running:
@@ -180,7 +170,6 @@ async def test_no_client_takes_part_without_a_token(sqlite_store, path):
             assert (answer.status_code, answer.json()["error"]) == (401, "unknown-device")
 
 
-@in_a_loop
 async def test_unknown_places_and_methods_are_refused(sqlite_store):
     async with serving(sqlite_store) as running:
         for method, path, status in (("GET", "/api/v1/nothing", 404), ("PUT", "/api/v1/status", 405)):
@@ -189,7 +178,6 @@ async def test_unknown_places_and_methods_are_refused(sqlite_store):
             assert answer.json()["message"].endswith(".")
 
 
-@in_a_loop
 async def test_updates_that_break_the_protocol_are_refused_and_counted(store):
     bad = np.array([1, 2], dtype=np.int32)
     vectors, biases = np.zeros((2, 3), dtype=np.float32), np.zeros(2, dtype=np.float32)
@@ -233,7 +221,6 @@ async def test_updates_that_break_the_protocol_are_refused_and_counted(store):
         assert counts == {"malformed": len(hostile), "too-large": 1, "encoding": 1, "type": 1}
 
 
-@in_a_loop
 async def test_only_the_operator_sees_the_overview(sqlite_store):
     async with serving(sqlite_store, {"target": 1, "over_selection": 2.0} | PATIENT) as running:
         away = await running.device()
@@ -254,7 +241,6 @@ async def test_only_the_operator_sees_the_overview(sqlite_store):
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_the_operator_publishes_accuracy_for_every_client_to_see(sqlite_store):
     async with serving(sqlite_store) as running:
         place = "/admin/api/v1/accuracy"
@@ -269,7 +255,6 @@ async def test_the_operator_publishes_accuracy_for_every_client_to_see(sqlite_st
     assert told["accuracy"] == {"precision@10": 0.25, "version": 0}
 
 
-@in_a_loop
 async def test_health_readiness_and_metrics_answer(sqlite_store):
     async with serving(sqlite_store, {"target": 1} | PATIENT) as running:
         await (await running.device()).take_part(some_update(1))
@@ -283,7 +268,6 @@ async def test_health_readiness_and_metrics_answer(sqlite_store):
         assert (await running.client.get("/metrics")).status_code == 404
 
 
-@in_a_loop
 async def test_every_answer_keeps_a_browser_safe(sqlite_store):
     async with serving(sqlite_store) as running:
         for path in ("/api/v1/status", "/api/v1/nothing", "/", "/api/v1/work"):
@@ -294,7 +278,6 @@ async def test_every_answer_keeps_a_browser_safe(sqlite_store):
             assert headers["Referrer-Policy"] == "no-referrer"
 
 
-@in_a_loop
 async def test_logs_tell_what_happened_and_nothing_about_anyone(sqlite_store):
     lines = io.StringIO()
     async with serving(sqlite_store, {"target": 1} | PATIENT, log=Log(lines)) as running:
@@ -310,7 +293,6 @@ async def test_logs_tell_what_happened_and_nothing_about_anyone(sqlite_store):
         assert private not in lines.getvalue()
 
 
-@in_a_loop
 async def test_a_fault_of_ours_is_an_error_and_no_stack_trace(sqlite_store, monkeypatch):
     lines = io.StringIO()
     async with serving(sqlite_store, log=Log(lines)) as running:
@@ -325,7 +307,6 @@ async def test_a_fault_of_ours_is_an_error_and_no_stack_trace(sqlite_store, monk
 
 
 @pytest.mark.parametrize(("entries", "make"), [(PUBLIC_ROUTES, public_app), (ADMIN_ROUTES, admin_app)])
-@in_a_loop
 async def test_the_openapi_document_is_valid_and_describes_every_route(sqlite_store, entries, make):
     from openapi_spec_validator import validate
 
@@ -344,7 +325,6 @@ async def test_the_openapi_document_is_valid_and_describes_every_route(sqlite_st
 
 
 @pytest.mark.parametrize("entry", [entry for entry in ADMIN_ROUTES if entry.method == "POST"], ids=lambda one: one.path)
-@in_a_loop
 async def test_every_action_is_the_operators(sqlite_store, entry):
     async with serving(sqlite_store) as running:
         answer = await running.admin.post(entry.path, headers={"Authorization": f"Bearer {'x' * 43}"}, json={})

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.service.federations import PATIENT, in_a_loop, serving, some_update
+from tests.service.federations import PATIENT, serving, some_update
 from tests.service.server.test_few_messages import few
 
 from federank.service.server import selection
@@ -17,7 +17,6 @@ def impatient(monkeypatch):
     monkeypatch.setattr(selection, "LEAST_PATIENCE", 0.01)
 
 
-@in_a_loop
 async def test_a_ticket_that_is_not_answered_is_given_to_someone_else_before_the_deadline(sqlite_store):
     async with serving(sqlite_store, {"target": 2, "over_selection": 1.0} | PATIENT) as running:
         silent = [await running.device() for _ in range(2)]
@@ -29,7 +28,6 @@ async def test_a_ticket_that_is_not_answered_is_given_to_someone_else_before_the
         await running.version(1)
 
 
-@in_a_loop
 async def test_who_answers_after_all_is_counted_if_the_round_is_open(sqlite_store):
     async with serving(sqlite_store, {"target": 2, "over_selection": 1.0} | PATIENT) as running:
         slow, quick, other = [await running.device() for _ in range(3)]
@@ -40,7 +38,6 @@ async def test_who_answers_after_all_is_counted_if_the_round_is_open(sqlite_stor
         await running.version(1)
 
 
-@in_a_loop
 async def test_clients_that_miss_rounds_in_a_row_are_asked_last(sqlite_store):
     async with serving(sqlite_store, {"target": 1, "over_selection": 1.0} | PATIENT) as running:
         silent, lively = await running.device(), await running.device()
@@ -61,7 +58,6 @@ async def test_clients_that_miss_rounds_in_a_row_are_asked_last(sqlite_store):
         assert silent.name not in running.service.selection._missed, "one answer is enough to be asked like others"
 
 
-@in_a_loop
 async def test_as_many_more_are_asked_as_lately_did_not_answer(sqlite_store, monkeypatch):
     monkeypatch.setattr(selection, "MISSING_RATE", 0.5)
     async with serving(sqlite_store, {"target": 4, "over_selection": 1.0} | PATIENT) as running:
@@ -80,7 +76,6 @@ async def test_as_many_more_are_asked_as_lately_did_not_answer(sqlite_store, mon
         assert hands_out._most_tickets() == 4
 
 
-@in_a_loop
 async def test_where_messages_are_few_rather_fewer_are_asked_than_too_many(sqlite_store):
     async with serving(few(sqlite_store, {"target": 50})) as running:
         hands_out = running.service.selection

@@ -13,7 +13,6 @@ from tests.service.federations import (
     WAITS,
     Served,
     establish_small,
-    in_a_loop,
     opened,
     recomputed,
     same_bits,
@@ -95,7 +94,6 @@ async def _take_part(works_at, uploads_at, version):
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_a_database_that_goes_away_is_waited_for_and_nothing_is_lost(postgresql):
     from tests.service.postgres import PostgreSQL
 
@@ -187,7 +185,6 @@ def test_a_full_disk_refuses_uploads_and_keeps_those_it_took(tmp_path):
     connection.close()
 
 
-@in_a_loop
 async def test_clocks_are_not_believed(sqlite_store, monkeypatch):
     """The wall clock jumps by years in both directions: rounds and limits go on, since only spans are measured."""
     async with serving(sqlite_store, {"target": 1} | PATIENT) as running:

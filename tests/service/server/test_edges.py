@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 
 import pytest
-from tests.service.federations import PATIENT, WAITS, Served, establish_small, in_a_loop, serving
+from tests.service.federations import PATIENT, WAITS, Served, establish_small, serving
 from tests.service.server.test_limits import exchange, on_a_socket, told
 
 from federank.service.server.http.listening import MOST_HEAD, MOST_URL, proxies_of, self_signed
@@ -32,14 +32,12 @@ HEALTH = b"GET /health HTTP/1.1\r\nHost: test\r\n"
     ],
     ids=["one long header", "many headers", "a long address"],
 )
-@in_a_loop
 async def test_a_head_that_is_too_long_is_refused(sqlite_store, head, status):
     async with serving(sqlite_store) as running, on_a_socket(running) as port:
         assert told(await exchange(port, head)) == (status, "too-large")
         assert (await exchange(port, HEALTH + b"X: " + b"y" * 4000 + b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
 
 
-@in_a_loop
 async def test_a_header_without_end_is_cut_before_it_is_complete(sqlite_store):
     async with serving(sqlite_store) as running, on_a_socket(running) as port:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -54,7 +52,6 @@ async def test_a_header_without_end_is_cut_before_it_is_complete(sqlite_store):
         writer.close()
 
 
-@in_a_loop
 async def test_an_address_holds_so_many_connections_and_no_more(sqlite_store):
     async with serving(sqlite_store) as running, on_a_socket(running, address_connections=3) as port:
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
@@ -98,14 +95,12 @@ ODD = ["//admin.html", "/./admin.html", "/x/../admin.html", "/admin.html/", "//"
 
 
 @pytest.mark.parametrize("path", ODD)
-@in_a_loop
 async def test_odd_paths_are_found_nowhere(sqlite_store, path):
     async with serving(sqlite_store) as running, on_a_socket(running) as port:
         assert told(await exchange(port, f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())) == (404, "unknown")
         assert (await exchange(port, b"GET / HTTP/1.1\r\nHost: test\r\n\r\n")).startswith(b"HTTP/1.1 200")
 
 
-@in_a_loop
 async def test_half_a_character_is_refused_and_the_status_stays_readable(sqlite_store):
     async with serving(sqlite_store) as running:
         body = rb'{"precision\ud800": 0.5}'

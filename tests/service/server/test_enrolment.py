@@ -1,7 +1,7 @@
 """What enrolling costs: invitations, and caps per address and range of addresses."""
 
 import pytest
-from tests.service.federations import PATIENT, in_a_loop, serving, stored
+from tests.service.federations import PATIENT, serving, stored
 
 from federank.service.server.http.limits import TokenBuckets
 
@@ -14,7 +14,6 @@ async def invitations(running, count):
     return answer.json()["invitations"]
 
 
-@in_a_loop
 async def test_where_only_the_invited_enrol_an_invitation_lets_one_client_in(store):
     async with serving(store, PATIENT, {"invited_only": True}) as running:
         first, second = await invitations(running, 2)
@@ -32,7 +31,6 @@ async def test_where_only_the_invited_enrol_an_invitation_lets_one_client_in(sto
         assert first not in str(log)
 
 
-@in_a_loop
 async def test_only_the_operator_invites_and_a_sensible_number(sqlite_store):
     async with serving(sqlite_store) as running:
         assert (await running.admin.post(f"{ADMIN}/invitations", json={"count": 1})).status_code == 401
@@ -41,7 +39,6 @@ async def test_only_the_operator_invites_and_a_sensible_number(sqlite_store):
             assert answer.status_code == 422
 
 
-@in_a_loop
 async def test_a_range_of_addresses_enrols_no_more_than_its_share(sqlite_store):
     async with serving(sqlite_store) as running:
         running.service.range_limit = TokenBuckets(0.001, least_burst=3.0)

@@ -1,6 +1,6 @@
 """Federated evaluation: randomised answers by version, and a way back by itself when they get worse."""
 
-from tests.service.federations import PATIENT, in_a_loop, same_bits, serving, some_update, stored
+from tests.service.federations import PATIENT, same_bits, serving, some_update, stored
 
 from federank.privacy.accountant import MOST_ANSWERS
 from federank.service.server.store import evaluation as hits
@@ -21,7 +21,6 @@ async def tell(running, device, **told):
     return answer.status_code, answer.json().get("error")
 
 
-@in_a_loop
 async def test_a_client_answers_once_about_a_model_that_was_sent_to_it(store):
     async with serving(store, ONE) as running:
         device, other = await running.device(), await running.device()
@@ -45,7 +44,6 @@ async def test_a_client_answers_once_about_a_model_that_was_sent_to_it(store):
     assert device.name.encode() not in bytes(reporter)
 
 
-@in_a_loop
 async def test_one_client_cannot_roll_a_federation_back(store):
     """400 invented answers of one client, about versions that it never got and about those that it got: 5 count."""
     async with serving(store, ONE, {"roll_back_when_worse": True, "keep_updates": True}) as running:
@@ -63,7 +61,6 @@ async def test_one_client_cannot_roll_a_federation_back(store):
         assert not [line for line in log if line["action"] == "rollback"]
 
 
-@in_a_loop
 async def test_a_fall_is_distinguished_from_chance_and_undone_once(sqlite_store, monkeypatch):
     monkeypatch.setattr(hits, "WINDOW", 100)
     async with serving(sqlite_store, ONE, {"roll_back_when_worse": True, "keep_updates": True}) as running:

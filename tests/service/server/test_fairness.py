@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.service.federations import ITEMS, PATIENT, establish_small, in_a_loop, opened, serving, some_update, stored
+from tests.service.federations import ITEMS, PATIENT, establish_small, opened, serving, some_update, stored
 from tests.service.server.test_few_messages import FACTORS, HISTORIES, few, message_of
 
 from federank.methods.frugal.wire import decode_frugal_broadcast, encode_frugal_update
@@ -26,7 +26,6 @@ async def wait_again_and_again(device):
         await device.work(wait=2)
 
 
-@in_a_loop
 async def test_two_workers_invite_all_clients_equally_often(store):
     """A third of the clients wait at one worker, the others at the other one."""
     few(store, {"target": TARGET}, messages=ROUNDS)
@@ -65,7 +64,6 @@ def test_a_worker_that_has_ended_keeps_no_room(store, monkeypatch):
         assert waiting_elsewhere(connection, "mine") == {}
 
 
-@in_a_loop
 async def test_a_late_upload_is_not_charged(store):
     """Four are asked for three uploads: the one that comes too late may send as many uploads as before."""
     few(store, {"target": 3, "over_selection": 4 / 3})
@@ -85,7 +83,6 @@ async def test_a_late_upload_is_not_charged(store):
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_another_worker_gives_no_ticket_to_who_has_reported(store):
     async with serving(store, {"target": 3} | PATIENT) as running, serving(store) as another:
         device = await running.device()

@@ -12,7 +12,6 @@ from tests.service.federations import (
     ITEMS,
     PATIENT,
     establish_in,
-    in_a_loop,
     opened,
     serving,
     small_world,
@@ -84,7 +83,6 @@ def digest(body):
     return hashlib.sha256(body).digest()
 
 
-@in_a_loop
 async def test_cohorts_that_come_as_they_come_are_folded_as_in_the_simulation(store):
     simulated = first_shared(alone(), settings_of().initial_scale)
     async with serving(few(store)) as running:
@@ -111,7 +109,6 @@ async def test_cohorts_that_come_as_they_come_are_folded_as_in_the_simulation(st
     assert np.abs(told.codes * told.scales[:, None] - simulated.vectors).max() <= told.scales.max() / 2 * 1.01
 
 
-@in_a_loop
 async def test_a_client_is_invited_as_often_as_it_has_messages_and_never_twice_to_a_round(store):
     async with serving(few(store, {"target": 2})) as running:
         known, other, *more = [await running.device() for _ in range(4)]
@@ -133,7 +130,6 @@ async def test_a_client_is_invited_as_often_as_it_has_messages_and_never_twice_t
     assert (counts[known.name], counts[other.name], counts[more[1].name]) == (2, 2, 0)
 
 
-@in_a_loop
 async def test_invitations_are_remembered_by_a_worker_that_was_started_again(store):
     async with serving(few(store, messages=1)) as running:
         device = await running.device()
@@ -151,7 +147,6 @@ async def test_invitations_are_remembered_by_a_worker_that_was_started_again(sto
         assert (await device.work(wait=5)).json()["error"] == "spent"
 
 
-@in_a_loop
 async def test_clients_are_sent_all_that_they_need_and_no_more(store):
     async with serving(few(store)) as running:
         told = (await running.client.get("/api/v1/federation")).json()
@@ -183,7 +178,6 @@ def an_update(**changed):
         (an_update(scale=np.array([-0.5], np.float32)), "FrugalUpdate.scale"),
     ],
 )
-@in_a_loop
 async def test_a_message_that_is_none_is_refused_with_the_reason(store, update, says):
     async with serving(few(store)) as running:
         device = await running.device()

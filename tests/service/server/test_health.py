@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
-from tests.service.federations import FRUGAL_SERVER, PATIENT, WAITS, establish_in, in_a_loop, serving, stored
+from tests.service.federations import FRUGAL_SERVER, PATIENT, WAITS, establish_in, serving, stored
 
 import federank as fr
 from federank.data.interactions import Interactions
@@ -149,7 +149,6 @@ async def until(running, state):
     raise AssertionError(f"it stays {running.service.health()}")
 
 
-@in_a_loop
 async def test_five_of_five_rounds_discarded_is_failing(store):
     rounds = {"target": 2, "minimum": 2, "deadline": 0.05, "over_selection": 1.0}
     async with serving(store, rounds) as running:
@@ -189,7 +188,6 @@ def broken(vectors):
     ("change", "code"),
     [(broken, "model-not-finite"), (lambda vectors: vectors + np.float32(26), "model-out-of-scale")],
 )
-@in_a_loop
 async def test_a_published_model_that_diverged_is_failing(sqlite_store, change, code):
     token = establish_ratings(sqlite_store)
     model = publish_next(sqlite_store, change)

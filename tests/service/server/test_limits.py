@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 import pytest
-from tests.service.federations import PATIENT, in_a_loop, serving, some_update
+from tests.service.federations import PATIENT, serving, some_update
 
 from federank.data.interactions import Interactions
 from federank.federation.wire import encode
@@ -63,7 +63,6 @@ def test_an_address_is_counted_by_what_its_owner_cannot_change_at_will(address, 
     assert bucket_of(address) == bucket
 
 
-@in_a_loop
 async def test_one_network_cannot_enrol_clients_by_changing_its_address(sqlite_store):
     async with serving(sqlite_store, trust={"enrolment_rate": 0.001, "address_rate": 0.001}) as running:
         answers = []
@@ -83,7 +82,6 @@ def test_workers_of_one_machine_divide_what_an_address_may_ask():
     assert _plain(Serving(store="sqlite:///x", trust=lifted, workers=4))["trust"]["address_rate"] == 0
 
 
-@in_a_loop
 async def test_a_hasty_client_learns_when_to_come_back_and_others_are_served(sqlite_store):
     async with serving(sqlite_store, {"target": 9} | PATIENT, {"device_rate": 0.5}) as running:
         hasty, calm = await running.device(), await running.device()
@@ -97,7 +95,6 @@ async def test_a_hasty_client_learns_when_to_come_back_and_others_are_served(sql
         assert (await calm.work()).status_code == 200
 
 
-@in_a_loop
 async def test_one_address_cannot_enrol_clients_without_end(sqlite_store):
     async with serving(sqlite_store, trust={"enrolment_rate": 0.001}) as running:
         answers = [(await running.client.post("/api/v1/devices", json={})).status_code for _ in range(25)]
@@ -105,7 +102,6 @@ async def test_one_address_cannot_enrol_clients_without_end(sqlite_store):
         assert (await running.client.get("/api/v1/status")).status_code == 200
 
 
-@in_a_loop
 async def test_one_address_cannot_ask_without_end(sqlite_store):
     async with serving(sqlite_store, trust={"address_rate": 0.01}) as running:
         answers = [(await running.client.get("/api/v1/status")).status_code for _ in range(8)]
@@ -155,7 +151,6 @@ def told(answer):
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_a_body_that_dribbles_in_is_given_up(sqlite_store):
     impatient = {"body_seconds": 0.3}
     async with serving(sqlite_store, {"target": 9} | PATIENT, impatient) as running, on_a_socket(running) as port:
@@ -167,7 +162,6 @@ async def test_a_body_that_dribbles_in_is_given_up(sqlite_store):
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_headers_that_dribble_in_are_cut_off(sqlite_store):
     async with serving(sqlite_store) as running, on_a_socket(running, header_seconds=0.3) as port:
         assert await exchange(port) == b""
@@ -176,7 +170,6 @@ async def test_headers_that_dribble_in_are_cut_off(sqlite_store):
         assert answer.startswith(b"HTTP/1.1 200")
 
 
-@in_a_loop
 async def test_lengths_that_lie_store_nothing(sqlite_store):
     body = encode(some_update(1))
     async with serving(sqlite_store, {"target": 9} | PATIENT) as running, on_a_socket(running) as port:
@@ -193,7 +186,6 @@ async def test_lengths_that_lie_store_nothing(sqlite_store):
         assert (await device.send(ticket, some_update(1))).status_code == 201
 
 
-@in_a_loop
 async def test_endless_chunks_are_cut_at_the_limit(sqlite_store):
     async with serving(sqlite_store, {"target": 9} | PATIENT) as running, on_a_socket(running) as port:
         device = await running.device()
@@ -203,7 +195,6 @@ async def test_endless_chunks_are_cut_at_the_limit(sqlite_store):
         assert told(answer) == (413, "too-large")
 
 
-@in_a_loop
 async def test_a_cut_connection_stores_nothing_and_frees_its_place(sqlite_store):
     body = encode(some_update(1))
     async with serving(sqlite_store, {"target": 9} | PATIENT) as running, on_a_socket(running) as port:
@@ -216,7 +207,6 @@ async def test_a_cut_connection_stores_nothing_and_frees_its_place(sqlite_store)
         assert (await device.send(ticket, body)).status_code == 201
 
 
-@in_a_loop
 async def test_a_client_that_hangs_up_while_it_waits_is_not_given_a_ticket(sqlite_store):
     one_place = {"target": 1, "over_selection": 1.0} | PATIENT
     async with serving(sqlite_store, one_place) as running, on_a_socket(running) as port:
@@ -250,7 +240,6 @@ MODEL_BYTES = 20_000 * 201 * 4
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_a_receiver_that_never_reads_is_cut_off_and_a_slow_one_is_not(sqlite_store):
     many = Interactions.from_columns([0] * 20_000, list(range(20_000)))
     big = serving(sqlite_store, data=many, factors=200, triples=1)

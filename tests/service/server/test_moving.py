@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.commands import refused, succeeded
-from tests.service.federations import PATIENT, establish_small, in_a_loop, serving, some_update, stored
+from tests.service.federations import PATIENT, establish_small, serving, some_update, stored
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.secure.federations import HISTORIES, establish_sums, take_part
 from tests.service.server.secure.test_verifying import Published
@@ -33,7 +33,6 @@ def test_every_table_is_moved(sqlite_store):
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_a_moved_federation_continues(sqlite_store, postgresql_server):
     rounds = {"target": 2, "over_selection": 1.0} | PATIENT
     async with serving(sqlite_store, rounds) as running:
@@ -61,9 +60,8 @@ async def test_a_moved_federation_continues(sqlite_store, postgresql_server):
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_secure_aggregation_continues_in_the_round_that_was_under_way(sqlite_store, postgresql_server, tmp_path):
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+    with ThreadedHelper(tmp_path) as helper:
         token = establish_sums(sqlite_store, helper.origin, sigma=1.0)
         async with serving(sqlite_store, token=token) as running:
             clients = [await running.device() for _ in range(3)]

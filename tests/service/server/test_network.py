@@ -9,7 +9,6 @@ import subprocess
 import pytest
 from tests.service.federations import (
     PATIENT,
-    in_a_loop,
     persistent_life,
     recomputed,
     same_bits,
@@ -90,7 +89,6 @@ class BadWire:
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_clients_that_try_again_are_counted_once_over_a_wire_that_breaks(sqlite_store):
     rounds = {"target": 3, "over_selection": 1.0} | PATIENT
     async with serving(sqlite_store, rounds, {"keep_updates": True}) as running, on_a_socket(running) as port:

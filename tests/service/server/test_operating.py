@@ -14,7 +14,6 @@ from tests.service.federations import (
     PATIENT,
     Served,
     establish_small,
-    in_a_loop,
     opened,
     same_bits,
     serving,
@@ -52,7 +51,6 @@ async def play(running, rounds, seed=0):
     return device
 
 
-@in_a_loop
 async def test_an_earlier_version_is_published_as_a_new_one_and_clients_follow(store):
     async with serving(store, ONE, KEEP) as running:
         await play(running, 2)
@@ -76,7 +74,6 @@ async def test_an_earlier_version_is_published_as_a_new_one_and_clients_follow(s
         await running.until(lambda view: view.folded == 5)
 
 
-@in_a_loop
 async def test_what_was_under_way_is_given_up_by_a_rollback(store):
     async with serving(store, {"target": 2} | PATIENT) as running:
         device = await running.device()
@@ -90,7 +87,6 @@ async def test_what_was_under_way_is_given_up_by_a_rollback(store):
         assert (await device.send(await device.ticket(), some_update(2))).status_code == 201
 
 
-@in_a_loop
 async def test_a_version_that_is_not_kept_cannot_be_gone_back_to(sqlite_store):
     async with serving(sqlite_store, ONE) as running:
         for wanted, expected in ((7, 404), ("0", 422), (True, 422), (None, 422)):
@@ -127,7 +123,6 @@ def test_versions_are_kept_by_the_stated_rule_and_each_of_them_can_be_worked_out
         assert roll_back(connection, 20, lowest_rows) is None
 
 
-@in_a_loop
 async def test_an_update_that_is_not_folded_is_withdrawn_when_its_client_leaves(store):
     async with serving(store, {"target": 2} | PATIENT, KEEP) as running:
         leaving, staying, other = [await running.device() for _ in range(3)]
@@ -146,7 +141,6 @@ async def test_an_update_that_is_not_folded_is_withdrawn_when_its_client_leaves(
         assert np.allclose(running.service.latest.model.vectors, before.vectors + rate * sums, atol=1e-6)
 
 
-@in_a_loop
 async def test_a_banned_client_is_refused_and_its_update_withdrawn(store):
     async with serving(store, {"target": 2} | PATIENT) as running:
         banned, other = [await running.device() for _ in range(2)]
@@ -167,7 +161,6 @@ async def test_a_banned_client_is_refused_and_its_update_withdrawn(store):
         assert stored(store, "SELECT devices FROM tallies") == [(1,)]
 
 
-@in_a_loop
 async def test_a_new_token_takes_the_old_one_s_place_at_every_worker(sqlite_store):
     async with serving(sqlite_store, ONE) as running:
         status, done = await ask(running, "POST", "/token")
@@ -178,7 +171,6 @@ async def test_a_new_token_takes_the_old_one_s_place_at_every_worker(sqlite_stor
         assert done["token"] not in json.dumps(stored(sqlite_store, "SELECT action, detail FROM actions"))
 
 
-@in_a_loop
 async def test_every_action_is_a_line_of_the_log_and_none_can_be_taken_out_unseen(store):
     async with serving(store, ONE) as running:
         device = await play(running, 1)
@@ -269,7 +261,6 @@ def test_the_commands_of_an_operator_work_on_a_running_federation(tmp_path):
         assert "operator's token" in str(refused.exception)
 
 
-@in_a_loop
 async def test_an_exported_model_starts_a_new_federation_and_is_judged_as_clients_would_be(sqlite_store, tmp_path):
     from federank.data.splits import split_random
     from federank.evaluation.evaluate import evaluate
@@ -291,7 +282,6 @@ async def test_an_exported_model_starts_a_new_federation_and_is_judged_as_client
     assert evaluate(loaded, split, at=3).means["user_coverage"] == 1.0
 
 
-@in_a_loop
 async def test_the_overview_names_what_a_fold_moved_most_and_where_reports_came_from(sqlite_store):
     async with serving(sqlite_store, ONE) as running:
         device = await running.device()
@@ -308,7 +298,6 @@ async def test_the_overview_names_what_a_fold_moved_most_and_where_reports_came_
         assert b"federank_busiest_range_reports 1.0" in (await running.admin.get("/metrics")).content
 
 
-@in_a_loop
 async def test_the_overview_tells_when_rounds_ended_and_how_many_clients_there_were(store):
     async with serving(store, ONE) as running:
         staying = await running.device()
@@ -342,7 +331,6 @@ def test_addresses_are_counted_by_what_one_network_gives_out():
     assert ranges.busiest() == 2, "only the latest count"
 
 
-@in_a_loop
 async def test_version_0_has_no_round_s_figures(sqlite_store):
     async with serving(sqlite_store, {"target": 1} | PATIENT) as running:
         device = await running.device()

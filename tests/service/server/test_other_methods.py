@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from tests.service.federations import ITEMS, PATIENT, establish_in, in_a_loop, opened, serving, small_world, stored
+from tests.service.federations import ITEMS, PATIENT, establish_in, opened, serving, small_world, stored
 
 import federank as fr
 from federank import extensions
@@ -90,7 +90,6 @@ async def play(running, *values):
         assert (await device.take_part(message(value))).status_code == 201
 
 
-@in_a_loop
 async def test_a_federation_of_another_package_learns_and_remembers_over_a_restart(counting):
     async with serving(counting) as running:
         told = (await running.client.get("/api/v1/federation")).json()
@@ -112,7 +111,6 @@ async def test_a_federation_of_another_package_learns_and_remembers_over_a_resta
         assert model_to_fold(connection).content.state["heard"].tolist() == [4]
 
 
-@in_a_loop
 async def test_what_a_fold_remembers_is_kept_with_the_newest_versions_and_with_complete_ones(counting, monkeypatch):
     monkeypatch.setattr(versions, "KEPT_STATES", 2)
     async with serving(counting) as running:
@@ -123,7 +121,6 @@ async def test_what_a_fold_remembers_is_kept_with_the_newest_versions_and_with_c
     assert [int(version) for version, has_state in rows if has_state] == [0, 2, 3]
 
 
-@in_a_loop
 async def test_a_model_that_clients_would_refuse_is_not_published(counting):
     said = io.StringIO()
     async with serving(counting, log=Log(said), trust={"most_norm": 1e39}) as running:

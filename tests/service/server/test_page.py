@@ -8,7 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from tests.service.federations import FRUGAL_SERVER, in_a_loop, opened, serving
+from tests.service.federations import FRUGAL_SERVER, opened, serving
 
 from federank.federation.server import Content
 from federank.service.server.config import catalogue_from
@@ -107,7 +107,6 @@ def test_the_language_is_the_first_that_the_browser_asks_for(header, code):
     assert preferred(header, {"en": 1, "de": 1, "it": 1}) == code
 
 
-@in_a_loop
 async def test_the_page_names_the_federation_in_the_visitors_language(sqlite_store):
     info = {
         "description": 'Films & "more" <b>',
@@ -139,7 +138,6 @@ async def test_the_page_names_the_federation_in_the_visitors_language(sqlite_sto
         assert [answer.headers["content-type"].split(";")[0] for answer in answers] == ["text/javascript"] * 2
 
 
-@in_a_loop
 async def test_the_page_holds_the_most_popular_items(sqlite_store):
     async with serving(sqlite_store) as running:
         page = (await running.client.get("/")).text
@@ -154,7 +152,6 @@ async def test_the_page_holds_the_most_popular_items(sqlite_store):
         assert "./" in listed["files"]
 
 
-@in_a_loop
 async def test_no_title_ends_the_element_that_holds_it(sqlite_store):
     item = {"id": 1, "title": "</script><b>bold", "categories": []}
     async with serving(sqlite_store) as running:
@@ -164,7 +161,6 @@ async def test_no_title_ends_the_element_that_holds_it(sqlite_store):
     assert json.loads(text[text.index(">") + 1 : text.rindex("<")])["items"] == [item]
 
 
-@in_a_loop
 async def test_items_without_support_come_last(sqlite_store):
     items = [{"id": number, "title": f"Film {number}", "categories": []} for number in range(3)]
     async with serving(sqlite_store) as running:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.rated_worlds import two_opinions
-from tests.service.federations import PATIENT, WAITS, Device, establish_in, in_a_loop, serving
+from tests.service.federations import PATIENT, WAITS, Device, establish_in, serving
 
 import federank as fr
 from federank.errors import DataError, ModelError, SettingError
@@ -195,7 +195,6 @@ def test_clients_are_advised_to_hide_each_rating_behind_a_virtual_one(served):
     assert (advised["filling"], advised["rho"], advised["sampling"]) == ("hybrid", 1.0, "fixed")
 
 
-@in_a_loop
 async def test_clients_are_sent_the_scale_the_suggestion_and_the_iteration(sqlite_store):
     chosen = settings(rho=1.5)
     async with rated_service(sqlite_store, chosen, {"refuse_implausible": True}) as running:
@@ -229,7 +228,6 @@ async def test_clients_are_sent_the_scale_the_suggestion_and_the_iteration(sqlit
         assert judged == Judged(0, answers=1, yes=1, squared_answers=1, squared_yes=1)
 
 
-@in_a_loop
 async def test_an_aggregate_that_leaves_the_scale_is_not_applied(sqlite_store):
     """Two uploads with gradients of 90 would make vectors ten times as long as those of five stars."""
     said, chosen = io.StringIO(), settings(prior_count=0.0)

@@ -78,7 +78,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def helper(tmp_path):
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as running:
+    with ThreadedHelper(tmp_path) as running:
         yield running
 
 

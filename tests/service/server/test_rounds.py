@@ -9,7 +9,6 @@ from safetensors.numpy import load
 from tests.service.federations import (
     KEEP,
     PATIENT,
-    in_a_loop,
     opened,
     recomputed,
     rows_sent,
@@ -25,7 +24,6 @@ from federank.service.server import rounds
 from federank.service.server.store.versions import LEAP, jump_ahead
 
 
-@in_a_loop
 async def test_a_round_ends_when_the_target_is_reached_and_moves_the_model_by_the_sum(store):
     async with serving(store, {"target": 3, "over_selection": 1.0} | PATIENT, KEEP) as running:
         before = running.service.latest.model
@@ -44,7 +42,6 @@ async def test_a_round_ends_when_the_target_is_reached_and_moves_the_model_by_th
         assert same_bits(after.content.tables["biases"], biases)
 
 
-@in_a_loop
 async def test_a_client_is_sent_only_the_rows_that_changed(store):
     async with serving(store, {"target": 1, "over_selection": 1.0} | PATIENT) as running:
         device = await running.device()
@@ -60,7 +57,6 @@ async def test_a_client_is_sent_only_the_rows_that_changed(store):
         assert len(rows_sent((await device.task(ticket, have=99)).content)) == 12
 
 
-@in_a_loop
 async def test_a_round_below_its_minimum_is_abandoned_without_a_trace(store):
     async with serving(store, {"target": 3, "minimum": 2} | PATIENT, KEEP) as running:
         before = running.service.latest.model
@@ -76,7 +72,6 @@ async def test_a_round_below_its_minimum_is_abandoned_without_a_trace(store):
         assert again.status_code == 200, "a receipt stays true, whatever became of the round"
 
 
-@in_a_loop
 async def test_an_upload_after_the_end_of_its_round_is_late_and_counts_for_nothing(store):
     async with serving(store, {"target": 1, "over_selection": 2.0} | PATIENT, KEEP) as running:
         quick, slow = await running.device(), await running.device()
@@ -90,7 +85,6 @@ async def test_an_upload_after_the_end_of_its_round_is_late_and_counts_for_nothi
         assert same_bits(running.service.latest.model.vectors, recomputed(store)[0])
 
 
-@in_a_loop
 async def test_the_same_upload_twice_counts_once_and_another_one_is_refused(store):
     async with serving(store, {"target": 2} | PATIENT, KEEP) as running:
         device = await running.device()
@@ -104,7 +98,6 @@ async def test_the_same_upload_twice_counts_once_and_another_one_is_refused(stor
         assert stored(store, "SELECT COUNT(*) FROM uploads") == [(1,)]
 
 
-@in_a_loop
 async def test_many_equal_uploads_at_once_are_stored_once(store):
     async with serving(store, {"target": 5} | PATIENT) as running:
         device = await running.device()
@@ -113,7 +106,6 @@ async def test_many_equal_uploads_at_once_are_stored_once(store):
         assert sorted(answer.status_code for answer in answers) == [200] * 19 + [201]
 
 
-@in_a_loop
 async def test_a_ticket_is_good_for_the_client_it_was_given_to_only(store):
     async with serving(store, {"target": 2} | PATIENT) as running:
         one, other = await running.device(), await running.device()
@@ -125,7 +117,6 @@ async def test_a_ticket_is_good_for_the_client_it_was_given_to_only(store):
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_no_more_clients_than_the_over_selection_are_given_a_round(store):
     async with serving(store, {"target": 2, "over_selection": 1.5} | PATIENT) as running:
         devices = [await running.device() for _ in range(5)]
@@ -133,7 +124,6 @@ async def test_no_more_clients_than_the_over_selection_are_given_a_round(store):
         assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 204, 204]
 
 
-@in_a_loop
 async def test_a_client_that_asks_again_is_given_the_same_ticket_until_it_has_reported(store):
     async with serving(store, {"target": 2, "over_selection": 1.0} | PATIENT) as running:
         device = await running.device()
@@ -145,7 +135,6 @@ async def test_a_client_that_asks_again_is_given_the_same_ticket_until_it_has_re
         assert (await other.work()).status_code == 200, "asking twice has not used up a place"
 
 
-@in_a_loop
 async def test_those_who_wait_are_served_when_the_next_round_opens(store):
     async with serving(store, {"target": 1, "over_selection": 1.0} | PATIENT) as running:
         first, second = await running.device(), await running.device()
@@ -158,7 +147,6 @@ async def test_those_who_wait_are_served_when_the_next_round_opens(store):
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_a_deadline_begins_with_the_first_ticket(sqlite_store):
     async with serving(sqlite_store, {"target": 2, "minimum": 1, "deadline": 0.3}) as running:
         await asyncio.sleep(0.8)
@@ -169,7 +157,6 @@ async def test_a_deadline_begins_with_the_first_ticket(sqlite_store):
         await running.version(1)
 
 
-@in_a_loop
 async def test_rows_that_are_too_long_are_shortened_and_counted(store):
     async with serving(store, {"target": 1} | PATIENT, {"most_norm": 1.0}) as running:
         before = running.service.latest.model
@@ -184,7 +171,6 @@ async def test_rows_that_are_too_long_are_shortened_and_counted(store):
 
 
 @pytest.mark.parametrize("paused", [False, True])
-@in_a_loop
 async def test_folded_updates_are_in_no_file_of_the_store_after_a_while(sqlite_store, tmp_path, monkeypatch, paused):
     monkeypatch.setattr(rounds, "LONGEST_DIRTY_SECONDS", 0.2)
     update = some_update(1)
@@ -203,7 +189,6 @@ async def test_folded_updates_are_in_no_file_of_the_store_after_a_while(sqlite_s
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_a_pause_keeps_the_next_round_from_opening(sqlite_store):
     async with serving(sqlite_store, {"target": 1} | PATIENT) as running:
         await running.open_round()
@@ -217,7 +202,6 @@ async def test_a_pause_keeps_the_next_round_from_opening(sqlite_store):
         assert (await device.work(wait=10)).status_code == 200
 
 
-@in_a_loop
 async def test_the_operator_can_end_a_round(sqlite_store):
     async with serving(sqlite_store, {"target": 5} | PATIENT) as running:
         device = await running.device()
@@ -227,7 +211,6 @@ async def test_the_operator_can_end_a_round(sqlite_store):
         await running.version(1)
 
 
-@in_a_loop
 async def test_rounds_go_on_where_they_were_after_a_restart(store):
     rounds = {"target": 2, "over_selection": 2.0} | PATIENT
     async with serving(store, rounds, KEEP) as running:
@@ -243,7 +226,6 @@ async def test_rounds_go_on_where_they_were_after_a_restart(store):
         assert same_bits(running.service.latest.model.vectors, recomputed(store)[0])
 
 
-@in_a_loop
 async def test_a_round_that_was_closed_but_not_folded_is_folded_by_the_next(store):
     from federank.service.server.store.queries import close_round
 
@@ -258,7 +240,6 @@ async def test_a_round_that_was_closed_but_not_folded_is_folded_by_the_next(stor
         assert same_bits(running.service.latest.model.vectors, recomputed(store)[0])
 
 
-@in_a_loop
 async def test_uploads_that_a_restore_discards_are_overwritten(store):
     async with serving(store, {"target": 2} | PATIENT) as running:
         device = await running.device()
@@ -268,7 +249,6 @@ async def test_uploads_that_a_restore_discards_are_overwritten(store):
     assert stored(store, "SELECT LENGTH(body), state FROM uploads JOIN rounds ON number = round") == [(0, "abandoned")]
 
 
-@in_a_loop
 async def test_a_restored_backup_gives_out_no_number_twice(store):
     async with serving(store, {"target": 1} | PATIENT) as running:
         device = await running.device()
@@ -291,7 +271,6 @@ async def test_a_restored_backup_gives_out_no_number_twice(store):
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_the_model_is_the_first_one_plus_the_accepted_updates_whatever_happened_between(store):
     """Random lives: devices come and vanish, rounds are folded or abandoned, the worker restarts."""
     rng = np.random.default_rng(5)
@@ -317,7 +296,6 @@ async def test_the_model_is_the_first_one_plus_the_accepted_updates_whatever_hap
     assert stored(store, "SELECT COUNT(*) FROM uploads") == [(accepted,)]
 
 
-@in_a_loop
 async def test_a_round_adds_up_in_the_order_of_digests_where_the_order_tells(store):
     # In float32, 1e8 + 1 is 1e8: what is left of a sum depends on what is added when.
     parts = [np.float32(value) for value in (1e8, 1.0, -1e8, 3.0)]

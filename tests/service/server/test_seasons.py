@@ -12,7 +12,6 @@ from tests.service.federations import (
     ITEMS,
     NO_LIMITS,
     PATIENT,
-    in_a_loop,
     opened,
     same_bits,
     serving,
@@ -64,7 +63,6 @@ def message_to(told, history, messages=5):
     return encode_frugal_update(update_of(recipe, told, history))
 
 
-@in_a_loop
 async def test_a_season_goes_on_from_the_last_model_with_another_catalogue(store):
     async with serving(store, ONE) as running:
         await play(running, 2)
@@ -103,7 +101,6 @@ async def test_a_season_goes_on_from_the_last_model_with_another_catalogue(store
         ]
 
 
-@in_a_loop
 async def test_an_item_that_returns_has_its_number_and_starts_like_a_new_one(sqlite_store):
     async with serving(sqlite_store, ONE) as running:
         await play(running, 1)
@@ -116,7 +113,6 @@ async def test_an_item_that_returns_has_its_number_and_starts_like_a_new_one(sql
         assert np.allclose(vectors[0], vectors[2:ITEMS:2].mean(axis=0), atol=1e-6), "the mean of the other cafés"
 
 
-@in_a_loop
 async def test_a_season_can_start_from_a_version_of_an_earlier_one(sqlite_store):
     async with serving(sqlite_store, ONE) as running:
         await play(running, 2)
@@ -139,7 +135,6 @@ async def test_a_season_can_start_from_a_version_of_an_earlier_one(sqlite_store)
         assert len(recommender_of(about, tables, items[: len(tables["vectors"])]).item_ids) == ITEMS
 
 
-@in_a_loop
 async def test_an_ended_season_begins_no_round_and_the_model_stays(sqlite_store):
     async with serving(sqlite_store, ONE) as running:
         await play(running, 1)
@@ -155,7 +150,6 @@ async def test_an_ended_season_begins_no_round_and_the_model_stays(sqlite_store)
         await running.version(3)
 
 
-@in_a_loop
 async def test_after_its_last_day_a_season_begins_no_round(sqlite_store, monkeypatch):
     async with serving(sqlite_store, ONE) as running:
         await new_season(running, until="2999-12-31")
@@ -165,7 +159,6 @@ async def test_after_its_last_day_a_season_begins_no_round(sqlite_store, monkeyp
             assert is_resting(connection)
 
 
-@in_a_loop
 async def test_another_worker_follows(store):
     async with serving(store, ONE) as running:
         other = open_service(store, TrustSettings(**NO_LIMITS), Log(None))
@@ -198,7 +191,6 @@ async def test_another_worker_follows(store):
         ({"catalog": []}, "catalog"),
     ],
 )
-@in_a_loop
 async def test_a_season_with_something_wrong_in_it_changes_nothing(sqlite_store, spec, fact):
     async with serving(sqlite_store, ONE) as running:
         await running.open_round()
@@ -224,7 +216,6 @@ def test_ids_are_of_the_kind_that_the_catalogue_has():
     assert next_items([{"id": "a"}], [{"id": "a"}, {"id": 7}])[1]["id"] == "7"
 
 
-@in_a_loop
 async def test_quotas_count_again_in_a_season_and_it_remembers_what_was_learnt(sqlite_store):
     few(sqlite_store, {"target": 2, "minimum": 1}, messages=1)
     with opened(sqlite_store) as connection:
@@ -263,7 +254,6 @@ async def test_quotas_count_again_in_a_season_and_it_remembers_what_was_learnt(s
         assert is_unbroken(all_actions(connection))
 
 
-@in_a_loop
 async def test_a_pruned_season_leaves_its_metadata_and_no_versions(sqlite_store):
     async with serving(sqlite_store, ONE) as running:
         await play(running, 2)
@@ -309,7 +299,6 @@ def test_where_the_memory_of_a_fold_is_not_by_item_it_stays_as_it_is():
     assert len(extended.tables["weights"]) == len(extended.state["counts"]) == ITEMS + 2
 
 
-@in_a_loop
 async def test_a_store_in_a_later_season_opens_with_the_data_that_it_was_begun_with(sqlite_store):
     async with serving(sqlite_store, ONE) as running:
         await running.open_round()

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.service.federations import FACTORS, FPL_SERVER, ITEMS, PATIENT, in_a_loop, same_bits, serving, some_update
+from tests.service.federations import FACTORS, FPL_SERVER, ITEMS, PATIENT, same_bits, serving, some_update
 
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage
@@ -88,7 +88,6 @@ def update_of(items, biases, seed=0):
     return FPLUpdate(np.array(items, np.int32), vectors, np.array(biases, np.float32))
 
 
-@in_a_loop
 async def test_an_update_that_no_client_can_have_sent_is_refused_and_counted(sqlite_store):
     async with serving(sqlite_store, {"target": 1} | PATIENT, DEFENDED) as running:
         device = await running.device()
@@ -98,7 +97,6 @@ async def test_an_update_that_no_client_can_have_sent_is_refused_and_counted(sql
         assert (await device.send(ticket, update_of([3, 5], [1.0, -1.0]))).status_code == 201
 
 
-@in_a_loop
 async def test_one_pushed_row_ends_within_the_bounds_of_the_catalogue(sqlite_store):
     rounds = {"target": 1} | PATIENT
     async with serving(sqlite_store, rounds, DEFENDED, data=MANY, triples=150, learning_rate=1.0) as running:

@@ -38,7 +38,7 @@ TOLERANCE = 4 * CLIP / 4096
 
 @pytest.fixture
 def helper(tmp_path):
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as running:
+    with ThreadedHelper(tmp_path) as running:
         yield running
 
 

@@ -44,7 +44,7 @@ def establish_sums(store, helper, rounds=None, sigma=0.0, least=LEAST, data=None
 async def federation(tmp_path, store=None, rounds=None, sigma=0.0, **given):
     """A helper and a leader that have agreed; the helper, and the leader's worker."""
     store = store or f"sqlite:///{tmp_path / 'leader.sqlite'}"
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+    with ThreadedHelper(tmp_path) as helper:
         token = establish_sums(store, helper.origin, rounds, sigma, **given)
         async with serving(store, token=token) as running:
             yield helper, running

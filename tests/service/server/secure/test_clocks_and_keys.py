@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from tests.service.federations import WAITS, in_a_loop, serving, small_world
+from tests.service.federations import WAITS, serving, small_world
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.secure.federations import HISTORIES, establish_sums, federation, prepared_upload, take_part
 from tests.service.server.secure.test_rounds_of_sums import kept_model, simulated
@@ -32,7 +32,6 @@ async def signed_by(running, key):
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_the_helper_changes_its_key_twice_in_the_middle_of_a_round(sqlite_store, tmp_path, monkeypatch):
     """The offer stays the same and is signed again; who came before and who comes after are in one sum."""
     monkeypatch.setattr(rounds, "IDENTITY_PAUSE", 0.0)
@@ -51,7 +50,6 @@ async def test_the_helper_changes_its_key_twice_in_the_middle_of_a_round(sqlite_
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_an_answer_that_was_lost_is_reported_again_by_a_helper_with_a_new_key(
     sqlite_store, tmp_path, monkeypatch
 ):
@@ -75,12 +73,11 @@ async def test_an_answer_that_was_lost_is_reported_again_by_a_helper_with_a_new_
 
 
 @pytest.mark.parametrize("minutes", [-9, 9])
-@in_a_loop
 async def test_clocks_that_are_minutes_apart_end_no_round(sqlite_store, tmp_path, monkeypatch, minutes):
     """The helper's clock is ahead or behind; every device checks the offer by its own."""
     assert abs(60 * minutes) < CLOCKS_APART
     monkeypatch.setattr(rounds, "OFFER_SECONDS", 1)  # it has expired by everyone's clock before anyone has answered
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+    with ThreadedHelper(tmp_path) as helper:
         helper.service.helper = helper.service.helper._replace(clock=lambda: time.time() + 60 * minutes)
         establish_sums(sqlite_store, helper.origin)
         async with serving(sqlite_store) as running:

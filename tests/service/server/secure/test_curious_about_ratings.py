@@ -135,7 +135,7 @@ def test_a_server_that_reads_updates_finds_what_was_rated_and_how(tmp_path, monk
 
 def test_of_sums_neither_server_has_anything_to_attack(tmp_path, monkeypatch):
     watched = Watched(monkeypatch)
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+    with ThreadedHelper(tmp_path) as helper:
         store = played(tmp_path, helper)
     shares = np.array(
         [

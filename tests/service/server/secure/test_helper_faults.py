@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.secagg.worlds import secagg_config
-from tests.service.federations import WAITS, Served, in_a_loop, opened, serving
+from tests.service.federations import WAITS, Served, opened, serving
 from tests.service.helper.helpers import ThreadedHelper, helping
 from tests.service.server.secure.federations import establish_sums
 
@@ -82,9 +82,8 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("code", SPOILT)
-@in_a_loop
 async def test_what_is_wrong_is_a_state_one_line_and_a_metric(sqlite_store, tmp_path, code):
-    helper = ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path).start()
+    helper = ThreadedHelper(tmp_path).start()
     token, stream = establish_sums(sqlite_store, helper.origin), io.StringIO()
     async with serving(sqlite_store, token=token) as running:
         await running.open_round(0)
@@ -108,10 +107,9 @@ async def test_what_is_wrong_is_a_state_one_line_and_a_metric(sqlite_store, tmp_
 
 
 @pytest.mark.parametrize("ahead", ["state = 'answered'", "number = number + 1"])
-@in_a_loop
 async def test_a_backup_with_an_open_round_is_noticed_before_any_upload(sqlite_store, tmp_path, ahead):
     """The usual backup: put back without --restored, it would have clients upload to a round that is over."""
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+    with ThreadedHelper(tmp_path) as helper:
         token, stream = establish_sums(sqlite_store, helper.origin), io.StringIO()
         async with serving(sqlite_store, token=token) as running:
             await running.open_round(0)
@@ -122,9 +120,8 @@ async def test_a_backup_with_an_open_round_is_noticed_before_any_upload(sqlite_s
             assert [line["state"] for line in faulty.lines() if line["event"] == "helper"] == ["leader-behind"]
 
 
-@in_a_loop
 async def test_a_helper_that_is_back_is_noticed(sqlite_store, tmp_path):
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+    with ThreadedHelper(tmp_path) as helper:
         token, stream = establish_sums(sqlite_store, helper.origin), io.StringIO()
         helper.stop()
         async with serving(sqlite_store, token=token, log=Log(stream)) as running:
@@ -138,7 +135,7 @@ async def test_a_helper_that_is_back_is_noticed(sqlite_store, tmp_path):
 @pytest.mark.slow
 def test_sigterm_is_honoured_while_the_helper_is_silent(tmp_path):
     store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
-    helper = ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path).start()
+    helper = ThreadedHelper(tmp_path).start()
     token = establish_sums(store, helper.origin)
     helper.stop()
     with socket.create_server(("127.0.0.1", helper.port)):  # takes connections, and answers nothing
@@ -153,7 +150,6 @@ def test_sigterm_is_honoured_while_the_helper_is_silent(tmp_path):
             server.stop()
 
 
-@in_a_loop
 async def test_the_end_does_not_wait_for_a_slow_body_or_a_store_that_is_away(monkeypatch):
     """A request may take some moments more; a thread that waits for the store is left behind."""
     taken = []
@@ -255,7 +251,6 @@ def test_an_expired_certificate_and_a_full_disk_are_named(tmp_path, is_secure, c
         server.server_close()
 
 
-@in_a_loop
 async def test_a_helper_says_itself_why_it_cannot_serve(sqlite_store, tmp_path):
     stream = io.StringIO()
     async with helping(sqlite_store, tmp_path, log=Log(stream)) as (service, client):

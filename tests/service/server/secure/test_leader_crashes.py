@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from tests.service.federations import ITEMS, WAITS, Device, Served, in_a_loop, stored
+from tests.service.federations import ITEMS, WAITS, Device, Served, stored
 from tests.service.helper.helpers import HelperProcess
 from tests.service.server.secure.federations import HISTORIES, federation, loud_upload, prepared_upload, take_part
 from tests.service.server.secure.test_rounds_of_sums import kept_model, simulated
@@ -45,7 +45,6 @@ STEPS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
-@in_a_loop
 async def test_a_crash_at_any_step_loses_nothing_and_counts_nothing_twice(sqlite_store, tmp_path, monkeypatch, step):
     """Anyone who leads next has nothing but the store and the helper. Where norms are checked a malicious client is
     among the devices:
@@ -121,7 +120,6 @@ async def one_message(address, history):
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_both_killed_again_and_again_every_version_is_recomputed(tmp_path, memory):
     names = [f"item-{number:02d}" for number in range(ITEMS)]
     (tmp_path / "items.csv").write_text("user,item\n" + "".join(f"{who},{name}\n" for who in "ab" for name in names))

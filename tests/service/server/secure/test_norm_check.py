@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
-from tests.service.federations import ITEMS, WAITS, in_a_loop, stored
+from tests.service.federations import ITEMS, WAITS, stored
 from tests.service.server.secure.federations import (
     HISTORIES,
     federation,
@@ -29,7 +29,6 @@ async def outcome(device, ticket):
     return answer
 
 
-@in_a_loop
 async def test_attack_a_too_long_message_is_in_no_sum_and_every_client_concerned_is_told(sqlite_store, tmp_path):
     """The model is that of the honest three; the operator sees the count, the malicious client a sentence; its
     message is spent.
@@ -63,7 +62,6 @@ async def test_attack_a_too_long_message_is_in_no_sum_and_every_client_concerned
     assert stored(sqlite_store, "SELECT invitations FROM devices") == [(1,)] * 4
 
 
-@in_a_loop
 async def test_what_the_helper_cannot_open_and_a_copy_are_left_out_with_their_own_reasons(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, {"target": 5}) as (_, running):
         people = [await running.device() for _ in range(5)]
@@ -81,7 +79,6 @@ async def test_what_the_helper_cannot_open_and_a_copy_are_left_out_with_their_ow
     assert np.array_equal(kept_model(sqlite_store).vectors, simulated([[m for m, _ in made]], 5).vectors)
 
 
-@in_a_loop
 async def test_a_copy_of_an_upload_that_was_added_before_is_left_out(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, {"target": 4}) as (_, running):
         people = [await running.device() for _ in range(4)]
@@ -99,7 +96,6 @@ async def test_a_copy_of_an_upload_that_was_added_before_is_left_out(sqlite_stor
 
 
 @pytest.mark.parametrize(("projections", "check"), [(0, None), (64, LIGHT), (None, FULL)])
-@in_a_loop
 async def test_a_federation_plays_with_the_check_that_its_config_names(sqlite_store, tmp_path, projections, check):
     async with federation(tmp_path, sqlite_store, projections=projections) as (_, running):
         content = (await running.client.get("/api/v1/sums/config")).content

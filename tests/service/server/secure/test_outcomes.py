@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 import pytest
-from tests.service.federations import in_a_loop, stored
+from tests.service.federations import stored
 from tests.service.server.secure.federations import HISTORIES, federation, prepared_upload
 from tests.service.server.secure.test_rounds_of_sums import lying_upload
 
@@ -51,7 +51,6 @@ def invitations(store):
     return [count for (count,) in stored(store, "SELECT invitations FROM devices ORDER BY invitations")]
 
 
-@in_a_loop
 async def test_a_discarded_round_waits_for_a_helper_that_is_away(store, tmp_path):
     async with federation(tmp_path, store) as (helper, running):
         device = await running.device()
@@ -68,7 +67,6 @@ async def test_a_discarded_round_waits_for_a_helper_that_is_away(store, tmp_path
         assert invitations(store) == [0]
 
 
-@in_a_loop
 async def test_a_record_lost_by_a_crash_is_fetched_before_the_next_round(store, tmp_path, monkeypatch):
     """The helper has ended the round, but the leader has not stored its record."""
     async with federation(tmp_path, store) as (_, running):
@@ -84,7 +82,6 @@ async def test_a_record_lost_by_a_crash_is_fetched_before_the_next_round(store, 
         assert (lost, "record" in told) == ([0], True)
 
 
-@in_a_loop
 async def test_a_round_that_the_helper_has_summed_stays_charged_though_discarded(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, projections=0) as (_, running):
         people = [await running.device() for _ in range(3)]
@@ -102,7 +99,6 @@ async def test_a_round_that_the_helper_has_summed_stays_charged_though_discarded
     assert invitations(sqlite_store) == [1, 1, 1]
 
 
-@in_a_loop
 async def test_a_round_with_enough_uploads_withdraws_its_other_invitations(store, tmp_path, monkeypatch):
     finish, may_finish = rounds.RoundOfSums.finish, threading.Event()
     monkeypatch.setattr(rounds.RoundOfSums, "finish", lambda *given: may_finish.wait(600) and finish(*given))

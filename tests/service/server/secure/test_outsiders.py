@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from tests.service.federations import in_a_loop, serving, stored
+from tests.service.federations import serving, stored
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.secure.federations import HISTORIES, establish_sums, federation, take_part
 from tests.service.server.test_enrolment import invitations
@@ -40,7 +40,6 @@ async def published_sums(running, helper):
     return leader, copy, other
 
 
-@in_a_loop
 async def test_sums_without_noise_are_not_published(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (helper, running):
         sybils = [await running.device() for _ in range(2)]
@@ -53,7 +52,6 @@ async def test_sums_without_noise_are_not_published(sqlite_store, tmp_path):
         assert stored(sqlite_store, "SELECT LENGTH(noisy), LENGTH(helper_sum) FROM sums WHERE round = 0") == [(0, 0)]
 
 
-@in_a_loop
 async def test_with_noise_the_sum_of_one_client_is_drowned(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (helper, running):
         for sybil in [await running.device() for _ in range(2)]:
@@ -66,9 +64,8 @@ async def test_with_noise_the_sum_of_one_client_is_drowned(sqlite_store, tmp_pat
 
 
 @pytest.mark.parametrize(("sigma", "expected"), [(0.0, 403), (1.0, 201)])
-@in_a_loop
 async def test_without_noise_only_invited_clients_enrol(sqlite_store, tmp_path, sigma, expected, capsys):
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+    with ThreadedHelper(tmp_path) as helper:
         token = establish_sums(sqlite_store, helper.origin, sigma=sigma)
         report_guarantee(sqlite_store, None)  # the operator sees it at the start
         assert ("federank admin invite" in capsys.readouterr().out) is (sigma == 0)
@@ -79,10 +76,9 @@ async def test_without_noise_only_invited_clients_enrol(sqlite_store, tmp_path, 
             assert (await running.client.post("/api/v1/devices", json={"invitation": code})).status_code == 201
 
 
-@in_a_loop
 async def test_the_minimum_cohort_counts_invited_clients(sqlite_store, tmp_path):
     """Clients that enrolled while everyone could are in the open round, and do not count any more."""
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+    with ThreadedHelper(tmp_path) as helper:
         token = establish_sums(sqlite_store, helper.origin, {"target": 4})
         async with serving(sqlite_store, token=token, trust=OPEN) as running:
             early = [await running.device() for _ in range(3)]

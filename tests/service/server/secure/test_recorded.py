@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tests.service.federations import in_a_loop
 from tests.service.server.secure.federations import federation, take_part
 from tests.service.server.secure.records import records_of_both, records_of_helper, records_of_leader, tell_apart
 
@@ -45,7 +44,6 @@ def recorded(monkeypatch):
 
 
 @pytest.mark.parametrize("projections", [0, FULL.projections])
-@in_a_loop
 async def test_one_servers_records_tell_no_history_from_another_and_both_together_tell_all(
     recorded, sqlite_store, tmp_path, projections
 ):

@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
-from tests.service.federations import FRUGAL_SERVER, ITEMS, WAITS, in_a_loop, opened, serving, small_world, stored
+from tests.service.federations import FRUGAL_SERVER, ITEMS, WAITS, opened, serving, small_world, stored
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.secure.federations import (
     FACTORS,
@@ -49,7 +49,6 @@ def kept_model(store):
         return model_to_fold(connection)
 
 
-@in_a_loop
 async def test_with_noise_off_the_model_is_the_simulations_to_the_last_bit(store, tmp_path):
     async with federation(tmp_path, store) as (_, running):
         people = [await running.device() for _ in HISTORIES]
@@ -64,7 +63,6 @@ async def test_with_noise_off_the_model_is_the_simulations_to_the_last_bit(store
     assert found.state["received"][0] == 6
 
 
-@in_a_loop
 async def test_no_upload_is_kept_and_none_can_be_read(sqlite_store, tmp_path):
     """Once a share is added up its bytes are gone; and what the leader held before is uniform, whatever was in it."""
     async with federation(tmp_path, sqlite_store, {"target": 4}) as (_, running):
@@ -83,7 +81,6 @@ async def test_no_upload_is_kept_and_none_can_be_read(sqlite_store, tmp_path):
     assert stored(sqlite_store, "SELECT COUNT(*) FROM reports") == [(0,)]
 
 
-@in_a_loop
 async def test_a_share_that_is_in_the_sum_stays_when_its_client_leaves(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (_, running):
         people = [await running.device() for _ in range(3)]
@@ -97,7 +94,6 @@ async def test_a_share_that_is_in_the_sum_stays_when_its_client_leaves(sqlite_st
     assert np.array_equal(kept_model(sqlite_store).vectors, simulated([[first, *rest]], 3).vectors)
 
 
-@in_a_loop
 async def test_a_version_that_no_sum_leads_to_is_not_published(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (_, running):
         for device, history in zip([await running.device() for _ in range(3)], HISTORIES, strict=False):
@@ -108,7 +104,6 @@ async def test_a_version_that_no_sum_leads_to_is_not_published(sqlite_store, tmp
         assert running.service.latest.model.version == 1
 
 
-@in_a_loop
 async def test_noise_of_both_servers_is_on_the_published_sums(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
         people = [await running.device() for _ in range(3)]
@@ -121,14 +116,12 @@ async def test_noise_of_both_servers_is_on_the_published_sums(sqlite_store, tmp_
         assert 0.5 < noise.std() / (4096 * np.sqrt(2)) < 1.6
 
 
-@in_a_loop
 async def test_a_sum_that_is_not_kept_is_not_published_as_an_empty_one(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
         answer = await running.client.get("/api/v1/sums/total?round=0")
         assert (answer.status_code, answer.json()["error"]) == (404, "unknown")
 
 
-@in_a_loop
 async def test_uploads_wait_while_the_helper_is_away_and_the_round_goes_on_when_it_is_back(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (helper, running):
         people = [await running.device() for _ in range(3)]
@@ -145,7 +138,6 @@ async def test_uploads_wait_while_the_helper_is_away_and_the_round_goes_on_when_
     assert np.array_equal(kept_model(sqlite_store).vectors, expected.vectors)
 
 
-@in_a_loop
 async def test_a_helper_that_lost_its_keys_ends_the_round_and_the_next_one_begins(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (_, running):
         people = [await running.device() for _ in range(3)]
@@ -163,7 +155,6 @@ async def test_a_helper_that_lost_its_keys_ends_the_round_and_the_next_one_begin
     assert states[:2] == [("abandoned",), ("folded",)]
 
 
-@in_a_loop
 async def test_a_cohort_in_which_too_few_stand_is_abandoned(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (helper, running):
         people = [await running.device() for _ in range(3)]
@@ -183,7 +174,6 @@ async def test_a_cohort_in_which_too_few_stand_is_abandoned(sqlite_store, tmp_pa
     assert len(list((helper.folder / "keys").iterdir())) == 1
 
 
-@in_a_loop
 async def test_an_upload_of_another_form_is_refused(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (_, running):
         device = await running.device()
@@ -200,7 +190,6 @@ async def test_an_upload_of_another_form_is_refused(sqlite_store, tmp_path):
         assert (await device.send(ticket, other)).status_code == 409
 
 
-@in_a_loop
 async def test_what_anyone_can_fetch(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (helper, running):
         info = (await running.client.get("/api/v1/federation")).json()
@@ -222,7 +211,7 @@ async def test_what_anyone_can_fetch(sqlite_store, tmp_path):
 
 
 def test_no_client_keeps_uploads_of_sums_or_folds_them_as_they_come(tmp_path, sqlite_store):
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+    with ThreadedHelper(tmp_path) as helper:
         sums = SecaggSpec(helper=helper.origin)
         spec = FederationSpec(data=small_world, source="small", method="frugal", sums=sums, settings={"min_support": 1})
         with pytest.raises(SettingError, match="least-cohort"):
@@ -269,7 +258,6 @@ def test_plausible_sums_pass_and_others_do_not():
     assert "sum" in implausible(everywhere, columns, people, noise)
 
 
-@in_a_loop
 async def test_attack_a_sum_beyond_what_honest_messages_can_give_is_not_folded(sqlite_store, tmp_path):
     """Where norms are not checked, a message of a hundred times the bound: the round is abandoned, the log says why."""
     import io
@@ -277,7 +265,7 @@ async def test_attack_a_sum_beyond_what_honest_messages_can_give_is_not_folded(s
     from federank.secagg import upload as uploads
 
     log = io.StringIO()
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+    with ThreadedHelper(tmp_path) as helper:
         establish_sums(sqlite_store, helper.origin, projections=0)
         async with serving(sqlite_store, log=Log(log)) as running:
             people = [await running.device() for _ in range(3)]

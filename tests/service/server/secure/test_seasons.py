@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.service.federations import in_a_loop, opened, stored
+from tests.service.federations import opened, stored
 from tests.service.server.secure.federations import HISTORIES, federation, take_part
 from tests.service.server.secure.test_verifying import Published
 from tests.service.server.test_operating import ask
@@ -44,7 +44,6 @@ def configs(store):
     return [config_from(bytes(row[0][0])) for row in rows if row]
 
 
-@in_a_loop
 async def test_a_season_is_signed_by_both_servers_and_names_the_one_before(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
         await running.open_round()
@@ -65,7 +64,6 @@ async def test_a_season_is_signed_by_both_servers_and_names_the_one_before(sqlit
         assert (await running.client.get("/api/v1/sums/config?season=1")).content == before.to_bytes()
 
 
-@in_a_loop
 async def test_a_round_offered_before_a_season_and_never_opened_is_used_up(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
         await running.open_round()
@@ -77,7 +75,6 @@ async def test_a_round_offered_before_a_season_and_never_opened_is_used_up(sqlit
         assert stored(sqlite_store, "SELECT state FROM rounds WHERE number = 1") == [("abandoned",)]
 
 
-@in_a_loop
 async def test_the_helper_ends_a_season_when_rounds_of_the_next_begin(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
         await running.open_round()
@@ -103,7 +100,6 @@ async def test_the_helper_ends_a_season_when_rounds_of_the_next_begin(sqlite_sto
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_every_version_of_every_season_is_recomputed_and_a_poisoned_one_is_undone(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as both:
         helper, running = both
@@ -131,7 +127,6 @@ async def test_every_version_of_every_season_is_recomputed_and_a_poisoned_one_is
 
 
 @pytest.mark.slow
-@in_a_loop
 async def test_a_first_model_that_does_not_follow_is_refused(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (helper, running):
         people = [await running.device() for _ in range(3)]
@@ -148,7 +143,6 @@ async def test_a_first_model_that_does_not_follow_is_refused(sqlite_store, tmp_p
                 await published.verify()
 
 
-@in_a_loop
 async def test_what_a_season_remembers_of_sums_without_noise_is_not_published(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as (_, running):
         await running.open_round()
@@ -157,7 +151,6 @@ async def test_what_a_season_remembers_of_sums_without_noise_is_not_published(sq
         assert (await running.client.get("/api/v1/sums/first?season=1")).status_code == 200, "drawn by the seed"
 
 
-@in_a_loop
 async def test_a_helper_that_is_away_changes_nothing(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (helper, running):
         await running.open_round()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.service.federations import in_a_loop, opened, serving
+from tests.service.federations import opened, serving
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.secure.federations import HISTORIES, establish_sums, federation, take_part
 from tests.service.server.test_operating import ask
@@ -62,7 +62,6 @@ class Published:
         return await asyncio.to_thread(verify, servers, lines.append), lines
 
 
-@in_a_loop
 async def test_every_version_is_recomputed_to_the_last_bit(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as both, Published(*both) as published:
         found, lines = await published.verify()
@@ -87,7 +86,6 @@ async def test_every_version_is_recomputed_to_the_last_bit(sqlite_store, tmp_pat
         ("leader", "UPDATE metadata SET value = x'7b7d' WHERE name = 'sums settings'", "settings"),
     ],
 )
-@in_a_loop
 async def test_what_was_changed_afterwards_is_found(sqlite_store, tmp_path, table, change, sentence):
     helper_store = f"sqlite:///{tmp_path / 'helper.sqlite'}"
     async with federation(tmp_path, sqlite_store, sigma=1.0) as both, Published(*both) as published:
@@ -105,7 +103,6 @@ async def test_what_was_changed_afterwards_is_found(sqlite_store, tmp_path, tabl
             await published.verify()
 
 
-@in_a_loop
 async def test_attack_lying_about_how_many_messages_a_sum_has(sqlite_store, tmp_path):
     """A leader signs a record of one message more: the helper has counted them, and its record says otherwise."""
     async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
@@ -118,7 +115,6 @@ async def test_attack_lying_about_how_many_messages_a_sum_has(sqlite_store, tmp_
             await published.verify()
 
 
-@in_a_loop
 async def test_a_fold_that_does_not_follow_is_found(sqlite_store, tmp_path, monkeypatch):
     async with federation(tmp_path, sqlite_store, sigma=0.05) as both, Published(*both) as published:
         real = verifying.centred
@@ -127,7 +123,6 @@ async def test_a_fold_that_does_not_follow_is_found(sqlite_store, tmp_path, monk
             await published.verify()
 
 
-@in_a_loop
 async def test_another_helper_in_its_place_is_found(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
         real = published.helper.service.helper.identities
@@ -148,7 +143,6 @@ async def test_another_helper_in_its_place_is_found(sqlite_store, tmp_path):
             await published.verify(helper="http://127.0.0.1:9")
 
 
-@in_a_loop
 async def test_versions_of_before_a_new_identity_are_still_recomputed(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
         await published.running.open_round(2)  # its offer has the old signature
@@ -168,7 +162,6 @@ def change(store, *statements):
             connection.run(statement)
 
 
-@in_a_loop
 async def test_without_noise_the_chain_of_versions_is_checked(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
         found, _ = await published.verify()
@@ -182,7 +175,6 @@ async def test_without_noise_the_chain_of_versions_is_checked(sqlite_store, tmp_
             await published.verify()
 
 
-@in_a_loop
 async def test_a_season_without_noise_is_in_the_chain_before_its_first_sum(sqlite_store, tmp_path):
     """Its first version is not published: the first round config names it, and no later one may name another."""
     async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
@@ -204,7 +196,6 @@ async def test_a_season_without_noise_is_in_the_chain_before_its_first_sum(sqlit
         assert "00" * 32 in findings[0]
 
 
-@in_a_loop
 async def test_a_round_that_the_leader_hides_is_found(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as both, Published(*both) as published:
         change(sqlite_store, "DELETE FROM sums WHERE round = 1", "DELETE FROM rounds WHERE number = 1")
@@ -215,7 +206,6 @@ async def test_a_round_that_the_leader_hides_is_found(sqlite_store, tmp_path):
         assert any("Version 2" in finding for finding in found.findings[1:])
 
 
-@in_a_loop
 async def test_a_season_that_the_leader_hides_is_found(sqlite_store, tmp_path):
     """The leader has another season signed, asks for a round of it, and lists the first season alone."""
     async with federation(tmp_path, sqlite_store, sigma=1.0) as both, Published(*both) as published:
@@ -230,7 +220,6 @@ async def test_a_season_that_the_leader_hides_is_found(sqlite_store, tmp_path):
         assert hidden.name in found.findings[0]
 
 
-@in_a_loop
 async def test_a_model_that_is_not_in_the_chain_is_named(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as both, Published(*both) as published:
         latest = both[1].service.latest
@@ -244,11 +233,10 @@ async def test_a_model_that_is_not_in_the_chain_is_named(sqlite_store, tmp_path)
 
 
 @pytest.mark.parametrize("sigma", [0.0, 1.0])
-@in_a_loop
 async def test_a_restored_leader_is_understood_and_what_it_lost_is_named(tmp_path, sigma):
     """The documented restore: a backup of while round 1 was open, put back in round 2, started with --restored."""
     leader, backup = tmp_path / "leader.sqlite", tmp_path / "backup.sqlite"
-    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+    with ThreadedHelper(tmp_path) as helper:
         token = establish_sums(f"sqlite:///{leader}", helper.origin, sigma=sigma)
         async with serving(f"sqlite:///{leader}", token=token) as running:
             people = [await running.device() for _ in range(3)]
@@ -276,7 +264,6 @@ async def test_a_restored_leader_is_understood_and_what_it_lost_is_named(tmp_pat
     assert found.restores[0].lost == (2,)
 
 
-@in_a_loop
 async def test_rounds_that_a_restored_helper_has_lost_are_read_from_the_leader(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as both, Published(*both) as published:
         change(f"sqlite:///{tmp_path / 'helper.sqlite'}", "DELETE FROM rounds WHERE number >= 1")
