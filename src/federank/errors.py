@@ -20,7 +20,7 @@
     ├── TLSError             a certificate or its key cannot be used
     ├── BadState             a client's file is missing, in use, damaged, or cannot be written
     ├── BadAnswer            a server answered a client with something that it must not take
-    ├── NoAnswer             a server could not be reached for as long as the device was willing to retry
+    ├── NoAnswer             a server could not be reached for as long as the client was willing to retry
     │   └── HelperAway       the second of two servers could not be reached
     ├── Refused              a server understood a client and said no
     └── Withdrawn            what a client was to send is no longer wanted
@@ -118,7 +118,7 @@ class BadAnswer(FedeRankError):
 
 
 class NoAnswer(FedeRankError):
-    """The server could not be reached, or could not answer, for as long as the device was willing to retry."""
+    """The server could not be reached, or could not answer, for as long as the client was willing to retry."""
 
 
 class HelperAway(NoAnswer):

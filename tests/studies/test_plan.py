@@ -71,7 +71,7 @@ def test_who_watches_a_run_is_part_of_what_it_is(tmp_path):
 def test_an_audit_that_its_settings_make_impossible_is_refused_before_anything_is_run(tmp_path):
     noisy = {"clip": 1.0, "noise": 1.0, "clients_per_round": 5}
     for method, settings, sees, told in (
-        ("fpl", {}, "sums", "a round has one device"),
+        ("fpl", {}, "sums", "a round has one client"),
         ("fpl", noisy, "updates", "links noisy Updates"),
         ("pmf", {"federated": False}, "updates", "without a federation"),
     ):

@@ -52,11 +52,11 @@ def test_the_figure_says_how_far_the_defences_hold():
     held = [read_record(attacked)]
     [drawn] = draw_figures(report_spec_of({"figure": [{"kind": "poisoning"}]}, ""), gather(held), held)
     assert drawn.panels[0].seen == (
-        "With the defences on, 1 of 1 attacks show the item to 5% of people at most; Popular shows it to 2.4%."
+        "With the defences on, 1 of 1 attacks show the item to 5% of users at most; Popular shows it to 2.4%."
     )
     specs = report_spec_of(
         {"table": [{"title": "Lies", "metrics": ["precision@10", "exposure_undefended_5", "exposure_5"]}]}, ""
     )
     assert finding(specs, gather(held)) == (
-        "With the defences, 1 of 1 attacks on north show the pushed item to 5% of people at most, and Popular to 2%."
+        "With the defences, 1 of 1 attacks on north show the pushed item to 5% of users at most, and Popular to 2%."
     )

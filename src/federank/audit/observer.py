@@ -32,12 +32,12 @@ class Attacked(NamedTuple):
 
 def judge_attacks(
     attacks: Mapping[str, Attack],
-    people: Iterable[Attacked],
+    users: Iterable[Attacked],
     note: Callable[[str, Guess, Attacked], None] | None = None,
 ) -> Means:
     """Each attack's mean marks; every guess is also shown to `note`, where it is given."""
     marks: dict[str, list[Marks]] = {name: [] for name in attacks}
-    for some in people:
+    for some in users:
         for name, attack in attacks.items():
             guess = attack(some.view)
             marks[name].append(judge(guess, some.histories, some.sent))
@@ -49,15 +49,15 @@ def judge_attacks(
 def judge_everyone(
     epoch: int,
     data: Interactions,
-    people: IntVector,
+    users: IntVector,
     sent: NDArray[np.bool_],
     attacks: Mapping[str, Attack],
     view_of: Callable[[IntVector], Any],
 ) -> Findings:
     """What these attacks find about these users, a block at a time; `sent` has a row for each of them."""
-    everyone, sizes = np.arange(len(people), dtype=np.int32), data.profiles.sizes[people]
+    everyone, sizes = np.arange(len(users), dtype=np.int32), data.profiles.sizes[users]
     blocks = (
-        Attacked(view_of(rows), [data.profiles.of(person) for person in people[rows]], sent[rows])
+        Attacked(view_of(rows), [data.profiles.of(user) for user in users[rows]], sent[rows])
         for rows in in_blocks(everyone, data.n_items)
     )
     means = judge_attacks(attacks, blocks)
@@ -103,13 +103,13 @@ class KnownPolicies(NamedTuple):
 # The public side of users' policies, for views.
 
 
-def known_policies(choices: Choices, people: IntVector) -> KnownPolicies:
+def known_policies(choices: Choices, users: IntVector) -> KnownPolicies:
     """What is public about these users' policies."""
-    pi = choices.pi[people]
-    never = np.array([policy.item_epsilon is None for policy in choices.kinds])[choices.of_user[people]]
-    epsilons = np.array([policy.item_epsilon or 1.0 for policy in choices.kinds])[choices.of_user[people]]
+    pi = choices.pi[users]
+    never = np.array([policy.item_epsilon is None for policy in choices.kinds])[choices.of_user[users]]
+    epsilons = np.array([policy.item_epsilon or 1.0 for policy in choices.kinds])[choices.of_user[users]]
     unliked = np.array([0.0 if no else decoy_rate(p, e) for no, p, e in zip(never, pi, epsilons, strict=True)])
-    excluding = np.array([policy.basis == "history" for policy in choices.kinds])[choices.of_user[people]]
+    excluding = np.array([policy.basis == "history" for policy in choices.kinds])[choices.of_user[users]]
     return KnownPolicies(pi, unliked, excluding)
 
 
@@ -192,7 +192,7 @@ def _judged(function: Attack, name: str) -> Attack:
         if scores.ndim != 2 or sizes.shape != scores.shape[:1] or np.isnan(scores).any():
             raise SettingError(
                 f"The attack {name!r} answered with scores of shape {scores.shape} and sizes of shape {sizes.shape}; "
-                "people x items, without gaps, and a number for each person are needed."
+                "users x items, without gaps, and a number for each user are needed."
             )
         return Guess(scores, sizes)
 

@@ -41,16 +41,16 @@ class PoisonSettings:
     (histories), noise at the largest norm (noise), what the defences let through (adaptive), or, for checked sums,
     what is true of the most popular item (twin)."""
     aim: Aim = "push"
-    """Show an item that no one likes to everyone (push), or spoil everyone's lists (sabotage)."""
+    """Show an item that no user likes to all users (push), or degrade all lists (sabotage)."""
     share: float = setting(0.05, fraction=True)
     """Share of malicious clients."""
     rounds: int = setting(200, 1)
-    """Rounds of fpl; frugal has as many as its messages take."""
+    """Rounds of fpl; frugal has as many as its uploads take."""
     reports: int = setting(100, 1)
-    """Reports in a round of fpl."""
+    """Uploads in a round of fpl."""
     sees: Literal["updates", "sums", "checked"] = "updates"
-    """What the server can read: single Updates, of which it refuses what no client can have sent; only sums; or only
-    sums of messages whose norm was checked (frugal)."""
+    """What the server can read: single uploads, of which it refuses what no client can have sent; only sums; or only
+    sums of uploads whose norm was checked (frugal)."""
     bounds: Literal["all", "rows", "caps"] = "all"
     """Checked sums only: what else defends, bounds on rows of the sum (rows), caps on how many users an item is shown
     to (caps), or both, as `federank serve --helper` has them."""
@@ -62,10 +62,10 @@ class PoisonSettings:
     item_weights: Literal["none", "ridge"] = "none"
     """Frugal's own recipe only: what honest users are recommended from, vectors alone or item-item weights as well."""
     clip: float = setting(1.0, positive=True)
-    """Checked sums only: the length that honest messages are scaled down to where they are longer; of the recipe
+    """Checked sums only: the norm that honest uploads are scaled down to where they are longer; of the recipe
     private all are of length 1."""
     most_norm: float = 100.0
-    """Longest row, or message of frugal, that a server takes as it is."""
+    """Largest norm of a row, or of an upload of frugal, that a server takes as it is."""
     seed: int = setting(1, 0, 2**32 - 1)
     """Names the split, the target and all draws."""
 
@@ -82,7 +82,7 @@ class PoisonSettings:
         if self.item_weights != "none" and (self.method != "frugal" or self.recipe == "private"):
             raise SettingError("item_weights is ridge, which only Frugal's own recipe has; say method frugal.")
         if self.sees == "checked" and self.method != "frugal":
-            raise SettingError("Messages of frugal are checked where only sums are read; fpl has none. Say sees sums.")
+            raise SettingError("Uploads of frugal are checked where only sums are read; fpl has none. Say sees sums.")
         if self.sees != "checked" and self.bounds != "all":
             raise SettingError(
                 f"bounds is {self.bounds}, which is for checked sums; leave it out, or say sees checked."
@@ -187,13 +187,13 @@ class Measured(NamedTuple):
 
 def measured(world: World, scores: FloatMatrix) -> Measured:
     """Judge the scores that honest users' clients give the catalogue, a row for each user."""
-    people = np.arange(world.honest, dtype=np.int32)
+    users = np.arange(world.honest, dtype=np.int32)
     can_be_shown = world.popularity > 0
     can_be_shown[world.target] = True
     scores = np.where(can_be_shown, scores[: world.honest], -np.inf).astype(np.float32)
-    for person in people:
-        scores[person, world.profiles.of(int(person))] = -np.inf
-    items, _ = top_n(scores, people, world.profiles, N)
+    for user in users:
+        scores[user, world.profiles.of(int(user))] = -np.inf
+    items, _ = top_n(scores, users, world.profiles, N)
     tested = np.flatnonzero(world.test.sizes).astype(np.int32)
     hits = find_hits(items[tested], tested, world.test)
     ranks = 1 + (scores > scores[:, [world.target]]).sum(axis=1)

@@ -28,7 +28,7 @@ from federank.data.interactions import Categories, Interactions
 
 
 BASELINE = "popularity"
-"""The attack that needs no Update at all: what others gain is measured against it."""
+"""The attack that needs no upload at all: what others gain is measured against it."""
 
 
 class Guess(NamedTuple):
@@ -103,25 +103,25 @@ def _judge_users(
 ) -> None:
     """Of each user's items: how many are claimed, the shares of other items they beat, the same held back."""
     n_items = ordered.shape[1]
-    for person in range(len(ordered)):
-        end = starts[person + 1] if person + 1 < len(starts) else len(items)
-        profile = items[starts[person] : end]
-        own = np.sort(guess.scores[person][profile])
+    for user in range(len(ordered)):
+        end = starts[user + 1] if user + 1 < len(starts) else len(items)
+        profile = items[starts[user] : end]
+        own = np.sort(guess.scores[user][profile])
         for item in profile:
-            score = guess.scores[person, item]
-            lower = np.searchsorted(ordered[person], score)
-            upper = np.searchsorted(ordered[person], score, "right")
+            score = guess.scores[user, item]
+            lower = np.searchsorted(ordered[user], score)
+            upper = np.searchsorted(ordered[user], score, "right")
             own_lower, own_upper = np.searchsorted(own, score), np.searchsorted(own, score, "right")
             below, tied = lower - own_lower, (upper - lower) - (own_upper - own_lower)
             beaten = (below + tied / 2) / (n_items - len(profile))
-            left = guess.sizes[person] - (n_items - upper)
+            left = guess.sizes[user] - (n_items - upper)
             claimed = min(max(left / (upper - lower), 0.0), 1.0)
-            sums[0, person] += claimed
-            sums[1, person] += beaten
-            if not sent[person, item]:
-                sums[2, person] += beaten
-                sums[3, person] += 1
-                sums[4, person] += claimed
+            sums[0, user] += claimed
+            sums[1, user] += beaten
+            if not sent[user, item]:
+                sums[2, user] += beaten
+                sums[3, user] += 1
+                sums[4, user] += claimed
 
 
 # Marks of all attacks side by side: means over users, the gain over popularity, and which attack is the best.

@@ -143,7 +143,7 @@ def policy_line(policy: Policy) -> str:
     if policy.budget is not None:
         parts.append(f"at most {plural(policy.budget, 'item')} ever")
     if policy.messages is not None:
-        parts.append(f"at most {plural(policy.messages, 'message')} ever")
+        parts.append(f"at most {plural(policy.messages, 'upload')} ever")
     if policy.epsilon is not None:
         parts.append(f"at most epsilon {policy.epsilon:g} ever")
     if policy.triples is not None:

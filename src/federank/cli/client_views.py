@@ -219,7 +219,7 @@ def export(state: Path | None, out: Path | None) -> None:
         click.echo(f"Everything but the token is in {out}.")
 
 
-# `federank client season`: what each season has promised, what was sent in it, and consent to a new one.
+# `federank client season`: the guarantee of each season, what was sent in it, and consent to a new one.
 
 
 @click.command()
@@ -227,7 +227,7 @@ def export(state: Path | None, out: Path | None) -> None:
 @click.option("--accept", is_flag=True, help="Go on in the federation's new season, though it is weaker.")
 @JSON
 def season(state: Path | None, accept: bool, as_json: bool) -> None:
-    """The seasons of this client: uploads and epsilon sent and promised in each, in total, and the lifetime cap.
+    """The seasons of this client: uploads and epsilon sent and allowed in each, in total, and the lifetime cap.
 
     \b
     Examples:
@@ -241,7 +241,7 @@ def season(state: Path | None, accept: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"seasons": rows, "in_total": total, "cap": cap}))
         return
-    table = new_table("Season>", "Uploads sent>", "Promised>", "Epsilon so far>", "Promised>", "Until")
+    table = new_table("Season>", "Uploads sent>", "Allowed>", "Epsilon so far>", "Guarantee>", "Until")
     for row in (*rows, {"season": "in total", "until": ""} | total):
         shown = [_number(row[name]) for name in ("sent", "uploads", "epsilon", "epsilon_promised")]
         table.add_row(str(row["season"]), *shown, row["until"] or "-")
@@ -278,13 +278,13 @@ def budgets(store: DeviceStore) -> tuple[list[dict[str, Any]], dict[str, Any], d
             }
         )
     spent, mus = spent_in_total(ledger), [kept.mu for kept in seasons]
-    promised = None if None in mus else math.fsum(mu**2 for mu in mus if mu is not None)
+    in_all = None if None in mus else math.fsum(mu**2 for mu in mus if mu is not None)
     counts = [kept.uploads for kept in seasons]
     total = {
         "sent": len(ledger.messages),
         "uploads": None if None in counts else sum(count or 0 for count in counts),
-        "epsilon": Totals(None, spent if is_summed and math.isfinite(spent) and promised else None).epsilon(delta),
-        "epsilon_promised": Totals(None, promised).epsilon(delta),
+        "epsilon": Totals(None, spent if is_summed and math.isfinite(spent) and in_all else None).epsilon(delta),
+        "epsilon_promised": Totals(None, in_all).epsilon(delta),
     }
     cap = lifetime_cap(store.policy().policy, seasons[0], delta)
     return rows, total, {"uploads": cap.uploads, "epsilon": cap.epsilon(delta)}

@@ -253,7 +253,7 @@ def stats(reading: Reading, as_json: bool, plot: Path | None, training: bool) ->
 def city(people: int, places: int, checkins: int, seed: int, out: Path | None) -> None:
     """Make a synthetic city of check-ins.
 
-    It is written to a file, or without one shown in numbers. No real person or place is in it. The same sizes and
+    It is written to a file, or without one shown in numbers. No real user or place is in it. The same sizes and
     seed give the same city everywhere.
 
     \b

@@ -43,10 +43,8 @@ CONFIGURATIONS = (
 @click.command()
 @click.option("--out", type=FOLDER, default=Path("federank-demo"), show_default=True, help="Where the report goes.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="S", default=1, show_default=True, help="Seed of the runs.")
-@click.option("--serve", is_flag=True, help="Open the city to your browser instead, with virtual neighbours.")
-@click.option(
-    "--films", is_flag=True, help="With --serve: films that people know, with synthetic tastes, instead of the city."
-)
+@click.option("--serve", is_flag=True, help="Open the city to your browser instead, with simulated clients.")
+@click.option("--films", is_flag=True, help="With --serve: real films, with synthetic tastes, instead of the city.")
 @click.option(
     "--host",
     metavar="ADDRESS",
@@ -56,7 +54,7 @@ CONFIGURATIONS = (
 def demo(out: Path, seed: int, serve: bool, films: bool, host: str | None, port: int) -> None:
     """Run the papers' method on a synthetic city, audit it, then run Frugal, and write a report.
 
-    Nothing is fetched: the city is synthetic, and no real person or place is in it.
+    Nothing is fetched: the city is synthetic, and no real user or place is in it.
 
     \b
     Examples:
@@ -86,13 +84,13 @@ def _report_story(folder: Path, seed: int) -> None:
     from federank.data.synthetic import city
     from federank.studies.report import write_report
 
-    click.echo("1. A city. It is synthetic: synthetic people check in at synthetic places.\n")
+    click.echo("1. A city. It is synthetic: synthetic users check in at synthetic places.\n")
     data = city()
     split = split_temporal(data.keep_users(min_interactions=20), test=0.2)
     show_statistics(statistics(data))
     click.echo("2. A split, as the papers make it: of everyone with 20 check-ins or more,")
     click.echo("   the newest fifth is for the test.\n")
-    table = new_table("Part", "Interactions>", "People>", "Places>")
+    table = new_table("Part", "Interactions>", "Users>", "Places>")
     for name, part in (("train", split.train), ("test", split.test)):
         held = part.compact()
         table.add_row(name, f"{len(held):,}", f"{held.n_users:,}", f"{held.n_items:,}")

@@ -132,12 +132,12 @@ def evaluate(
     if per_user is not None:
         result.write_per_user(per_user)
         notes.append(f"Each user's values are in {per_user}.")
-    promised: dict[str, Any] = {}
+    guarantee: dict[str, Any] = {}
     if loaded is not None and "adjacency" in loaded.report:
         names = ("epsilon", "delta", "messages", "against", "adjacency")
-        promised = {name: loaded.report[name] for name in names if name in loaded.report}
+        guarantee = {name: loaded.report[name] for name in names if name in loaded.report}
     if as_json:
-        content: dict[str, Any] = {**errors, **result.means, **promised, "notes": notes}
+        content: dict[str, Any] = {**errors, **result.means, **guarantee, "notes": notes}
         content |= {"part": part, "split": split.how}
         content["by_group"] = result.by_group.to_dicts()
         if groups is not None and result.bias is not None:
@@ -150,8 +150,8 @@ def evaluate(
     if errors:
         click.echo()
     _show(result)
-    if promised:
-        click.echo(f"{fill(reported_guarantee(promised), 79)}\n")
+    if guarantee:
+        click.echo(f"{fill(reported_guarantee(guarantee), 79)}\n")
     for note in notes:
         click.echo(f"  {note}")
 

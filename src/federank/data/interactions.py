@@ -1,6 +1,6 @@
 """Who chose what, and when: the one type that everything after the readers works on.
 
-An `Interactions` is a set of (user, item) pairs, each with an optional rating and an optional time. People and
+An `Interactions` is a set of (user, item) pairs, each with an optional rating and an optional time. Users and
 items are numbered 0, 1, 2, ... in the sorted order of their original ids, rows are sorted by user and then by
 item, and no pair occurs twice: so the same content gives the same arrays, and the same fingerprint, from
 whatever file and in whatever order it came.

@@ -221,7 +221,7 @@ def load(
     data, label = _read(source, options, repeats, item_file)
     if data.n_users < 2:
         only = data.user_ids.tolist()[0]
-        raise DataError(f"{label} has one user only, {only!r}; a recommender learns from at least two people.")
+        raise DataError(f"{label} has one user only, {only!r}; a recommender learns from at least two users.")
     return data
 
 

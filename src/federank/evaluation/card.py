@@ -94,17 +94,17 @@ def _privacy(model: Recommender, folder: Path) -> Iterable[str]:
     if not sent:
         yield "The model was trained on all interactions in one place; its recommendations may disclose some of them."
         return
-    people = max(model.training.n_users, 1)
+    users = max(model.training.n_users, 1)
     down = sent.get("down_changed", sent["down_dense"])
     yield (
-        f"{sent['uploads']:,} messages, {sent['up']['bytes'] / people / 1e6:,.3f} MB up and "
-        f"{down['bytes'] / people / 1e6:,.3f} MB down per user. `devices.safetensors` and `training/` in its "
+        f"{sent['uploads']:,} uploads, {sent['up']['bytes'] / users / 1e6:,.3f} MB up and "
+        f"{down['bytes'] / users / 1e6:,.3f} MB down per user. `devices.safetensors` and `training/` in its "
         "folder belong to the clients; hand on `model.safetensors` alone."
     )
     noise = model.report.get("privacy")
     if noise and noise.get("epsilon") is not None:
         yield f"Differential privacy: epsilon {noise['epsilon']:.3g} at delta {noise['delta']:g}."
-    yield f"What an honest-but-curious server learns from these messages is measured by `federank audit {folder}`."
+    yield f"What an honest-but-curious server learns from these uploads is measured by `federank audit {folder}`."
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> str:

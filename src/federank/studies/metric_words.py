@@ -30,8 +30,8 @@ class Words(NamedTuple):
 
 
 POISONED: tuple[tuple[str, str, str, str, Better], ...] = (
-    ("exposure", "Exposure", "People who see the pushed item in their first ten", ".3f", "lower"),
-    ("precision", "P@10", "Precision of the first ten", ".4f", "higher"),
+    ("exposure", "Exposure", "Users who have the pushed item in their top 10", ".3f", "lower"),
+    ("precision", "P@10", "Precision of the top 10", ".4f", "higher"),
     ("rank", "Rank", "Median rank of the pushed item", ",.0f", "higher"),
 )
 """What honest users get from a poisoned federation (task.py)."""
@@ -58,7 +58,7 @@ def _words(table: str) -> dict[str, Words]:
 
 
 COMPLEXITY = _words("complexity")
-"""What a round costs a device and the server (simulation/complexity.py)."""
+"""What a round costs a client and the server (simulation/complexity.py)."""
 
 KNOWN = {
     **COMPLEXITY,

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 # The data of a study: read, filtered and split, once in each process.
 #
-#     full           everyone's training part and test part: what a chosen model learns from and is tested on
+#     full           all users' training part and test part: what a chosen model learns from and is tested on
 #     development    the training part without its newest fifth, and that fifth in the place of the test: for choosing
 #
 # Both come from one division: validation is cut from the training part, so choosing never sees the test part.

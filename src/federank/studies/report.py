@@ -105,7 +105,7 @@ def _held_off(rows: Sequence[Row], data: str, exposure: str) -> str:
     few = sum(held <= FEW for held, _ in reached)
     most, worst = max(reached, key=lambda pair: pair[0])
     return (
-        f"{few} of {len(reached)} attacks on {data} show the pushed item to {FEW:.0%} of people at most, and "
+        f"{few} of {len(reached)} attacks on {data} show the pushed item to {FEW:.0%} of users at most, and "
         f"{worst.label} to {most:.0%}"
     )
 
@@ -121,7 +121,7 @@ def _clause(rows: Sequence[Row], data: str, metric: str) -> str:
     at_home = _best([row for row in fair if row.records[0].model in local], metric)
     collected = _best([row for row in fair if row.records[0].model not in local], metric)
     if at_home and collected:
-        return f"on {data}, {at_home} with histories left on devices, {collected} with histories collected"
+        return f"on {data}, {at_home} with histories left on the clients, {collected} with histories collected"
     best = at_home or collected
     return f"on {data}, {best} is the best" if best else ""
 

@@ -148,7 +148,7 @@ def _shows(spec: FigureSpec | TableSpec, group: str | None) -> bool:
 
 
 def asks_for_traffic(specs: ReportSpec) -> bool:
-    """Whether a table or figure compares what devices sent: then it is counted for every seed, else for the first."""
+    """Whether a table or figure compares what clients sent: then it is counted for every seed, else for the first."""
     metrics = [metric for table in specs.tables for metric in table.metrics]
     return any(metric.startswith("lifetime_") for metric in metrics) or any(
         figure.kind == "lifetime" or str(figure.metric).startswith("lifetime_") for figure in specs.figures

@@ -59,7 +59,7 @@ class Point(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """The bytes that all devices of a run have sent and received."""
+    """The bytes that all clients of a run have sent and received."""
 
     up: int
     down: int

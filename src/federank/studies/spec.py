@@ -420,7 +420,7 @@ def read_audit(content: Any, group: str, method: str) -> Audit | None:
         raise SettingError(f"{group} ({method}) cannot be audited, only {able}; leave its audit out.")
     if "cohort" in table:
         raise SettingError(
-            f"{where} has a cohort; a sum is taken over a round's devices, so say it in settings, such as "
+            f"{where} has a cohort; a sum is taken over a round's clients, so give it in settings, such as "
             f"settings = {{ clients_per_round = {table['cohort']} }}."
         )
     refuse_unknown(table, keys_of(Audit), where)
@@ -444,12 +444,12 @@ def refuse_impossible_audit(audit: Audit | None, group: str, settings: Any) -> N
     one = str(getattr(settings, "clients_per_round", None)) == "1"
     if "sums" in audit.sees and one:
         raise SettingError(
-            f"The audit of {group} sees sums, but a round has one device, whose sum is its Update; set "
+            f"The audit of {group} sees sums, but a round has one client, whose sum is its upload; set "
             "clients_per_round to more, or let the server see updates."
         )
     if "updates" in audit.sees and not one and float(getattr(settings, "noise", 0.0)) > 0:
         raise SettingError(
-            f"The audit of {group} links noisy Updates, which it can where a round has one device; let the server see "
+            f"The audit of {group} links noisy uploads, which it can where a round has one client; let the server see "
             "sums or anonymous, or set clients_per_round to 1."
         )
 

@@ -298,7 +298,7 @@ def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, spe
     sentences.append(f"Bold: the best of a column{aside}.")
     if reference is not None:
         sentences.append(
-            f"* and **: differs from {reference} with p below 0.05 and 0.01 (paired t-test over people, "
+            f"* and **: differs from {reference} with p below 0.05 and 0.01 (paired t-test over users, "
             "corrected after Holm for all tests of the table)."
         )
     if spec.goal:

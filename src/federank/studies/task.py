@@ -135,7 +135,7 @@ def largest_shares(counts: LongVector, most: int) -> list[float]:
     return [float(f"{count / total:.6g}") for count in np.sort(counts)[::-1][:most]]
 
 
-# What one device has sent and received over its lifetime: messages and megabytes, means over all devices of a run.
+# What one client has sent and received over its lifetime: uploads and megabytes, means over all clients of a run.
 
 
 _MEGABYTE = 1e6
@@ -149,20 +149,20 @@ def communication_of(model: Recommender) -> dict[str, Any] | None:
     return content
 
 
-def lifetime(sent: dict[str, Any], devices: int) -> dict[str, float]:
-    """Messages of a device, and the megabytes of its messages and downloads; rows that changed are all it downloads.
+def lifetime(sent: dict[str, Any], clients: int) -> dict[str, float]:
+    """Uploads of a client, and the megabytes of its uploads and downloads; rows that changed are all it downloads.
 
-    `lifetime_written_out` has a message's full matrix in the place of its two factors, as it must travel where only
-    sums may be read; methods whose messages are rows as they are have only the one form.
+    `lifetime_written_out` has an upload's full matrix in the place of its two factors, as it must travel where only
+    sums may be read; methods whose uploads are rows as they are have only the one form.
     """
     up, down = sent["up"]["bytes"], sent.get("down_changed", sent["down_dense"])["bytes"]
     written_out = sent.get("up_written_out", sent["up"])["bytes"]
     return {
-        "lifetime_messages": sent["uploads"] / devices,
-        "lifetime_megabytes": (up + down) / devices / _MEGABYTE,
-        "lifetime_up": up / devices / _MEGABYTE,
-        "lifetime_down": down / devices / _MEGABYTE,
-        "lifetime_written_out": (written_out + down) / devices / _MEGABYTE,
+        "lifetime_messages": sent["uploads"] / clients,
+        "lifetime_megabytes": (up + down) / clients / _MEGABYTE,
+        "lifetime_up": up / clients / _MEGABYTE,
+        "lifetime_down": down / clients / _MEGABYTE,
+        "lifetime_written_out": (written_out + down) / clients / _MEGABYTE,
     }
 
 
@@ -330,7 +330,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def _bytes(sent: dict[str, Any] | None) -> Traffic | None:
-    """What the devices sent and received, where the method is a federation that counts it."""
+    """What the clients sent and received, where the method is a federation that counts it."""
     if not sent:
         return None
     down = sent.get("down_changed", sent["down_dense"])

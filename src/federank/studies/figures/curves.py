@@ -138,7 +138,7 @@ def _leave_out_the_start(axes: Any, curves: Sequence[Curve], metric: str) -> Non
         axes.set_ylim(low - 0.05 * (top - low), top)
 
 
-# Accuracy against what one device sends and receives over its lifetime, on a logarithmic axis.
+# Accuracy against what one client sends and receives over its lifetime, on a logarithmic axis.
 
 
 _COST, _MESSAGES = "lifetime_megabytes", "lifetime_messages"
@@ -176,13 +176,13 @@ def draw_lifetime(panel: PanelData) -> Drawn | None:
     reached, spent = written_once(up, best.mean(up)), written_once(up, dearest.mean(up))
     return Drawn(
         figure,
-        f"Best: {best.label} ({words_of(up).short} {reached}) with {_megabytes(best)} a device over its lifetime. "
-        f"Dearest: {dearest.label} ({spent}) with {_megabytes(dearest)}.",
+        f"Best: {best.label} ({words_of(up).short} {reached}) with {_megabytes(best)} per client. "
+        f"Most expensive: {dearest.label} ({spent}) with {_megabytes(dearest)}.",
     )
 
 
 def _megabytes(row: Row) -> str:
-    """What a device of this row sends and receives, in three digits that count: 1,930 MB."""
+    """What a client of this row sends and receives, in three digits that count: 1,930 MB."""
     return f"{float(f'{row.mean(_COST) or 0.0:.3g}'):,g} MB"
 
 
@@ -259,7 +259,7 @@ def draw_poisoning(panel: PanelData) -> Drawn | None:
     worst, _, most = max(pushed, key=lambda entry: entry[2])
     return Drawn(
         figure,
-        f"With the defences on, {within} of {len(pushed)} attacks show the item to {GOAL:.0%} of people at most; "
+        f"With the defences on, {within} of {len(pushed)} attacks show the item to {GOAL:.0%} of users at most; "
         f"{worst} shows it to {most:.1%}.",
     )
 

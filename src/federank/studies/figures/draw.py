@@ -54,7 +54,7 @@ KINDS = {
     "f1-against-pi": Kind(
         draw_sweep,
         title="Accuracy against the share of likes that may leave",
-        caption="Further right, devices send more of what their owners like. A curve that is flat after the first "
+        caption="Further right, clients send more of what their users like. A curve that is flat after the first "
         "step says that little has to be shared; level lines are methods that were not swept.",
         metric="f1@10",
         keeps_others=True,
@@ -75,7 +75,7 @@ KINDS = {
     ),
     "lifetime": Kind(
         draw_lifetime,
-        title="Accuracy against what a device sends and receives over its lifetime",
+        title="Accuracy against what a client sends and receives over its lifetime",
         caption="Up is more accurate, left is cheaper; each step along the bottom is ten times as much. Lines join the "
         "numbers of messages of one method, black marks are the best of methods with one such number, level lines see "
         "every history.",
@@ -91,13 +91,13 @@ KINDS = {
     "popularity": Kind(
         draw_popularity,
         title="Recommended items against popular items",
-        caption="Coloured lines above the dashed one, at the left: lists favour the top more than people do.",
+        caption="Coloured lines above the dashed one, at the left: lists favour the top more than users do.",
         panels="groups",
     ),
     "bias-disparity": Kind(
         draw_disparity,
         title="Which categories the lists favour",
-        caption="Bars to the right: more of this category than in people's histories. To the left: less.",
+        caption="Bars to the right: more of this category than in the users' histories. To the left: less.",
         metric="bias_disparity@10",
         panels="handfuls",
         shows_best=True,
@@ -128,7 +128,7 @@ KINDS = {
         draw_price,
         title="What privacy costs",
         caption="Right is more accurate, down is more private. In the pale band the best attacker has learnt next to "
-        "nothing of what people held back; marks on the broad line are not beaten in both by any other, and "
+        "nothing of what users held back; marks on the broad line are not beaten in both by any other, and "
         "larger ones have a larger pi.",
         metric="precision@10",
     ),
@@ -136,13 +136,13 @@ KINDS = {
         draw_full_price,
         title="Accuracy against what the best attacker gains",
         caption="Right is more accurate, down is more private. In the pale band the best attacker has learnt next to "
-        "nothing about people beyond what is popular; marks on the broad line are not beaten in both by any other.",
+        "nothing about users beyond what is popular; marks on the broad line are not beaten in both by any other.",
         metric="precision@10",
     ),
     "guarantee": Kind(
         draw_guarantee,
         title="Accuracy against epsilon, for federations of different size",
-        caption="Further left, uploads leak less. The noise is the same for any number of people, so the larger a "
+        caption="Further left, uploads leak less. The noise is the same for any number of users, so the larger a "
         "federation, the less it costs. Hollow marks do worse than what is popular.",
         metric="precision@10",
         sweep="epsilon",

@@ -199,7 +199,7 @@ def draw_guarantee(panel: PanelData) -> Drawn | None:
         for epsilon, kept, worse in zip(curve.epsilons, curve.kept, curve.worse, strict=True):
             mark = {"color": style["color"], "marker": style["marker"], "linestyle": ""}
             axes.plot(epsilon, kept, **mark, markerfacecolor=PAPER if worse else style["color"], zorder=3)
-        keys.append((Line2D([], [], **style), f"{data}: {curve.users:,} people" if curve.users else data))
+        keys.append((Line2D([], [], **style), f"{data}: {curve.users:,} users" if curve.users else data))
     axes.axhline(_CHEAP, color=FAINT, linewidth=1, linestyle=":")
     axes.set_xscale("log", base=2)
     axes.set_xticks(sorted({epsilon for curve in curves.values() for epsilon in curve.epsilons}))

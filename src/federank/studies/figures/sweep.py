@@ -35,7 +35,7 @@ from federank.studies.report_spec import published
 from federank.studies.rows import Row
 
 SWEEPS = {
-    "pi": "π: how often a liked item's update may leave the device",
+    "pi": "π: how often a liked item's update may leave the client",
     "epsilon": "ε: differential privacy of all uploads of a client",
     "rho": "ρ: synthetic ratings for every real one",
 }
